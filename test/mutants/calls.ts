@@ -73,4 +73,32 @@ export const calls: Mutants = {
     noticed: 'test/unit/relay/pipeline.test.ts',
     by: /streams chunks of one id/,
   },
+  'a URL may lead to a private host': {
+    file: 'shared/relay/call/content-urls.ts',
+    find: 'if (!isNamed && hostProblem(',
+    replace: 'if (!isNamed && !url && hostProblem(',
+    noticed: 'test/unit/relay/call/content-urls.test.ts',
+    by: /may not be/,
+  },
+  'a URL may carry a password': {
+    file: 'shared/relay/call/content-urls.ts',
+    find: "if (parsed.username !== '' || parsed.password !== '')",
+    replace: 'if (!url)',
+    noticed: 'test/unit/relay/call/content-urls.test.ts',
+    by: /may not be/,
+  },
+  'a key may ask for a model outside its whitelist': {
+    file: 'shared/relay/call/read.ts',
+    find: 'if (!isAllowed(key, snapshot, model.base))',
+    replace: 'if (!isAllowed(key, snapshot, model.base) && model.official)',
+    noticed: 'test/unit/relay/pipeline.test.ts',
+    by: /a model outside the whitelist/,
+  },
+  'a repeat with another body runs': {
+    file: 'shared/relay/call/idempotency.ts',
+    find: "if (reply.state === 'completed') {",
+    replace: "if (reply.state !== 'running') {",
+    noticed: 'test/unit/relay/call/idempotency.test.ts',
+    by: /another body/,
+  },
 };

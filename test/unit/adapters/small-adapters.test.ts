@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock, timeSortedIds } from '../../../shared/adapters/system/node-ports.ts';
+import { systemClock } from '../../../shared/adapters/system/node-ports.ts';
 import { keyHash } from '../../../shared/wire/ids.ts';
-import { steeredClock } from './steered-clock.ts';
 
 describe('the system clock', () => {
   test('sleeps, and wakes at once when the signal aborts or was aborted before', async () => {
@@ -11,18 +10,6 @@ describe('the system clock', () => {
     stop.abort(new Error('a reason that must not surface'));
     await expect(asleep).resolves.toBeUndefined();
     await expect(systemClock.sleep(3_600_000, stop.signal)).resolves.toBeUndefined();
-  });
-});
-
-describe('request ids', () => {
-  test('sort by time of creation, also where the last time digit carries over', () => {
-    const clock = steeredClock(32 ** 6 - 40);
-    const ids = timeSortedIds(clock);
-    const made = Array.from({ length: 80 }, () => {
-      clock.advance(1);
-      return ids.next();
-    });
-    expect(made.toSorted()).toEqual(made);
   });
 });
 

@@ -89,12 +89,6 @@ describe('the row of a close', () => {
     expect(rowOf()?.estimated).toBeUndefined();
   });
 
-  test('says what of the prompt the cache held, and nothing when it held none', () => {
-    const cache = { cached_tokens: 6, cache_write_tokens: 3, cache_write_1h_tokens: 1 };
-    expect(rowOf({ closeRecord: cache })).toMatchObject({ prompt_tokens: 10, charge: 123n, ...cache });
-    expect(Object.keys(rowOf() ?? {}).filter((name) => name.startsWith('cache'))).toEqual([]);
-  });
-
   test('names the plan slot of a call that stays counted, and none when it was released', () => {
     const counted = { slot: 'demo@2026-11-01' };
     expect(rowOf({ entry: counted })).toMatchObject({ plan_slot: 'demo@2026-11-01' });

@@ -44,12 +44,6 @@ describe('a plan', () => {
 });
 
 describe('the entries of a plan', () => {
-  it('come in row order, and only those that cover the model', () => {
-    expect(keys(held(2))).toEqual(['big@2026-11-10', 'small@2026-11-10']);
-    expect(keys(held(2), now, 'n')).toEqual(['other@2026-11-10']);
-    expect(keys(held(2), now, 'unknown')).toEqual([]);
-  });
-
   it('are all there when nobody asks for a model', () => {
     expect(planSlots({ plans, held: held(2), nowMs: now })).toHaveLength(3);
   });

@@ -120,22 +120,9 @@ describe('rules with dates', () => {
     ).results.flatMap(({ table, key, warning }) => (warning ? [`${table} ${key}: ${warning}`] : []));
   const dated = row({ id: 2, from: '2027-01-01' });
 
-  it('are not doubted before the later one comes into force; then the other one counts for nothing', () => {
-    expect(at('2026-12-31', row(), dated)).toEqual([]);
-    expect(at('2027-01-01', row(), dated)).toEqual([
-      'charges 1: models: rule 2 is in force since 2027-01-01T00:00:00Z and prices gpt-4o, so that one counts',
-    ]);
-  });
-
   it('shadow each other by id where they begin at the same time, also before they do', () => {
     const warning =
       'charges 3: models: rule 2 has the lower id and already prices gpt-4o, so that one counts';
     expect(at('2026-01-01', row(), dated, { ...dated, id: 3 })).toEqual([warning]);
-  });
-
-  it('leave a model unpriced until the first is in force', () => {
-    const unpriced = 'channels main: models: no row of charges prices gpt-4o, so calls are free';
-    expect(at('2026-12-31', dated)).toEqual([unpriced]);
-    expect(at('2027-01-01', dated)).toEqual([]);
   });
 });

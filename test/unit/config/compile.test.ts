@@ -47,17 +47,6 @@ describe('the snapshot', () => {
     },
   );
 
-  it('lists each model once: in channel order, then as listed', () => {
-    const { snapshot } = compile({
-      channels: [
-        channel({ id: 'second', priority: 0, models: ['m3', 'm1'] }),
-        channel({ id: 'first', priority: 5, models: ['m2', 'm1'] }),
-        channel({ id: 'off', priority: 9, models: ['m0'], state: false }),
-      ],
-    });
-    expect(snapshot.models).toEqual(['m2', 'm1', 'm3']);
-  });
-
   it('orders charges by id and plans by level', () => {
     const { snapshot } = compile({
       charges: [10, 9, 100].map((id) => ({ id, type: 'token-billing', models: ['m'] })),
@@ -116,14 +105,6 @@ describe('the snapshot', () => {
 });
 
 describe('a switch that cannot be read', () => {
-  it.each(['on', 1, ['true'], ''])('keeps a channel off and says so: state %j', (state) => {
-    const { snapshot, results } = compile({ channels: [channel({ state })] });
-    expect([snapshot.channels, snapshot.models]).toEqual([[], []]);
-    expect(results[0]?.problem).toMatch(
-      /^state: found .*, wanted true or false; until state can be read, the channel is off$/,
-    );
-  });
-
   it.each([
     ['relay_closed', { value: 'yes' }, { relayClosed: true }, 'the relay is closed'],
     ['relay_closed', {}, { relayClosed: true }, 'the relay is closed'],

@@ -53,14 +53,6 @@ describe('a row that is used but deserves a look', () => {
     expect(warningsOf({ channels: limited, charges }, { learned: refuses ? [refuses] : [] })).toEqual([]);
   });
 
-  it('is a rule that a lower id shadows', () => {
-    const charges = [charge(), charge({ id: 2 }), charge({ id: 3, models: ['gpt-4o', 'gpt-4o'] })];
-    expect(warningsOf({ channels: [channel()], charges })).toEqual([
-      'charges 2: models: rule 1 has the lower id and already prices gpt-4o, so that one counts',
-      'charges 3: models: rule 1 has the lower id and already prices gpt-4o, so that one counts',
-    ]);
-  });
-
   it('prices what nobody serves, or the upstream’s name of a model', () => {
     const channels = [channel({ mapper: { 'gpt-4o': 'gpt-4o-2024' } })];
     const charges = [charge({ models: ['gpt-4o', 'gpt-5', 'gpt-4o-2024'] })];

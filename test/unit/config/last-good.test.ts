@@ -86,13 +86,6 @@ describe('a bad row that is still there', () => {
     expect(results[1]?.problem).toContain(`${kept}; until then calls of gpt-4o-mini are refused`);
   });
 
-  it('is left out when it never was good', () => {
-    const { snapshot, results, rows } = afterEdit({}, { channels: [channel({ priority: 'high' })] });
-    expect(snapshot.channels).toEqual([]);
-    expect(rows.channels).toEqual([]);
-    expect(results[0]?.problem).toBe('priority: found "high", wanted a whole number');
-  });
-
   it('does not keep a version that the rules no longer accept', () => {
     const { rows } = compile({ channels: [channel({ endpoint: 'http://127.0.0.1:1/v1' })] }, { local: true });
     const { snapshot } = compile({ channels: [channel({ priority: 'high' })] }, { earlier: rows });
@@ -108,14 +101,6 @@ describe('a channel that was switched off', () => {
     );
     expect(snapshot.channels).toEqual([]);
     expect(results[0]?.problem).toBe('priority: found "high", wanted a whole number');
-  });
-
-  it('stays off when its last good version is off, whatever the bad row says', () => {
-    const { snapshot } = afterEdit(
-      { channels: [channel({ state: false })] },
-      { channels: [channel({ state: true, priority: 'high' })] },
-    );
-    expect(snapshot.channels).toEqual([]);
   });
 
   it('is off while its state cannot be read, and while another attribute is mended after that', () => {

@@ -85,16 +85,6 @@ describe('tools', () => {
     expect(chatOf({ tools, tool_choice: 'required', parallel_tool_calls: true })).toEqual(bare);
   });
 
-  it('may stand in the input, and are known by the names that the client gave them', () => {
-    const input = [
-      { type: 'additional_tools', tools: [files] },
-      { role: 'user', content: 'x' },
-    ];
-    expect(namesOf({ input, tools: [look] })).toEqual(['look', 'mcp__files__list', 'mcp__files__edit']);
-    const edit = { kind: 'custom', name: 'edit', namespace: 'mcp__files' };
-    expect(convert({ input }).declared.get('mcp__files__edit')).toEqual(edit);
-  });
-
   it('names that upstreams refuse are mended, always in the same way, and stay apart', () => {
     const inner = ['files.list', 'files list', `${'long_'.repeat(12)}a`, `${'long_'.repeat(12)}b`];
     const tools = inner.map((name) => ({ type: 'function', name }));

@@ -124,34 +124,10 @@ describe('a probe', () => {
     },
   );
 
-  it('names the efforts that were not refused, and asks for no others where the common ones are', async () => {
-    const knows =
-      (...efforts: string[]): Answering =>
-      (asked) =>
-        has(asked, 'reasoning_effort') && !efforts.includes(String(asked.body['reasoning_effort']))
-          ? refusal()
-          : able(asked);
-    expect((await probed(knows('low', 'high')).run()).can.efforts).toEqual(['low', 'high']);
-    expect((await probed(knows('max', 'low', 'none')).run()).can.efforts).toEqual(['none', 'low', 'max']);
-    const none = probed(knows());
-    expect((await none.run()).can.efforts).toEqual([]);
-    expect(none.asked.filter((asked) => has(asked, 'reasoning_effort'))).toHaveLength(2);
-  });
-
   it('never sends more than a dozen calls, and says which efforts it did not ask for', async () => {
     const { run, asked } = probed((one) => (imageIn(one) ? refusal() : able(one)));
     expect(await run()).toMatchObject({ sent: 12, unasked: ['max', 'minimal'], can: { images: false } });
     expect(asked).toHaveLength(12);
-  });
-
-  it("asks for what the row's own params would spare the upstream", async () => {
-    const params = { system: 'first', efforts: ['low'] };
-    const { run, asked } = probed(able, { attributes: { params } });
-    expect((await run()).can).toMatchObject({
-      system_anywhere: true,
-      efforts: expect.arrayContaining(['max']),
-    });
-    expect(asked.some(({ body }) => JSON.stringify(body).includes('small letters'))).toBe(true);
   });
 
   it('does not say that usage is missing where the row does not ask for it', async () => {

@@ -12,14 +12,6 @@ const errorBody = (code: string, message: string): string => JSON.stringify({ er
 const canary = 'CANARY-4711';
 
 describe('the line of a call', () => {
-  it('says nothing more of an answer that nobody will ask about', async () => {
-    const rig = new BillingRig().granted(yuan).upstream({ steps: hello });
-    await rig.call(small);
-    expect(rig.logged).toHaveLength(1);
-    expect(rig.logged[0]).not.toHaveProperty('sent');
-    expect(rig.logged[0]).not.toHaveProperty('reserved');
-  });
-
   it('names each candidate that was tried, with its cause and time, and what was reserved', async () => {
     const rig = new BillingRig({ channels: pair }).granted(yuan);
     rig.upstream(

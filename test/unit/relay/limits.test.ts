@@ -1,7 +1,7 @@
 /** Budgets of keys and limits of accounts, as callers see them. */
 import { describe, expect, it } from 'vitest';
 import { AccountRow } from '../../../shared/config/rows/account-row.ts';
-import { ask, BillingRig, byTokens, free, small, smallNeed, yuan } from '../../support/billing-rig.ts';
+import { ask, BillingRig, free, small, smallNeed, yuan } from '../../support/billing-rig.ts';
 import { demoKey, hello, keyRow, type RigOptions } from '../../support/core-rig.ts';
 
 const budgeted = (amount: string, options: ConstructorParameters<typeof BillingRig>[0] = {}): BillingRig =>
@@ -143,24 +143,5 @@ describe('an account without limits of its own', () => {
     });
     expect(await together(rigOf(counted(true)), 9)).toHaveLength(7);
     expect(await together(rigOf(counted(false)), 9)).toHaveLength(0);
-  });
-
-  it('is asked nothing more of the store for them', async () => {
-    const rig = rigOf(set({ accountConcurrency: 2, accountRpm: 9, accountTpm: 9_999 }));
-    expect((await rig.call()).status).toBe(200);
-    expect([rig.storeCallsBeforeUpstream, rig.store.sent.length]).toEqual([[1], 2]);
-  });
-});
-
-describe('a rule with an input_factor', () => {
-  it('holds so much more for the input, and charges what was used', async () => {
-    const dense = { ...byTokens, input_factor: 2 };
-    const call = async (amount: bigint) => {
-      const rig = new BillingRig({ charges: [dense] }).upstream({ steps: hello }).granted(amount);
-      return [(await rig.call(small)).status, rig.item?.spent];
-    };
-    // 22 tokens of input at 0.001 yuan are 44, and 78 of output at 0.002 as they were.
-    expect(await call(smallNeed + 22_000_000n)).toEqual([200, 11_000_000n]);
-    expect(await call(smallNeed + 21_999_999n)).toEqual([429, 0n]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { namesLike, type UpstreamModelList } from '../../../shared/upstreams/channel-type.ts';
+import { type UpstreamModelList } from '../../../shared/upstreams/channel-type.ts';
 import { channelSetups, type ChannelTypeName } from '../../../shared/upstreams/types/channel-types.ts';
 
 function listOf(type: ChannelTypeName): UpstreamModelList {
@@ -12,14 +12,6 @@ const endpoint = 'https://api.example.com/v1';
 const entries = [{ id: 'b', object: 'model' }, { id: 'a' }];
 
 describe('the list of models', () => {
-  it.each(['openai', 'gemini'] as const)('of %s is one page at /models', (type) => {
-    const list = listOf(type);
-    expect(list.address({ endpoint }, undefined)).toBe(`${endpoint}/models`);
-    expect(list.headers).toBeUndefined();
-    expect(list.read({ object: 'list', data: entries })).toEqual({ models: ['b', 'a'] });
-    expect(list.read(entries)).toEqual({ models: ['b', 'a'] });
-  });
-
   it('of Anthropic is read page by page, with the headers of its own interface', () => {
     const { address, headers, read } = listOf('anthropic');
     expect(address({ endpoint }, undefined)).toBe(`${endpoint}/models?limit=1000`);
@@ -51,20 +43,6 @@ describe('the list of models', () => {
       unlisted: expect.stringContaining('deployments') as string,
     });
     expect(channelSetups.bedrock.models).toEqual({ unlisted: expect.stringContaining('own role') as string });
-  });
-});
-
-describe('names that an operator asks for', () => {
-  it.each([
-    [['gpt-*'], ['gpt-4o', 'gpt-4o-mini']],
-    [
-      ['*-mini', 'o1'],
-      ['gpt-4o-mini', 'o1'],
-    ],
-    [['gpt.4o'], []],
-    [['*'], ['gpt-4o', 'gpt-4o-mini', 'o1']],
-  ])('%j of a list', (wanted, found) => {
-    expect(namesLike(wanted, ['gpt-4o', 'gpt-4o-mini', 'o1'])).toEqual(found);
   });
 });
 

@@ -67,13 +67,6 @@ describe('an answer in the frames of AWS', () => {
       expect((await read([stream.subarray(0, cut), stream.subarray(cut)])).events).toEqual(asEvents);
   });
 
-  it.each(['application/vnd.amazon.eventstream; charset=x', ' Application/Vnd.Amazon.EventStream'])(
-    'is known by its content type: %s',
-    async (type) => {
-      expect((await read([stream], type)).events).toEqual(asEvents);
-    },
-  );
-
   it('is not guessed where the content type does not say so', async () => {
     expect((await read([stream], 'text/event-stream')).events).toEqual([]);
   });

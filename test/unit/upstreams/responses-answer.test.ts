@@ -34,13 +34,6 @@ describe('an answer that is not whole', () => {
     expect(() => read(values)).toThrow(expected);
   });
 
-  it('is not completed by [DONE]', () => {
-    const reader = readerOf();
-    push(reader, [delta('x')]);
-    reader.push({ kind: 'done' });
-    expect(() => reader.end()).toThrow(cut);
-  });
-
   it.each<[string, Value, object]>([
     [
       'a failed response',

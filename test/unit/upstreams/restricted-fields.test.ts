@@ -125,22 +125,6 @@ describe('what goes up in chat', () => {
     expect(sent('chat', { messages }, { allow: ['file_id'] }).body).toMatchObject({ messages });
   });
 
-  it('is every other field, though it looks like one of them', () => {
-    const fields = {
-      logit_bias: { 50256: -100 },
-      reasoning: { enabled: true, effort: 'low' },
-      options: { temperature: 0 },
-      chat_template_kwargs: { enable_thinking: false },
-      guided_json: {
-        type: 'object',
-        properties: { file_id: { type: 'string' }, headers: { type: 'object' } },
-      },
-      made_up: [{ id: 'x' }],
-    };
-    const { body, dropped } = sent('chat', fields);
-    expect([body, dropped]).toEqual([expect.objectContaining(fields), []]);
-  });
-
   it('keeps the names that a tool’s own schema has, and no steering beside them', () => {
     const parameters = {
       type: 'object',

@@ -98,14 +98,6 @@ describe('the entry of every host', () => {
     expect(log.faults).toEqual([{ requestId: 'id-1', error: expect.any(TypeError) }]);
   });
 
-  test('survives work after the answer that fails', async () => {
-    const bug = new Error('a bug');
-    const { answer, log } = host(async () => respondWith({ done: Promise.reject(bug) }));
-    const { done } = await answer({ headers: fromOrigin });
-    await expect(done).resolves.toBeUndefined();
-    expect(log.faults).toEqual([{ requestId: 'id-1', error: bug }]);
-  });
-
   test('answers HEAD as GET without the body, and stops a body that was being made', async () => {
     let stopped = false;
     const made = helloInTwo();

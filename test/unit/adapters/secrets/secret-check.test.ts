@@ -82,12 +82,3 @@ describe('a secret that cannot be used', () => {
     expect(server.calls).toEqual([]);
   });
 });
-
-test('a store that does not answer delays the check for 10 s at most', async () => {
-  const clock = steeredClock();
-  const secrets = { read: () => new Promise<string>(() => {}) };
-  const found = secretCheck({ secrets, clock, local: false }).unusable([parameter]);
-  clock.advance(10_000);
-  expect([...(await found)]).toEqual([]);
-  expect(clock.sleeping()).toBe(0);
-});

@@ -111,12 +111,4 @@ describe('the trace of a call', () => {
     await expect(traced(requestOf())).rejects.toBe(bug);
     expect(await root()).toMatchObject({ status: { code: 2, message: 'TypeError' } });
   });
-
-  it('leaves also where the end of the call fails', async () => {
-    const bug = new TypeError('a bug');
-    const done = Promise.reject<void>(bug);
-    const { traced, root } = await tracing(async () => ({ ...answered, done }));
-    await expect((await traced(requestOf())).done).rejects.toBe(bug);
-    expect(await root()).toMatchObject({ name: 'POST /v1/chat/completions' });
-  });
 });

@@ -25,14 +25,6 @@ async function secure(certificate: { key: string; cert: string }, isTrusted = tr
   return `https://127.0.0.1:${await listen(createSecureServer(certificate))}/`;
 }
 
-test('a closed port: refused', async () => {
-  const server = createServer();
-  const port = await listen(server);
-  server.close();
-  await once(server, 'close');
-  expect(await reasonAt(`http://127.0.0.1:${port}/`)).toBe('upstream_connect_refused');
-});
-
 test('a name that does not exist: dns', async () => {
   expect(await reasonAt('https://nowhere.invalid/')).toBe('upstream_connect_dns');
 });

@@ -145,12 +145,6 @@ describe('GET /v1/account', () => {
     rig.settings = defaultSettings;
     expect((await rig.get('/v1/account', 'sk-lapsed')).body).toMatchObject({ plan_ended_at: null });
   });
-
-  it('answers while the relay is closed', async () => {
-    rig.settings = { ...rig.settings, relayClosed: true };
-    expect((await rig.get('/v1/account', key)).status).toBe(200);
-    expect((await rig.get('/v1/account/usage', key)).status).toBe(200);
-  });
 });
 
 describe('who may ask', () => {

@@ -44,17 +44,6 @@ describe('a channel of which a probe found that it lacks something', () => {
     },
   );
 
-  it('gets calls with parallel tools, and so does one that was never probed', async () => {
-    const rig = new CoreRig({
-      channels: [{ ...first, can: { parallel_tools: false, tools: true } }, second],
-    });
-    rig.upstream({ steps: hello });
-    await rig.post({ ...say('hi'), tools: [tool], parallel_tool_calls: true });
-    expect(hostsOf(rig)).toEqual(['first.test']);
-    const unprobed = new CoreRig({ channels: [first] }).upstream({ steps: hello });
-    expect((await unprobed.post({ ...say([image]), tools: [tool] })).status).toBe(200);
-  });
-
   it('is left out for the model that was asked alone', async () => {
     const models = ['m', 'other'];
     const can = { tools: false, model: 'm' };

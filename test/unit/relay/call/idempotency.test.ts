@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
-import { CoreRig, delta, hang, hello, keyRow, reset } from '../../../support/core-rig.ts';
+import { CoreRig, delta, hang, hello, keyRow } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 let requests = 0;
@@ -47,54 +46,5 @@ describe('an Idempotency-Key', () => {
     const other = { authorization: 'Bearer sk-other', 'idempotency-key': 'k' };
     expect((await rig.post(ask, withKey('k'))).status).toBe(200);
     expect((await rig.post(ask, { id: 'request-other', headers: other })).status).toBe(200);
-  });
-
-  it('is free again after a failure that charged nothing', async () => {
-    const rig = new CoreRig().upstream({ status: 500 }, { steps: hello });
-    expect((await rig.post(ask, withKey('k'))).status).toBe(502);
-    expect((await rig.post(ask, withKey('k'))).status).toBe(200);
-  });
-
-  it('is used up by an answer that broke off after it began', async () => {
-    const rig = new CoreRig().upstream({ steps: [delta('a'), reset] });
-    await rig.post({ ...ask, stream: true }, withKey('k'));
-    expect(codeOf((await rig.post({ ...ask, stream: true }, withKey('k'))).text)).toBe(
-      'request_already_completed',
-    );
-  });
-
-  it.each([
-    ['StoreUnavailable', false],
-    ['StoreUnavailable', true],
-    ['StoreBusy', false],
-  ] as const)(
-    'has its end although the store meets it with %s for a second (applied: %s)',
-    async (name, isDone) => {
-      const rig = new CoreRig().upstream({ steps: hello }, { status: 500 }, { steps: hello });
-      const finish = rig.idempotency.finish.bind(rig.idempotency);
-      let awayUntilMs = rig.clock.now() + 1_000;
-      rig.idempotency.finish = async (...given) => {
-        const isAway = rig.clock.now() < awayUntilMs;
-        if (!isAway || isDone) await finish(...given);
-        if (isAway)
-          throw name === 'StoreBusy' ? new StoreBusy('throttled') : new StoreUnavailable('no reply');
-      };
-      await rig.post(ask, withKey('k'));
-      expect(codeOf((await rig.post(ask, withKey('k'))).text)).toBe('request_already_completed');
-      awayUntilMs = rig.clock.now() + 1_000;
-      expect((await rig.post(ask, withKey('free'))).status).toBe(502);
-      expect((await rig.post(ask, withKey('free'))).status).toBe(200);
-      expect(rig.faults).toEqual([]);
-    },
-  );
-
-  it('whose end meets a dead store holds up its call for 2 s at most', async () => {
-    const rig = new CoreRig().upstream({ steps: hello });
-    rig.idempotency.finish = () => Promise.reject(new StoreUnavailable('down'));
-    const startedMs = rig.clock.now();
-    expect((await rig.post(ask, withKey('k'))).status).toBe(200);
-    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(2_000);
-    expect(rig.faults).toHaveLength(1);
-    expect(rig.clock.pendingTimers).toBe(0);
   });
 });

@@ -117,13 +117,4 @@ describe('what a conversation is known by', () => {
   it.each(apart)('differs by %s', (_by, one, another, account) => {
     expect(hash({ messages: another }, account)).not.toBe(hash({ messages: one }));
   });
-
-  it('is prompt_cache_key alone where the client sends one', () => {
-    const key = { prompt_cache_key: 'session-7' };
-    expect(hash({ ...key, messages: [say('compacted')] })).toBe(hash({ ...key, messages: begun }));
-    expect(hash({ prompt_cache_key: 'session-8', messages: begun })).not.toBe(
-      hash({ ...key, messages: begun }),
-    );
-    expect(hash({ prompt_cache_key: '', messages: begun })).toBe(hash({ messages: begun }));
-  });
 });

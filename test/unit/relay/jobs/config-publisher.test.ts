@@ -7,12 +7,8 @@ import {
   snapshotPartIds,
   rowsPartIds,
 } from '../../../../shared/adapters/dynamodb/runtime-items.ts';
-import { cachedSecretStore, secretCheck } from '../../../../shared/adapters/secrets/secret-store.ts';
-import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
-import { localAccess } from '../../adapters/dynamodb/store.ts';
-import { SecretServer } from '../../adapters/secrets/secret-server.ts';
 import { channelRow, chargeRow, deleteRow, readRow, startCompiler, type Compiler } from './config-rig.ts';
 
 let emulator: Emulator;
@@ -186,31 +182,5 @@ describe('the marks of rows', () => {
     expect(await readRow(compiler.store, 'charges', 1)).toEqual({ ...chargeRow, _warning: jump });
     await compiler.compile();
     expect(await readRow(compiler.store, 'charges', 1)).toEqual({ ...chargeRow, _warning: jump });
-  });
-
-  test.each<[string, Partial<SecretServer>]>([
-    ['missing: there is nothing of this name', { failure: { status: 400, type: 'ParameterNotFound' } }],
-    [
-      'access denied: this stack may not read or decrypt it',
-      { failure: { status: 400, type: 'AccessDeniedException' } },
-    ],
-    ['malformed: the value has a character that no header can carry', { value: 'sk-one\nsk-two' }],
-  ])('name a secret that SSM says is %s; the channel is served all the same', async (words, answer) => {
-    const server = new SecretServer();
-    await server.start();
-    Object.assign(server, answer);
-    const reference = 'ssm:/relay/relay/typo';
-    await put('channels', channelRow({ secret: reference }));
-    await put('charges', chargeRow);
-    const environment = { stack: 'relay', version: '1', originSecrets: [], local: false, aws: localAccess };
-    const secrets = cachedSecretStore({ environment, clock: systemClock });
-    await startCompiler({
-      secretCheck: secretCheck({ secrets, clock: systemClock, local: false }),
-    }).compile();
-    server.stop();
-    expect(await readRow(compiler.store, 'channels', 'main')).toMatchObject({
-      _warning: `secret: ${reference} cannot be read: ${words}`,
-    });
-    expect((await served()).models).toEqual(['gpt-4o']);
   });
 });

@@ -28,17 +28,6 @@ async function balance(): Promise<{ available: bigint; granted: bigint } | undef
 const both = (amount: bigint) => ({ available: amount, granted: amount });
 
 describe('a grant', () => {
-  test('is added to the balance once, with its ledger row, and is marked as applied', async () => {
-    await rig.put(account, 'first', { amount: '100', reason: 'paid by transfer' });
-    await rig.run();
-    expect(await balance()).toEqual(both(100n * yuan));
-    expect(await rig.ledger(account)).toEqual(['grant#first 100 paid by transfer']);
-    expect(await rig.marks(account, 'first')).toEqual({ applied: at });
-    expect(rig.log.events).toEqual([
-      { name: 'grant_applied', fields: { account, grant_id: 'first', amount: '100' } },
-    ]);
-  });
-
   test.each([
     ['0.000000001', 1n],
     ['-30.5', -30_500_000_000n],

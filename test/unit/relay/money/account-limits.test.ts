@@ -75,17 +75,4 @@ describe('an account that was refused by its limit of', () => {
     await expect(rig.reserve(need)).rejects.toMatchObject({ message });
     expect(rig.store.sent.length).toBeGreaterThan(sent);
   });
-
-  it('calls at once, once, is asked again: its client had the answer a moment before the place was free', async () => {
-    const rig = await rigOf(1);
-    const need = { accountConcurrency: 1 };
-    const reservation = await rig.reserve(need);
-    await expect(rig.reserve(need)).rejects.toMatchObject({ message: 'refused: open_entries' });
-    const elsewhere = { id: reservation.id, kind: 'settled', charge: 10n, at: 0 } as const;
-    const { account, part, id, entry } = reservation;
-    await rig.clock.run(
-      rig.memory.close({ account, part, id, entry, releaseSlot: false, closeRecord: elsewhere }),
-    );
-    await rig.close(await rig.reserve(need), 10n);
-  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BillingRig, free, small, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
+import { BillingRig, small, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
 
 const rigOf = (key: Record<string, unknown>, options: BillingOptions = {}): BillingRig =>
@@ -46,13 +46,6 @@ describe('a key with a limit of requests a minute', () => {
     await rig.clock.run(rig.clock.sleep(50_000));
     expect((await rig.call()).status).toBe(200);
   });
-
-  it('is counted on free calls too, without a balance or an item', async () => {
-    const rig = new BillingRig({ key: { rpm: 1 }, charges: [free] }).upstream({ steps: hello });
-    expect((await rig.call()).status).toBe(200);
-    expect((await rig.call()).status).toBe(429);
-    expect(rig.item).toMatchObject({ spent: 0n, available: 0n });
-  });
 });
 
 describe('a key with a limit of requests at the same time', () => {
@@ -72,27 +65,5 @@ describe('a key with a limit of requests at the same time', () => {
     });
     expect((await rig.call()).status).toBe(200);
     expect(rig.item?.places).toEqual(new Map());
-  });
-
-  it.each([
-    ['an upstream that fails', { status: 500 }],
-    ['an upstream that refuses the request', { status: 400, steps: ['{"error":{}}'] }],
-    ['an upstream that cannot be reached', { connect: 'refused' as const }],
-  ])('has its place back after %s', async (_case, script) => {
-    const rig = rigOf({ max_concurrency: 1 }).upstream(script);
-    await rig.call();
-    expect(rig.item?.places).toEqual(new Map());
-    expect(rig.item?.available).toBe(100n * yuan);
-    expect((await rig.call()).status).not.toBe(429);
-  });
-});
-
-describe('a key without limits', () => {
-  it('hears of none, and is counted nowhere', async () => {
-    const rig = rigOf({});
-    const answer = await rig.call();
-    expect(limits(answer.headers)).toEqual({});
-    expect([...(rig.item?.places ?? [])]).toEqual([]);
-    expect(rig.item?.rate).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BillingRig, byCall, small, yuan } from '../../../support/billing-rig.ts';
+import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { frames, hello } from '../../../support/core-rig.ts';
 
 const official = { ...small, official: true };
@@ -21,20 +21,6 @@ describe('official mode', () => {
       [null, true],
       [0.011, false],
     ]);
-  });
-
-  it('tells it once when usage comes in a chunk of its own', async () => {
-    const answer = await rigOf().call({ ...official, stream: true, stream_options: { include_usage: true } });
-    const quotas = chunksOf(answer.text).map((chunk) => chunk.quota);
-    expect(quotas.filter((quota) => quota === 0.011).length).toBeGreaterThan(0);
-    expect(quotas.slice(0, 2)).toEqual([null, null]);
-  });
-
-  it('tells the price of a call, and 0 for a model without a price', async () => {
-    const priced = await rigOf({ charges: [byCall] }).call(official);
-    expect(JSON.parse(priced.text)).toMatchObject({ quota: 0.5 });
-    const unpriced = await rigOf({ charges: [] }).call(official);
-    expect(JSON.parse(unpriced.text)).toMatchObject({ quota: 0 });
   });
 
   it.each([
@@ -66,18 +52,5 @@ describe('official mode', () => {
     const rig = rigOf({ plan: [{ id: 'a', value: 5, models: ['m'] }] }).granted(0n);
     await rig.call(official);
     expect([...(rig.item?.plan ?? [])]).toEqual([]);
-  });
-});
-
-describe('outside official mode', () => {
-  it.each([
-    ['a stream', true],
-    ['a JSON answer', false],
-  ])('%s has no quota at all, not even null', async (_mode, stream) => {
-    const rig = rigOf().granted(yuan);
-    const answer = await rig.call({ ...small, stream });
-    expect(answer.status).toBe(200);
-    expect(answer.text).not.toContain('quota');
-    expect(rig.item?.last?.cost).toBeUndefined();
   });
 });

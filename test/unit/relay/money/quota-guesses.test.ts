@@ -11,17 +11,6 @@ const funded = (amount = 1000n): ReservationsRig => {
 const tokens = { price: tokenPrice };
 
 describe('what was seen of an account', () => {
-  it('refuses no longer than a second: a balance that was empty is then asked for again', async () => {
-    const rig = funded(10n);
-    await expect(rig.reserve(tokens)).rejects.toMatchObject({ message: 'refused: quota' });
-    rig.memory.grant('acme', 200_000n);
-    await expect(rig.reserve(tokens)).rejects.toMatchObject({ message: 'refused: quota' });
-    expect(rig.store.sent).toEqual(['reserve']);
-    await rig.clock.run(rig.clock.sleep(1_000));
-    const { entry } = await rig.reserve(tokens);
-    expect(entry.amount).toBe(120_000n);
-  });
-
   it('refuses for a missing place only after two such refusals: one for money is none', async () => {
     const rig = funded();
     const other = rig.otherReservations();

@@ -51,15 +51,6 @@ describe('a reserve', () => {
     expect(rig.store.sent).toEqual(['reserve', 'reserve', 'reserve', 'reserve']);
     expect(rig.item?.open.size).toBe(0);
   });
-
-  it('tries a throttled store for 1.5 s, then gives up with nothing reserved and nothing to cancel', async () => {
-    const rig = funded();
-    rig.store.always('busy', 'reserve');
-    const startMs = rig.clock.now();
-    await expect(rig.reserve()).rejects.toMatchObject({ name: 'StoreUnavailable' });
-    expect(rig.clock.now() - startMs).toBeLessThanOrEqual(1_500);
-    expect(rig.store.sent.filter((operation) => operation !== 'reserve')).toEqual([]);
-  });
 });
 
 describe('a reserve whose outcome stays unknown', () => {

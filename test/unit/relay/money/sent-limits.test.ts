@@ -89,27 +89,6 @@ describe('a call that the balance pays sends what was reserved', () => {
   });
 });
 
-describe('a call that the balance does not pay by tokens sends no more than its own limit', () => {
-  const plan = [{ id: 'chat', name: 'Chat', icon: '', value: -1, models: ['m'] }];
-  const official = { key: { official: true }, body: { ...ask, official: true } };
-  it.each<[string, Options]>([
-    ['free', { charges: [free] }],
-    ['unpriced', { charges: [] }],
-    ['by the call', { charges: [byCall] }],
-    ['of a plan', { plan }],
-    ['official', official],
-    ['output for nothing', { charges: [{ ...byTokens, output: 0 }] }],
-  ])('%s', async (_name, options) => {
-    const body = options.body ?? ask;
-    expect(await limits(openai, options)).toEqual({});
-    expect(await limits({ dialect: 'responses' }, options)).toEqual({});
-    expect(await limits({ dialect: 'messages' }, options)).toEqual({ max_tokens: usual });
-    expect(await limits(openai, { ...options, body: { ...body, max_tokens: 50 } })).toEqual({
-      max_tokens: 50,
-    });
-  });
-});
-
 describe('content of unknown size', () => {
   const body = { ...ask, messages: [{ role: 'user', content: [{ type: 'hologram', hologram: 'x' }] }] };
   const callIn = async (options: Options) => {

@@ -43,16 +43,6 @@ describe('the query', () => {
 });
 
 describe('the message', () => {
-  it('is a system message with title, address, date and text of each, and the day', () => {
-    const message = searchMessage([result, { ...result, title: 'Other' }], day);
-    expect(message).toEqual({ role: 'system', content: expect.any(String) as unknown });
-    expect(message?.content).toContain(day);
-    expect(message?.content).toContain(
-      '\n\n[1] Title\nhttps://a.example.com/x\nDate: 2026-11-20\nWhat it says.',
-    );
-    expect(message?.content).toContain('\n\n[2] Other\n');
-  });
-
   it('has neither tags nor control characters nor lines that a result made up', () => {
     const content = contentOf({
       ...result,

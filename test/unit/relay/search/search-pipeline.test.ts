@@ -1,13 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { searchTokensMax } from '../../../../shared/relay/money/bill.ts';
 import { BillingRig, small, smallNeed, yuan } from '../../../support/billing-rig.ts';
-import { CoreRig, delta, finish, hang, hello, type RigOptions } from '../../../support/core-rig.ts';
+import { delta, hang } from '../../../support/core-rig.ts';
 
-const ask = { model: 'web-m', messages: [{ role: 'user', content: 'what happened today?' }] };
 const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
-const results = [{ title: 'News', url: 'https://news.test/1', text: 'It rained.', date: '2026-11-21' }];
-const rigWith = (options: RigOptions): CoreRig =>
-  new CoreRig({ settings: { search }, ...options }).upstream({ steps: hello });
 
 it('reserves for a search only where the model name asks for one', async () => {
   const reserved = async (model: string): Promise<bigint | undefined> => {
@@ -20,42 +16,4 @@ it('reserves for a search only where the model name asks for one', async () => {
   };
   expect(await reserved('m')).toBe(smallNeed);
   expect(await reserved('web-m')).toBe(smallNeed + BigInt(searchTokensMax) * 1_000_000n);
-});
-
-describe('a web- call', () => {
-  it('puts what the web says first, as a system message, and asks for the base model', async () => {
-    const rig = rigWith({ search: () => Promise.resolve(results) });
-    const answer = await rig.post(ask);
-    expect(answer.status).toBe(200);
-    expect(rig.searched).toEqual(['what happened today?']);
-    const sent = rig.sent[0]?.json as { model: string; messages: { role: string; content: string }[] };
-    expect(sent.model).toBe('m');
-    expect(sent.messages).toHaveLength(2);
-    expect(sent.messages[0]?.role).toBe('system');
-    for (const part of ['News', 'https://news.test/1', 'It rained.', '2026-11-21'])
-      expect(sent.messages[0]?.content).toContain(part);
-    expect(rig.logged[0]).toMatchObject({ search: 'found', model: 'm' });
-  });
-
-  it('counts what the web added when the upstream tells no usage', async () => {
-    const steps = [delta('x'), finish()];
-    const plain = await rigWith({}).upstream({ steps }).post(ask);
-    const searched = await rigWith({ search: () => Promise.resolve(results) })
-      .upstream({ steps })
-      .post(ask);
-    const tokens = [plain, searched].map((answer) => JSON.parse(answer.text).usage.prompt_tokens);
-    expect(tokens[1]).toBeGreaterThan(tokens[0] + 20);
-  });
-
-  it('works on Responses too', async () => {
-    const rig = rigWith({ search: () => Promise.resolve(results) });
-    await rig.post({ model: 'web-m', input: 'today?' }, { path: '/v1/responses' });
-    expect(rig.searched).toEqual(['today?']);
-  });
-
-  it('is not searched without the prefix', async () => {
-    const rig = rigWith({ search: () => Promise.resolve(results) });
-    await rig.post({ ...ask, model: 'm' });
-    expect(rig.searched).toEqual([]);
-  });
 });

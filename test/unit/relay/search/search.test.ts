@@ -59,8 +59,6 @@ function contentOf([first]: ChatMessage[]): string {
   return typeof first?.content === 'string' ? first.content : '';
 }
 
-const origin = { dialect: 'd', channel: 'c', secret: '', model: 'm' };
-
 const settingsOf = (value: Record<string, unknown>): SearchSettings => {
   const reading = readSetting({ name: 'search', value }, { local: true });
   if ('problem' in reading || !reading.row.search) throw new Error(JSON.stringify(reading));
@@ -184,32 +182,6 @@ describe('the request stays as it is', () => {
     expect(searched).toEqual({ request, outcome });
     expect(searched.request).toBe(request);
     await closed;
-  });
-
-  it('puts them beside the last user turn when earlier turns have state', async () => {
-    const { endpoint } = await provider(json(searxngAnswer));
-    const web = call(settingsOf({ type: 'searxng', endpoint }));
-    const assistant = { role: 'assistant', content: 'Hello.' } as const;
-    const messages = [question, assistant, question, assistant];
-    const states = new Map([[assistant, { origin, callIds: [], parts: [] }]]);
-    const { request: searched } = await withSearch(ports, {
-      ...web,
-      request: { ...request, messages },
-      states,
-    });
-    expect(searched.messages.map(({ role }) => role)).toEqual([
-      'user',
-      'assistant',
-      'user',
-      'user',
-      'assistant',
-    ]);
-    expect(contentOf(searched.messages.slice(2))).toMatch(/^Web search results of/);
-    expect(searched.messages[3]).toBe(question);
-    expect(searched.messages[4]).toBe(assistant);
-    const loop = { ...request, messages: [question, assistant] };
-    const { request: first } = await withSearch(ports, { ...web, request: loop, states });
-    expect(first.messages.map(({ role }) => role)).toEqual(['user', 'user', 'assistant']);
   });
 
   it.each<[string, Partial<ChatRequest>, ('system' | 'user' | 'assistant')[]]>([

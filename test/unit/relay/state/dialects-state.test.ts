@@ -151,42 +151,6 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
     expect((await rig.post({ ...chatTurn2, messages })).status).toBe(200);
     expect(found(rig)).toEqual(wanted);
   });
-
-  it.each([true, false])(
-    'comes back sealed for a Responses client (stream: %s); nothing is stored',
-    async (stream) => {
-      const body = {
-        model: 'm',
-        input: [{ role: 'user', content: 'hi' }],
-        tools: [{ type: 'function', name: 'look', parameters }],
-        include: ['reasoning.encrypted_content'],
-        stream,
-      };
-      const path = '/v1/responses';
-      const rig = new CoreRig({ channels }).upstream({ steps });
-      const { text } = await rig.post(body, { path });
-      const last = stream
-        ? asRecord(frames(text.replaceAll(/^event: .*\n/gm, '')).at(-1))['response']
-        : JSON.parse(text);
-      const output = asRecord(last)['output'] as Record<string, unknown>[];
-      expect(output.some(({ type }) => type === 'reasoning')).toBe(true);
-      const result = { type: 'function_call_output', call_id: id, output: 'seen' };
-      // Codex leaves the ids of reasoning items out.
-      const echoed = output.map((item) =>
-        Object.fromEntries(Object.entries(item).filter(([field]) => field !== 'id')),
-      );
-      // Answers of older versions have the reasoning last, and their sessions go on.
-      const older = echoed.toSorted(
-        (one, other) => Number(one['type'] === 'reasoning') - Number(other['type'] === 'reasoning'),
-      );
-      for (const items of [echoed, older]) {
-        const answer = await rig.post({ ...body, input: [...body.input, ...items, result] }, { path });
-        expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, undefined]);
-        expect(found(rig)).toEqual(wanted);
-      }
-      expect([rig.turnStates.puts, rig.turnStates.reads]).toEqual([0, []]);
-    },
-  );
 });
 
 /** One item of a Responses vendor, from its first event to its last. */

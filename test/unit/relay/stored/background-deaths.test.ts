@@ -103,27 +103,6 @@ it.each([false, true])(
 );
 
 it.each([false, true])(
-  'a DELETE that dies at any call of a store leaves nothing held, and lets one run begin or none (%s)',
-  async (isDone) => {
-    const ends: End[] = [];
-    for (let diesAt = 0; (ends.at(-1)?.calls ?? 0) > diesAt - 1; diesAt += 1) {
-      const rig = rigOfMortals();
-      await rig.call({ ...ask, stream: false }, { path: '/v1/responses' });
-      const process = { calls: 0, diesAt, isDone };
-      const deletion = { method: 'DELETE', path: `/v1/responses/${id}` };
-      await lives(rig, process, async () => (await rig.respond(undefined, deletion)).done);
-      const end = await endOf(rig, process);
-      ends.push(end);
-      expect(['completed', 'cancelled', undefined]).toContain(end.status);
-      const ran = end.status === 'completed';
-      expect([end.asked, end.spent]).toEqual(ran ? [1, settled] : [0, 0n]);
-    }
-    expect(ends.at(-1)).toMatchObject({ status: undefined, spent: 0n });
-    expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['completed', 'cancelled', undefined]));
-  },
-);
-
-it.each([false, true])(
   'an acceptor that dies at any call of a store leaves nothing unpaid or held (%s)',
   async (isDone) => {
     for (let diesAt = 0; diesAt < 12; diesAt += 1) {

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { closeExpired } from '../../../../shared/billing/quota-item.ts';
 import { cancel } from '../../../../shared/relay/stored/routes.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
-import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import {
   delta,
@@ -40,14 +38,6 @@ async function object(rig: BillingRig): Promise<Record<string, unknown> | undefi
 }
 
 const spent = (rig: BillingRig): bigint | undefined => rig.item?.spent;
-
-/** Sweeps as the sweeper does, a grace after every lease. */
-async function swept(rig: BillingRig): Promise<void> {
-  await rig.clock.run(rig.clock.sleep(200_000));
-  const item = rig.item;
-  for (const write of item ? closeExpired(item, rig.clock.now() / 1000, 120) : [])
-    await rig.quotas.close(write);
-}
 
 function balanced(rig: BillingRig): void {
   const {
@@ -88,40 +78,6 @@ describe('an accepted background call', () => {
     balanced(rig);
   });
 
-  it('is queued, stored with its reservation, and started with its id alone', async () => {
-    const rig = rigOf();
-    const answer = await accepted(rig);
-    expect(answer.status).toBe(200);
-    const shown = JSON.parse(answer.text);
-    expect(shown).toMatchObject({
-      id,
-      status: 'queued',
-      background: true,
-      store: true,
-      output: [],
-      usage: null,
-    });
-    expect(rig.stored.started).toEqual([of]);
-    expect(rig.sent).toEqual([]);
-    expect(rig.open).toMatchObject([{ queued: true, amount: 178_000_000n }]);
-    expect(await object(rig)).toEqual(shown);
-    expect(JSON.stringify(await rig.stored.responses.read('acme', [id]))).not.toContain('sk-test');
-  });
-
-  it('costs nothing if its run never begins, and gives the call of its plan back', async () => {
-    const plan = [{ id: 'basic', value: 5, models: ['m'] }];
-    const rig = rigOf(answered, { plan });
-    await accepted(rig);
-    expect([...(rig.item?.plan.values() ?? [])]).toEqual([1]);
-    await swept(rig);
-    expect([...(rig.item?.plan.values() ?? [])]).toEqual([0]);
-    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
-    balanced(rig);
-    await rig.clock.run(rig.runs());
-    expect(rig.sent).toEqual([]);
-    expect(await head(rig)).toMatchObject({ status: 'failed' });
-  });
-
   it('is accepted when its run had begun, though nobody heard that it was started', async () => {
     const rig = rigOf();
     let run: Promise<void> | undefined;
@@ -136,13 +92,6 @@ describe('an accepted background call', () => {
     expect(await object(rig)).toMatchObject({ status: 'completed' });
     expect(spent(rig)).toBe(11_000_000n);
     balanced(rig);
-  });
-
-  it('is refused by name for keys that may not store', async () => {
-    const rig = rigOf(answered, { key: {} });
-    const answer = await accepted(rig);
-    expect([answer.status, JSON.parse(answer.text).error.param]).toEqual([400, 'background']);
-    expect(rig.stored.started).toEqual([]);
   });
 });
 
@@ -372,11 +321,4 @@ describe('a deleted response', () => {
     expect(rig.item?.settled).toBe(1);
     expect(rig.faults).toEqual([]);
   });
-});
-
-it('keys that may not store any more finish what was accepted', async () => {
-  const rig = rigOf(answered, { settings: { store: { ...defaultSettings.store, allKeys: true } }, key: {} });
-  await accepted(rig);
-  await rig.clock.run(rig.runs());
-  expect(await object(rig)).toMatchObject({ status: 'completed' });
 });

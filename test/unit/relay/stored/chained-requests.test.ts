@@ -94,42 +94,9 @@ describe('a key that may not store', () => {
     }
   });
   const bound = (chain: Chain) => ({ rig: chain.rig, post: (body: Json) => chain.post(body) });
-
-  it.each([true, false, undefined, null, 'yes'])('reads that nothing is stored: store %s', async (asked) => {
-    const chain = new Chain({});
-    const { id, store: isStored } = await chain.answered({ input: 'x', store: asked });
-    expect(isStored).toBe(false);
-    expect(await chain.body(id)).toEqual({});
-  });
 });
 
 describe('a key that may store', () => {
-  it.each<[string, Json, string]>([
-    ['a conversation', { conversation: 'conv_1' }, 'conversation'],
-    ['a store that is neither true nor false', { store: 'false' }, 'store'],
-    ['a background that is neither', { background: 'true' }, 'background'],
-    ['background that is not to be stored', { background: true, store: false }, 'background'],
-    ['a reference without an id', { input: [{ type: 'item_reference' }] }, 'input[0].id'],
-    ['a previous response that is no text', { previous_response_id: 5 }, 'previous_response_id'],
-  ])('is refused %s by name', async (_case, body, param) => {
-    const chain = new Chain();
-    expect(errorOf(await chain.post({ input: 'x', ...body }))).toMatchObject({ status: 400, param });
-  });
-
-  it('goes on from the last turn, without its instructions, from another environment', async () => {
-    const chain = new Chain();
-    const first = await chain.answered({ input: 'What?', instructions: 'Be brief.' });
-    expect(first).toMatchObject({ store: true, previous_response_id: null });
-    const fresh = new Chain({ ...storing, beside: chain.rig }, 1);
-    const second = await fresh.answered({ input: 'And?', previous_response_id: first['id'] });
-    expect(second).toMatchObject({ store: true, previous_response_id: first['id'], instructions: null });
-    expect(fresh.sentMessages).toEqual([
-      { role: 'user', content: 'What?' },
-      { role: 'assistant', content: 'Hello' },
-      { role: 'user', content: 'And?' },
-    ]);
-  });
-
   it.each<[string, (id: unknown) => Json]>([
     ['a previous response', (id) => ({ input: 'b', previous_response_id: id })],
     ['an item', () => ({ input: [{ type: 'item_reference', id: `msg_${suffix}_0` }] })],
@@ -207,16 +174,6 @@ describe('what is stored of a request', () => {
       { role: 'tool', tool_call_id: 'c' },
       { role: 'user' },
     ]);
-  });
-
-  it('is what the turn adds, however long the conversation is', async () => {
-    const chain = new Chain();
-    let previous: unknown;
-    for (let turn = 0; turn < 5; turn += 1) {
-      previous = (await chain.answered({ input: `q${turn}`, previous_response_id: previous }))['id'];
-      expect((await chain.body(previous))['input']).toHaveLength(1);
-    }
-    expect(chain.sentMessages).toHaveLength(9);
   });
 });
 

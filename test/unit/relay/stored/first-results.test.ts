@@ -63,24 +63,6 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     ]);
   });
 
-  it.each(modes)('gets it as soon as the first client has its end: %s, %s', async (path, mode) => {
-    const rig = rigOf();
-    const body = { ...paths[path], stream: mode === 'stream' };
-    const { promise: repeated, resolve } = Promise.withResolvers<void>();
-    const finish = rig.idempotency.finish.bind(rig.idempotency);
-    rig.idempotency.finish = async (...given) => {
-      await repeated;
-      await finish(...given);
-    };
-    const first = await rig.clock.run(rig.respond(body, keyed(path)));
-    const text = (await rig.clock.run(Array.fromAsync(first.body))).join('');
-    const again = await rig.post(body, keyed(path));
-    expect([again.status, again.text]).toEqual([200, text]);
-    resolve();
-    await rig.clock.run(first.done);
-    expect(rig.sent).toHaveLength(1);
-  });
-
   it.each([
     ['its end', answered, '[DONE]'],
     ['its failure', [delta('a'), reset], '"error"'],
@@ -103,26 +85,6 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     expect(seenBefore).toEqual([expect.not.stringContaining(last)]);
     expect(seen).toContain(last);
     await rig.clock.run(first.done);
-  });
-
-  it('gets an answer that broke off as it was, with its failure', async () => {
-    const rig = rigOf().upstream({ steps: [delta('a'), reset] });
-    const body = { ...chat, stream: true };
-    const first = await rig.post(body, keyed('/v1/chat/completions'));
-    const again = await rig.post(body, keyed('/v1/chat/completions'));
-    expect(again.text).toBe(first.text);
-    expect(again.text).toContain('"error"');
-    expect(rig.sent).toHaveLength(1);
-  });
-
-  it('is charged once', async () => {
-    const rig = new BillingRig({ key: { store: true } }).granted(100n * yuan).upstream({ steps: answered });
-    await rig.post(chat, keyed('/v1/chat/completions'));
-    const spent = rig.item?.spent;
-    await rig.post(chat, keyed('/v1/chat/completions'));
-    expect(spent).toBeGreaterThan(0n);
-    expect(rig.item?.spent).toBe(spent);
-    expect(rig.item?.open.size).toBe(0);
   });
 
   it('is asked to come again while the first one runs', async () => {
@@ -156,22 +118,6 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     const again = await rig.post(both, keyed('/v1/responses'));
     expect(again.status).toBe(422);
     expect(errorOf(again)).toMatchObject({ code: 'idempotency_key_reused', param: 'Idempotency-Key' });
-  });
-
-  it('gets nothing of a response that was removed', async () => {
-    const rig = rigOf();
-    const first = await rig.post(responses, keyed('/v1/responses'));
-    await rig.stored.responses.remove('acme', JSON.parse(first.text).id);
-    const again = await rig.post(responses, keyed('/v1/responses'));
-    expect([again.status, errorOf(again)['code']]).toEqual([409, 'request_already_completed']);
-    expect(again.headers['x-should-retry']).toBe('false');
-  });
-
-  it('gets the answer of a response that is not stored, too', async () => {
-    const rig = rigOf();
-    const body = { ...responses, store: false };
-    const first = await rig.post(body, keyed('/v1/responses'));
-    expect((await rig.post(body, keyed('/v1/responses'))).text).toBe(first.text);
   });
 });
 

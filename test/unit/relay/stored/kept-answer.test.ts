@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ResponseTooLarge } from '../../../../shared/relay/ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
-import { delta, hang, hello, reset, type Step } from '../../../support/core-rig.ts';
+import { delta, hello, reset, type Step } from '../../../support/core-rig.ts';
 import { parsed, plainKey, StoredRig, type Value } from './stored-rig.ts';
 
 const id = 'resp-01testrequest0000000000001';
@@ -98,17 +98,6 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
     expect(isThere).toBe(true);
     expect(await kept(rig)).toBeUndefined();
   });
-
-  it('because nothing of the store answers ends within 7 s, and says that it may be there', async () => {
-    const rig = new StoredRig();
-    const never = () => new Promise<never>(() => {});
-    Object.assign(rig.stored.responses, { put: never, withdraw: never });
-    const startedMs = rig.clock.now();
-    await rig.create({ stream });
-    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(7_000);
-    expect(rig.events.map(({ name }) => name)).toEqual(['response_not_stored', 'response_not_taken_back']);
-    expect(rig.clock.pendingTimers).toBe(0);
-  });
 });
 
 describe('a store that throttles once', () => {
@@ -132,18 +121,6 @@ describe('a store that throttles once', () => {
 describe('an answer that fails', () => {
   const breaksOff: Step[] = [delta('Hel'), reset];
 
-  it('after its client has seen it begin can be read as it failed', async () => {
-    const rig = new StoredRig();
-    const { text } = await rig.upstream({ steps: breaksOff }).create({ stream: true });
-    const event = last(text);
-    expect(event).toMatchObject({ type: 'response.failed', response: { status: 'failed', store: true } });
-    const found = await kept(rig);
-    expect(found?.head.status).toBe('failed');
-    expect(found?.body.response).toEqual(event['response']);
-    expect(found?.body.seal).toBeUndefined();
-    expect((await rig.ask(`GET /${id}`)).json).toEqual(event['response']);
-  });
-
   it('and cannot be stored says so in its last event', async () => {
     const rig = new StoredRig();
     rig.stored.failing = new StoreUnavailable('down');
@@ -161,17 +138,5 @@ describe('an answer that fails', () => {
     expect(status).toBeGreaterThanOrEqual(400);
     expect(await kept(rig)).toBeUndefined();
     expect(rig.events.filter(({ name }) => name === 'response_not_stored')).toEqual([]);
-  });
-
-  it('because its time is up is stored in a second, and settled in time', async () => {
-    const rig = new StoredRig();
-    const never = () => new Promise<never>(() => {});
-    Object.assign(rig.stored.responses, { put: never, withdraw: never });
-    rig.upstream({ steps: [delta('Hel'), hang] });
-    const startedMs = rig.clock.now();
-    const { text, said } = await rig.create({ stream: true }, { hostDeadlineMs: startedMs + 65_000 });
-    expect(last(text)).toMatchObject({ type: 'response.failed', response: { store: false } });
-    expect(said.at(-1)?.atMs).toBe(61_000);
-    expect(rig.clock.now() - startedMs).toBeLessThan(65_000);
   });
 });

@@ -286,13 +286,3 @@ describe('contents that a request of a few bytes names', () => {
     expect(unpacked).toBeLessThanOrEqual(unpackedLengthMax);
   });
 });
-
-describe('a background response whose run is dead', () => {
-  const background = { streamed: false, run: 'r', until: nowSeconds - 60 };
-
-  it('has failed, and the conversation goes on from it', async () => {
-    stored.set(turn(1, { status: 'in_progress', background }));
-    expect((await after(idOf(1))).earlier).toHaveLength(1);
-    expect((await stored.responses.heads(account, [idOf(1)])).get(idOf(1))?.status).toBe('failed');
-  });
-});

@@ -67,35 +67,6 @@ describe('an honest count is believed', () => {
   const usage = (completion_tokens: number, more: object = {}): Step =>
     data({ choices: [], usage: { prompt_tokens: 7, completion_tokens, ...more } });
 
-  it.each(['reasoning', 'reasoning_content'])(
-    'of an answer with %s that the vendor shows and counts otherwise',
-    async (field) => {
-      const said = data({ choices: [{ index: 0, delta: { [field]: long } }] });
-      const details = { completion_tokens_details: { reasoning_tokens: 21 } };
-      const rig = rigOf([said, delta('It is 4.'), finish(), usage(28, details), done]);
-      const answer = await rig.call({ ...small, stream: true, stream_options: { include_usage: true } });
-      expect(booked(rig)).toEqual([7, 28, undefined]);
-      expect(answer.text).toContain('"reasoning_tokens":21');
-    },
-  );
-
-  it('of a refusal that the vendor explains without counting the words', async () => {
-    const rig = rigOf(
-      [
-        data({ type: 'message_start', message: { usage: { input_tokens: 7, output_tokens: 0 } } }),
-        data({
-          type: 'message_delta',
-          delta: { stop_reason: 'refusal', stop_details: { explanation: long } },
-          usage: { output_tokens: 0 },
-        }),
-        data({ type: 'message_stop' }),
-      ],
-      { dialect: 'messages' },
-    );
-    await rig.call();
-    expect(booked(rig)).toEqual([7, 0, undefined]);
-  });
-
   it.each(['<think>', '<think>One.</think> Two. <think>'])(
     'of an input whose earlier turns begin with %s, which templates leave out',
     async (begin) => {

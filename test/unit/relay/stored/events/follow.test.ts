@@ -1,17 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AnswerCut } from '../../../../../shared/relay/http/http.ts';
 import { StoreBusy, StoreUnavailable } from '../../../../../shared/relay/ports/store-errors.ts';
-import {
-  accepted,
-  account,
-  answerTexts,
-  dataOf,
-  FollowedRig,
-  frame,
-  id,
-  typeOf,
-  type Read,
-} from './followed-rig.ts';
+import { account, answerTexts, dataOf, FollowedRig, frame, id, typeOf, type Read } from './followed-rig.ts';
 
 const numbersOf = ({ events }: Read): unknown[] => events.map((event) => dataOf(event)['sequence_number']);
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
@@ -27,30 +17,6 @@ async function together<Of extends unknown[]>(
 }
 
 describe('following a background response', () => {
-  it('shows all events from the acceptance on, the first as queued and the last made of the response', async () => {
-    const rig = new FollowedRig();
-    await rig.accept();
-    const [, read] = await together<[void, Read]>(
-      rig,
-      () => rig.run(),
-      () => rig.read({ method: 'POST' }),
-    );
-    expect(read.broken).toBeUndefined();
-    expect(numbersOf(read)).toEqual(upTo(11));
-    expect(read.events.map(typeOf)).toEqual([
-      'response.created',
-      'response.in_progress',
-      ...Array.from({ length: 8 }, () => 'response.output_text.delta'),
-      'response.completed',
-    ]);
-    expect(statusOf(read.events[0])).toBe('queued');
-    expect(dataOf(String(read.events[10]))['response']).toMatchObject({
-      status: 'completed',
-      output: ['all of it'],
-    });
-    expect(rig.clock.pendingTimers).toBe(0);
-  });
-
   it('gives before and after a cut what the uncut stream gives, at every cut, while it runs and afterwards', async () => {
     const rig = new FollowedRig();
     await rig.accept();
@@ -69,23 +35,6 @@ describe('following a background response', () => {
     );
     for (const one of live) expect(one).toEqual(uncut.events);
     for (const leaveAfter of cuts) expect(await rig.clock.run(resumed(leaveAfter))).toEqual(uncut.events);
-  });
-
-  it('sends each event once it is kept, long before the end', async () => {
-    const rig = new FollowedRig();
-    await rig.accept();
-    const [, read, atMs] = await together<[void, Read, number]>(
-      rig,
-      () => rig.run(answerTexts(50), 1_000),
-      () => rig.read(),
-      async () => {
-        const begunMs = rig.clock.now();
-        await rig.read({ leaveAfter: 5 });
-        return rig.clock.now() - begunMs;
-      },
-    );
-    expect(read.events).toHaveLength(53);
-    expect(atMs).toBeLessThan(6_000);
   });
 
   it('keeps the connection open with comments while nothing comes, and reads little', async () => {
@@ -107,19 +56,6 @@ describe('following a background response', () => {
     expect(rig.calls.after).toBeLessThan(220);
     expect(rig.calls.heads).toBeLessThan(70);
     expect(rig.calls.read).toBeLessThan(5);
-  });
-
-  it('stops asking the store when its client is gone', async () => {
-    const rig = new FollowedRig();
-    await rig.accept();
-    const response = await rig.follow();
-    const body = response.body as AsyncIterable<string> & AsyncIterator<string>;
-    await rig.clock.run(body.next());
-    await body.return?.();
-    await rig.clock.run(response.done);
-    const { after } = rig.calls;
-    await rig.clock.run(rig.clock.sleep(10_000));
-    expect(rig.calls.after).toBe(after);
   });
 
   it('holds little of a long answer for a client that reads slowly, and breaks off one that takes nothing', async () => {
@@ -218,14 +154,6 @@ describe('the end of a followed response', () => {
     expect(await rig.clock.run(rig.finish(writer))).toBe(false);
     expect((await rig.clock.run(rig.read())).events).toEqual(live.events);
     expect((await rig.clock.run(rig.read({ after: 3 }))).events).toEqual(live.events.slice(4));
-  });
-
-  it('is a failure when no run ever begins', async () => {
-    const rig = new FollowedRig();
-    await rig.accept();
-    const read = await rig.clock.run(rig.read());
-    expect(read.events.map(typeOf)).toEqual(['response.created', 'response.failed']);
-    expect(dataOf(String(read.events[0]))['response']).toMatchObject(accepted);
   });
 
   it('is none when the response is deleted meanwhile: the connection breaks, and asking again finds nothing', async () => {
