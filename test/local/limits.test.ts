@@ -208,7 +208,8 @@ describe('the call that crashed at first', () => {
     expect(new Set(rows.map(({ kind }) => kind))).toEqual(new Set(['expired', 'settled']));
     const { spent, available } = await money.account('crashed');
     expect(available + spent).toBe(100 * nano);
-  });
+    // Lease, sweep and ledger, one after the other.
+  }, 60_000);
 });
 
 /** Refuses limits above this, as OpenAI does; without a limit it writes ten tokens. */
