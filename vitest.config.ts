@@ -26,6 +26,7 @@ const takesLong =
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- It is no array's.
     const sorted = await super.sort(files);
     const [long, others] = [true, false].map((isLong) =>
       sorted.filter(({ moduleId }) => takesLong.test(moduleId) === isLong),
