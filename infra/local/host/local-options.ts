@@ -30,7 +30,9 @@ export interface LocalOptions {
 export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   const seed = environment['RELAY_SEED'] || 'demo';
   if (seed !== 'demo' && seed !== 'none') throw new StartError(`RELAY_SEED is ${seed}; wanted: demo or none`);
-  const compute = environment['RELAY_COMPUTE'] || 'event';
+  const named = environment['RELAY_COMPUTE'] || 'event';
+  // `web` is the name that it had before.
+  const compute = named === 'web' ? 'server' : named;
   if (compute !== 'event' && compute !== 'server')
     throw new StartError(`RELAY_COMPUTE is ${compute}; wanted: event or server`);
   const log = environment['RELAY_LOG'] || 'file';
