@@ -192,7 +192,7 @@ export class MessagesAnswer {
     if (!call) return [];
     this.#waiting.delete(index);
     this.#begun.add(index);
-    const before = [...this.#beforeNext(), ...this.#sealBlock()];
+    const before = [...this.#close(), ...this.#sealBlock()];
     const scan = new JsonScan();
     this.#open = { kind: 'call', call: index, scan };
     const block = { type: 'tool_use', id: call.id, name: this.#asked.names.shown(call.name), input: {} };

@@ -121,6 +121,22 @@ describe('an answer of an upstream that speaks chat', () => {
     });
   });
 
+  it('has calls in their order, also where none was whole before the next', async () => {
+    const pieces = ['a', 'b', 'c'].map((name, index) =>
+      data(chunk(toolDelta(index, { id: name, function: { name, arguments: '{"x":' } }))),
+    );
+    const ends = [2, 0, 1].map((index) =>
+      data(chunk(toolDelta(index, { function: { arguments: `${index}}` } }))),
+    );
+    const said = [...pieces, ...ends, finish('tool_calls'), usage(9, 9), done];
+    const { answer } = await post({ ...ask, tools }, { steps: said });
+    expect(JSON.parse(answer.text).content).toMatchObject([
+      { name: 'a', input: { x: 0 } },
+      { name: 'b', input: { x: 1 } },
+      { name: 'c', input: { x: 2 } },
+    ]);
+  });
+
   it('names the stop sequence at which it ends', async () => {
     const said = [delta('one END'), delta(' two'), finish(), usage(5, 4), done];
     const { answer, rig } = await post({ ...ask, stop_sequences: ['END'] }, { steps: said });
