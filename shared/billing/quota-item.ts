@@ -165,6 +165,8 @@ export interface ReserveWrite extends EntryWrite {
   atLeast?: NanoYuan | undefined;
   /** The limits below are shares over so many parts; refused if the account has another number by now. */
   parts?: number | undefined;
+  /** Crashed calls by which the limits of calls at once below are higher. Refused unless each is open with this end of its lease. */
+  lapsed?: ReadonlyMap<string, number> | undefined;
   /** The account's limit of open entries in this part. */
   openMax?: number | undefined;
   /** The plan slot that counts the call; `limit` null: unlimited. */

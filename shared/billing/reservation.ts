@@ -32,8 +32,8 @@ export interface ReserveNeed extends ModelCost {
   accountRpm?: number | undefined;
   accountTpm?: number | undefined;
   budgetLeft?: NanoYuan | undefined;
-  /** Minutes since the epoch. */
-  minute: number;
+  /** When the call asks, in epoch milliseconds. */
+  nowMs: number;
   /** Reserve neither an amount nor a plan slot: official calls, and free calls of keys with limits. */
   takesNothing: boolean;
 }
@@ -76,17 +76,41 @@ export function planReserve(
   item: QuotaItem,
   { lastTry = false }: ReserveTry = {},
 ): CallPayment | ReserveRefusal {
-  if (item.open.size >= (need.accountConcurrency ?? Infinity)) return { reason: 'open_entries' };
-  if ((item.places.get(need.key)?.size ?? 0) >= (need.maxConcurrency ?? Infinity))
+  const { lapsed, ofKey } = lapsedOf(need, item);
+  if (item.open.size - lapsed.size >= (need.accountConcurrency ?? Infinity))
+    return { reason: 'open_entries' };
+  if ((item.places.get(need.key)?.size ?? 0) - ofKey >= (need.maxConcurrency ?? Infinity))
     return { reason: 'concurrency' };
   const { rate } = item;
   // A part without a share refuses the first call of a minute, too.
-  const { count, tokens = 0 } = rate && rate.minute >= need.minute ? rate : noCalls;
+  const { count, tokens = 0 } = rate && rate.minute >= minuteAt(need.nowMs) ? rate : noCalls;
   if (count >= (need.accountRpm ?? Infinity)) return { reason: 'account_rpm' };
   if (tokens >= (need.accountTpm ?? Infinity)) return { reason: 'account_tpm' };
   if (need.takesNothing) return nothing;
   const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);
   return slot ? { slot, ...nothing } : payFromBalance(need, item, lastTry);
+}
+
+/** Minutes since the epoch. */
+export const minuteAt = (ms: number): number => Math.floor(ms / 60_000);
+
+/** A renewal may be this late, and clocks differ. */
+const toleranceMs = 5_000;
+/** Each is a condition of a write, whose size is bounded. */
+const lapsedMax = 100;
+
+/**
+ * The open calls that crashed, so that limits of calls at once leave them out: their lease has passed. With its end as read, on
+ * which the reserve is conditioned: a renewal wins. `ofKey`: how many of them hold a place of the key.
+ */
+export function lapsedOf(
+  { key, maxConcurrency, accountConcurrency, nowMs }: ReserveNeed,
+  { open, places }: QuotaItem,
+): { lapsed: ReadonlyMap<string, number>; ofKey: number } {
+  if ((maxConcurrency ?? accountConcurrency) === undefined) return { lapsed: new Map(), ofKey: 0 };
+  const ends = [...open].map(([id, { until }]) => [id, until] as const);
+  const ended = ends.filter(([, until]) => until * 1000 + toleranceMs < nowMs).slice(0, lapsedMax);
+  return { lapsed: new Map(ended), ofKey: ended.filter(([id]) => places.get(key)?.has(id)).length };
 }
 
 const nothing = { amount: 0n, atLeast: 0n } as const;

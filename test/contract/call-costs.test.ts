@@ -105,7 +105,7 @@ function requestOf(call: string, { need, request, budget, entry }: Kind): Reserv
     slots: [],
     estimate,
     key,
-    minute: Math.floor(nowMs / 60_000),
+    nowMs,
     takesNothing: false,
     ...need,
   };

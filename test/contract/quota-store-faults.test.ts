@@ -76,7 +76,7 @@ function reservationRequest(id = 'call'): ReservationRequest {
       heldWhole: true,
     },
     key: '0123456789ab',
-    minute: 1,
+    nowMs: clock.now(),
     takesNothing: false,
   };
   const entry = { input: 3n, key: need.key, model: 'm', price: formatPrice(price), official: false };

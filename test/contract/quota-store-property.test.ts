@@ -38,13 +38,14 @@ const shapes = fc.record({
   slot: maybe(slots),
   placeMax: maybe(fc.nat(2)),
   rate: maybe(rates),
+  lapsed: maybe(fc.tuple(ids, fc.constantFrom(1, 2)).map((end) => new Map([end]))),
 });
 
-const reserves = shapes.map(({ id, key, amount, slot, placeMax, rate }): [string, Act] => {
+const reserves = shapes.map(({ id, key, amount, slot, placeMax, ...shape }): [string, Act] => {
   const place = placeMax === undefined ? undefined : { key, max: placeMax };
   const write = (account: string) => {
     const { entry, ...rest } = reserveOf(account, { id, amount, slot, place });
-    return { ...rest, entry: { ...entry, key }, rate };
+    return { ...rest, entry: { ...entry, key }, ...shape };
   };
   return [`reserve ${id}`, (store, account) => store.reserve(write(account))];
 });

@@ -21,6 +21,8 @@ const placed = (...ids: string[]) => new Map([[key, new Set(ids)]]);
 const rated = (at: number, count: number, tokens = count) => ({ minute: at, count, tokens });
 const openEntries = (count: number) =>
   new Map(Array.from({ length: count }, (_, index) => [`open${index}`, entryOf()]));
+const lapsed = new Map([['crashed', now - 9]]);
+const opened = (until: number) => new Map([['crashed', entryOf({ until })]]);
 const huge = 10n ** 24n + 7n;
 const rate = (max: number, starts: boolean, at = minute) => ({ minute: at, max, starts, tokens: 1 });
 
@@ -31,6 +33,7 @@ const admitted: [string, Given, ReserveWish, object][] = [
   ['nothing, of an empty account', {}, {}, { available: 0n }],
   ['amounts no float can hold', { available: huge }, { amount: huge - 3n }, { available: 3n }],
   ['the last entry below a bound', { open: openEntries(99) }, { openMax: 100 }, { available: 0n }],
+  ['a call beside one that crashed', { open: opened(now - 9) }, { openMax: 2, lapsed }, { available: 0n }],
   ['any number of entries without a bound', { open: openEntries(150) }, {}, { available: 0n }],
   ['what leaves enough', { available: 9n }, { amount: 3n, atLeast: 9n }, { available: 6n }],
   ['an account that was never split', {}, { parts: 1 }, { available: 0n }],
@@ -76,6 +79,8 @@ const refused: [string, Given | undefined, ReserveWish][] = [
   ['a share of an account that was joined', {}, { parts: 4 }],
   ['an id that is open', { available: 9n, open: new Map([['call', entryOf()]]) }, { amount: 1n }],
   ['the id of a tombstone', { open: new Map([['call', entryOf({ tombstone: true })]]) }, {}],
+  ['a call beside one that renewed its lease', { open: opened(now) }, { openMax: 2, lapsed }],
+  ['a call beside one that was closed since', {}, { openMax: 2, lapsed }],
   ['a full plan slot', { plan: counted(slot(9).key, 9) }, { slot: slot(9) }],
   ['a plan slot of none', {}, { slot: slot(0) }],
   ['a key at its limit', { places: placed('a', 'b', 'c') }, { place: { key, max: 3 } }],

@@ -39,7 +39,7 @@ function admitted(balance: number, [, input, output]: (typeof prices)[number], e
     slots: [],
     estimate,
     key: 'key',
-    minute: 0,
+    nowMs: 0,
     takesNothing: false,
   };
   let available = BigInt(balance) * yuan;

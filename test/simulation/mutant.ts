@@ -160,7 +160,7 @@ const ofPrices = {
   },
   failed_charged: {
     what: 'a call that failed before any content is charged',
-    noticed: /but the upstream gave nothing|the oracle says 0/,
+    noticed: /but the upstream gave nothing/,
     outcome: (outcome) => ({ ...outcome, failed: false, anyContent: true }),
   },
   official_charged: {

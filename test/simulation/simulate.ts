@@ -147,6 +147,7 @@ function taleOf(world: World): Tale {
     renewed: world.seen.renewed,
     ranLater: world.seen.ranLater,
     neverRan: world.seen.neverRan,
+    pastCrashed: world.seen.pastCrashed,
     correctedInParts: world.seen.correctedInParts,
     overdrawn: world.seen.overdrawn,
     overdraftsEnded: world.seen.overdraftsEnded,

@@ -59,6 +59,7 @@ export class World {
   readonly seen = {
     limited: 0,
     renewed: 0,
+    pastCrashed: 0,
     correctedInParts: 0,
     overdrawn: 0,
     overdraftsEnded: 0,
@@ -270,12 +271,13 @@ export class World {
     this.seen.exactBudgets += this.#budgets.ended();
   }
 
-  #notes({ before, after, amount = 0n, renew, close, move }: Change): void {
+  #notes({ before, after, amount = 0n, reserve, renew, close, move }: Change): void {
     if (after.part === 0 && after.overdraft && !before?.overdraft) this.seen.overdrawn += 1;
     if (after.part === 0 && move?.overdraft === 'ends') this.seen.overdraftsEnded += 1;
     if (after.part === 0 && (before?.parts ?? 1) > after.parts && after.available < 0n)
       this.seen.joinedInDebt += 1;
     if (renew && !renew.begins) this.seen.renewed += 1;
+    if (reserve?.lapsed?.size) this.seen.pastCrashed += 1;
     if (close && before?.open.get(close.id)?.queued) this.seen.neverRan += 1;
     if (amount < 0n && after.part > 0) this.seen.correctedInParts += 1;
   }

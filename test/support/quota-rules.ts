@@ -17,6 +17,7 @@ import {
 export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
   const { slot, place, rate, entry, atLeast = entry.amount } = write;
   if (item.open.has(write.id)) return false;
+  if ([...(write.lapsed ?? [])].some(([id, until]) => item.open.get(id)?.until !== until)) return false;
   if (write.openMax !== undefined && item.open.size >= write.openMax) return false;
   if (write.parts !== undefined && item.parts !== write.parts) return false;
   if (entry.amount > 0n && (item.available < atLeast || item.overdraft)) return false;

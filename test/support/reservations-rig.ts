@@ -77,7 +77,7 @@ export class ReservationsRig {
         heldWhole: true,
       },
       key: 'key1',
-      minute: Math.floor(this.clock.now() / 60_000),
+      nowMs: this.clock.now(),
       takesNothing: false,
       ...need,
     };

@@ -378,7 +378,7 @@ function reservationRequestOf(
     key: counterKey(key),
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(call),
-    minute: Math.floor(nowMs / 60_000),
+    nowMs,
     takesNothing: isFree || model.official,
   };
   const entry = {

@@ -12,6 +12,8 @@ import {
 import {
   isOfAccount,
   isRefusal,
+  lapsedOf,
+  minuteAt,
   planReserve,
   type CallPayment,
   type ReserveNeed,
@@ -73,7 +75,7 @@ export class Reservations {
     if (rpm === undefined) return undefined;
     const { counters } = this.#ports;
     const backoff = new Backoff(this.#ports, countBudgetMs);
-    const count = await backoff.until(() => counters.countCall(need.key, need.minute, rpm));
+    const count = await backoff.until(() => counters.countCall(need.key, minuteAt(need.nowMs), rpm));
     if (count === undefined) throw await request.refused({ reason: 'rate' }, emptyQuota(account));
     return count;
   }
@@ -408,8 +410,9 @@ function reserveWriteOf(
   const { parts, part } = item;
   const counted = item.rate?.minute;
   // Another environment's clock may be ahead; its later minute is then used.
-  const minute = Math.max(need.minute, counted ?? 0);
+  const minute = Math.max(minuteAt(need.nowMs), counted ?? 0);
   const { slot, amount, atLeast } = payment;
+  const { lapsed, ofKey } = lapsedOf(need, item);
   const shares = [slot?.limit ?? undefined, maxConcurrency, accountConcurrency, accountRpm, accountTpm];
   const hasRate = accountRpm !== undefined || accountTpm !== undefined;
   return {
@@ -426,9 +429,10 @@ function reserveWriteOf(
     },
     atLeast,
     parts: shares.some((share) => share !== undefined) ? parts : undefined,
-    openMax: accountConcurrency,
+    lapsed,
+    openMax: accountConcurrency === undefined ? undefined : accountConcurrency + lapsed.size,
     slot,
-    place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
+    place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency + ofKey },
     rate: hasRate
       ? {
           minute,

@@ -225,7 +225,7 @@ export class HotAccount {
       },
       key,
       maxConcurrency,
-      minute: Math.floor(nowMs / 60_000),
+      nowMs,
       takesNothing: false,
     };
     return {

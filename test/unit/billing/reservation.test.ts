@@ -40,7 +40,7 @@ const need = (more: Partial<ReserveNeed> = {}, estimate: Partial<CallEstimate> =
   slots: [],
   estimate: { ...usual, ...estimate },
   key: 'key1',
-  minute: 7,
+  nowMs: 7 * 60_000,
   takesNothing: false,
   ...more,
 });
@@ -86,7 +86,12 @@ describe('a call is paid', () => {
       paid(2_100_000n),
     ],
     ['in a minute with room', need({ accountRpm: 3 }), quota(fortune, minute), paid(2_100_000n)],
-    ['in the next minute', need({ accountRpm: 2, minute: 8 }), quota(fortune, minute), paid(2_100_000n)],
+    [
+      'in the next minute',
+      need({ accountRpm: 2, nowMs: 8 * 60_000 }),
+      quota(fortune, minute),
+      paid(2_100_000n),
+    ],
   ])('%s', (_case, asked, item, payment) => {
     expect(planReserve(asked, item)).toEqual(payment);
   });
@@ -130,7 +135,7 @@ describe('a call is refused', () => {
     ],
     [
       'in a minute that is over',
-      need({ accountRpm: 2, minute: 6 }),
+      need({ accountRpm: 2, nowMs: 7 * 60_000 - 1 }),
       quota(fortune, minute),
       { reason: 'account_rpm' },
     ],

@@ -326,12 +326,13 @@ const zeroIn = (c: Clauses): string => c.number('zero', 0);
 const oneIn = (c: Clauses): string => c.number('one', 1);
 
 export function reserveExpression(write: ReserveWrite): Expression {
-  const { id, entry, slot, place, rate, parts, openMax, atLeast = entry.amount } = write;
+  const { id, entry, slot, place, rate, parts, openMax, lapsed, atLeast = entry.amount } = write;
   const c = new Clauses();
   const available = c.path('available');
   const amount = c.number('amount', entry.amount);
   c.conditions.push(hasItem(c), isNotOpen(c, id));
   if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
+  for (const [of, until] of lapsed ?? []) c.conditions.push(isOpenUntil(c, of, until));
   if (parts !== undefined) c.conditions.push(hasParts(c, parts));
   const needed = atLeast === entry.amount ? amount : c.number('atLeast', atLeast);
   if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));
@@ -373,7 +374,7 @@ export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
   if (write.rateTokens !== undefined && write.rateTokens > 0)
     add(c.path('rate', rateKey, 'tokens'), c.number('rateTokens', write.rateTokens));
   c.remove.push(c.path('open', id));
-  // Changes nothing if the call took no place, or if its place was freed when its lease lapsed.
+  // Changes nothing if the call took no place.
   c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
   return c.expression();
 }

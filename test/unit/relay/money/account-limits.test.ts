@@ -49,6 +49,19 @@ describe.each(partCounts)('200 calls at once of an account with %i parts', (part
   });
 });
 
+describe.each(partCounts)('calls that crashed in %i parts', (parts) => {
+  it.each([{ accountConcurrency: 4 }, { maxConcurrency: 4 }])(
+    'leave the limit %o to others',
+    async (need) => {
+      const rig = await rigOf(parts);
+      expect((await atOnce(rig, parts, need)).taken).toBe(4);
+      expect((await atOnce(rig, parts, need)).taken).toBe(0);
+      await rig.clock.run(rig.clock.sleep(70_000));
+      expect((await atOnce(rig, parts, need)).taken).toBe(4);
+    },
+  );
+});
+
 it('an account at its limit of a minute goes on in the next one', async () => {
   const rig = await rigOf(16);
   expect((await atOnce(rig, 16, { accountRpm: 60 })).taken).toBe(60);

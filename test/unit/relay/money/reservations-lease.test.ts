@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ReserveNeed } from '../../../../shared/billing/reservation.ts';
 import { ReservationsRig } from '../../../support/reservations-rig.ts';
 
 const funded = (): ReservationsRig => {
@@ -33,5 +34,43 @@ describe('the lease of a call', () => {
     expect(untilMs(rig, reservation.id)).toBeGreaterThan(rig.clock.now());
     await end();
     expect(rig.clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('the place of a crashed call', () => {
+  const limits: [string, Partial<ReserveNeed>, string][] = [
+    ['a key', { maxConcurrency: 1 }, 'refused: concurrency'],
+    ['an account', { accountConcurrency: 1 }, 'refused: open_entries'],
+  ];
+  it.each(limits)(
+    'of %s counts until its lease ends, then goes to the next call, once',
+    async (_, one, message) => {
+      const rig = funded();
+      const pass = (milliseconds: number): Promise<void> => rig.clock.run(rig.clock.sleep(milliseconds));
+      const isFull = (): Promise<void> => expect(rig.reserve(one)).rejects.toMatchObject({ message });
+      const crashed = await rig.reserve(one);
+      await pass(59_000);
+      await isFull();
+      await pass(10_000);
+      const next = await rig.reserve(one);
+      await isFull();
+      // It was not dead: its close takes nobody else's place.
+      await rig.close(crashed, 4n);
+      await isFull();
+      expect(rig.item).toMatchObject({ spent: 4n, settled: 1 });
+      await rig.close(next, 0n);
+      expect(rig.item?.places.size).toBe(0);
+      await rig.reserve(one);
+    },
+  );
+
+  it('counts again once its call renews the lease', async () => {
+    const rig = funded();
+    const one = { maxConcurrency: 1 };
+    const { account, part, id, entry } = await rig.reserve(one);
+    await rig.clock.run(rig.clock.sleep(70_000));
+    const until = rig.clock.now() / 1000 + 60;
+    await rig.memory.renew({ account, part, id, entry, until });
+    await expect(rig.reserve(one)).rejects.toMatchObject({ message: 'refused: concurrency' });
   });
 });
