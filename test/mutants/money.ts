@@ -103,13 +103,6 @@ export const money: Mutants = {
     noticed: 'test/unit/relay/stored/stored-conversation.test.ts',
     by: /name 128 responses at most/,
   },
-  'a run goes on after another one was given its response': {
-    file: 'shared/relay/stored/run.ts',
-    find: "this.#end('dead');",
-    replace: 'return;',
-    noticed: 'test/unit/relay/stored/background.test.ts',
-    by: /that was found dead stops/,
-  },
   'a late settle is charged in full': {
     file: 'shared/relay/money/late-settle.ts',
     find: "if (kind !== 'expired') return;",

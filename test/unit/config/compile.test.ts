@@ -47,6 +47,17 @@ describe('the snapshot', () => {
     },
   );
 
+  it('lists each model once: in channel order, then as listed', () => {
+    const { snapshot } = compile({
+      channels: [
+        channel({ id: 'second', priority: 0, models: ['m3', 'm1'] }),
+        channel({ id: 'first', priority: 5, models: ['m2', 'm1'] }),
+        channel({ id: 'off', priority: 9, models: ['m0'], state: false }),
+      ],
+    });
+    expect(snapshot.models).toEqual(['m2', 'm1', 'm3']);
+  });
+
   it('orders charges by id and plans by level', () => {
     const { snapshot } = compile({
       charges: [10, 9, 100].map((id) => ({ id, type: 'token-billing', models: ['m'] })),

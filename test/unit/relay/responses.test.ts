@@ -28,6 +28,15 @@ async function responseTo(
 const patient = { channels: [{ first_content_seconds: 300, idle_seconds: 300 }] };
 
 describe('the response object', () => {
+  it('was never completed when it was cut short', async () => {
+    const response = await responseTo(ask, [delta('Hel'), finish('length'), usage(7, 2), done]);
+    expect(response).toMatchObject({
+      status: 'incomplete',
+      completed_at: null,
+      incomplete_details: { reason: 'max_output_tokens' },
+    });
+  });
+
   it('tells what the call would have cost in official mode alone', async () => {
     const options = {
       charges: [tokenCharge],
@@ -84,6 +93,18 @@ describe('an image in an answer on Responses', () => {
 });
 
 describe('the status of a stream on Responses', () => {
+  it('goes out with the first reasoning, of which nothing is shown unless asked for', async () => {
+    const think = data({ choices: [{ index: 0, delta: { reasoning_content: 'Hm.' } }] });
+    const steps = [5_000, think, 30_000, delta('4'), finish(), usage(7, 2), done];
+    const { answer } = await asked({ ...ask, stream: true }, steps);
+    expect(answer.text).not.toContain('Hm.');
+    const [first, second, third] = answer.said;
+    expect(first).toMatchObject({ atMs: 5_000 });
+    expect(first?.text).toMatch(/^event: response\.created\n.*\n\nevent: response\.in_progress\n.*\n\n$/);
+    expect(second).toEqual({ atMs: 20_000, text: ': ping\n\n' });
+    expect(third).toMatchObject({ atMs: 35_000 });
+  });
+
   it('goes out after 20 s of silence with the two opening events; then a ping each 15 s, an event each minute', async () => {
     const steps = [100_000, delta('x'), finish(), usage(7, 2), done];
     const { answer } = await asked({ ...ask, stream: true }, steps, patient);

@@ -1,12 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { vendorDoubles } from '../../../infra/local/vendors/vendors.ts';
-import { chatExamples, type Example } from './examples.ts';
+import { chatExamples } from './examples.ts';
 import { anthropicExamples, bedrockExamples, shownElsewhere } from './messages-examples.ts';
 import { doubleOf, send, textOf } from './rig.ts';
 
 const examples = { ...chatExamples, anthropic: anthropicExamples, bedrock: bedrockExamples };
 const cases = Object.entries(examples).flatMap(([vendor, rules]) =>
-  Object.entries(rules).map(([rule, example]): [string, string, ...Example] => [vendor, rule, ...example]),
+  Object.entries(rules).map(([rule, [breaks, says, keeps, status = 400]]) => ({
+    vendor,
+    rule,
+    breaks,
+    says,
+    keeps,
+    status,
+  })),
 );
 
 describe('the rules of the doubles', () => {
@@ -16,7 +23,7 @@ describe('the rules of the doubles', () => {
     expect(shown.toSorted()).toEqual(expected.toSorted());
   });
 
-  test.each(cases)('%s: %s', async (vendor, rule, breaks, says, keeps, status = 400) => {
+  test.each(cases)('$vendor: $rule', async ({ vendor, rule, breaks, says, keeps, status }) => {
     const refused = await send(doubleOf(vendor), breaks);
     expect({ rule: refused.rule, text: textOf(refused) }).toEqual({
       rule,

@@ -65,6 +65,15 @@ describe('a call to an alias', () => {
     expect(hosts(rig)).toEqual(['large.test']);
   });
 
+  it('takes the prefix and the suffix that models take', async () => {
+    const rig = aliasRig({ key: { official: true } }).upstream(down, good);
+    const answer = await rig.call({ ...chat, model: 'web-best-official' });
+    expect(answer.headers['x-relay-model']).toBe('large');
+    // 7 x 0.01 + 2 x 0.02 yuan: what the model that answered would have cost.
+    expect(JSON.parse(answer.text).quota).toBe(0.11);
+    expect(rig.logged[0]?.search).toBe('none');
+  });
+
   it('has no header where a heartbeat went out before the answer, and the name in the chunks', async () => {
     const slow: UpstreamScript = { steps: [30_000, ...hello] };
     const rig = aliasRig()
@@ -73,6 +82,17 @@ describe('a call to an alias', () => {
     const answer = await rig.call({ ...chat, stream: true });
     expect(answer.headers['x-relay-model']).toBeUndefined();
     expect(frames(answer.text)[0]).toMatchObject({ model: 'large' });
+  });
+
+  it('names in events before the first content the model that is asked then', async () => {
+    const slow: UpstreamScript = { steps: [30_000], status: 200 };
+    const rig = aliasRig()
+      .upstream(slow, good)
+      .granted(10n * yuan);
+    const answer = await rig.call({ ...responses, stream: true }, { path: '/v1/responses' });
+    const models = answer.text.match(/"model":"[^"]*"/g);
+    expect(models?.[0]).toBe('"model":"small"');
+    expect(models?.at(-1)).toBe('"model":"large"');
   });
 });
 

@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
-import { CoreRig, data, delta, hello, reset, usage, type UpstreamScript } from '../../../support/core-rig.ts';
+import {
+  CoreRig,
+  data,
+  delta,
+  frames,
+  hello,
+  reset,
+  usage,
+  type UpstreamScript,
+} from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true };
 const good: UpstreamScript = { steps: hello };
@@ -19,6 +28,48 @@ const two = {
 const four = { channels: ['a', 'b', 'c', 'd'].map((id, i) => ({ id, priority: -i })) };
 
 describe('failover before the first content', () => {
+  const failures: [string, UpstreamScript][] = [
+    ['a refused connection', { connect: 'refused' }],
+    ['a 500', { status: 500 }],
+    ['a 408', { status: 408 }],
+    ['a 429', { status: 429 }],
+    ['a 401', { status: 401 }],
+    ['a 402', { status: 402 }],
+    ['a 403', { status: 403 }],
+    ['a 400 without a JSON error', { status: 400, steps: ['<html>'] }],
+    ['an error in a 200', { steps: ['{"error":{"message":"x"}}'] }],
+    [
+      'an error event after the role',
+      { steps: [data({ choices: [{ index: 0, delta: { role: 'assistant' } }] }), data({ error: {} })] },
+    ],
+    ['an empty 200', { steps: [] }],
+    ['a web page', { steps: ['<!doctype html>'] }],
+    ['a reset', { steps: [reset] }],
+  ];
+  it.each(failures)(
+    '%s: the next channel answers and the client sees nothing of it',
+    async (_case, failure) => {
+      const rig = new CoreRig(two).upstream(failure, good);
+      const answer = await rig.post(ask);
+      expect(answer.status).toBe(200);
+      expect(frames(answer.text)).toHaveLength(4);
+      expect(answer.headers['x-relay-attempts']).toBe('2');
+      expect(rig.logged[0]?.attempts).toMatchObject([
+        { channel: 'first' },
+        { channel: 'second', outcome: 'answered' },
+      ]);
+      expect(rig.quotas.items.get('acme')).toMatchObject({ spent: 0n, settled: 1 });
+    },
+  );
+
+  it("does not fail over on a caller's own mistake", async () => {
+    const refusal = { status: 400, steps: ['{"error":{"message":"bad","code":"bad_thing"}}'] };
+    const rig = new CoreRig(two).upstream(refusal, good);
+    expect((await rig.post(ask)).status).toBe(400);
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.health.writes).toEqual([]);
+  });
+
   it('never calls a second channel after the first content', async () => {
     const rig = new CoreRig(two).upstream({ steps: [delta('a'), reset] }, good);
     const answer = await rig.post(ask);
@@ -34,6 +85,17 @@ describe('failover before the first content', () => {
     expect(answer.status).toBe(502);
     expect(rig.logged[0]?.attempts?.map(({ channel }) => channel)).toEqual(['a', 'b', 'c']);
     expect(answer.headers['x-relay-attempts']).toBe('3');
+  });
+
+  it('says 429 only when every channel did, with the shortest wait', async () => {
+    const limited = (seconds: string): UpstreamScript => ({
+      status: 429,
+      headers: { 'retry-after': seconds },
+    });
+    const all = await new CoreRig(two).upstream(limited('30'), limited('12')).post(ask);
+    expect([all.status, all.headers['retry-after']]).toEqual([429, '12']);
+    const one = await new CoreRig(two).upstream(limited('30'), { status: 500 }).post(ask);
+    expect(one.status).toBe(502);
   });
 
   it('asks for no repeat after content of a JSON answer, whatever the next channel says', async () => {

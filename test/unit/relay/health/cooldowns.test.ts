@@ -20,6 +20,7 @@ const limited = (seconds?: string): UpstreamScript => ({
   headers: seconds === undefined ? {} : { 'retry-after': seconds },
 });
 const one = { channels: [{ id: 'c', secret: ['ssm:/relay/relay/1'] }] };
+const candidate = 'c|ssm:/relay/relay/1';
 const two = {
   channels: [
     { id: 'first', priority: 2 },
@@ -57,6 +58,14 @@ describe('a rate limit', () => {
     expect(rig.sent).toHaveLength(1);
     await after(rig, 20);
     expect((await rig.post(ask)).status).toBe(200);
+  });
+
+  it('without a Retry-After does not keep the next call from a single channel', async () => {
+    const rig = new CoreRig(one).upstream(limited(), good);
+    expect((await rig.post(ask)).status).toBe(429);
+    expect(rig.health.limitOf(candidate)).toEqual({ kind: 'rate_limit', untilMs: rig.clock.now() + 15_000 });
+    expect((await rig.post(ask)).status).toBe(200);
+    expect(rig.sent).toHaveLength(2);
   });
 
   it('is of one model: the others of the channel are asked', async () => {

@@ -1,9 +1,13 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { searchTokensMax } from '../../../../shared/relay/money/bill.ts';
 import { BillingRig, small, smallNeed, yuan } from '../../../support/billing-rig.ts';
-import { delta, hang } from '../../../support/core-rig.ts';
+import { CoreRig, delta, hang, hello, type RigOptions } from '../../../support/core-rig.ts';
 
+const ask = { model: 'web-m', messages: [{ role: 'user', content: 'what happened today?' }] };
 const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
+const results = [{ title: 'News', url: 'https://news.test/1', text: 'It rained.', date: '2026-11-21' }];
+const rigWith = (options: RigOptions): CoreRig =>
+  new CoreRig({ settings: { search }, ...options }).upstream({ steps: hello });
 
 it('reserves for a search only where the model name asks for one', async () => {
   const reserved = async (model: string): Promise<bigint | undefined> => {
@@ -16,4 +20,20 @@ it('reserves for a search only where the model name asks for one', async () => {
   };
   expect(await reserved('m')).toBe(smallNeed);
   expect(await reserved('web-m')).toBe(smallNeed + BigInt(searchTokensMax) * 1_000_000n);
+});
+
+describe('a web- call', () => {
+  it('puts what the web says first, as a system message, and asks for the base model', async () => {
+    const rig = rigWith({ search: () => Promise.resolve(results) });
+    const answer = await rig.post(ask);
+    expect(answer.status).toBe(200);
+    expect(rig.searched).toEqual(['what happened today?']);
+    const sent = rig.sent[0]?.json as { model: string; messages: { role: string; content: string }[] };
+    expect(sent.model).toBe('m');
+    expect(sent.messages).toHaveLength(2);
+    expect(sent.messages[0]?.role).toBe('system');
+    for (const part of ['News', 'https://news.test/1', 'It rained.', '2026-11-21'])
+      expect(sent.messages[0]?.content).toContain(part);
+    expect(rig.logged[0]).toMatchObject({ search: 'found', model: 'm' });
+  });
 });

@@ -94,9 +94,30 @@ describe('a key that may not store', () => {
     }
   });
   const bound = (chain: Chain) => ({ rig: chain.rig, post: (body: Json) => chain.post(body) });
+
+  it.each([true, false, undefined, null, 'yes'])('reads that nothing is stored: store %s', async (asked) => {
+    const chain = new Chain({});
+    const { id, store: isStored } = await chain.answered({ input: 'x', store: asked });
+    expect(isStored).toBe(false);
+    expect(await chain.body(id)).toEqual({});
+  });
 });
 
 describe('a key that may store', () => {
+  it('goes on from the last turn, without its instructions, from another environment', async () => {
+    const chain = new Chain();
+    const first = await chain.answered({ input: 'What?', instructions: 'Be brief.' });
+    expect(first).toMatchObject({ store: true, previous_response_id: null });
+    const fresh = new Chain({ ...storing, beside: chain.rig }, 1);
+    const second = await fresh.answered({ input: 'And?', previous_response_id: first['id'] });
+    expect(second).toMatchObject({ store: true, previous_response_id: first['id'], instructions: null });
+    expect(fresh.sentMessages).toEqual([
+      { role: 'user', content: 'What?' },
+      { role: 'assistant', content: 'Hello' },
+      { role: 'user', content: 'And?' },
+    ]);
+  });
+
   it.each<[string, (id: unknown) => Json]>([
     ['a previous response', (id) => ({ input: 'b', previous_response_id: id })],
     ['an item', () => ({ input: [{ type: 'item_reference', id: `msg_${suffix}_0` }] })],

@@ -87,6 +87,16 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     await rig.clock.run(first.done);
   });
 
+  it('is charged once', async () => {
+    const rig = new BillingRig({ key: { store: true } }).granted(100n * yuan).upstream({ steps: answered });
+    await rig.post(chat, keyed('/v1/chat/completions'));
+    const spent = rig.item?.spent;
+    await rig.post(chat, keyed('/v1/chat/completions'));
+    expect(spent).toBeGreaterThan(0n);
+    expect(rig.item?.spent).toBe(spent);
+    expect(rig.item?.open.size).toBe(0);
+  });
+
   it('is asked to come again while the first one runs', async () => {
     const rig = rigOf().upstream({ steps: [delta('a'), hang] });
     const body = { ...chat, stream: true };
@@ -118,6 +128,15 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     const again = await rig.post(both, keyed('/v1/responses'));
     expect(again.status).toBe(422);
     expect(errorOf(again)).toMatchObject({ code: 'idempotency_key_reused', param: 'Idempotency-Key' });
+  });
+
+  it('gets nothing of a response that was removed', async () => {
+    const rig = rigOf();
+    const first = await rig.post(responses, keyed('/v1/responses'));
+    await rig.stored.responses.remove('acme', JSON.parse(first.text).id);
+    const again = await rig.post(responses, keyed('/v1/responses'));
+    expect([again.status, errorOf(again)['code']]).toEqual([409, 'request_already_completed']);
+    expect(again.headers['x-should-retry']).toBe('false');
   });
 });
 

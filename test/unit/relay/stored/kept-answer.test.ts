@@ -121,6 +121,18 @@ describe('a store that throttles once', () => {
 describe('an answer that fails', () => {
   const breaksOff: Step[] = [delta('Hel'), reset];
 
+  it('after its client has seen it begin can be read as it failed', async () => {
+    const rig = new StoredRig();
+    const { text } = await rig.upstream({ steps: breaksOff }).create({ stream: true });
+    const event = last(text);
+    expect(event).toMatchObject({ type: 'response.failed', response: { status: 'failed', store: true } });
+    const found = await kept(rig);
+    expect(found?.head.status).toBe('failed');
+    expect(found?.body.response).toEqual(event['response']);
+    expect(found?.body.seal).toBeUndefined();
+    expect((await rig.ask(`GET /${id}`)).json).toEqual(event['response']);
+  });
+
   it('and cannot be stored says so in its last event', async () => {
     const rig = new StoredRig();
     rig.stored.failing = new StoreUnavailable('down');

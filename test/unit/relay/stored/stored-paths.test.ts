@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { StoredResponse } from '../../../../shared/relay/ports/stored.ts';
 import { demoKey, keyRow } from '../../../support/core-rig.ts';
-import { parsed, plainKey, StoredRig, type Value } from './stored-rig.ts';
+import { parsed, plainKey, secondKey, StoredRig, type Value } from './stored-rig.ts';
 
 const idIn = (text: string): string => String(parsed(text)['id']);
 
@@ -33,6 +33,16 @@ const waiting = (more: Partial<StoredResponse['head']>, until: number): StoredRe
 };
 
 describe('a response that is stored', () => {
+  it.each([demoKey, secondKey])('is read as it was answered, with every key of its account', async (key) => {
+    const rig = new StoredRig();
+    const { id, answer } = await stored(rig);
+    const { status, json, headers } = await rig.ask(`GET /${id}`, key);
+    expect(status).toBe(200);
+    expect(json).toEqual(answer);
+    expect(json).toMatchObject({ status: 'completed', store: true });
+    expect(headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+  });
+
   it('is read as soon as its last event is seen, by another environment', async () => {
     const rig = new StoredRig();
     const response = await rig.clock.run(
@@ -58,6 +68,14 @@ describe('a response that is stored', () => {
     expect([gone.status, gone.json]).toEqual([200, { id, object: 'response', deleted: true }]);
     for (const asked of [`GET /${id}`, `GET /${id}/input_items`, `DELETE /${id}`, `POST /${id}/cancel`])
       expect((await rig.ask(asked)).status).toBe(404);
+  });
+
+  it('is read while the relay is closed, which takes no calls', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const closed = new StoredRig({ beside: rig, settings: { relayClosed: true } });
+    expect((await closed.ask(`GET /${id}`)).status).toBe(200);
+    expect((await closed.create({})).status).toBe(403);
   });
 
   it('has the state of its turn as first item only where that is asked for', async () => {
@@ -211,6 +229,16 @@ describe('the items that a response was made of', () => {
     expect(newest.json['has_more']).toBe(true);
   });
 
+  it('are what is left of a conversation whose beginning was deleted', async () => {
+    const rig = new StoredRig();
+    const { id: first } = await stored(rig, { input: 'one' });
+    const { id: second } = await stored(rig, { input: 'two', previous_response_id: first });
+    const { id: third } = await stored(rig, { input: 'three', previous_response_id: second });
+    await rig.ask(`DELETE /${first}`);
+    const { json } = await rig.ask(`GET /${third}/input_items?order=asc`);
+    expect(said(json)).toEqual(['two', 'Hello', 'three']);
+  });
+
   it('show what a reference refers to, and the reference itself once that is deleted', async () => {
     const rig = new StoredRig();
     const { id, answer } = await stored(rig);
@@ -250,6 +278,16 @@ describe('the items that a response was made of', () => {
       { ...call, status: 'completed' },
       { status: 'completed', output: [{ ...image, detail: 'auto' }] },
     ]);
+  });
+
+  it('have no images and no sealed states unless they are asked for', async () => {
+    const rig = new StoredRig();
+    const image = { type: 'input_image', image_url: 'https://images.example/a.png' };
+    const { id } = await stored(rig, { input: [{ role: 'user', content: [image] }] });
+    const plain = await rig.ask(`GET /${id}/input_items`);
+    expect(plain.json['data']).toMatchObject([{ content: [{ type: 'input_image', image_url: null }] }]);
+    const whole = await rig.ask(`GET /${id}/input_items?include[]=message.input_image.image_url`);
+    expect(whole.json['data']).toMatchObject([{ content: [image] }]);
   });
 
   it.each([

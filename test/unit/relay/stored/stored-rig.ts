@@ -4,7 +4,7 @@ import { CoreRig, demoKey, hello, keyRow, type Answer, type RigOptions } from '.
 export type Value = Record<string, unknown>;
 
 const otherKey = 'sk-other-account';
-const secondKey = 'sk-second-of-acme';
+export const secondKey = 'sk-second-of-acme';
 export const plainKey = 'sk-may-not-store';
 
 /** Four keys: two of one account, one of another, and one of the first account that may not store. */

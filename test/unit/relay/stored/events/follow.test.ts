@@ -17,6 +17,30 @@ async function together<Of extends unknown[]>(
 }
 
 describe('following a background response', () => {
+  it('shows all events from the acceptance on, the first as queued and the last made of the response', async () => {
+    const rig = new FollowedRig();
+    await rig.accept();
+    const [, read] = await together<[void, Read]>(
+      rig,
+      () => rig.run(),
+      () => rig.read({ method: 'POST' }),
+    );
+    expect(read.broken).toBeUndefined();
+    expect(numbersOf(read)).toEqual(upTo(11));
+    expect(read.events.map(typeOf)).toEqual([
+      'response.created',
+      'response.in_progress',
+      ...Array.from({ length: 8 }, () => 'response.output_text.delta'),
+      'response.completed',
+    ]);
+    expect(statusOf(read.events[0])).toBe('queued');
+    expect(dataOf(String(read.events[10]))['response']).toMatchObject({
+      status: 'completed',
+      output: ['all of it'],
+    });
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
   it('gives before and after a cut what the uncut stream gives, at every cut, while it runs and afterwards', async () => {
     const rig = new FollowedRig();
     await rig.accept();
