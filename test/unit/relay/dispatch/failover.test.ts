@@ -98,6 +98,16 @@ describe('failover before the first content', () => {
     expect(one.status).toBe(502);
   });
 
+  it('says a rate limit when nothing but accounts of ours failed beside it, asked or not', async () => {
+    const channels = [{ id: 'a', priority: 1 }, { id: 'b' }];
+    const limited = { status: 429, headers: { 'retry-after': '30' } };
+    const rig = new CoreRig({ channels }).upstream(limited, { status: 402 });
+    for (const asked of [2, 3]) {
+      const { status, headers } = await rig.post(ask);
+      expect([status, headers['retry-after'], rig.sent.length]).toEqual([429, '30', asked]);
+    }
+  });
+
   it('asks for no repeat after content of a JSON answer, whatever the next channel says', async () => {
     const broken = { steps: [delta('Hal'), data({ error: { message: 'x', type: 'rate_limit_error' } })] };
     const rig = new CoreRig({ channels: [{ id: 'a', priority: 1 }, { id: 'b' }] });

@@ -42,6 +42,15 @@ describe.each([
   ['HTML', html],
   ['plain text', text],
 ])('the page as %s', (_name, render) => {
+  test('names the base URL and the price of every model by its first rule, of a million tokens', () => {
+    const body = wordsOf(render());
+    expect(body).toContain('https://relay.example/v1');
+    expect(body).toMatch(/alpha (¥0\.0015 ¥0\.0015 ¥20|¥0\.0015 in, ¥20 out)/);
+    expect(body).toMatch(/beta ¥0\.1 per call/);
+    expect(body).toMatch(/gamma free/);
+    expect(body).not.toContain('¥99');
+  });
+
   test('shows the price that is in force, with its cache and its tiers', () => {
     const [now, ...others] = facts.charges;
     const more = {

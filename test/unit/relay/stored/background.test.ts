@@ -78,6 +78,26 @@ describe('an accepted background call', () => {
     balanced(rig);
   });
 
+  it('is queued, stored with its reservation, and started with its id alone', async () => {
+    const rig = rigOf();
+    const answer = await accepted(rig);
+    expect(answer.status).toBe(200);
+    const shown = JSON.parse(answer.text);
+    expect(shown).toMatchObject({
+      id,
+      status: 'queued',
+      background: true,
+      store: true,
+      output: [],
+      usage: null,
+    });
+    expect(rig.stored.started).toEqual([of]);
+    expect(rig.sent).toEqual([]);
+    expect(rig.open).toMatchObject([{ queued: true, amount: 178_000_000n }]);
+    expect(await object(rig)).toEqual(shown);
+    expect(JSON.stringify(await rig.stored.responses.read('acme', [id]))).not.toContain('sk-test');
+  });
+
   it('is accepted when its run had begun, though nobody heard that it was started', async () => {
     const rig = rigOf();
     let run: Promise<void> | undefined;

@@ -94,6 +94,14 @@ describe('a response that is stored', () => {
       });
     }
   });
+
+  it('cannot be followed unless it runs in the background', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const { status, json } = await rig.ask(`GET /${id}?stream=true`);
+    expect(status).toBe(400);
+    expect(json).toMatchObject({ error: { type: 'invalid_request_error', param: 'stream' } });
+  });
 });
 
 const paths = (id: string): string[] => [
@@ -128,6 +136,20 @@ describe('an id that nobody can read', () => {
       expect(rig.keyLookups).toBe(0);
     },
   );
+
+  it('is found although this environment has an older key, which may not store', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const row = { row: keyRow() };
+    const keys = { [demoKey]: row };
+    const late = new StoredRig({ beside: rig, keys });
+    let reads = 0;
+    const asked = late.ask(`GET /${id}`);
+    Object.defineProperty(keys, demoKey, {
+      get: () => (++reads > 1 ? { row: keyRow({ store: true }) } : row),
+    });
+    expect((await asked).status).toBe(200);
+  });
 });
 
 describe('a store that fails', () => {
