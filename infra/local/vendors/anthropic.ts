@@ -3,6 +3,7 @@
  * `claude-haiku-4-5` the older ones, `claude-sonnet-4-6` is between them. A call without any key is served; a key in the
  * wrong header is not.
  */
+import { claudeBetas } from './messages/betas.ts';
 import { claudeModels } from './messages/request.ts';
 import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
 import { PrefixMemory } from './script.ts';
@@ -16,6 +17,7 @@ export function anthropicDouble(): Vendor {
     account: ({ headers }) => headers['x-api-key'] ?? headers['authorization']?.replace('Bearer ', '') ?? '',
     refuse: messagesRefusal,
     memory: new PrefixMemory(),
+    betas: claudeBetas,
   };
   return {
     name: 'anthropic',

@@ -5,6 +5,7 @@
  */
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import { messagesRefusal } from './anthropic.ts';
+import { bedrockBetas } from './messages/betas.ts';
 import { claudeModels, type ClaudeModel } from './messages/request.ts';
 import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
 import { openaiEndpoints } from './openai.ts';
@@ -125,6 +126,7 @@ const messagesServer = (memory: PrefixMemory): MessagesServer => ({
   account: ({ headers }) => /Credential=([^/]+)/.exec(headers['authorization'] ?? '')?.[1] ?? '',
   refuse: messagesRefusal,
   memory,
+  betas: bedrockBetas,
 });
 
 /** A request with what its signature says and what it should be. */

@@ -33,8 +33,24 @@ const inline = (media_type: string): Sent =>
 const thought = (signature: string): Json => ({ type: 'thinking', thinking: 'x', signature });
 const documentBlock = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } };
 
+const clearing = (...types: string[]): Json => ({
+  context_management: { edits: types.map((type) => ({ type })) },
+});
+const named = (beta: string, sent: Sent): Sent => ({ ...sent, headers: { 'anthropic-beta': beta } });
+const clearingBeta = 'context-management-2025-06-27';
+
 /** The rules that Anthropic and Bedrock share. */
 export const sharedExamples: Record<string, Example> = {
+  'beta-fields': [
+    opus(clearing('clear_tool_uses_20250919')),
+    /context_management: Extra inputs are not permitted/,
+    named(clearingBeta, opus(clearing('clear_tool_uses_20250919'))),
+  ],
+  'clear-thinking': [
+    named(clearingBeta, haiku(clearing('clear_thinking_20251015'))),
+    /`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive/,
+    named(clearingBeta, opus(clearing('clear_thinking_20251015'))),
+  ],
   body: [
     opus({ messages: [user([text({ citation: 1 })])] }),
     /messages\.0\.content\.0\.citation: Extra inputs are not permitted/,
@@ -198,6 +214,11 @@ const keyed = (header: string, value: string, at = '2023-06-01'): Sent => ({
 
 export const anthropicExamples: Record<string, Example> = {
   ...sharedExamples,
+  betas: [
+    named('interleaved-thinking-2025-05-14, no-such-2026-01-01', opus()),
+    /Unexpected value\(s\) `no-such-2026-01-01` for the `anthropic-beta` header/,
+    named('interleaved-thinking-2025-05-14,claude-code-20250219', opus()),
+  ],
   version: [{ ...opus(), ...version('2024-01-01') }, /not a valid version/, opus()],
   'key-header': [
     keyed('x-api-key', 'sk-right', '2026-10-21'),
@@ -222,6 +243,11 @@ export const bedrockExamples: Record<string, Example> = {
       [profiled(breaks), says, profiled(keeps), status],
     ]),
   ),
+  betas: [
+    named('claude-code-20250219', called(profile)),
+    /invalid beta flag/,
+    named('interleaved-thinking-2025-05-14', called(profile)),
+  ],
   signed: [called(profile, false), /Missing Authentication Token/, called(profile), 403],
   'access-key': [
     called(profile, { accessKey: 'AKIAOTHER' }),

@@ -60,7 +60,7 @@ describe('thinking of Anthropic', () => {
     const thinking = { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } };
     const reply = await secondTurn({
       body: { system: 'new', thinking },
-      headers: { 'anthropic-beta': 'block-binding' },
+      headers: { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' },
     });
     expect({ status: reply.status, notes: reply.notes }).toEqual({
       status: 200,

@@ -138,7 +138,8 @@ const kind = <Type extends string, Shape extends Record<string, z.ZodMiniType>>(
   z.strictObject({ type: z.literal(type), ...shape });
 const anything = z.record(z.string(), z.unknown());
 const flag = z.optional(z.boolean());
-const cached = { cache_control: maybe(kind('ephemeral', { ttl: z.optional(z.enum(['5m', '1h'])) })) };
+const mark = kind('ephemeral', { ttl: z.optional(z.enum(['5m', '1h'])), scope: z.optional(z.string()) });
+const cached = { cache_control: maybe(mark) };
 const optionalText = maybe(z.string());
 
 const textBlock = kind('text', { text: z.string(), ...cached, citations: maybe(z.array(z.unknown())) });
@@ -214,6 +215,20 @@ const tool = z.strictObject({
   ...cached,
 });
 
+const counted = z.optional(z.looseObject({ type: z.string(), value: z.int() }));
+/** What the vendor leaves out of a long conversation. */
+const contextEdit = z.discriminatedUnion('type', [
+  kind('clear_thinking_20251015', { keep: z.optional(z.union([z.literal('all'), counted])) }),
+  kind('clear_tool_uses_20250919', {
+    trigger: counted,
+    keep: counted,
+    clear_at_least: counted,
+    exclude_tools: maybe(z.array(z.string())),
+    clear_tool_inputs: maybe(z.union([z.boolean(), z.array(z.string())])),
+  }),
+  kind('compact_20260112', { trigger: counted, instructions: optionalText }),
+]);
+
 const fields = {
   model: z.string(),
   max_tokens: z.int().check(z.gte(1)),
@@ -236,6 +251,7 @@ const fields = {
   stop_sequences: z.optional(z.array(z.string())),
   stream: flag,
   metadata: z.optional(z.strictObject({ user_id: optionalText })),
+  context_management: maybe(z.strictObject({ edits: z.optional(z.array(contextEdit)) })),
   service_tier: z.optional(z.enum(['auto', 'standard_only'])),
   container: optionalText,
   inference_geo: optionalText,

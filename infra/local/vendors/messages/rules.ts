@@ -63,6 +63,11 @@ export const parameterRules: Rules<MessagesCall> = {
     thinking?.type === 'enabled' &&
     thinking.budget_tokens >= limit &&
     `\`max_tokens\` must be greater than \`thinking.budget_tokens\`. Please consult ${extendedThinking}`,
+  // Without thinking there is none to clear [router-for-me/CLIProxyAPI/issues/4957, 2026-08-14].
+  'clear-thinking': (call) =>
+    thinkingOf(call) === 'off' &&
+    (call.body.context_management?.edits ?? []).some(({ type }) => type === 'clear_thinking_20251015') &&
+    '`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive',
   // Only newer models have an effort [docs/build-with-claude/effort].
   effort: ({ body, can }) =>
     !can.effort &&
@@ -126,8 +131,7 @@ export const parameterRules: Rules<MessagesCall> = {
   },
 };
 
-const drops = ({ body: { thinking }, headers }: MessagesCall): boolean =>
-  headers['anthropic-beta'] !== undefined &&
+const drops = ({ body: { thinking } }: MessagesCall): boolean =>
   thinking !== undefined &&
   'block_binding' in thinking &&
   thinking.block_binding?.prefix_mismatch_behavior === 'drop_block';

@@ -21,6 +21,7 @@ import {
   type Rules,
   type VendorReply,
 } from '../vendor.ts';
+import { betaRules, type Betas } from './betas.ts';
 import {
   messagesTranscript,
   placedBlocks,
@@ -59,6 +60,7 @@ export interface MessagesServer {
   account(gate: Gate): string;
   refuse: (refusal: VendorRefusal) => VendorReply;
   memory: PrefixMemory;
+  betas: Betas;
   /** Frames the events of a stream; default: server-sent events. */
   frame?: EventFraming;
 }
@@ -75,6 +77,7 @@ export const messagesRules: Rules<MessagesCall> = { ...messageRules, ...paramete
 /** Rules of the request's form and model; each vendor adds those of its headers. */
 export const gateRules = (server: MessagesServer): Rules<Gate> => ({
   ...server.gate,
+  ...betaRules(server.betas),
   // The body has the fields of the schema, all that are required and no others
   // [docs/api/messages (the SDK: MessageCreateParamsBase)].
   body(gate) {
@@ -258,13 +261,20 @@ const wholeMessage = ({ body, account }: MessagesCall, answer: MessageAnswer): J
     answer.turn.finish === 'refusal'
       ? { type: 'refusal', category: 'general_harms', explanation: 'The double refuses, as asked.' }
       : null,
+  ...(body.context_management && { context_management: { applied_edits: [] } }),
   usage: usageOf(answer.counts),
 });
 
 /** The events of a stream, in order. */
 function messageEvents(call: MessagesCall, answer: MessageAnswer): ({ type: string } & Json)[] {
   const whole = wholeMessage(call, answer);
-  const { stop_reason: reason, stop_sequence: sequence, stop_details: details, ...started } = whole;
+  const {
+    stop_reason: reason,
+    stop_sequence: sequence,
+    stop_details: details,
+    context_management: edits,
+    ...started
+  } = whole;
   const usage = usageOf({ ...answer.counts, output: 1, thinking: 0 });
   const { cache_creation: _split, service_tier: _tier, ...finalUsage } = usageOf(answer.counts);
   return [
@@ -277,6 +287,7 @@ function messageEvents(call: MessagesCall, answer: MessageAnswer): ({ type: stri
     {
       type: 'message_delta',
       delta: { stop_reason: reason, stop_sequence: sequence, stop_details: details, container: null },
+      ...(edits !== undefined && { context_management: edits }),
       usage: finalUsage,
     },
     { type: 'message_stop' },

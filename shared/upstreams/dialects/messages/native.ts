@@ -52,7 +52,9 @@ export function nativeBody(
       body['thinking'] = { type: rules.off === 'omit' ? 'disabled' : rules.off };
     else delete body['thinking'];
     lose('thinking');
+    leaveOutEdits(body, /^clear_thinking_/);
   }
+  leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
   if (settings.unpricedHour && shortenLifetimes(body)) lose('cache_control.ttl');
   setByRow(body, settings);
   return { body, dropped };
@@ -123,25 +125,64 @@ function lacksThinking(
   return isBare && ((wasStripped && rules.thinking === 'budget') || settings.quirks.wantsBack === 'thinking');
 }
 
-/** Makes cache writes for an hour those for five minutes. Copies what it changes; the client's body stays as it is. */
-export function shortenLifetimes(body: JsonRecord): boolean {
+/** Makes cache writes for an hour those for five minutes. */
+export const shortenLifetimes = (body: JsonRecord): boolean =>
+  changeBreakpoints(body, ({ ttl, ...short }) => (ttl === '1h' ? short : undefined));
+
+/** Copies what it changes; the client's body stays as it is. */
+function changeBreakpoints(
+  body: JsonRecord,
+  change: (control: JsonRecord) => JsonRecord | undefined,
+): boolean {
   let any = false;
-  const shortened = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(shortened);
+  const changed = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(changed);
     if (!isRecord(value)) return value;
-    const control = value['cache_control'];
-    const isLong = isRecord(control) && control['ttl'] === '1h';
-    any ||= isLong;
-    const { ttl: _ttl, ...short } = asRecord(control);
-    const inner = Array.isArray(value['content']) ? { content: shortened(value['content']) } : {};
-    return { ...value, ...inner, ...(isLong && { cache_control: short }) };
+    const control = isRecord(value['cache_control']) ? change(value['cache_control']) : undefined;
+    any ||= control !== undefined;
+    const inner = Array.isArray(value['content']) ? { content: changed(value['content']) } : {};
+    return { ...value, ...inner, ...(control && { cache_control: control }) };
   };
-  for (const field of ['tools', 'system', 'messages'])
-    if (field in body) body[field] = shortened(body[field]);
-  const { cache_control: own } = asRecord(shortened({ cache_control: body['cache_control'] }));
+  for (const field of ['tools', 'system', 'messages']) if (field in body) body[field] = changed(body[field]);
+  const { cache_control: own } = asRecord(changed({ cache_control: body['cache_control'] }));
   if (own !== undefined) body['cache_control'] = own;
   return any;
 }
+
+/** A model that does not think refuses to clear thinking. */
+function leaveOutEdits(body: JsonRecord, pattern: RegExp): void {
+  const edits = recordsIn(asRecord(body['context_management'])['edits']);
+  const left = edits.filter(({ type }) => !pattern.test(textIn(type)));
+  if (left.length === edits.length) return;
+  if (left.length > 0) body['context_management'] = { edits: left };
+  else delete body['context_management'];
+}
+
+/** What is unknown to an upstream together with its feature, and does no more than make an answer cheaper or sooner. */
+function leaveOutRefused(body: JsonRecord, refused: readonly string[]): string[] {
+  const isRefused = (beta: RegExp): boolean => refused.some((each) => beta.test(each));
+  const left: string[] = [];
+  if (isRefused(/^(?:context-management|compact)-/) && 'context_management' in body) {
+    delete body['context_management'];
+    left.push('context_management');
+  }
+  if (isRefused(/^prompt-caching-scope-/)) {
+    const isScoped = changeBreakpoints(body, ({ scope, ...own }) => (scope === undefined ? undefined : own));
+    if (isScoped) left.push('cache_control.scope');
+  }
+  for (const [beta, field] of toolFeatures) {
+    const tools = recordsIn(body['tools']);
+    if (!isRefused(beta) || !tools.some((tool) => field in tool)) continue;
+    body['tools'] = tools.map(({ [field]: _left, ...tool }) => tool);
+    left.push(`tools.${field}`);
+  }
+  return left;
+}
+
+const toolFeatures: readonly (readonly [beta: RegExp, field: string])[] = [
+  [/^(?:advanced-tool-use|tool-search-tool)-/, 'defer_loading'],
+  [/^fine-grained-tool-streaming-/, 'eager_input_streaming'],
+];
 
 // Features of the API go up as the client named them, without those of a field that does not go up.
 

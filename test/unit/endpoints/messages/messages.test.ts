@@ -310,6 +310,23 @@ describe('an upstream that speaks Messages', () => {
     expect(rig.sent[0]?.headers).toMatchObject(headers);
   });
 
+  it.each([
+    // Bedrock names none.
+    ['invalid beta flag', undefined],
+    ['Unexpected value(s) `context-management-2025-06-27` for the `anthropic-beta` header.', 'x-1'],
+  ])('that refuses a feature is asked again without it and its field: %s', async (message, left) => {
+    const rig = new CoreRig({ channels: [claude] });
+    const refusal = { type: 'error', error: { type: 'invalid_request_error', message } };
+    const headers = { 'content-type': 'application/json' };
+    rig.upstream({ status: 400, headers, steps: [JSON.stringify(refusal)] }, { steps: said });
+    const betas = { 'x-api-key': demoKey, 'anthropic-beta': 'context-management-2025-06-27,x-1' };
+    const answer = await rig.post(body, { path, headers: betas });
+    expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'context_management']);
+    const { context_management: _edits, ...others } = body;
+    expect(rig.sent[1]?.json).toEqual({ ...others, model: 'm', stream: true });
+    expect(rig.sent[1]?.headers['anthropic-beta']).toBe(left);
+  });
+
   it('has its blocks passed on as they are, streamed and not', async () => {
     const channels = [claude];
     const { answer } = await post({ ...body, stream: true }, { steps: said, channels });
