@@ -7,8 +7,10 @@ const pages = 'README.md AGENTS.md docs/tables.md docs/operate.md docs/deploy.md
 
 /** `npx --no relay-ops key list --stack relay` becomes its words; `...` stands for any command. */
 const documented = pages
-  .flatMap((page) => [...read(page).matchAll(/npx --no relay-ops ([^`\n]+)/g)])
-  .map((match) => String(match[1]).trim())
+  .flatMap((page) =>
+    Array.from(read(page).matchAll(/npx --no relay-ops ([^`\n]+)/g), ([, words = '']) => words),
+  )
+  .map((words) => words.trim())
   .filter((command) => !command.endsWith('...'));
 
 /** Commands without a group. */

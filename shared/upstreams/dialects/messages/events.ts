@@ -402,7 +402,7 @@ const passed = new Set<unknown>([
 function nativeEvents({ type, ...value }: MessagesEvent): JsonRecord[] {
   if (passed.has(type)) return [{ type, ...value }];
   if (type === 'message_start' || type === 'message_stop' || type === 'ping') return [];
-  const { content, role, stop_reason: reason, stop_details: details, ...beside } = value;
+  const { content, stop_reason: reason, stop_details: details, ...beside } = value;
   if (!Array.isArray(content)) return [];
   const { stop_sequence: sequence = null } = beside as JsonRecord;
   const ended = {

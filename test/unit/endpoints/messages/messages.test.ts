@@ -44,7 +44,10 @@ const eventsOf = ({ text }: Answer): Record<string, unknown>[] =>
 const types = (answer: Answer): unknown[] =>
   eventsOf(answer).map((event) => {
     const { type, index, content_block: block, delta: piece } = event as Record<string, { type?: string }>;
-    return [type, index, block?.type ?? piece?.type].filter((each) => each !== undefined).join(' ');
+    return [String(type), index, block?.type ?? piece?.type]
+      .filter((each) => each !== undefined)
+      .map(String)
+      .join(' ');
   });
 
 const event = (value: object & { type: string }): string => `event: ${value.type}\n${data(value)}`;
