@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { callingFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { policyNames, type PolicyName } from '../../infra/ops/access/policies.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
@@ -83,7 +84,7 @@ it('the log of calls is searched by support and operators in the groups of funct
     .flatMap(permissionsOf)
     .filter((each) => each.startsWith('logs:StartQuery'));
   expect(new Set(groups.map((each) => /Functions(\w+)Logs/.exec(each)?.[1]))).toEqual(
-    new Set(['background', 'chat', 'responses']),
+    new Set(callingFunctions),
   );
   for (const name of ['support', 'operator'] as const)
     for (const group of ['relay-test-FunctionschatLogs9F822A8D-AbCdEfGhIjKl', '/aws/lambda/other'])

@@ -1,5 +1,6 @@
 /** States of the stack's alarms, by a double of CloudWatch that gets the metrics. */
 import { describe, expect, test } from 'vitest';
+import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { linesOf } from '../support/embedded-metrics.ts';
 import { CloudWatch, keyOf } from '../rollout/cloud-watch.ts';
@@ -84,7 +85,7 @@ describe('a burn rate', () => {
     );
   });
 
-  test.each(['chat', 'responses'])(
+  test.each(answeringFunctions)(
     'of availability counts calls whose function %s died, though they write no line',
     (name) => {
       const cloudWatch = new CloudWatch({ template, versionOf: () => '1' });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { callingFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { readable, resourcesOf, synthesize } from './synthesize.ts';
 
 const model = 'arn:aws:bedrock:us-west-2::foundation-model/openai.gpt-oss-120b-1:0';
@@ -41,7 +42,7 @@ test('a profile with its regions allows the profile, and its model where it rout
   const grants = bedrockGrants({ bedrockModels });
   expect(new Set(grants)).toEqual(
     new Set(
-      ['chat', 'responses', 'background'].flatMap((name) =>
+      callingFunctions.flatMap((name) =>
         ['bedrock:InvokeModel', 'bedrock:InvokeModelWithResponseStream'].flatMap((action) =>
           arns.map((arn) => `${name} ${action} ${arn}`),
         ),
@@ -59,7 +60,7 @@ test('a global profile allows its model in the region of the call, and without a
       ),
     ),
   );
-  expect(grants).toHaveLength(18);
+  expect(grants).toHaveLength(3 * 2 * callingFunctions.length);
 });
 
 test.each([

@@ -4,7 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
+import {
+  answeringFunctions,
+  answersCalls,
+  functionNames,
+} from '../../infra/stack/constructs/function-descriptions.ts';
 import { firstLoadBytes, firstLoadBytesMax } from '../bench/size.ts';
 import { channelSetups } from '../../shared/upstreams/types/channel-types.ts';
 import { buildFunctions, metaFile, type BuildFolders } from '../../infra/build/build-functions.ts';
@@ -98,9 +102,6 @@ const project = join(import.meta.dirname, '..', '..');
 /** `@aws-sdk/core/dist-es/index.js` is a file of `@aws-sdk/core`. */
 const packageOf = (path: string): string => /^(@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path;
 
-/** Clients wait for their starts. */
-const answering = new Set<string>(['chat', 'responses']);
-
 describe('the bundles of the functions', () => {
   const outputFolder = join(project, 'dist');
   const built = new Map(
@@ -116,7 +117,8 @@ describe('the bundles of the functions', () => {
       const bundle = built.get(name) as Metafile;
       expect(providerCode(bundle)).toEqual([]);
       expect(firstLoadBytes(bundle).first).toBeLessThanOrEqual(
-        answering.has(name) ? firstLoadBytesMax : 305_000,
+        // Clients wait for the starts of some.
+        answersCalls(name) ? firstLoadBytesMax : 305_000,
       );
     },
   );
@@ -139,17 +141,14 @@ describe('the bundles of the functions', () => {
     expect([...bundled].filter((each) => packages[`node_modules/${each}`]?.dev === true)).toEqual([]);
   });
 
-  test.each(['chat', 'responses'])(
-    '%s carries nothing of a channel type that only operators need',
-    (name) => {
-      // The rules of its rows, its model list, its questions.
-      const setupWords = Object.values(channelSetups).flatMap(({ questions, models }) =>
-        [questions.map(({ question }) => question), 'unlisted' in models ? models.unlisted : []].flat(),
-      );
-      expect(setupWords.length).toBeGreaterThan(3);
-      const folder = join(outputFolder, name);
-      const bundled = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
-      expect(setupWords.filter((words) => bundled.some((text) => text.includes(words)))).toEqual([]);
-    },
-  );
+  test.each(answeringFunctions)('%s carries nothing of a channel type that only operators need', (name) => {
+    // The rules of its rows, its model list, its questions.
+    const setupWords = Object.values(channelSetups).flatMap(({ questions, models }) =>
+      [questions.map(({ question }) => question), 'unlisted' in models ? models.unlisted : []].flat(),
+    );
+    expect(setupWords.length).toBeGreaterThan(3);
+    const folder = join(outputFolder, name);
+    const bundled = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+    expect(setupWords.filter((words) => bundled.some((text) => text.includes(words)))).toEqual([]);
+  });
 });

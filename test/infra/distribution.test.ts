@@ -38,6 +38,7 @@ describe('the distribution', () => {
     expect(routes).toEqual([
       ['/v1/chat/*', 'chat', 'never kept'],
       ['/v1/responses*', 'responses', 'never kept'],
+      ['/v1/messages*', 'messages', 'never kept'],
       ['/v1/models*', 'catalog', 'kept'],
       ['/v1/charge', 'catalog', 'kept'],
       ['/v1/plans', 'catalog', 'kept'],
@@ -48,7 +49,7 @@ describe('the distribution', () => {
     ]);
   });
 
-  test('keeps lists for 5 s at most, apart by query and by browser origin alone', () => {
+  test('keeps lists for 5 s at most, apart by query, browser origin and form alone', () => {
     const policies = resourcesOf(template, 'AWS::CloudFront::CachePolicy');
     expect(policies).toHaveLength(1);
     expect(policies[0]?.[1].Properties.CachePolicyConfig).toMatchObject({
@@ -57,7 +58,7 @@ describe('the distribution', () => {
       MaxTTL: 5,
       ParametersInCacheKeyAndForwardedToOrigin: {
         QueryStringsConfig: { QueryStringBehavior: 'all' },
-        HeadersConfig: { HeaderBehavior: 'whitelist', Headers: ['Origin'] },
+        HeadersConfig: { HeaderBehavior: 'whitelist', Headers: ['Origin', 'x-relay-list-form'] },
         CookiesConfig: { CookieBehavior: 'none' },
         EnableAcceptEncodingBrotli: false,
         EnableAcceptEncodingGzip: false,
@@ -69,7 +70,7 @@ describe('the distribution', () => {
   });
 
   test('waits for 120 s of silence and shows the functions the newest origin secret', () => {
-    expect(distribution.Origins).toHaveLength(4);
+    expect(distribution.Origins).toHaveLength(5);
     for (const origin of distribution.Origins) {
       expect(origin.CustomOriginConfig).toMatchObject({
         OriginReadTimeout: 120,
@@ -83,7 +84,7 @@ describe('the distribution', () => {
     }
   });
 
-  test('tells functions the host name that the client used', () => {
+  test('tells functions the host name that the client used, and in which form it reads lists', () => {
     const [[logicalId, edgeFunction] = []] = resourcesOf(template, 'AWS::CloudFront::Function');
     for (const behaviour of behaviours) {
       const [association, ...others] = behaviour.FunctionAssociations as {
@@ -94,12 +95,18 @@ describe('the distribution', () => {
       expect(association?.EventType).toBe('viewer-request');
       expect(readable(association?.FunctionARN)).toBe(`<${logicalId}.FunctionARN>`);
     }
-    const event = {
-      request: { headers: { host: { value: 'api.example.com' }, 'x-forwarded-host': { value: 'forged' } } },
-    };
+    const host = { value: 'api.example.com' };
+    const forged = { 'x-forwarded-host': { value: 'forged' }, 'x-relay-list-form': { value: 'forged' } };
     const code = `${String(edgeFunction?.Properties.FunctionCode)}; handler(event)`;
-    expect(runInNewContext(code, { event })).toEqual({
-      headers: { host: { value: 'api.example.com' }, 'x-forwarded-host': { value: 'api.example.com' } },
-    });
+    for (const [form, sent] of [
+      ['usual', {}],
+      ['messages', { 'anthropic-version': { value: '2023-06-01' } }],
+      ['messages', { 'x-api-key': { value: 'sk-x' } }],
+    ] as const) {
+      const event = { request: { headers: { host, ...sent, ...forged } } };
+      expect(runInNewContext(code, { event })).toEqual({
+        headers: { host, ...sent, 'x-forwarded-host': host, 'x-relay-list-form': { value: form } },
+      });
+    }
   });
 });

@@ -1,6 +1,11 @@
 /** What functions must have whatever their descriptions say; the rest is in the golden files of template.test.ts. */
 import { describe, expect, test } from 'vitest';
-import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
+import {
+  answeringFunctions,
+  answersCalls,
+  callingFunctions,
+  functionNames,
+} from '../../infra/stack/constructs/function-descriptions.ts';
 import { readable, resourcesOf, synthesize } from './synthesize.ts';
 
 const { template } = synthesize({ stage: 'test', originSecrets: [1, 2], sealKeys: [1, 2] });
@@ -18,7 +23,7 @@ describe('functions', () => {
     const idOf = (name: string): string | undefined =>
       functions.find(([id]) => id.startsWith(`Functions${name}Function`))?.[0];
     const readers = ['ledger', 'sweeper', 'grants', 'catalog'].map(idOf);
-    for (const name of ['chat', 'responses', 'background']) {
+    for (const name of callingFunctions) {
       const [, resource] = functions.find(([id]) => id === idOf(name)) ?? [];
       expect(resource?.DependsOn).toEqual(expect.arrayContaining(readers));
     }
@@ -31,7 +36,7 @@ describe('functions', () => {
         ([, { Properties }]) => Properties['ReservedConcurrentExecutions'],
       );
     const known = variables(reserving).map(([, { RELAY_CONCURRENCY }]) => RELAY_CONCURRENCY);
-    const answering = functionNames.map((name) => name === 'chat' || name === 'responses');
+    const answering = functionNames.map(answersCalls);
     expect(reserved(reserving)).toEqual(answering.map((reserves) => (reserves ? 40 : undefined)));
     expect(known).toEqual(answering.map((reserves) => (reserves ? '40' : undefined)));
     // A new account has none to spare.
@@ -46,10 +51,10 @@ describe('functions', () => {
       String.raw`^\{"1":"${value('SealKeysSecret', 1)}","2":"${value('SealKeysSecret', 2)}"\}$`,
     );
     for (const [name, { ORIGIN_SECRETS, SEAL_KEYS, PSEUDONYM_KEY }] of variables()) {
-      if (['chat', 'responses', 'catalog', 'payments'].includes(name))
+      if ([...answeringFunctions, 'catalog', 'payments'].includes(name))
         expect(readable(ORIGIN_SECRETS)).toMatch(accepted);
       else expect([name, ORIGIN_SECRETS]).toEqual([name, '']);
-      if (['chat', 'responses', 'background'].includes(name)) {
+      if (callingFunctions.some((calling) => calling === name)) {
         expect(readable(SEAL_KEYS)).toMatch(seals);
         expect(PSEUDONYM_KEY).toEqual({ Ref: 'AWS::StackId' });
       } else expect([name, SEAL_KEYS, PSEUDONYM_KEY]).toEqual([name, undefined, undefined]);

@@ -59,6 +59,7 @@ const readsKeys = ['accounts', 'keys'].map((table) => `Allow dynamodb:GetItem re
 describe('a function may do only what its description says', () => {
   test.each([
     ['chat', ['BatchGetItem', 'PutItem'], readsKeys],
+    ['messages', ['BatchGetItem', 'PutItem'], readsKeys],
     ['responses', stores, [...readsKeys, 'Allow lambda:InvokeFunction FunctionsbackgroundFunction']],
     // Its calls were accepted by others, with the rows that it goes by.
     ['background', stores, keepsFailures],
@@ -100,7 +101,7 @@ describe('a function may do only what its description says', () => {
   test('no role has a managed policy, an inline policy or another principal than Lambda, or CodeDeploy for shifts', () => {
     const roles = resourcesOf(template, 'AWS::IAM::Role');
     const ofShifts = roles.filter(([id]) => id.startsWith('Shift'));
-    expect(ofShifts).toHaveLength(4);
+    expect(ofShifts).toHaveLength(5);
     expect(roles).toHaveLength(functionNames.length + ofShifts.length);
     for (const [id, { Properties: role }] of roles) {
       const Service = id.startsWith('Shift') ? 'codedeploy.amazonaws.com' : 'lambda.amazonaws.com';

@@ -9,6 +9,7 @@ import { Key } from 'aws-cdk-lib/aws-kms';
 import { HostedZone, type IHostedZone } from 'aws-cdk-lib/aws-route53';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { Relay, type RelayProps } from '../../infra/stack/relay.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
 import { emptyBundles, readable, resourcesOf, type Template } from './synthesize.ts';
@@ -50,7 +51,7 @@ describe('a relay shows', () => {
     const stack = newStack();
     const relay = newRelay(stack, { name: 'models', alarmEmail: 'ops@example.com' });
     expect(Object.keys(relay.tables)).toEqual(tableNames);
-    expect(Object.keys(relay.functionUrls)).toEqual(['chat', 'responses', 'catalog', 'payments']);
+    expect(Object.keys(relay.functionUrls)).toEqual([...answeringFunctions, 'catalog', 'payments']);
     expect(Object.keys(relay.functions)).toEqual(expect.arrayContaining(['chat', 'ledger', 'notify']));
     const resolve = (value: unknown): string => readable(stack.resolve(value));
     expect(resolve(relay.tables.keys.tableName)).toMatch(/^<RelayTableskeys\w+>$/);

@@ -36,13 +36,14 @@ describe('the variables of the server', () => {
 
 describe('a path', () => {
   const handleOf = (name: string) => ({ name }) as unknown as HostedHandle;
-  const names = ['chat', 'responses', 'catalog', 'payments'] as const;
+  const names = ['chat', 'responses', 'messages', 'catalog', 'payments'] as const;
   const route = routing(Object.fromEntries(names.map((name) => [name, handleOf(name)])));
 
   test('is served by the function to which the distribution sends it', () => {
     const paths = {
       chat: ['/v1/chat/', '/v1/chat/completions'],
       responses: ['/v1/responses', '/v1/responses/x'],
+      messages: ['/v1/messages', '/v1/messages/count_tokens'],
       payments: ['/hooks/payments/stripe'],
       catalog: ['/', '/health', '/v1/models', '/v1/chat', '/v1/chat%2Fcompletions', '/v1/Chat/completions'],
     };

@@ -163,17 +163,16 @@ function rows({ relayName, functions, triggers }: DashboardProps): IWidget[][] {
       graph('Rows that operators edit', [
         own('BadRows', Stats.MAXIMUM, 'bad rows, unpriced models'),
         own('WarnedRows', Stats.MAXIMUM, 'rows with a warning'),
-        own('UnpricedModels', Stats.MAXIMUM, 'models without a price'),
         own('ConfigCompileFailed', Stats.SUM, 'compiles that failed'),
       ]),
     ],
     [
-      graph('Throttled calls of functions', ofEach('Throttles', Stats.SUM, answeringFunctions)),
       graph(
         'Throttled calls of tables',
         busyTables.map((name) => tableThrottles(relayName, name)),
+        { width: 12 },
       ),
-      graph('Age of streams (ms)', ofEach('IteratorAge', Stats.MAXIMUM, streamReaders)),
+      graph('Age of streams (ms)', ofEach('IteratorAge', Stats.MAXIMUM, streamReaders), { width: 12 }),
     ],
     [
       graph('Errors of functions', ofEach('Errors', Stats.SUM, watched)),

@@ -48,7 +48,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'maxTtl: Duration.seconds(5)',
     replace: 'maxTtl: Duration.seconds(50)',
     test: 'test/infra/distribution.test.ts',
-    name: 'keeps lists for 5 s at most, apart by query and by browser origin alone',
+    name: 'keeps lists for 5 s at most, apart by query, browser origin and form alone',
   },
   {
     rows: ['S3'],
