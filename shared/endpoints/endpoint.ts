@@ -28,8 +28,17 @@ export interface Endpoint extends EndpointRoute {
   ): RefusedAnswer;
   /** Headers of every answer, beside the relay's. Absent: none. */
   answerHeaders?(requestId: string): Record<string, string>;
+  /** How its clients ask for the tokens of an input alone. Absent: they do not. */
+  counting?: Counting;
   /** Loaded by the first call of a key that may store. Absent: answers of this endpoint are not stored. */
   storing?: () => Promise<StoredReading>;
+}
+
+/** The same body as for an answer, at another path, is answered with a number. */
+export interface Counting {
+  path: string;
+  read: Endpoint['read'];
+  answer(tokens: number): object;
 }
 
 export interface RefusedAnswer {

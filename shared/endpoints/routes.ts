@@ -7,6 +7,11 @@ export const endpointRoutes = {
   messages: { name: 'messages', method: 'POST', path: '/v1/messages' },
 } as const satisfies Record<string, EndpointRoute>;
 
+/** Where clients of an endpoint ask for the tokens of an input alone: another path of the endpoint. */
+export const countingRoutes = {
+  messages: { ...endpointRoutes.messages, path: '/v1/messages/count_tokens' },
+} as const satisfies Record<string, EndpointRoute>;
+
 /** Of clients of Messages, which read lists in a form of their own. */
 export const listHeaders = ['anthropic-version', 'x-api-key'] as const;
 

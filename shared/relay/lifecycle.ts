@@ -16,7 +16,7 @@
  * Must never leave a reservation or a claim open, whatever throws.
  */
 import { costsNothing, flagText, isImplausible } from '../billing/usage.ts';
-import type { Endpoint } from '../endpoints/endpoint.ts';
+import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import type { ErrorObject } from '../wire/invalid-request.ts';
 import { beginAnswer, droppedNames, type Answer, type AnswerParts, type Measure } from './answer/answer.ts';
 import type { ChatCall, DispatchedCall, DispatchReport, ServingModel } from './call/call.ts';
@@ -70,8 +70,8 @@ export interface HeldCall extends CheckedCall {
   bill: Bill;
 }
 
-/** `accepted`: the answer of a call that a run goes on with. */
-type Reserved = HeldCall | { accepted: RelayResponse };
+/** `answered`: a run goes on with the call, or nothing does. */
+type Reserved = HeldCall | { answered: RelayResponse };
 
 /** What a function keeps over its calls. */
 export interface RelayParts extends ReadParts {
@@ -116,7 +116,7 @@ async function paid(
   claim: HeldKey | undefined,
 ): Promise<RelayResponse> {
   const held = await edge.reserve(checked, claim);
-  if ('accepted' in held) return held.accepted;
+  if ('answered' in held) return held.answered;
   const answer = await begun(relay, edge, { ...held, claim }).catch(async (error: unknown) => {
     await held.bill.cancel();
     throw error;
@@ -265,7 +265,12 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       return storedHandle(ports)(request);
     }
     const over = new AbortController();
-    const response = await relayed(relay, clientEdge(relay, request, over.signal));
+    const { counting } = endpoint;
+    const edge =
+      request.path === counting?.path
+        ? countingEdge(relay, counting, { request, over: over.signal })
+        : clientEdge(relay, request, over.signal);
+    const response = await relayed(relay, edge);
     // Without a reason of ours, each abort makes a DOMException with a stack.
     return { ...response, done: response.done.finally(() => over.abort('over')) };
   };
@@ -303,6 +308,23 @@ function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal)
       const { KeptAnswer } = await import('./stored/kept-answer.ts');
       const kept = { ...ports, responses: ports.stored.responses };
       return (seal) => new KeptAnswer(kept, { call, storage, conversation, seal });
+    },
+  };
+}
+
+/** A call whose input alone is looked at: it is answered in the place of its reserve. */
+function countingEdge(
+  relay: RelayParts,
+  counting: Counting,
+  { request, over }: { request: RelayRequest; over: AbortSignal },
+): Edge {
+  const { read } = counting;
+  return {
+    ...clientEdge({ ...relay, endpoint: { ...relay.endpoint, read } }, request, over),
+    claim: () => Promise.resolve({ held: undefined }),
+    reserve: async (checked) => {
+      const { countTokens } = await import('./count-tokens.ts');
+      return { answered: await countTokens(relay, counting, checked) };
     },
   };
 }
@@ -347,7 +369,7 @@ async function reserved(
   }
   if (storage?.background) {
     const { accept } = await import('./stored/accept.ts');
-    return { accepted: await accept(ports, admitted, { ...whole, claim, request }) };
+    return { answered: await accept(ports, admitted, { ...whole, claim, request }) };
   }
   return heldCall(whole, await besideStates(ports, whole, () => admitted.open(whole.call)));
 }

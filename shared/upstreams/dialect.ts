@@ -23,8 +23,19 @@ export interface DialectCode {
   body(call: CanonicalCall, settings: RequestSettings): SentBody;
   /** Headers of the protocol, beside those of the channel's type. `sent`: what the call became. */
   headers?(settings: RequestSettings, call?: CanonicalCall, sent?: SentBody): Record<string, string>;
+  /** How the upstream is asked for the tokens of an input alone. Absent: it is not. */
+  counting?: CountingForm;
   /** Reads one answer, streamed or whole. */
   Reader: new (context: ReaderContext) => AnswerReader;
+}
+
+export interface CountingForm {
+  /** As of a dialect. */
+  path: string;
+  /** What is left of the body that asks for an answer. */
+  body(body: JsonRecord): JsonRecord;
+  /** Where the reply has the number. */
+  tokens(reply: JsonRecord): unknown;
 }
 
 export interface SentBody {

@@ -117,6 +117,7 @@ await Promise.all([
   import('../../shared/relay/money/shards.ts'),
   import('../../shared/relay/money/shards.ts'),
   import('../../shared/relay/search.ts'),
+  import('../../shared/relay/count-tokens.ts'),
   import('../../shared/relay/stored/routes.ts'),
   import('../../shared/relay/stored/routes.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),

@@ -1,5 +1,6 @@
 /** Tool loops against the strict doubles, by real clients on the running stack: with the whole conversation, and with what the relay has. */
 import { createOpenAI } from '@ai-sdk/openai';
+import Anthropic from '@anthropic-ai/sdk';
 import { ChatOpenAI } from '@langchain/openai';
 import { Agent, OpenAIProvider, Runner, tool as agentTool } from '@openai/agents';
 import { generateText, isStepCount, streamText, tool } from 'ai';
@@ -335,5 +336,35 @@ describe('@openai/agents with the state at the server', () => {
       expect(objections(vendor, before)).toEqual([]);
     },
     60_000,
+  );
+});
+
+describe("@anthropic-ai/sdk's count of tokens", () => {
+  const estimated = 'x-relay-estimated';
+  const asked = {
+    system: 'Be brief.',
+    messages: [{ role: 'user' as const, content: 'How many tokens are these words?' }],
+    tools: [{ name: 'weather', input_schema: { type: 'object' as const } }],
+    thinking: { type: 'adaptive' as const },
+  };
+
+  it.each(servedModels.filter(({ vendor }) => ['anthropic', 'bedrock', 'deepseek'].includes(vendor)))(
+    'of $model is its vendor’s where that counts, else an estimate',
+    async ({ model, vendor }) => {
+      const client = new Anthropic({
+        baseURL: stack.baseUrl.replace(/\/v1$/, ''),
+        apiKey: stack.key,
+        maxRetries: 0,
+      });
+      const { data, response } = await client.messages.countTokens({ model, ...asked }).withResponse();
+      const isVendors = vendor === 'anthropic';
+      expect(response.headers.get(estimated)).toBe(isVendors ? null : 'true');
+      expect(data).toEqual({ input_tokens: expect.any(Number) });
+      if (isVendors) {
+        const { usage } = await client.messages.create({ model, max_tokens: 64, ...asked });
+        expect(data.input_tokens).toBe(usage.input_tokens);
+      }
+      expect(data.input_tokens).toBeGreaterThan(5);
+    },
   );
 });

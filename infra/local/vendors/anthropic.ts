@@ -5,7 +5,14 @@
  */
 import { claudeBetas } from './messages/betas.ts';
 import { claudeModels } from './messages/request.ts';
-import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
+import {
+  gateRules,
+  messagesRules,
+  serveCount,
+  serveMessages,
+  type Gate,
+  type MessagesServer,
+} from './messages/serve.ts';
 import { PrefixMemory } from './script.ts';
 import { jsonReply, type VendorRefusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
 
@@ -24,12 +31,16 @@ export function anthropicDouble(): Vendor {
     base: '/v1',
     models: Object.keys(claudeModels),
     rules: Object.keys({ ...gateRules(server), ...messagesRules }),
-    serve: ({ method, path, headers, text }) =>
-      method === 'POST' && path === '/v1/messages'
-        ? serveMessages({ headers, text }, server)
-        : messagesRefusal({ status: 404, message: 'Not Found', type: 'not_found_error' }),
+    serve: (request) =>
+      endpoints[`${request.method} ${request.path}`]?.(request, server) ??
+      messagesRefusal({ status: 404, message: 'Not Found', type: 'not_found_error' }),
   };
 }
+
+const endpoints: Record<string, typeof serveMessages> = {
+  'POST /v1/messages': serveMessages,
+  'POST /v1/messages/count_tokens': serveCount,
+};
 
 const newer = '2026-10-21';
 const isNewer = ({ headers }: Gate): boolean => headers['anthropic-version'] === newer;

@@ -147,6 +147,7 @@ function fieldsOf(entry: RequestLog): Partial<RequestLog> {
 
 export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): Outcome {
   if (end === 'completed' || end === 'client_gone') return end;
+  if (end === 'counted') return 'completed';
   if (code === 'rate_limit_exceeded') return reason.startsWith('limit_') ? 'refused' : 'limited';
   return status >= 500 || failureCodes.has(code) ? 'failed' : 'refused';
 }

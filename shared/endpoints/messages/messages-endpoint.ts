@@ -6,10 +6,11 @@ import {
   keptForAnswer,
   streamedAnswer,
   type Endpoint,
+  type EndpointRequest,
   type KeyHeader,
   type Renderer,
 } from '../endpoint.ts';
-import { endpointRoutes } from '../routes.ts';
+import { countingRoutes, endpointRoutes } from '../routes.ts';
 import { MessageFold, MessagesAnswer, type MessagesEvent } from './answer-events.ts';
 import { errorBody, refusedAnswer, requestIdHeader } from './errors.ts';
 import { readBody, requireLimit } from './canonical.ts';
@@ -35,20 +36,30 @@ export const messagesEndpoint: Endpoint = {
   answerHeaders: requestIdHeader,
   refused: refusedAnswer,
   read(body, headers) {
-    const { thinks, names, ...read } = readBody(body, headers);
+    const read = readMessages(body, headers);
     requireLimit(read);
-    const isStreamed = (body as { stream?: unknown }).stream === true;
-    return {
-      ...read,
-      renderer: (identity, facts) => {
-        const answer = new MessagesAnswer(identity, facts, { thinks, names });
-        return isStreamed
-          ? streamRenderer(answer, identity.requestId)
-          : jsonRenderer(answer, identity.requestId);
-      },
-    };
+    return read;
+  },
+  counting: {
+    path: countingRoutes.messages.path,
+    read: readMessages,
+    answer: (tokens) => ({ input_tokens: tokens }),
   },
 };
+
+function readMessages(...[body, headers]: Parameters<Endpoint['read']>): EndpointRequest {
+  const { thinks, names, ...read } = readBody(body, headers);
+  const isStreamed = (body as { stream?: unknown }).stream === true;
+  return {
+    ...read,
+    renderer: (identity, facts) => {
+      const answer = new MessagesAnswer(identity, facts, { thinks, names });
+      return isStreamed
+        ? streamRenderer(answer, identity.requestId)
+        : jsonRenderer(answer, identity.requestId);
+    },
+  };
+}
 
 const frame = (event: MessagesEvent): string => eventFrame(event.type, JSON.stringify(event));
 

@@ -41,6 +41,14 @@ interface Prepared {
   built: BuiltRequest;
 }
 
+interface AttemptParts {
+  candidate: Candidate;
+  call: ChatCall;
+  variant?: Variant;
+  /** What is spoken in the place of the candidate's dialect. May throw CannotCarry. Absent: that. */
+  speaking?: (dialect: Dialect) => Dialect;
+}
+
 /** A candidate that was tried, with its newest attempt. */
 export interface Tried extends TriedCandidate {
   attempt: Attempt;
@@ -57,6 +65,7 @@ export class Attempt {
   readonly #candidate: Candidate;
   readonly #call: ChatCall;
   readonly #variant: Variant;
+  readonly #speaking: (dialect: Dialect) => Dialect;
   readonly #callIds: CallIds;
   /** The ids of the first choice's tool calls as the client sees them, by index. */
   readonly #shownIds: (string | undefined)[] = [];
@@ -70,12 +79,13 @@ export class Attempt {
 
   constructor(
     ports: ChatPorts,
-    { candidate, call, variant = usual }: { candidate: Candidate; call: ChatCall; variant?: Variant },
+    { candidate, call, variant = usual, speaking = (dialect) => dialect }: AttemptParts,
   ) {
     this.#ports = ports;
     this.#candidate = candidate;
     this.#call = call;
     this.#variant = variant;
+    this.#speaking = speaking;
     this.#callIds = new CallIds({ channel: candidate.channel.id, requestId: call.identity.requestId });
     this.chunks = this.#read();
   }
@@ -94,7 +104,10 @@ export class Attempt {
   prepare(): Promise<Prepared> {
     const { channel, model } = this.#candidate;
     return (this.#prepared ??= loadDialect(this.#variant.dialect ?? dialectOf(channel, model)).then(
-      async (dialect) => ({ dialect, built: this.#build(dialect, await this.#readSecret()) }),
+      async (loaded) => {
+        const dialect = this.#speaking(loaded);
+        return { dialect, built: this.#build(dialect, await this.#readSecret()) };
+      },
     ));
   }
 

@@ -100,7 +100,7 @@ export class Dispatch implements DispatchedCall {
     const { alias, signal } = this.#call;
     const tried = this.#tried;
     this.#another = false;
-    const order = (this.#order ??= await this.#ordered());
+    const order = (this.#order ??= await candidatesInOrder(this.#call, this.#health));
     let uncarried: CannotCarry | undefined;
     let tooLong: Refusal | undefined;
     while (tried.length < attemptsMax && !signal.aborted) {
@@ -163,16 +163,6 @@ export class Dispatch implements DispatchedCall {
     return this.#health.claimProbe(candidate).catch((error: unknown) => {
       this.#ports.log.fault(this.#call.identity.requestId, error);
       return false;
-    });
-  }
-
-  async #ordered(): Promise<CandidateOrder> {
-    const { candidates, key } = this.#call;
-    const origin = newestOrigin(this.#call);
-    return new CandidateOrder(candidates, {
-      standingOf: await this.#health.standings(key.account),
-      score: scoreOf(this.#call),
-      isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
     });
   }
 
@@ -297,6 +287,16 @@ export class Dispatch implements DispatchedCall {
     const { account } = key;
     await this.#health.failed({ candidate, failure, secretChanged, hasPassedRelays, account, tried });
   }
+}
+
+/** `call`: as the client wrote it, without search results. */
+export async function candidatesInOrder(call: ChatCall, health: HealthRecorder): Promise<CandidateOrder> {
+  const origin = newestOrigin(call);
+  return new CandidateOrder(call.candidates, {
+    standingOf: await health.standings(call.key.account),
+    score: scoreOf(call),
+    isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
+  });
 }
 
 /** Rounded up to a power of two: callers choose limits, and must not fill the item with facts. */

@@ -243,7 +243,8 @@ const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
     ? estimate.outputTokensMax
     : undefined;
 
-async function priced(
+/** What a call costs and reserves. `request` undefined: nothing, and nothing limits it. */
+export async function priced(
   ports: BillPorts,
   call: BillableCall,
   nowMs: number,

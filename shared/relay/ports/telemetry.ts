@@ -6,7 +6,7 @@ export interface RequestLog extends PartCounts {
   request_id: string;
   endpoint: string;
   status: number;
-  /** How the request ended: `completed`, `refused`, `failed`, `client_gone`. */
+  /** How the request ended: `completed`, `refused`, `failed`, `client_gone`; `counted`: it asked for the tokens of an input alone. */
   end: string;
   duration_ms: number;
   code?: string | undefined;

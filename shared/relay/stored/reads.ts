@@ -189,19 +189,38 @@ export async function countRead(ports: CountPorts, { key }: Pick<ChatCall, 'key'
  * Reads while no more reads of the key are under way than it may have calls at once. Counted by the minute, so that what a
  * crash leaves counts for a minute alone. Throws a Refusal or StoreUnavailable.
  */
-export async function amongReads<T>(
+export function amongReads<T>(
   ports: CountPorts,
   { key, requestId }: { key: ChatCall['key']; requestId: string },
   read: () => Promise<T>,
 ): Promise<T> {
-  const most = key.max_concurrency;
+  const refused = (): Promise<Refusal> => refusedFor(ports, key, 'concurrency');
+  const slots = { of: counterKey(key), most: key.max_concurrency, requestId, refused };
+  return amongOthers(ports, slots, read);
+}
+
+interface Slots {
+  /** Whose slots they are, as a name of counters. */
+  of: string;
+  /** Undefined: any number. */
+  most: number | undefined;
+  requestId: string;
+  refused: () => Promise<Refusal>;
+}
+
+/** As `amongReads`, of anything that leaves no row behind. */
+export async function amongOthers<T>(
+  ports: CountPorts,
+  { of, most, requestId, refused }: Slots,
+  read: () => Promise<T>,
+): Promise<T> {
   if (most === undefined) return read();
   const { counters, log } = ports;
   const minute = minuteOf(ports);
-  const counter = { key: counterKey(key), period: `reads-${minute}`, expires: (minute + 5) * 60 };
+  const counter = { key: of, period: `reads-${minute}`, expires: (minute + 5) * 60 };
   const hold = { ...counter, name: requestId };
   const held = await retried(ports, () => counters.hold(hold, 1n, BigInt(most)), countMsMax);
-  if (!held.done) throw await refusedFor(ports, key, 'concurrency');
+  if (!held.done) throw await refused();
   try {
     return await read();
   } finally {

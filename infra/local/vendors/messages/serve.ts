@@ -8,7 +8,7 @@ import {
   wordsOf,
   type Counts,
   type EarlyFailures,
-  type PrefixMemory,
+  PrefixMemory,
   type ModelTurn,
 } from '../script.ts';
 import {
@@ -96,12 +96,37 @@ export const gateRules = (server: MessagesServer): Rules<Gate> => ({
 const bodyOf = ({ value }: Gate, { ownFields = [] }: MessagesServer): unknown =>
   value && Object.fromEntries(Object.entries(value).filter(([field]) => !ownFields.includes(field)));
 
-export function serveMessages(
-  { headers, text }: { headers: Record<string, string>; text: string },
-  server: MessagesServer,
-): VendorReply {
+interface Posted {
+  headers: Record<string, string>;
+  text: string;
+}
+
+export function serveMessages({ headers, text }: Posted, server: MessagesServer): VendorReply {
+  return served({ headers, value: objectIn(text) }, server, (call) => answer(call, server));
+}
+
+/** Fields that no count takes [docs/api/messages-count-tokens (the SDK: MessageCountTokensParams)]. */
+const answerFields =
+  'max_tokens stream stop_sequences temperature top_p top_k metadata service_tier container inference_geo'.split(
+    ' ',
+  );
+
+/** Counts as the usage of an answer does. */
+export function serveCount({ headers, text }: Posted, server: MessagesServer): VendorReply {
+  const value = objectIn(text);
+  const extra = answerFields.find((field) => value && field in value);
+  if (extra !== undefined)
+    return server.refuse({ status: 400, message: `${extra}: Extra inputs are not permitted` });
+  const limit = server.modelOf(String(value?.['model']))?.outputMax ?? 1;
+  return served({ headers, value: value && { ...value, max_tokens: limit } }, server, (call) => {
+    const { input, cacheRead, cacheWrite5m, cacheWrite1h } = cachedCounts(call, new PrefixMemory());
+    return jsonReply(200, { input_tokens: input + cacheRead + cacheWrite5m + cacheWrite1h });
+  });
+}
+
+function served(gate: Gate, server: MessagesServer, reply: (call: MessagesCall) => VendorReply): VendorReply {
   const { refuse } = server;
-  const gate = { headers, value: objectIn(text) };
+  const { headers } = gate;
   const stopped = refusedBy(gateRules(server), gate, refuse);
   if (stopped) return stopped;
   const isNewer = server.isNewer(gate);
@@ -109,7 +134,7 @@ export function serveMessages(
   const can = 'body' in read ? server.modelOf(read.body.model) : undefined;
   if ('problem' in read || !can) throw new Error('the gate let a wrong body pass');
   const call = { headers, body: read.body, can, isNewer, account: server.account(gate) };
-  return refusedBy(messagesRules, call, refuse) ?? answer(call, server);
+  return refusedBy(messagesRules, call, refuse) ?? reply(call);
 }
 
 const failures: EarlyFailures = {

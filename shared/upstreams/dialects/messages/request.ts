@@ -210,6 +210,13 @@ const defaultVersion = '2023-06-01';
 /** Without it the vendor refuses `thinking.block_binding`. Endpoints that check betas know it where the model binds. */
 const bindingControls = 'thinking-binding-controls-2026-08-01';
 
+/** What says something of an answer, and is refused where none is asked for. */
+const answerFields = new Set(
+  'max_tokens stream stop_sequences temperature top_p top_k metadata service_tier container inference_geo fallbacks'.split(
+    ' ',
+  ),
+);
+
 export const messages: DialectCode = {
   body: messagesBody,
   headers({ apiVersion, model, refusedFeatures = [] }, call, sent) {
@@ -220,6 +227,11 @@ export const messages: DialectCode = {
       'anthropic-version': apiVersion ?? asked?.version ?? defaultVersion,
       ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }),
     };
+  },
+  counting: {
+    path: '/messages/count_tokens',
+    body: (body) => Object.fromEntries(Object.entries(body).filter(([field]) => !answerFields.has(field))),
+    tokens: ({ input_tokens: tokens }) => tokens,
   },
   Reader: MessagesReader,
 };

@@ -1,0 +1,200 @@
+/**
+ * The tokens of an input, for clients that ask before they send it: the upstream's own count where the candidate that would
+ * answer has one, else the relay's estimate, which a header says. It is read and chosen for as a call, of an account that could
+ * make one. Nothing is charged or reserved, no row of the ledger is written, and no candidate's health is touched. Loaded by the
+ * first such request.
+ */
+import { emptyQuota, reservedOf } from '../billing/quota-item.ts';
+import { isRefusal, planReserve } from '../billing/reservation.ts';
+import { wholeOf, type WholeAccount } from '../billing/shards.ts';
+import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
+import { CannotCarry, type AnswerReader, type CountingForm, type Dialect } from '../upstreams/dialect.ts';
+import type { UpstreamEvent } from '../upstreams/body-events.ts';
+import { UpstreamFailure } from '../upstreams/exchange.ts';
+import { asRecord } from '../wire/json.ts';
+import type { Candidate, ChatCall } from './call/call.ts';
+import type { CheckedCall } from './call/read.ts';
+import { callTo } from './call/serving-channels.ts';
+import { AskAgain, Attempt } from './dispatch/attempt.ts';
+import { candidatesInOrder } from './dispatch/dispatch.ts';
+import type { HealthRecorder } from './health/health-recorder.ts';
+import type { RelayResponse } from './http/http.ts';
+import { jsonResponse, Refusal } from './http/refusal.ts';
+import { Backoff, within } from './money/backoff.ts';
+import { priced } from './money/bill.ts';
+import { endlessBalance, type ReservationRequest } from './money/open-reservation.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
+import { amongOthers, amongReads, countRead } from './stored/reads.ts';
+
+/** How long a client waits for the upstream's count. */
+const countMs = 3_000;
+/** Of a key without a limit of its own: money bounds its calls, but no counts. */
+const countsOfMinute = 60;
+const readMs = 1_500;
+
+interface CountParts {
+  ports: ChatPorts;
+  endpoint: Endpoint;
+  health: HealthRecorder;
+}
+
+/** Throws a Refusal, an InvalidRequest or StoreUnavailable. */
+export async function countTokens(
+  { ports, endpoint, health }: CountParts,
+  counting: Counting,
+  { call }: CheckedCall,
+): Promise<RelayResponse> {
+  const { key, identity } = call;
+  const { requestId } = identity;
+  await countRead(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
+  const { costs, request } = await priced(ports, call, ports.clock.now());
+  const asked = await admitted(ports, { requestId, call, request }, () => upstreamCount(ports, health, call));
+  const { candidate, reason, status } = asked;
+  const cost = costs.find(({ model }) => model === candidate?.model) ?? costs[0];
+  const tokens = asked.tokens ?? cost.estimate.inputTokens;
+  ports.log.request({
+    request_id: requestId,
+    endpoint: endpoint.name,
+    status: 200,
+    end: 'counted',
+    duration_ms: ports.clock.now() - call.startedMs,
+    reason,
+    key_hint: key.hint,
+    account: key.account,
+    model: cost.model,
+    alias: call.alias?.name,
+    channel: candidate?.channel.id,
+    upstream_status: status,
+    prompt_tokens: tokens,
+  });
+  const response = jsonResponse(requestId, counting.answer(tokens));
+  const estimated = asked.tokens === undefined && { 'x-relay-estimated': 'true' };
+  const headers = { ...response.headers, ...endpoint.answerHeaders?.(requestId), ...estimated };
+  return { ...response, headers };
+}
+
+interface AdmittedCount {
+  requestId: string;
+  call: Pick<ChatCall, 'key'>;
+  /** Undefined: nothing limits the call, and it costs nothing. */
+  request: ReservationRequest | undefined;
+}
+
+/**
+ * Counts while the account could make the call, and while no more counts of key and account are under way than they may have
+ * calls: both count by the minute, as reads of what is stored do. Any balance will do, since a count takes none.
+ */
+async function admitted<T>(
+  ports: ChatPorts,
+  { requestId, call, request }: AdmittedCount,
+  count: () => Promise<T>,
+): Promise<T> {
+  if (!request) return count();
+  const { account, need } = request;
+  const whole = await wholeAccount(ports, request);
+  const hasMoney = whole.available + reservedOf(whole) > 0n;
+  const plan = planReserve(need, hasMoney ? { ...whole, available: endlessBalance } : whole);
+  if (isRefusal(plan)) throw await request.refused(plan, whole);
+  const slots = {
+    of: `account:${account}`,
+    most: need.accountConcurrency,
+    requestId,
+    refused: () => request.refused({ reason: 'open_entries' }, whole),
+  };
+  return amongReads(ports, { ...call, requestId }, () => amongOthers(ports, slots, count));
+}
+
+async function wholeAccount(
+  ports: Pick<ChatPorts, 'clock' | 'random' | 'quotas'>,
+  { account, parts: known = 1 }: ReservationRequest,
+): Promise<WholeAccount> {
+  for (let parts = known; ;) {
+    const wanted = parts;
+    const images = await new Backoff(ports, readMs).until(() => ports.quotas.read(account, wanted, true));
+    const [first = emptyQuota(account), ...others] = images;
+    // It was split meanwhile, so this is not all of it.
+    if (first.parts > wanted) parts = first.parts;
+    else return wholeOf([first, ...others.filter(({ part }) => part < first.parts)]);
+  }
+}
+
+interface UpstreamCount {
+  /** Undefined: none came. */
+  tokens?: number | undefined;
+  candidate?: Candidate;
+  /** Why none came. */
+  reason?: string;
+  status?: number | undefined;
+}
+
+/** Asks the candidate that would be asked first, once. Throws a Refusal where the upstream refuses the request itself. */
+async function upstreamCount(
+  ports: ChatPorts,
+  health: HealthRecorder,
+  call: ChatCall,
+): Promise<UpstreamCount> {
+  const candidate = (await candidatesInOrder(call, health)).take()?.candidate;
+  if (!candidate) return { reason: 'all_channels_cooling' };
+  const over = new AbortController();
+  // Nothing is answered, so no limit on an answer changes what goes up.
+  const unlimited = { outputTokensLimit: Number.MAX_SAFE_INTEGER, signal: over.signal };
+  const asked = { ...callTo(call, candidate.model), ...unlimited };
+  const attempt = new Attempt(ports, { candidate, call: asked, speaking: countingDialect });
+  const work = attempt.chunks.next().then(() => undefined);
+  try {
+    const late = 'upstream_timeout';
+    const reason = await within(ports.clock, countMs, { work, late, signal: call.signal });
+    const { usage, upstreamStatus } = attempt.report();
+    return { candidate, tokens: usage?.input, status: upstreamStatus, ...(reason && { reason }) };
+  } catch (error) {
+    return { candidate, reason: whyUncounted(error), status: attempt.report().upstreamStatus };
+  } finally {
+    over.abort('over');
+  }
+}
+
+function whyUncounted(error: unknown): string {
+  if (error instanceof UpstreamFailure) return error.reason;
+  if (error instanceof CannotCarry) return 'no_count';
+  // It wants the call in another form, or has no such path.
+  const isUnasked = error instanceof AskAgain || (error instanceof Refusal && error.status === 404);
+  if (isUnasked) return 'upstream_refused';
+  throw error;
+}
+
+/** A dialect as it asks for a count. Throws CannotCarry for one that does not. */
+function countingDialect(dialect: Dialect): Dialect {
+  const { counting } = dialect;
+  if (!counting) throw new CannotCarry('model', 'The upstream of this model counts no tokens.');
+  return {
+    ...dialect,
+    path: counting.path,
+    body(call, settings) {
+      const sent = dialect.body(call, settings);
+      return { ...sent, body: counting.body(sent.body) };
+    },
+    Reader: readerOf(counting),
+  };
+}
+
+const readerOf = (counting: CountingForm): Dialect['Reader'] =>
+  class implements AnswerReader {
+    readonly done = false;
+    readonly finishedChoices = 0;
+    #count: number | undefined;
+
+    push(event: UpstreamEvent): [] {
+      const count = event.kind === 'value' ? counting.tokens(asRecord(event.value)) : undefined;
+      if (Number.isSafeInteger(count) && Number(count) >= 0) this.#count = Number(count);
+      return [];
+    }
+
+    end(): [] {
+      if (this.#count === undefined) throw new UpstreamFailure('junk');
+      return [];
+    }
+
+    report() {
+      return { usage: { input: this.#count }, state: undefined, serviceTier: undefined };
+    }
+  };
