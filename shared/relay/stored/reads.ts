@@ -202,7 +202,7 @@ export function amongReads<T>(
 interface Slots {
   /** Whose slots they are, as a name of counters. */
   of: string;
-  /** Undefined: any number. */
+  /** Undefined: without a bound. */
   most: number | undefined;
   requestId: string;
   refused: () => Promise<Refusal>;
