@@ -48,7 +48,9 @@ export function refusedAnswer(
   requestId: string,
 ): RefusedAnswer {
   const status = isOverloaded ? 529 : (statusOfCode[error.code ?? ''] ?? own);
-  return { status, body: errorBody(error, requestId, status), headers: requestIdHeader(requestId) };
+  // Claude Code asks ten times more with a key that is refused, unless it is told not to.
+  const headers = { ...requestIdHeader(requestId), ...(status === 401 && { 'x-should-retry': 'false' }) };
+  return { status, body: errorBody(error, requestId, status), headers };
 }
 
 export const requestIdHeader = (requestId: string): Record<string, string> => ({ 'request-id': requestId });

@@ -152,14 +152,14 @@ export const thinkingRules: Rules<MessagesCall> = {
     );
   },
   // Thinking is valid only for its model and account, while system, tools and all messages before it are the same
-  // [pydantic/pydantic-ai/pull/7989, 2026-09-02].
+  // [pydantic/pydantic-ai/pull/7989, 2026-09-02; anomalyco/opencode/issues/48637, 2026-09-12].
   'thinking-bound'(call) {
     const found = returnedThinking(call).find(({ problem }) => problem === 'bound');
     return (
       found &&
       call.can.boundThinking &&
       !drops(call) &&
-      `${thinkingPlace(found)}: The block is bound to a different conversation.`
+      `${thinkingPlace(found)}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block". That setting requires the \`thinking-binding-controls-2026-08-01\` value in the \`anthropic-beta\` header.`
     );
   },
   // With a budget for thinking, the last assistant turn with calls starts with its thinking

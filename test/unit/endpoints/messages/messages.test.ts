@@ -395,10 +395,10 @@ describe('a key', () => {
     rig.upstream({ steps });
     const answer = await rig.post(ask, { path, headers });
     expect(answer.status).toBe(status);
-    if (status === 401)
-      expect(JSON.parse(answer.text)).toMatchObject({
-        error: { type: 'authentication_error', code: 'invalid_api_key' },
-      });
+    if (status !== 401) return;
+    const error = { type: 'authentication_error', code: 'invalid_api_key' };
+    expect(JSON.parse(answer.text)).toMatchObject({ error });
+    expect(answer.headers['x-should-retry']).toBe('false');
   });
 });
 
