@@ -132,6 +132,7 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
   const sent = isRefused ? sentBody(dialect, call, unlimited) : usual;
   const awsScope = type.awsScope?.(channel);
   const { name, path } = dialect;
+  const headers = dialect.headers?.(settings, call, sent);
   const url = type.address?.(channel, { model, dialect: name, path }) ?? `${channel.endpoint}${path}`;
   return {
     sent,
@@ -149,8 +150,8 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
       headers: {
         'content-type': 'application/json',
         accept: type.accept ?? 'text/event-stream, application/json',
-        ...dialect.headers?.(settings, call, sent),
-        ...(secret !== undefined && type.credentials(secret, channel, name)),
+        ...headers,
+        ...(secret !== undefined && type.credentials(secret, channel, name, headers)),
       },
       body: JSON.stringify(sent.body),
       connectTimeoutMs: channel.connect_seconds * 1000,

@@ -24,9 +24,14 @@ export interface ChannelType<Own extends string = never> {
   address?(channel: ChannelAttributes<Own>, call: AddressedCall): string;
   /**
    * The headers that carry the secret. Names are in lower case. `dialect`: the name of the dialect that is spoken;
-   * absent: none, as when models are listed.
+   * absent: none, as when models are listed. `sent`: the headers of the dialect.
    */
-  credentials: (secret: string, channel: ChannelAttributes<Own>, dialect?: string) => Record<string, string>;
+  credentials: (
+    secret: string,
+    channel: ChannelAttributes<Own>,
+    dialect?: string,
+    sent?: Readonly<Record<string, string>>,
+  ) => Record<string, string>;
   /** The media types of answers, for upstreams with a framing of their own. Absent: server-sent events and JSON. */
   accept?: string;
   /** Replaces credentials: requests are signed with the function's own role for this service and region. */

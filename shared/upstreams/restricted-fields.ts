@@ -11,6 +11,7 @@ import {
   type ChatRequest,
   type ChatTool,
   type NativeCall,
+  onlyClears,
 } from '../wire/canonical-call.ts';
 import { isRecord, type JsonRecord } from '../wire/json.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
@@ -263,7 +264,9 @@ class Gate {
         // Its id may have any name.
         const isFile = name === 'source' && isRecord(inner) && inner['type'] === 'file';
         if (isFile && !this.allows('file_id')) return `.${field}`;
-        if (typeof inner !== 'object' || quotes.has(field)) continue;
+        // What a model asked a tool of its caller has names of the caller's.
+        const isCallersOwn = quotes.has(field) || (type === 'tool_use' && field === 'input');
+        if (typeof inner !== 'object' || isCallersOwn) continue;
         const found = this.storedIn(inner);
         if (found !== undefined) return `.${field}${found}`;
       }
@@ -348,7 +351,7 @@ export function boundedBody(
   };
   let isMultiplied = false;
   changed(body, multiplies, (_path, value) => {
-    isMultiplied = true;
+    isMultiplied ||= !onlyClears(value);
     return value;
   });
   return { body: changed(body, lowerable, lower), lowered, isMultiplied };

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { type JsonRecord, isRecord } from './json.ts';
+import { type JsonRecord, asRecord, isRecord, recordsIn, textIn } from './json.ts';
 import { calledNameMax } from './ids.ts';
 
 /** A call as every upstream dialect reads it, whichever endpoint it came through. */
@@ -44,6 +44,14 @@ export interface NativeCall {
   readonly known: ReadonlySet<ChatMessage>;
   /** Content that no other form can hold and that must not be left out. */
   readonly only?: { readonly param: string; readonly message: string } | undefined;
+}
+
+/** Edits of the context that only clear what is old make no answer dearer. Others, such as a summary, are runs of their own. */
+export function onlyClears(management: unknown): boolean {
+  const { edits, ...others } = asRecord(management);
+  const list = recordsIn(edits);
+  const isClearing = list.length > 0 && list.every(({ type }) => textIn(type).startsWith('clear_'));
+  return isClearing && Object.keys(others).length === 0;
 }
 
 /** Parts of a conversation in the client's form that no message can hold. They go up in their place to an upstream of the same form. */

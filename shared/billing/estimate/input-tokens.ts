@@ -4,10 +4,11 @@ import {
   type ChatContentPart,
   type ChatMessage,
 } from '../../wire/canonical-call.ts';
+import { listIn } from '../../wire/json.ts';
 import type { MediaEstimator } from './media-tokens.ts';
 import type { Inflate } from './pdf-size.ts';
 
-export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items'>;
+export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items' | 'native'>;
 
 export interface InputEstimate {
   /** For the reservation: no tokenizer and no vendor's overhead exceeds it by more than 5 %. */
@@ -32,6 +33,8 @@ const perMessage: Overhead = { above: 8, unbiased: 3 };
 const perTool: Overhead = { above: 24, unbiased: 8 };
 /** The system prompt that vendors add for tools: Anthropic's page on tool use has 264 to 530 tokens. */
 const perToolUse: Overhead = { above: 640, unbiased: 0 };
+/** What Anthropic adds for a tool of its own, whose schema no request has: `computer` has 735, `text_editor` 700. */
+const perVendorTool: Overhead = { above: 1_000, unbiased: 0 };
 /** Text fields below this length are covered by `perMessage`. */
 const longText = 100;
 
@@ -53,10 +56,12 @@ export async function mediaReaderFor(
 }
 
 export function estimateInput(
-  { request, unknown, items }: EstimatedCall,
+  { request, unknown, items, native }: EstimatedCall,
   media?: MediaEstimator,
 ): InputEstimate {
   const { messages, ...fields } = request;
+  const tools = request.tools ?? [];
+  const vendorTools = listIn(native?.body['tools']).slice(tools.length);
   const text = new TextShape();
   const beside = { ...perRequest };
   let mediaAbove = 0;
@@ -72,8 +77,9 @@ export function estimateInput(
   addStructures(text, fields);
   addStructures(text, unknown);
   addLongTexts(text, unknown);
-  if (request.tools && request.tools.length > 0) count(perToolUse);
-  for (const _ of request.tools ?? []) count(perTool);
+  if (tools.length + vendorTools.length > 0) count(perToolUse);
+  for (const _ of tools) count(perTool);
+  for (const _ of vendorTools) count(perVendorTool);
   for (const [at, message] of messages.entries()) {
     count(perMessage);
     addFields(text, message);

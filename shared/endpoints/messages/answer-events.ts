@@ -55,8 +55,9 @@ export class MessagesAnswer {
   #open: OpenBlock | undefined;
   /** The upstream's own blocks came, so none are made. */
   #isNative = false;
-  /** The event that began the block that is open. */
-  #began: JsonRecord = {};
+  /** What its message has at its start and at its end. */
+  #nativeStart: JsonRecord = {};
+  #nativeEnd: JsonRecord = {};
   /** Blocks that began. */
   #blocks = 0;
   /** Calls that wait, in their order, and those that were begun. */
@@ -65,7 +66,6 @@ export class MessagesAnswer {
   /** The opaque parts of the state that the client has. */
   #sealedParts = 0;
   #stop: JsonRecord | undefined;
-  #nativeEnd: JsonRecord | undefined;
   #usage: ChatUsage | undefined;
   #quota: number | null | undefined;
 
@@ -80,6 +80,7 @@ export class MessagesAnswer {
     if (this.#started) return [];
     this.#started = true;
     const message = {
+      ...this.#nativeStart,
       id: `msg_${this.#identity.requestId}`,
       type: 'message',
       role: 'assistant',
@@ -100,6 +101,7 @@ export class MessagesAnswer {
     }
     const [choice] = choices;
     if (choice?.finish_reason) this.#stop = { stop_reason: stopReasons[choice.finish_reason] };
+    this.#isNative ||= native !== undefined;
     const own = native ? this.#native(native.event) : [];
     const made = choice && !this.#isNative ? this.#translated(choice.delta) : [];
     return [...this.start(), ...own, ...made];
@@ -113,7 +115,7 @@ export class MessagesAnswer {
       sequence === undefined
         ? { stop_reason: 'end_turn', stop_sequence: null, ...this.#stop }
         : { stop_reason: 'stop_sequence', stop_sequence: sequence };
-    const { delta, type: _type, usage: _usage, ...beside } = this.#nativeEnd ?? {};
+    const { delta, usage: _usage, ...beside } = this.#nativeEnd;
     const ended: MessagesEvent = {
       type: 'message_delta',
       ...beside,
@@ -126,21 +128,26 @@ export class MessagesAnswer {
 
   // An upstream's own blocks, in the order in which they begin.
 
-  #native(event: JsonRecord): MessagesEvent[] {
-    const { type } = event;
-    if (type === 'content_block_start') {
-      // Some servers begin a block twice; a call would be run twice.
-      if (this.#open && isSameBlock(this.#began, event)) return [];
-      const closed = this.#close();
-      this.#isNative = true;
-      this.#began = event;
-      this.#open = { kind: 'native' };
-      return [...closed, { type, index: this.#blocks++, content_block: event['content_block'] }];
+  #native({ type, ...event }: JsonRecord): MessagesEvent[] {
+    switch (type) {
+      case 'message_start':
+        this.#nativeStart = asRecord(event['message']);
+        return [];
+      case 'message_delta': {
+        const delta = { ...asRecord(this.#nativeEnd['delta']), ...asRecord(event['delta']) };
+        this.#nativeEnd = { ...this.#nativeEnd, ...event, delta };
+        return [];
+      }
+      case 'content_block_start':
+        this.#open = { kind: 'native' };
+        return [{ type, ...event, index: this.#blocks++ }];
+      case 'content_block_delta':
+        return [{ type, ...event, index: this.#blocks - 1 }];
+      case 'content_block_stop':
+        return this.#close();
+      default:
+        return [];
     }
-    if (type === 'message_delta') this.#nativeEnd = { ...this.#nativeEnd, ...event };
-    if (!this.#open) return [];
-    if (type === 'content_block_delta') return [{ type, index: this.#blocks - 1, delta: event['delta'] }];
-    return type === 'content_block_stop' ? this.#close() : [];
   }
 
   // Blocks of other upstreams' answers.
@@ -255,40 +262,26 @@ export class MessagesAnswer {
   }
 }
 
-function isSameBlock(one: JsonRecord, other: JsonRecord): boolean {
-  const [a, b] = [asRecord(one['content_block']), asRecord(other['content_block'])];
-  return one['index'] === other['index'] && a['type'] === b['type'] && a['id'] === b['id'];
-}
-
 /** What was neither read from the cache nor written to it is the input. */
 function shownUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {
   const {
     cached_tokens: read = 0,
-    cache_write_tokens: written = 0,
+    cache_write_tokens: forMinutes = 0,
     cache_write_1h_tokens: forHour = 0,
   } = usage.prompt_tokens_details ?? {};
+  const written = forMinutes + forHour;
   const tier = sent().serviceTier;
   return {
     input_tokens: Math.max(0, usage.prompt_tokens - read - written),
     cache_creation_input_tokens: written,
     cache_read_input_tokens: read,
-    cache_creation: {
-      ephemeral_5m_input_tokens: Math.max(0, written - forHour),
-      ephemeral_1h_input_tokens: forHour,
-    },
+    cache_creation: { ephemeral_5m_input_tokens: forMinutes, ephemeral_1h_input_tokens: forHour },
     output_tokens: usage.completion_tokens,
     ...(tier !== undefined && { service_tier: tier }),
   };
 }
 
 // The whole message, folded from its events.
-
-/** The field of the delta and of its block. */
-const appended: Record<string, string> = {
-  text_delta: 'text',
-  thinking_delta: 'thinking',
-  signature_delta: 'signature',
-};
 
 interface FoldedBlock {
   block: JsonRecord;
@@ -322,22 +315,24 @@ export class MessageFold {
   #add(delta: JsonRecord): void {
     const last = this.#blocks.at(-1);
     if (!last) return;
-    const { type } = delta;
-    const field = typeof type === 'string' && Object.hasOwn(appended, type) ? appended[type] : undefined;
-    if (field !== undefined) {
-      const text = last.texts.get(field) ?? new GrowingText();
-      last.texts.set(field, text);
-      this.#append(text, delta[field]);
-    } else if (type === 'input_json_delta') this.#append(last.input, delta['partial_json']);
-    else if (type === 'citations_delta') {
+    const { type, ...fields } = delta;
+    if (type === 'input_json_delta') return this.#append(last.input, delta['partial_json']);
+    if (type === 'citations_delta') {
       this.#kept.value(delta);
       const { citations } = last.block;
       last.block['citations'] = [...(Array.isArray(citations) ? citations : []), delta['citation']];
-    } else {
-      // A kind of piece that is not known names the fields that it fills.
-      const { type: _type, ...fields } = delta;
-      this.#kept.value(fields);
-      Object.assign(last.block, fields);
+      return;
+    }
+    // A kind of piece names the field that it adds to, known or not.
+    for (const [field, value] of Object.entries(fields)) {
+      if (typeof value !== 'string') {
+        this.#kept.value(value);
+        last.block = { ...last.block, [field]: value };
+        continue;
+      }
+      const text = last.texts.get(field) ?? new GrowingText();
+      last.texts.set(field, text);
+      this.#append(text, value);
     }
   }
 
@@ -351,9 +346,7 @@ export class MessageFold {
     const content = this.#blocks.map(({ block, texts, input }) => ({
       ...block,
       ...Object.fromEntries([...texts].map(([field, { text }]) => [field, textIn(block[field]) + text])),
-      ...(block['type'] === 'tool_use' && {
-        input: input.text === '' ? block['input'] : inputOf(input.text),
-      }),
+      ...(input.text !== '' && { input: inputOf(input.text) }),
     }));
     return { ...this.#message, content };
   }

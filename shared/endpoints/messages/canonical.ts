@@ -2,7 +2,13 @@
  * What a Messages body is to the relay: the canonical call, and the body itself, which goes up as it came to an upstream that speaks
  * Messages. Must never refuse a field that the vendor may know.
  */
-import type { CarriedItems, ChatRequest, ChatTool, NativeCall } from '../../wire/canonical-call.ts';
+import {
+  type CarriedItems,
+  type ChatRequest,
+  type ChatTool,
+  type NativeCall,
+  onlyClears,
+} from '../../wire/canonical-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import {
   asRecord,
@@ -43,19 +49,20 @@ export function readBody(body: unknown, headers: Headers): ReadBody {
   const names = new ToolNames(recordsIn(request.tools));
   const { messages, sealed, lost, only, unknown: unknownBlocks, known } = conversationOf(request, names);
   const thinks = isThinking(request);
+  const { user_id: user, ...metadata } = request.metadata ?? {};
   const tools = toolsOf(request, names);
   const { clearing, fields } = fieldsOf(request);
   const chat: ChatRequest = {
     model: request.model,
     messages,
-    ...(tools.callers.length > 0 && { tools: tools.callers, ...toolChoice(request, names) }),
+    ...(tools.callers.length > 0 && { tools: tools.callers, ...toolChoice(request, tools, names) }),
     ...(request.stop_sequences?.length && { stop: request.stop_sequences }),
     ...withoutNulls({
       temperature: request.temperature,
       top_p: request.top_p,
       top_k: request.top_k,
       reasoning_effort: effortOf(request),
-      user: request.metadata?.user_id,
+      user,
       service_tier: tierOf(request.service_tier),
       response_format: formatOf(request),
       official: request.official,
@@ -67,6 +74,7 @@ export function readBody(body: unknown, headers: Headers): ReadBody {
       messages: request.messages,
       tools: request.tools,
       service_tier: request.service_tier,
+      ...(Object.keys(metadata).length > 0 && { metadata }),
     }),
     clearing,
     headers: passedHeaders(headers),
@@ -74,7 +82,7 @@ export function readBody(body: unknown, headers: Headers): ReadBody {
     ...(only && { only }),
   };
   const items: CarriedItems = {
-    after: new Map([[undefined, [...unknownBlocks, ...tools.others]]]),
+    after: new Map([[undefined, [...unknownBlocks, ...tools.others, ...tools.beside]]]),
     instead: new Map(),
     tools: new Map(),
     effort: undefined,
@@ -124,12 +132,12 @@ function fieldsOf(request: MessagesRequest): {
   clearing: JsonRecord | undefined;
 } {
   const fields = Object.entries(withoutNulls(request)).filter(([field]) => !decided.has(field));
-  const edits = recordsIn(asRecord(request['context_management'])['edits']);
-  const isClearing = edits.length > 0 && edits.every(({ type }) => textIn(type).startsWith('clear_'));
-  if (!isClearing) return { fields, clearing: undefined };
+  const { context_management: management } = request as JsonRecord;
+  if (!onlyClears(management)) return { fields, clearing: undefined };
+  const { edits } = asRecord(management);
   return {
     fields: fields.filter(([field]) => field !== 'context_management'),
-    clearing: { edits },
+    clearing: { edits: recordsIn(edits) },
   };
 }
 
@@ -182,15 +190,24 @@ function formatOf(request: MessagesRequest): ChatRequest['response_format'] {
 
 // Tools that the caller runs become functions. Others are in the native body alone: the vendor knows their schemas.
 
-function toolsOf(request: MessagesRequest, names: ToolNames): { callers: ChatTool[]; others: JsonRecord[] } {
+interface Tools {
+  callers: ChatTool[];
+  others: JsonRecord[];
+  /** What a function has beside its own fields, such as examples of its input. */
+  beside: JsonRecord[];
+}
+
+function toolsOf(request: MessagesRequest, names: ToolNames): Tools {
   const callers: ChatTool[] = [];
   const others: JsonRecord[] = [];
+  const besides: JsonRecord[] = [];
   for (const tool of request.tools ?? []) {
-    const { name, description, input_schema: parameters, strict } = tool as JsonRecord;
+    const { name, description, input_schema: parameters, strict, ...beside } = tool as JsonRecord;
     const isFunction =
       (tool.type ?? 'custom') === 'custom' && typeof name === 'string' && isRecord(parameters);
     if (!isFunction) others.push(tool);
-    else
+    else {
+      if (Object.values(beside).some((value) => typeof value === 'object')) besides.push(beside);
       callers.push({
         type: 'function',
         function: {
@@ -200,15 +217,21 @@ function toolsOf(request: MessagesRequest, names: ToolNames): { callers: ChatToo
           ...(strict === true && { strict }),
         },
       });
+    }
   }
-  return { callers, others };
+  return { callers, others, beside: besides };
 }
 
-function toolChoice({ tool_choice: choice }: MessagesRequest, names: ToolNames): Partial<ChatRequest> {
+function toolChoice(
+  { tool_choice: choice }: MessagesRequest,
+  { others }: Tools,
+  names: ToolNames,
+): Partial<ChatRequest> {
   if (!choice) return {};
   const isSerial = choice['disable_parallel_tool_use'] === true;
+  const isOther = choice.type === 'tool' && others.some(({ name }) => name === choice['name']);
   return {
-    ...(choice.type !== 'auto' && { tool_choice: chosen(choice, names) }),
+    ...(choice.type !== 'auto' && !isOther && { tool_choice: chosen(choice, names) }),
     ...(isSerial && { parallel_tool_calls: false }),
   };
 }
@@ -234,14 +257,15 @@ function contentsOf({ messages, system }: MessagesRequest): (() => readonly Cont
 }
 
 function blocksAt(param: string, content: unknown): ContentAt[] {
-  return listIn(content).flatMap((block, i): ContentAt[] => {
-    const own = asRecord(block);
-    const at = `${param}[${i}]`;
-    if (isText(own)) return [];
-    if (own['type'] === 'tool_result') return blocksAt(`${at}.content`, own['content']);
-    const source = asRecord(own['source']);
-    if (source['type'] === 'text') return [];
-    if (source['type'] === 'content') return blocksAt(`${at}.source.content`, source['content']);
-    return [{ param: at, content: own }];
-  });
+  return listIn(content).flatMap((block, i) => contentsOfBlock(`${param}[${i}]`, asRecord(block)));
+}
+
+function contentsOfBlock(param: string, block: JsonRecord): ContentAt[] {
+  if (isText(block)) return [];
+  if (block['type'] === 'tool_result') return blocksAt(`${param}.content`, block['content']);
+  const source = asRecord(block['source']);
+  if (source['type'] !== 'text' && source['type'] !== 'content') return [{ param, content: block }];
+  const { data: _data, content, ...beside } = source;
+  const inner = blocksAt(`${param}.source.content`, content);
+  return [...inner, { param, content: { ...block, source: beside } }];
 }

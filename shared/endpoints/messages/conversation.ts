@@ -5,7 +5,7 @@
  */
 import { sealPrefix } from '../../wire/ids.ts';
 import type { ChatContentPart, ChatMessage, ChatToolCall, NativeCall } from '../../wire/canonical-call.ts';
-import { asRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../wire/json.ts';
 import type { SealedState } from '../endpoint.ts';
 import type { MessagesRequest, ToolNames } from './request.ts';
 
@@ -89,7 +89,10 @@ class ConversationReader {
         // The last one holds the state of the whole turn.
         if (state.startsWith(sealPrefix))
           seal = { text: state, itemId: undefined, param: `${at}[${i}].${field}` };
-        else if (state !== '') this.lost.add('reasoning');
+        else {
+          this.unknown.push(block);
+          if (state !== '') this.lost.add('reasoning');
+        }
       } else this.#lose(block);
     }
     const message: ChatMessage = {
@@ -122,7 +125,8 @@ class ConversationReader {
       const param = `${at}[${i}].type`;
       const message = `Content of type ${nameOf(block)} can be sent to models that speak Messages alone.`;
       this.only ??= { param, message };
-      return [];
+      // What it fetches or holds nobody knows: it counts as a file that nobody saw.
+      return isRecord(block['source']) ? [{ type: 'file', file: {} }] : [];
     });
   }
 }
@@ -166,6 +170,7 @@ function dataUrl({ type, media_type: mediaType, data }: JsonRecord): string | un
 function documentParts({ title, context }: JsonRecord, source: JsonRecord): ChatContentPart[] | undefined {
   const about = [title, context].filter((each): each is string => typeof each === 'string' && each !== '');
   const told = (text: string): ChatContentPart[] => [{ type: 'text', text: [...about, text].join('\n\n') }];
+  const before = typeof context === 'string' && context !== '' ? [{ type: 'text', text: context }] : [];
   const named = { filename: typeof title === 'string' && title !== '' ? title : 'document.pdf' };
   switch (source['type']) {
     case 'text':
@@ -174,13 +179,15 @@ function documentParts({ title, context }: JsonRecord, source: JsonRecord): Chat
       const { content } = source;
       if (typeof content === 'string') return told(content);
       const parts = recordsIn(content).map(partsOf);
-      return parts.every((each) => each !== undefined) ? parts.flat() : undefined;
+      return parts.every((each) => each !== undefined) ? [...before, ...parts.flat()] : undefined;
     }
     case 'url':
-      return [{ type: 'file', file: { ...named, file_url: textIn(source['url']) } }];
+      return [...before, { type: 'file', file: { ...named, file_url: textIn(source['url']) } }];
     default: {
       const data = dataUrl(source);
-      return data === undefined ? undefined : [{ type: 'file', file: { ...named, file_data: data } }];
+      return data === undefined
+        ? undefined
+        : [...before, { type: 'file', file: { ...named, file_data: data } }];
     }
   }
 }

@@ -19,7 +19,7 @@ import { readBody, requireLimit } from './canonical.ts';
 const keyHeader: KeyHeader = {
   shown: 'x-api-key: sk-...',
   sent(headers) {
-    const token = bearer.sent(headers);
+    const token = bearer.sent(headers) || undefined;
     const key = headers['x-api-key']?.trim() || undefined;
     if (key !== undefined && token !== undefined && key !== token)
       return {

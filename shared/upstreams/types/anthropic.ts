@@ -8,8 +8,9 @@ const keyHeader = (secret: string): Record<string, string> => ({ 'x-api-key': se
 
 export const anthropic: ChannelType<'api_version'> = {
   dialect: () => 'messages',
-  credentials: (secret, { api_version: version = '' }, dialect) =>
-    dialect === 'messages' && version < bearerSince
+  // The version may be the client's.
+  credentials: (secret, _channel, dialect, sent) =>
+    dialect === 'messages' && (sent?.['anthropic-version'] ?? '') < bearerSince
       ? keyHeader(secret)
       : { authorization: `Bearer ${secret}` },
   apiVersion: ({ api_version: version }) => version,

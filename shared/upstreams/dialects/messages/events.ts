@@ -20,13 +20,13 @@ import {
   textIn,
   type JsonRecord,
 } from '../../../wire/json.ts';
-import { calledNameMax } from '../../../wire/ids.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
 import { AnswerWriter, callsMax, errorIn, tooLarge, type VendorCounts } from '../../answer-writer.ts';
 import { unwrappedInput } from '../../request-parts.ts';
+import { deltaKinds, isContent, NativeEvents } from './native-events.ts';
 
 /** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */
 type Message = Partial<Record<'role' | 'content' | 'stop_reason' | 'stop_details' | 'usage', unknown>>;
@@ -45,7 +45,8 @@ export class MessagesReader implements AnswerReader {
   done = false;
   readonly #writer: AnswerWriter;
   readonly #blocks: ContentBlocks;
-  readonly #isNative: boolean;
+  /** Undefined: the client speaks another form. */
+  readonly #native: NativeEvents | undefined;
   #understood = false;
   #finish: FinishReason | undefined;
   /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
@@ -54,7 +55,7 @@ export class MessagesReader implements AnswerReader {
   constructor(context: ReaderContext) {
     this.#writer = new AnswerWriter(context);
     this.#blocks = new ContentBlocks(this.#writer, context.sent.wrapped);
-    this.#isNative = context.sent.isNative === true;
+    this.#native = context.sent.isNative ? new NativeEvents(this.#writer.kept) : undefined;
   }
 
   get finishedChoices(): number {
@@ -79,8 +80,8 @@ export class MessagesReader implements AnswerReader {
     if (!isRecord(event.value)) return [];
     const value: MessagesEvent = event.value;
     if (value.type !== 'error' && !isRecord(value.error)) {
-      const events = this.#isNative ? nativeEvents(value) : [];
-      return withNative(this.#chunks(this.#read(value)), events, this.#writer);
+      const chunks = this.#chunks(this.#read(value));
+      return withNative(chunks, this.#native?.push(value), this.#writer);
     }
     if (this.#whole) return [];
     throw new ErrorInAnswer(errorIn(value) ?? {});
@@ -94,8 +95,9 @@ export class MessagesReader implements AnswerReader {
     // A client runs the calls of an answer that says it is whole.
     const isWithheld = this.#finish === 'length' || this.#finish === 'content_filter';
     if (!isWithheld && this.#blocks.all.some(isCutCall)) throw new UpstreamFailure('cut');
-    const last = this.#chunks(this.#blocks.end());
-    return [...early, ...last, ...this.#writer.finish(this.#finish ?? 'stop', this.#writer.calls > 0)];
+    const last = [...early, ...this.#chunks(this.#blocks.end())];
+    const shown = withNative(last, this.#native?.end(), this.#writer);
+    return [...shown, ...this.#writer.finish(this.#finish ?? 'stop', this.#writer.calls > 0)];
   }
 
   /** A complete answer ends normally, however the connection ended. */
@@ -218,6 +220,8 @@ function sumOfCounts(a: VendorCounts, b: VendorCounts): VendorCounts {
   return { ...Object.fromEntries(sums), cacheIsApart: true };
 }
 
+/** The vendor's own limit on names of tools. */
+const nameMax = 128;
 const blockBytes = 512;
 const blocksMax = 4096;
 
@@ -314,7 +318,7 @@ class ContentBlocks {
     if (typeof index === 'number') this.#byIndex.set(index, block);
     if (kind !== 'tool_use') return this.#push(block, source);
     const name = textIn(source['name']);
-    if (name.length > calledNameMax) throw tooLarge();
+    if (name.length > nameMax) throw tooLarge();
     return this.#wrapped.has(name)
       ? []
       : this.#showCall(block, { type: 'function', function: { name, arguments: '' } });
@@ -390,63 +394,14 @@ class ContentBlocks {
   }
 }
 
-// The upstream's own events, for a client of the same form. A whole message becomes the events that a stream of it has.
-
-const passed = new Set<unknown>([
-  'content_block_start',
-  'content_block_delta',
-  'content_block_stop',
-  'message_delta',
-]);
-
-function nativeEvents({ type, ...value }: MessagesEvent): JsonRecord[] {
-  if (passed.has(type)) return [{ type, ...value }];
-  if (type === 'message_start' || type === 'message_stop' || type === 'ping') return [];
-  const { content, stop_reason: reason, stop_details: details, ...beside } = value;
-  if (!Array.isArray(content)) return [];
-  const { stop_sequence: sequence = null } = beside as JsonRecord;
-  const ended = {
-    stop_reason: reason,
-    stop_sequence: sequence,
-    ...(details !== undefined && { stop_details: details }),
-  };
-  return [
-    ...content.flatMap((block, index) => eventsOfBlock(asRecord(block), index)),
-    { type: 'message_delta', delta: ended },
-  ];
-}
-
-/** Streams begin a block without what its deltas bring. */
-function eventsOfBlock(block: JsonRecord, index: number): JsonRecord[] {
-  const { text, thinking, signature, citations, input } = block;
-  const pieces: JsonRecord[] = [];
-  const started = { ...block };
-  if (block['type'] === 'text') {
-    Object.assign(started, { text: '' }, citations !== undefined && { citations: [] });
-    for (const citation of listIn(citations)) pieces.push({ type: 'citations_delta', citation });
-    pieces.push({ type: 'text_delta', text });
-  } else if (block['type'] === 'thinking') {
-    Object.assign(started, { thinking: '', signature: '' });
-    pieces.push({ type: 'thinking_delta', thinking }, { type: 'signature_delta', signature });
-  } else if (block['type'] === 'tool_use') {
-    started['input'] = {};
-    pieces.push({ type: 'input_json_delta', partial_json: inputText(input) });
-  }
-  const deltas = pieces.map((delta) => ({ type: 'content_block_delta', index, delta }));
-  return [
-    { type: 'content_block_start', index, content_block: started },
-    ...deltas,
-    { type: 'content_block_stop', index },
-  ];
-}
-
-/** A start of text or thinking is an empty one. */
-const isContent = ({ type, content_block: block }: JsonRecord): boolean =>
-  type === 'content_block_delta' ||
-  (type === 'content_block_start' && !['text', 'thinking'].includes(textIn(asRecord(block)['type'])));
+// The upstream's own events, for a client of the same form.
 
 /** Each event on a chunk of its own. */
-function withNative(chunks: ChatChunk[], events: readonly JsonRecord[], writer: AnswerWriter): ChatChunk[] {
+function withNative(
+  chunks: ChatChunk[],
+  events: readonly JsonRecord[] = [],
+  writer: AnswerWriter,
+): ChatChunk[] {
   const carriers = events.map((event, i) => {
     const chunk = chunks[i] ?? writer.delta({});
     return { ...chunk, native: { event, isContent: isContent(event) } };
@@ -455,14 +410,6 @@ function withNative(chunks: ChatChunk[], events: readonly JsonRecord[], writer: 
 }
 
 const kinds = ['text', 'thinking', 'redacted_thinking', 'tool_use'] as const;
-
-const deltaKinds = new Map<unknown, BlockKind>([
-  ['text_delta', 'text'],
-  ['citations_delta', 'text'],
-  ['thinking_delta', 'thinking'],
-  ['signature_delta', 'thinking'],
-  ['input_json_delta', 'tool_use'],
-]);
 
 /** A call with neither its end nor all of its arguments. */
 const isCutCall = ({ kind, isOpen, text: { text } }: Block): boolean =>

@@ -5,7 +5,15 @@
  */
 import type { CanonicalCall, ChatMessage } from '../../../wire/canonical-call.ts';
 import { sealPrefix } from '../../../wire/ids.ts';
-import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../../wire/json.ts';
+import {
+  asRecord,
+  isRecord,
+  listIn,
+  recordsIn,
+  textIn,
+  withoutNulls,
+  type JsonRecord,
+} from '../../../wire/json.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
 import { isCallersTool } from '../../quirks.ts';
 import { setByRow } from '../../request-parts.ts';
@@ -25,7 +33,7 @@ export function nativeBody(
   if (!native) return undefined;
   const dropped: string[] = [];
   const lose = (name: string): void => void dropped.push(name);
-  const { system, messages, tools, service_tier: tier } = native.body;
+  const { system, messages, tools, metadata, service_tier: tier } = native.body;
   const sentTools = permittedTools(tools, settings.allow);
   if (sentTools.length < listIn(tools).length) lose('tools');
   const added = request.messages.filter((message) => !native.known.has(message));
@@ -43,16 +51,20 @@ export function nativeBody(
     ...clearing,
     ...unknown,
     ...(request.service_tier !== undefined && { service_tier: tier }),
-    ...(request.user && { metadata: { user_id: request.user } }),
+    ...((isRecord(metadata) || request.user) && {
+      metadata: { ...asRecord(metadata), ...withoutNulls({ user_id: request.user || undefined }) },
+    }),
   };
-  if (isChoiceLost || sentTools.length === 0) delete body['tool_choice'];
+  if ('tool_choice' in body && (isChoiceLost || sentTools.length === 0)) {
+    delete body['tool_choice'];
+    lose('tool_choice');
+  }
   const wasThinking = isRecord(body['thinking']) && body['thinking']['type'] !== 'disabled';
   if (wasThinking && lacksThinking(turns, { wasStripped: dropped.includes('reasoning'), rules, settings })) {
     if (settings.quirks.wantsBack === 'thinking' && rules.off !== 'always')
       body['thinking'] = { type: rules.off === 'omit' ? 'disabled' : rules.off };
     else delete body['thinking'];
     lose('thinking');
-    leaveOutEdits(body, /^clear_thinking_/);
   }
   leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
   if (settings.unpricedHour && shortenLifetimes(body)) lose('cache_control.ttl');
@@ -127,7 +139,7 @@ function lacksThinking(
 
 /** Makes cache writes for an hour those for five minutes. */
 export const shortenLifetimes = (body: JsonRecord): boolean =>
-  changeBreakpoints(body, ({ ttl, ...short }) => (ttl === '1h' ? short : undefined));
+  changeBreakpoints(body, ({ ttl, ...short }) => ((ttl ?? '5m') === '5m' ? undefined : short));
 
 /** Copies what it changes; the client's body stays as it is. */
 function changeBreakpoints(
@@ -140,8 +152,10 @@ function changeBreakpoints(
     if (!isRecord(value)) return value;
     const control = isRecord(value['cache_control']) ? change(value['cache_control']) : undefined;
     any ||= control !== undefined;
-    const inner = Array.isArray(value['content']) ? { content: changed(value['content']) } : {};
-    return { ...value, ...inner, ...(control && { cache_control: control }) };
+    const inner = ['content', 'source']
+      .filter((field) => typeof value[field] === 'object')
+      .map((field) => [field, changed(value[field])] as const);
+    return { ...value, ...Object.fromEntries(inner), ...(control && { cache_control: control }) };
   };
   for (const field of ['tools', 'system', 'messages']) if (field in body) body[field] = changed(body[field]);
   const { cache_control: own } = asRecord(changed({ cache_control: body['cache_control'] }));
@@ -150,9 +164,9 @@ function changeBreakpoints(
 }
 
 /** A model that does not think refuses to clear thinking. */
-function leaveOutEdits(body: JsonRecord, pattern: RegExp): void {
+export function dropThinkingEdits(body: JsonRecord): void {
   const edits = recordsIn(asRecord(body['context_management'])['edits']);
-  const left = edits.filter(({ type }) => !pattern.test(textIn(type)));
+  const left = edits.filter(({ type }) => !textIn(type).startsWith('clear_thinking_'));
   if (left.length === edits.length) return;
   if (left.length > 0) body['context_management'] = { edits: left };
   else delete body['context_management'];

@@ -9,7 +9,7 @@ import { grammarSchema } from './grammar-schema.ts';
 import { modelRules, type ModelRules, budgetLeast, samplingFields, thinkingFields } from './model-rules.ts';
 import { asksForCall, toolFields } from './tools.ts';
 import { MessagesReader } from './events.ts';
-import { nativeBody, sentBetas, shortenLifetimes } from './native.ts';
+import { dropThinkingEdits, nativeBody, sentBetas, shortenLifetimes } from './native.ts';
 
 // Builds the body of a Messages request for one channel.
 
@@ -41,9 +41,14 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
   const outputTokensMax = limitOf(request, settings, rules);
   const native = nativeBody(call, { settings, rules, outputTokensMax });
   if (native) {
+    const { thinking } = native.body;
     keepRoomToAnswer(native.body);
+    const isLost = thinking !== undefined && native.body['thinking'] === undefined;
+    const dropped = [...native.dropped, ...(isLost ? ['thinking'] : [])];
+    if (dropped.includes('thinking')) dropThinkingEdits(native.body);
     return {
       ...native,
+      dropped,
       ...limitFacts(native.body, call, settings),
       isNative: true,
       features: call.native?.headers.betas,

@@ -1,0 +1,370 @@
+/** Upstreams that speak Messages badly, and callers that write it to get more than they pay for or may name. */
+import { describe, expect, it } from 'vitest';
+import {
+  CoreRig,
+  data,
+  delta,
+  demoKey,
+  done,
+  finish,
+  usage,
+  type Answer,
+} from '../../../support/core-rig.ts';
+
+type Json = Record<string, unknown>;
+
+const path = '/v1/messages';
+const claude = { type: 'anthropic', endpoint: 'https://claude.test/v1', mapper: { m: 'claude-opus-5' } };
+const base = { model: 'm', max_tokens: 4_000, messages: [{ role: 'user', content: 'hi' }] };
+const event = (value: Json): string => `event: ${String(value['type'])}\n${data(value)}`;
+const begin = { type: 'message_start', message: { usage: { input_tokens: 9, output_tokens: 1 } } };
+const start = (index: number, block: Json) => ({ type: 'content_block_start', index, content_block: block });
+const piece = (index: number, delta: Json) => ({ type: 'content_block_delta', index, delta });
+const text = (index: number, said: string) => piece(index, { type: 'text_delta', text: said });
+const input = (index: number, json: string) => piece(index, { type: 'input_json_delta', partial_json: json });
+const stop = (index: number) => ({ type: 'content_block_stop', index });
+const call = (id: string) => ({ type: 'tool_use', id, name: 'f', input: {} });
+const empty = { type: 'text', text: '' };
+const finished = {
+  type: 'message_delta',
+  delta: { stop_reason: 'end_turn', stop_sequence: null },
+  usage: { output_tokens: 20 },
+};
+const ended = [finished, { type: 'message_stop' }];
+
+async function ask(
+  body: object,
+  { steps, headers = {}, channels = [claude] }: { steps: string[]; headers?: Json; channels?: Json[] },
+) {
+  const rig = new CoreRig({ channels });
+  rig.upstream({ steps });
+  const answer = await rig.post(body, {
+    path,
+    headers: { 'x-api-key': demoKey, ...(headers as Record<string, string>) },
+  });
+  expect(rig.faults).toEqual([]);
+  return { rig, answer };
+}
+
+const eventsOf = ({ text: body }: Answer): Json[] =>
+  body
+    .split('\n\n')
+    .filter(Boolean)
+    .map((frame) => JSON.parse(/^event: \w+\ndata: (.*)$/s.exec(frame)?.[1] ?? '') as Json);
+
+/** Clients end a session on anything else. */
+function expectOrder(events: Json[]): void {
+  let open: number | undefined;
+  let next = 0;
+  for (const { type, index } of events) {
+    if (type === 'content_block_start') expect([open, index]).toEqual([undefined, next++]);
+    if (type === 'content_block_start') open = index as number;
+    if (type === 'content_block_delta' || type === 'content_block_stop') expect(index).toBe(open);
+    if (type === 'content_block_stop') open = undefined;
+  }
+  expect(open).toBeUndefined();
+  expect(events.map(({ type }) => type).filter((type) => !String(type).startsWith('content'))).toEqual([
+    'message_start',
+    'message_delta',
+    'message_stop',
+  ]);
+}
+
+const said = (value: string) => ({ type: 'text', text: value });
+const called = (id: string, value: unknown) => ({ ...call(id), input: value });
+
+describe('blocks of an upstream', () => {
+  it.each<[string, Json[], Json[]]>([
+    [
+      'that interleave are one after the other',
+      [
+        start(0, call('a')),
+        start(1, call('b')),
+        input(1, '{"b"'),
+        input(0, '{"a":1'),
+        input(1, ':2}'),
+        stop(1),
+        input(0, '}'),
+        stop(0),
+      ],
+      [called('a', { a: 1 }), called('b', { b: 2 })],
+    ],
+    [
+      'that begin twice are one',
+      [start(0, call('a')), start(0, call('a')), input(0, '{}')],
+      [called('a', {})],
+    ],
+    [
+      'without an end are ended',
+      [
+        start(0, empty),
+        text(0, 'x'),
+        start(1, call('a')),
+        input(1, '{"a":1}'),
+        start(2, empty),
+        text(2, 'y'),
+      ],
+      [said('x'), called('a', { a: 1 }), said('y')],
+    ],
+    ['without a beginning begin', [text(0, 'x'), text(0, 'y')], [said('xy')]],
+    [
+      'that go on after their end are another',
+      [start(0, empty), stop(0), text(0, 'x')],
+      [said(''), said('x')],
+    ],
+    [
+      'that change their kind are two',
+      [start(0, empty), text(0, 'x'), piece(0, { type: 'thinking_delta', thinking: 'h' })],
+      [said('x'), { type: 'thinking', thinking: 'h', signature: '' }],
+    ],
+    [
+      'that are used again are two',
+      [start(0, call('a')), input(0, '{}'), start(0, call('b'))],
+      [called('a', {}), called('b', {})],
+    ],
+    [
+      'without an index are those that are open',
+      [start(0, empty), { ...text(0, 'x'), index: undefined }],
+      [said('x')],
+    ],
+    [
+      'of a call without a beginning are none',
+      [input(0, '{"a":1}'), start(1, empty), text(1, 'x'), stop(1)],
+      [said('x')],
+    ],
+    ['that end before they begin are none', [stop(4), start(0, empty), text(0, 'x')], [said('x')]],
+    [
+      'of a kind of event that is not known are none',
+      [{ type: 'x_event', index: 0 }, start(0, empty), text(0, 'x')],
+      [said('x')],
+    ],
+  ])('%s', async (_what, events, content) => {
+    const steps = [begin, ...events, ...ended].map(event);
+    const streamed = await ask({ ...base, stream: true }, { steps });
+    expectOrder(eventsOf(streamed.answer));
+    expect(JSON.parse((await ask(base, { steps })).answer.text)).toMatchObject({ content });
+  });
+
+  it('that message_start holds are the answer, unless they come as events', async () => {
+    const early = { ...begin, message: { ...begin.message, role: 'assistant', content: [said('early')] } };
+    const whole = await ask({ ...base, stream: true }, { steps: [early, ...ended].map(event) });
+    expectOrder(eventsOf(whole.answer));
+    expect(whole.answer.text).toContain('early');
+    const again = [early, start(0, empty), text(0, 'early'), stop(0), ...ended].map(event);
+    expect(JSON.parse((await ask(base, { steps: again })).answer.text)).toMatchObject({
+      content: [said('early')],
+    });
+  });
+
+  it('after its end are none, nor is an error', async () => {
+    const error = { type: 'error', error: { type: 'overloaded_error', message: 'x' } };
+    const steps = [begin, start(0, empty), text(0, 'x'), stop(0), ...ended, text(0, 'y'), error].map(event);
+    const { answer } = await ask({ ...base, stream: true }, { steps });
+    expectOrder(eventsOf(answer));
+    expect(answer.text).not.toContain('"y"');
+  });
+
+  it('that wait for another one are bounded', async () => {
+    const long = Array.from({ length: 30 }, () => input(1, 'x'.repeat(400_000)));
+    const { answer } = await ask(base, { steps: [begin, start(0, call('a')), ...long, ...ended].map(event) });
+    expect(answer.status).toBe(502);
+  });
+
+  it('of an error in the middle are broken off with it', async () => {
+    const error = { type: 'error', error: { type: 'overloaded_error', message: 'x' } };
+    const steps = [begin, start(0, empty), text(0, 'x'), error].map(event);
+    const { answer } = await ask({ ...base, stream: true }, { steps });
+    expect(eventsOf(answer).at(-1)).toMatchObject({ type: 'error', error: { type: 'api_error' } });
+    expect(answer.text).not.toContain('message_delta');
+  });
+});
+
+describe('what a caller must not name', () => {
+  const steps = [begin, start(0, empty), text(0, 'x'), stop(0), ...ended].map(event);
+  const upOf = async (more: object, headers: Json = {}, allow: string[] = []) => {
+    const channels = [{ ...claude, secret: 'claude', params: { allow } }];
+    const { rig, answer } = await ask({ ...base, ...more }, { steps, headers, channels });
+    return { up: rig.sent[0], status: answer.status, dropped: answer.headers['x-relay-dropped'], answer };
+  };
+
+  it.each<[string, unknown, string?]>([
+    ['speed', 'fast', 'fast-mode-2026-02-01'],
+    ['service_tier', 'priority'],
+    ['inference_geo', 'us'],
+    ['container', 'c_1', 'skills-2025-10-02'],
+    ['mcp_servers', [{ type: 'url', url: 'https://mcp.test' }], 'mcp-client-2025-11-20'],
+    ['fallbacks', ['x'], 'server-side-fallback-2026-06-01'],
+    ['context_management', { edits: [{ type: 'compact_20260112' }] }, 'compact-2026-01-12'],
+    ['context_management', { edits: [{ type: 'clear_tool_uses_20250919' }], runs: 3 }],
+    ['Inference-Geo', 'us'],
+    ['anthropic_beta', ['x']],
+  ])(
+    '%s %j is dropped by name with its beta, and goes up where the row allows it',
+    async (field, value, beta) => {
+      const headers = { 'anthropic-beta': ['x-kept', ...(beta ? [beta] : [])].join(',') };
+      const refused = await upOf({ [field]: value }, headers);
+      expect([refused.status, refused.dropped]).toEqual([200, field]);
+      expect(refused.up?.json).not.toHaveProperty([field]);
+      expect(refused.up?.headers['anthropic-beta']).toBe('x-kept');
+      const allowed = await upOf({ [field]: value }, headers, [field]);
+      expect([allowed.dropped, allowed.up?.json[field]]).toEqual([undefined, value]);
+      expect(allowed.up?.headers['anthropic-beta']).toBe(headers['anthropic-beta']);
+    },
+  );
+
+  it("official is the relay's own, and other members of metadata go up", async () => {
+    const { up } = await upOf({ official: false, metadata: { user_id: 'alice', x_team: 1 } });
+    expect(up?.json).not.toHaveProperty('official');
+    expect(up?.json['metadata']).toEqual({
+      user_id: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+      x_team: 1,
+    });
+  });
+
+  it('tools that run at the vendor are dropped with a choice of them', async () => {
+    const hosted = { type: 'web_search_20250305', name: 'web_search' };
+    const own = { type: 'text_editor_20250728', name: 'edit' };
+    const choice = { tool_choice: { type: 'tool', name: 'web_search' } };
+    const refused = await upOf({ tools: [own, hosted], ...choice });
+    expect(refused.up?.json).toMatchObject({ tools: [own] });
+    expect([refused.up?.json['tool_choice'], refused.dropped]).toEqual([undefined, 'tools, tool_choice']);
+    const allowed = await upOf({ tools: [own, hosted], ...choice }, {}, [hosted.type]);
+    expect(allowed.up?.json).toMatchObject({ tools: [own, hosted], ...choice });
+    expect(allowed.dropped).toBeUndefined();
+  });
+
+  it.each<[string, Json, string]>([
+    ['a file', { type: 'document', source: { type: 'file', file_id: 'f' } }, 'file_id'],
+    ['an upload', { type: 'container_upload', file_id: 'f' }, 'container_upload'],
+    ['an id', { type: 'x_block', x: [{ deep: { vector_store_ids: ['v'] } }] }, 'vector_store_ids'],
+    [
+      'a result',
+      {
+        type: 'tool_result',
+        tool_use_id: 't',
+        content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }],
+      },
+      'file_id',
+    ],
+  ])('%s stored at the vendor is a 400, unless the row allows it', async (_what, block, name) => {
+    const messages = [{ role: 'user', content: [block] }];
+    const { status, answer } = await upOf({ messages });
+    expect([status, JSON.parse(answer.text).error.type]).toEqual([400, 'invalid_request_error']);
+    const allowed = await upOf({ messages }, {}, [name, 'file_id']);
+    expect([allowed.status, allowed.up?.json['messages']]).toEqual([200, messages]);
+  });
+
+  it('what a model asked a tool of the caller may have any names', async () => {
+    const use = { ...call('t'), input: { file_id: 'f', thread_id: 't', source: { type: 'file' } } };
+    const messages = [...base.messages, { role: 'assistant', content: [use] }, ...base.messages];
+    const { status, up } = await upOf({ messages });
+    expect([status, up?.json['messages']]).toEqual([200, messages]);
+  });
+
+  it.each<[string, Json]>([
+    ['an image', { type: 'image', source: { type: 'url', url: 'http://10.0.0.1/' } }],
+    ['a text', { type: 'document', source: { type: 'text', data: 'http://ok', url: 'http://10.0.0.1/' } }],
+    ['a block', { type: 'x_block', link: 'file:///etc/passwd' }],
+  ])('an address of %s that is no public one is a 400', async (_what, block) => {
+    const { status } = await upOf({ messages: [{ role: 'user', content: [block] }] });
+    expect(status).toBe(400);
+  });
+
+  it('lifetimes of an hour without a price are those of minutes, wherever they stand', async () => {
+    const hour = { type: 'ephemeral', ttl: '1h' };
+    const part = { type: 'text', text: 'x', cache_control: hour };
+    const body = {
+      ...base,
+      cache_control: hour,
+      system: [part],
+      tools: [{ name: 'f', input_schema: {}, cache_control: { ...hour, ttl: '24h' } }],
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'tool_result', tool_use_id: 't', content: [part] },
+            { type: 'document', source: { type: 'content', content: [part] } },
+          ],
+        },
+      ],
+    };
+    const charges = [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 1 }];
+    const rig = new CoreRig({ channels: [claude], charges });
+    rig.quotas.grant('acme', 10n ** 15n);
+    rig.upstream({ steps });
+    const answer = await rig.post(body, { path, headers: { 'x-api-key': demoKey } });
+    expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'cache_control.ttl']);
+    expect(rig.sent[0]?.body).not.toMatch(/ttl/);
+    expect(rig.sent[0]?.body.match(/cache_control/g)).toHaveLength(5);
+  });
+
+  it('the version of the API decides how the key goes up', async () => {
+    const older = await upOf({}, { 'anthropic-version': '2023-06-01' });
+    expect(older.up?.headers).toMatchObject({ 'x-api-key': 'upstream-secret-value' });
+    const newer = await upOf({}, { 'anthropic-version': '2026-10-21' });
+    expect(newer.up?.headers).toMatchObject({ authorization: 'Bearer upstream-secret-value' });
+    expect(newer.up?.headers).not.toHaveProperty('x-api-key');
+  });
+});
+
+describe('a body that is written to break', () => {
+  const steps = [begin, start(0, empty), text(0, 'x'), stop(0), ...ended].map(event);
+  const chat = [delta('x'), finish(), usage(9, 1), done];
+  const many = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' }));
+  const tools = Array.from({ length: 10_000 }, (_, i) => ({ name: `tool_${i}`, input_schema: {} }));
+  const odd = JSON.parse('{"__proto__":{"x":1},"constructor":{"y":2}}') as Json;
+  const user = (content: unknown) => ({ role: 'user', content });
+  const use = call('same');
+  const result = { type: 'tool_result', tool_use_id: 'same', content: null };
+
+  it.each<[string, object, number]>([
+    ['100,000 blocks', { messages: [user(many)] }, 200],
+    ['10,000 tools', { tools }, 200],
+    ['names of prototypes', { ...odd, messages: [user([{ type: 'x', ...odd }])] }, 200],
+    ['no content', { messages: [user([])] }, 200],
+    ['an answer to go on with', { messages: [user('x'), { role: 'assistant', content: 'The ' }] }, 200],
+    ['a result without a call', { messages: [user([result])] }, 200],
+    [
+      'one id of two calls',
+      { messages: [user('x'), { role: 'assistant', content: [use, use] }, user([result, result])] },
+      200,
+    ],
+    ['a long name', { tools: [{ name: 'n'.repeat(128), input_schema: {} }] }, 200],
+    ['nulls', { tools: null, system: null, thinking: null, metadata: null, stop_sequences: null }, 200],
+    ['a list for metadata', { metadata: [] }, 400],
+    ['null for content', { messages: [user(null)] }, 400],
+    ['a block that is none', { messages: [user([null])] }, 400],
+    ['a block without a type', { messages: [user([{ text: 'x' }])] }, 400],
+    ['a role that is none', { messages: [{ role: 'tool', content: 'x' }] }, 400],
+    ['no messages', { messages: [] }, 400],
+    ['half a token', { max_tokens: 0.5 }, 400],
+    ['a text for tools', { tools: 'f' }, 400],
+  ])('with %s is answered %o', async (_what, more, status) => {
+    const native = await ask({ ...base, ...more }, { steps });
+    const other = await ask({ ...base, ...more }, { steps: chat, channels: [{}] });
+    expect([native.answer.status, other.answer.status]).toEqual([
+      status,
+      'messages' in more && JSON.stringify(more.messages).includes('"type":"x"') ? 400 : status,
+    ]);
+    if (status === 200)
+      expect(JSON.stringify(native.rig.sent[0]?.json)).toContain(
+        JSON.stringify({ ...base, ...more }.messages),
+      );
+    expect(({} as Json)['x']).toBeUndefined();
+  });
+
+  it('and a name that is too long for others comes back as the client knows it', async () => {
+    const name = 'n'.repeat(100);
+    const body = { ...base, tools: [{ name, input_schema: {} }], tool_choice: { type: 'tool', name } };
+    const calling = (called: string) => {
+      const one = { index: 0, id: 'c', type: 'function', function: { name: called, arguments: '{}' } };
+      return [data({ choices: [{ index: 0, delta: { tool_calls: [one] } }] }), finish(), usage(9, 20), done];
+    };
+    const { rig } = await ask(body, { channels: [{}], steps: calling('x') });
+    const sent = rig.sent[0]?.json as { tools: [{ function: { name: string } }]; tool_choice: Json };
+    const short = sent.tools[0].function.name;
+    expect([short.length, sent.tool_choice]).toEqual([64, { type: 'function', function: { name: short } }]);
+    const { answer } = await ask(body, { channels: [{}], steps: calling(short) });
+    expect(JSON.parse(answer.text)).toMatchObject({ content: [{ type: 'tool_use', name }] });
+  });
+});
