@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import type { Metafile } from 'esbuild';
 import { describe, expect, test } from 'vitest';
 import { metaFile } from '../../infra/build/build-functions.ts';
-import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
+import { answeringFunctions, functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 
 const built = join(import.meta.dirname, '..', '..', 'dist');
 
@@ -54,7 +54,7 @@ describe('a bundle', () => {
     expect(evaluate(join(built, 'chat'), loaded, environment)).toEqual(JSON.parse(bare));
   });
 
-  test.each(['chat', 'responses'])('of %s asks for the configuration before its first call', async (name) => {
+  test.each(answeringFunctions)('of %s asks for the configuration before its first call', async (name) => {
     const asked: unknown[] = [];
     const server = createServer((request, response) => {
       asked.push(request.headers['x-amz-target']);

@@ -13,12 +13,34 @@ const [inputPrice, outputPrice] = [0.018, 0.072];
 const longAnswer = 100_000;
 const small = 0.32;
 const dialects = ['chat', 'responses', 'messages'] as const;
-const endpoints = ['chat', 'responses'] as const;
+type Asked = (limit: number | undefined) => Row;
+const said = { messages: [{ role: 'user', content: 'hi' }] };
+/** The path of each endpoint, what its clients ask, and how they are told that the limit ended the answer. */
+const endpoints: Record<'chat' | 'responses' | 'messages', { path: string; asked: Asked; cut: string }> = {
+  chat: {
+    path: '/v1/chat/completions',
+    asked: (limit) => ({ ...said, ...(limit && { max_tokens: limit }) }),
+    cut: '"length"',
+  },
+  responses: {
+    path: '/v1/responses',
+    asked: (limit) => ({ input: 'hi', ...(limit && { max_output_tokens: limit }) }),
+    cut: 'max_output_tokens',
+  },
+  // The API has no answer without a limit.
+  messages: {
+    path: '/v1/messages?beta=true',
+    asked: (limit = longAnswer) => ({ ...said, max_tokens: limit }),
+    cut: '"stop_reason":"max_tokens"',
+  },
+};
+type EndpointName = keyof typeof endpoints;
+const endpointNames = Object.keys(endpoints) as EndpointName[];
 const crowds = [1, 20];
 
 /** Every pair of two of the four is among them. */
 const ways = dialects.flatMap((dialect, at) =>
-  endpoints.flatMap((endpoint, which) =>
+  endpointNames.flatMap((endpoint, which) =>
     [true, false].map((stream) => ({
       dialect,
       endpoint,
@@ -85,9 +107,9 @@ afterAll(async () => {
 });
 beforeEach(() => upstream.forget());
 
-const post = (account: string, endpoint: (typeof endpoints)[number], body: Row): Promise<Response> =>
+const post = (account: string, endpoint: EndpointName, body: Row): Promise<Response> =>
   stack.postUntilTaken(body, {
-    path: `/v1/${endpoint === 'chat' ? 'chat/completions' : 'responses'}`,
+    path: endpoints[endpoint].path,
     headers: { authorization: `Bearer ${keyOf(account)}` },
   });
 
@@ -112,14 +134,11 @@ describe('a balance of 0.32 yuan', () => {
       const { dialect, endpoint, stream, limit } = way;
       upstream.script(writesUpTo(longAnswer));
       const account = nameOf(way);
-      const asked =
-        endpoint === 'chat'
-          ? { messages: [{ role: 'user', content: 'hi' }], ...(limit && { max_tokens: limit }) }
-          : { input: 'hi', ...(limit && { max_output_tokens: limit }) };
-      const response = await post(account, endpoint, { model: dialect, stream, ...asked });
+      const { asked, cut } = endpoints[endpoint];
+      const response = await post(account, endpoint, { model: dialect, stream, ...asked(limit) });
       const text = await response.text();
       expect(response.status).toBe(200);
-      expect(text).toContain(endpoint === 'chat' ? '"length"' : 'max_output_tokens');
+      expect(text).toContain(cut);
       const [sent] = upstream.requests.flatMap(limitsIn);
       expect(response.headers.get('x-relay-limited-by')).toBe('balance');
       expect(response.headers.get('x-relay-max-tokens')).toBe(String(sent));

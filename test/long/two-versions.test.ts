@@ -13,6 +13,7 @@ import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { startStack, type RunningStack } from '../../infra/local/start-stack.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
+import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { runOps } from '../ops/run-ops.ts';
 import { emulatorClient } from '../support/emulator.ts';
 import { formerBuild, type FormerBuild } from '../rollout/former-build.ts';
@@ -21,7 +22,7 @@ import { WeightedFunction } from '../rollout/weighted-function.ts';
 const seconds = Number(process.env['RELAY_BESIDE_SECONDS'] ?? 600);
 const setUpSeconds = 300;
 /** Functions whose calls a deployment shifts. */
-const answering = new Set(['chat', 'responses', 'catalog']);
+const answering = new Set<string>([...answeringFunctions, 'catalog']);
 
 interface Former {
   name: string;

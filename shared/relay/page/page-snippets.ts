@@ -1,4 +1,4 @@
-/** Example code for a first call with each common client. docs/codex.md has more of the coding agents. */
+/** Example code for a first call with each common client. docs/codex.md and docs/claude-code.md have more of the coding agents. */
 export function snippets(baseUrl: string, models: string[]): { title: string; code: string }[] {
   const model = models[0] ?? 'MODEL';
   const [quotedModel, quotedUrl] = [JSON.stringify(model), JSON.stringify(baseUrl)];
@@ -67,6 +67,12 @@ const relay = createOpenAICompatible({
 });
 const { textStream } = streamText({ model: relay(${quotedModel}), prompt: "Hello" });
 for await (const text of textStream) process.stdout.write(text);`,
+    },
+    {
+      title: 'Claude Code',
+      code: `export ANTHROPIC_BASE_URL=${baseUrl.replace(/\/v1$/, '')}
+export ANTHROPIC_AUTH_TOKEN="$RELAY_KEY" ANTHROPIC_MODEL=${shellQuoted(model)}
+claude`,
     },
     {
       title: 'Codex (~/.codex/config.toml)',

@@ -1,10 +1,11 @@
 /** Faults of processes: killed, standing still, with a wrong clock. */
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { answeringFunctions } from '../../../infra/stack/constructs/function-descriptions.ts';
 import type { SoakedStack } from '../stack/soaked-stack.ts';
 import type { Disturbances } from './disturbances.ts';
 
-const answering = new Set(['chat', 'responses']);
+const answering = new Set<string>(answeringFunctions);
 const background = new Set(['config', 'ledger', 'grants', 'sweeper']);
 /** A call that came to a dead process is noticed, and the next process starts. */
 const restartMs = 1_500;

@@ -138,6 +138,10 @@ test.each(['/v1/models', '/v1/charge', '/v1/plans', '/health', '/'])(
   },
 );
 
+test('HEAD /api/hello, which clients of Messages ask before a call, is a path like any other that is not there', async () => {
+  expect((await call('/api/hello', { method: 'HEAD' })).response.status).toBe(404);
+});
+
 describe('the page', () => {
   test('is HTML for a browser and text for curl', async () => {
     expect((await call('/', { headers: { accept: 'text/html' } })).text).toMatch(/^<!doctype html>/);
