@@ -165,7 +165,9 @@ export async function checkSignature(
   if (Math.abs(nowMs / 1000 - Number(time)) > toleranceSeconds)
     throw refused(`The signature is more than ${toleranceSeconds} seconds old, or from the future.`);
   const head = new TextEncoder().encode(`${time}.`);
-  const message = new Uint8Array([...head, ...body]);
+  const message = new Uint8Array(head.length + body.length);
+  message.set(head);
+  message.set(body, head.length);
   if (!(await isSigned(ports, secrets, { message, signatures })))
     throw refused('No signature is by a secret of this endpoint: compare the setting payments with Stripe.');
 }
