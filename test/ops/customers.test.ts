@@ -172,6 +172,15 @@ describe('customer list', () => {
     expect(customers).toMatchObject([{ account: 'spender', daysLeft: expect.any(Number) as number }]);
   });
 
+  it('leaves out of those who run dry who called for nothing', async () => {
+    await rig.put('accounts', { account: 'free' });
+    await rig.grant('free', '1');
+    await rig.call('free', idAt(new Date().toISOString(), 'f'), { charge: 0n });
+    const { customers, looked } = await listSpending(await rig.ports(), { order: 'dry', limit: 100 });
+    expect(customers.map(({ account }) => account)).not.toContain('free');
+    expect(looked).toBe(customers.length);
+  });
+
   it('says how the next page is asked for', async () => {
     const page = await rig.ops('customer list --limit 2');
     const [, next = ''] = /--after '([^']+)'/.exec(page.errors) ?? [];

@@ -112,7 +112,9 @@ export async function listSpending(
 ) {
   const { charged, days, running, problems } = await spendingPace(ports);
   const inMonth = running.map((row) => [row.account, chargedOf(row)] as const);
-  const most = (order === 'dry' ? [...charged] : inMonth).toSorted(([, a], [, b]) => largestFirst(a, b));
+  // Who spends nothing does not run dry.
+  const spending = [...charged].filter(([, sum]) => sum > 0n);
+  const most = (order === 'dry' ? spending : inMonth).toSorted(([, a], [, b]) => largestFirst(a, b));
   const looked = most.slice(0, order === 'dry' ? lookedMax : limit).map(([account]) => account);
   const found = await ports.pages.rowsOf('accounts', looked);
   const byName = new Map(found.map((row) => [row['account'], row]));

@@ -142,8 +142,9 @@ export function proposedWrites(
   plan: Plan<RowWrite>,
   { said, ...words }: Words & { said: (made: RowWrite[]) => Outcome },
 ): Proposal {
-  const [questions, nothing] = plan.changes.length === 0 ? [[], plan.effect[0]] : [plan.questions];
-  const refusal = plan.refusal ?? nothing;
+  const isNothing = plan.changes.length === 0;
+  const refusal = plan.refusal ?? (isNothing ? plan.effect[0] : undefined);
+  const questions = isNothing ? [] : plan.questions;
   return proposed({ ...plan, questions, ...(refusal !== undefined && { refusal }) }, words, async () => {
     const made = await carryOutWrites(ports, plan);
     if (made.length === 0) throw new Failure('nothing was written: somebody else was faster');
