@@ -195,6 +195,15 @@ describe('a turn with its state', () => {
     expect(body['input']).toEqual([sentText('ab', 'commentary'), sentCall('call_1'), sentCall('call_2')]);
     expect(dropped).toEqual(['reasoning']);
   });
+
+  it('that was refused takes with it what is encrypted among the items that go up in their places', () => {
+    const said = { type: 'agent_reasoning', text: 'Hm.' };
+    const after = new Map([[turn, [said, { type: 'agent_reasoning', encrypted_content: 'gAAAA' }]]]);
+    const items = { after, instead: new Map(), tools: new Map(), effort: undefined, lost: [] };
+    const call = { ...chatCall({ model: 'm', messages: [turn] }), form: 'responses', items } as const;
+    const sent = responsesBody(call, settingsWith({ without: new Set(['state']) })).body['input'];
+    expect(sent).toEqual([sentText('ab'), sentCall('call_1'), sentCall('call_2'), said]);
+  });
 });
 
 describe('the items of a conversation', () => {

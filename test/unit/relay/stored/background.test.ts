@@ -250,7 +250,9 @@ describe('a run', () => {
     await rig.clock.run(rig.clock.sleep(70_000));
     expect(await rig.stored.runs.fail('acme', id, 0)).toMatchObject({ status: 'failed' });
     Object.assign(rig.stored.runs, runs);
+    const foundMs = rig.clock.now();
     await rig.clock.run(run);
+    expect(rig.clock.now() - foundMs).toBeLessThan(5_000);
     expect(await head(rig)).toMatchObject({ status: 'failed' });
     expect(spent(rig)).toBeGreaterThan(5_000_000n);
     balanced(rig);
@@ -314,7 +316,9 @@ describe('a deleted response', () => {
     const run = rig.runs();
     await rig.clock.run(rig.clock.sleep(5_500));
     await rig.stored.responses.remove('acme', id);
+    const deletedMs = rig.clock.now();
     await rig.clock.run(run);
+    expect(rig.clock.now() - deletedMs).toBeLessThan(5_000);
     expect(await head(rig)).toBeUndefined();
     expect(spent(rig)).toBeGreaterThan(5_000_000n);
     balanced(rig);
