@@ -1,5 +1,7 @@
 /** POST /v1/messages/count_tokens: the upstream's count or the relay's estimate, who may ask, and what it leaves behind. */
 import { describe, expect, it } from 'vitest';
+import { outcomeOf } from '../../../../shared/adapters/telemetry/log.ts';
+import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
 import { BillingRig, byTokens, free, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import {
   CoreRig,
@@ -140,6 +142,7 @@ describe('the estimate of the relay, which says so', () => {
     expect(rig.sent).toHaveLength(asked);
     expect((await rig.health.entries()).size).toBe(0);
     expect(rig.logged).toEqual([expect.objectContaining({ end: 'counted', reason })]);
+    expect(rig.logged.map(outcomeOf)).toEqual(['completed']);
   });
 
   it('is the one by which a call without a count is charged', async () => {
@@ -188,6 +191,17 @@ describe('who may ask', () => {
     const open = new Map([['x', { ...entry, official: false, tombstone: false }]]);
     rig.quotas.items.set('acme', { ...item, available: 0n, open });
     expect((await rig.upstream(counted).post(ask, { path })).status).toBe(200);
+  });
+
+  it.each([
+    [2n, 200],
+    [1n, 402],
+  ])('an account in parts by the sum of them: -1 and %s', async (available, status) => {
+    const rig = new BillingRig({ channels: [claude] });
+    const part = { ...emptyQuota('acme'), parts: 2, overdraft: true };
+    rig.quotas.items.set('acme', { ...part, available: -1n });
+    rig.quotas.items.set('acme#1', { ...part, part: 1, available });
+    expect((await rig.upstream(counted).post(ask, { path })).status).toBe(status);
   });
 
   it('a key, 60 times a minute, or as often as its calls', async () => {
