@@ -19,6 +19,7 @@ import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import { closeServer, listenOnLoopback, serverForPrograms } from './host/loopback.ts';
+import { valueAt } from '../../shared/wire/json.ts';
 import type { StackLog } from './host/messages.ts';
 
 /** A line of a function's log, or of the stack's own. */
@@ -242,16 +243,16 @@ function queryOf(text: string): { matches(fields: Fields): boolean; limit: numbe
   const [, filter = '', limit] =
     /^fields @timestamp, @message\n\| filter (.+)\n\| sort @timestamp desc\n\| limit (\d{1,5})$/.exec(text) ??
     [];
-  const conditions = filter.split(/ and (?=[\w@.]+ (?:in|like|>) )/).map(conditionOf);
+  const conditions = filter.split(/ and (?=[\w@.`-]+ (?:in|like|>) )/).map(conditionOf);
   if (limit === undefined || conditions.includes(undefined)) return undefined;
   return { matches: (fields) => conditions.every((holds) => holds?.(fields)), limit: Number(limit) };
 }
 
 function conditionOf(text: string): ((fields: Fields) => boolean) | undefined {
-  const [, name = '', operator, operand = ''] = /^([\w.]+) (in|>|like) (.+)$/.exec(text) ?? [];
+  const [, name = '', operator, operand = ''] = /^`?([\w.-]+)`? (in|>|like) (.+)$/.exec(text) ?? [];
   if (operator === 'in') {
     const accepted = new Set<unknown>([...operand.matchAll(/"([^"\\]*)"/g)].map(([, value]) => value));
-    return (fields) => accepted.has(fields[name]);
+    return (fields) => accepted.has(valueAt(fields, name.split('.')));
   }
   if (operator === '>') return (fields) => Number(fields[name]) > Number(operand);
   const prefix = /^\/\^([0-9a-z]+)\/$/.exec(operand)?.[1];

@@ -119,6 +119,7 @@ const usageMarkup = `<section id="usage"><h2>Usage</h2>
 <div class="wide" tabindex="0" role="region" aria-label="Usage by model"><table class="numbers"><thead><tr><th scope="col">Model<th scope="col">Charges<th scope="col">Calls<th scope="col">Tokens in<th scope="col">Tokens out</thead><tbody id="by-model"></tbody></table></div></section>`;
 
 const ledgerMarkup = `<section id="ledger"><h2>Calls and top-ups</h2>
+<p class="bar"><label>End user <input id="of-user" autocomplete="off"></label> <label>Tag <input id="of-tag" placeholder="name=value" autocomplete="off"></label></p>
 <p class="bar"><button type="button" id="newer" disabled>Newer</button> <button type="button" id="older" disabled>Older</button> <span id="ledger-state" role="status"></span> <button type="button" id="save">Download CSV</button> <span id="save-state" role="status"></span></p>
 <div class="wide" tabindex="0" role="region" aria-label="Calls and top-ups"><table class="rows"><thead><tr><th scope="col">Time<th scope="col">Model<th scope="col">Tokens<th scope="col">First content<th scope="col">End<th scope="col">Charge<th scope="col">Id</thead><tbody id="rows"></tbody></table></div></section>`;
 

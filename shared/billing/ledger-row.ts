@@ -43,6 +43,38 @@ export interface GrantLedgerRow {
   reason: string;
 }
 
+/** Whom calls are for: what rows are selected by. */
+export interface AttributedTo {
+  endUser?: string | undefined;
+  tags?: ReadonlyMap<string, string> | undefined;
+}
+
+/** Grants are for nobody. */
+export function isAttributedTo(row: LedgerRow, { endUser, tags }: AttributedTo): boolean {
+  if (endUser === undefined && !tags?.size) return true;
+  if (row.kind === 'grant' || (endUser !== undefined && row.end_user !== endUser)) return false;
+  return [...(tags ?? [])].every(([name, value]) => row.tags?.[name] === value);
+}
+
+/** By what calls are summed beside the model: `end_user`, or `tag:` and a tag's name. */
+export type AttributedBy = 'end_user' | `tag:${string}`;
+
+export const isAttributedBy = (written: string): written is AttributedBy =>
+  written === 'end_user' || /^tag:[\w-]{1,32}$/.test(written);
+
+/** Undefined: the client named none. */
+export const attributedName = ({ end_user, tags = {} }: CloseRow, by: AttributedBy): string | undefined => {
+  const name = by.slice('tag:'.length);
+  return by === 'end_user' ? end_user : Object.hasOwn(tags, name) ? tags[name] : undefined;
+};
+
+/** As clients write them, in the order of their names: the table keeps none. */
+export const tagsText = (tags: CloseRow['tags'] = {}): string =>
+  Object.entries(tags)
+    .map((pair) => pair.join('='))
+    .toSorted()
+    .join(',');
+
 /** Ids of late charges: `late#<request id>`. They sort after every request id. */
 export const latePrefix = 'late#';
 

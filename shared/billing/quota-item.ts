@@ -102,6 +102,9 @@ export const closeFields = {
   /** The alias that was asked for; missing: a model was. */
   alias: 'text',
   ...countsOf(laterCounts),
+  /** The end user and the tags that the client named. They are here alone, so that an open entry does not grow. */
+  end_user: 'text',
+  tags: 'tags',
 } as const;
 
 function countsOf(names: readonly PartCount[]): Record<PartCount, 'count'> {
@@ -113,6 +116,7 @@ interface CloseForms {
   count: number;
   amount: NanoYuan;
   flag: boolean;
+  tags: Readonly<Record<string, string>>;
 }
 
 export type CloseRecord = {

@@ -280,6 +280,7 @@ const ContentUrlsValue = z.array(
   text.check(z.toLowerCase(), z.regex(urlBeginning, wantedBeginning)),
   'a list (or a string set) of beginnings of URLs',
 );
+const EndUsersValue = optionMap({ hash_accounts: z._default(flag, true) }, 'a map {hash_accounts}');
 const TimeZoneValue = text.check(z.refine(isTimeZone, 'the name of a time zone, such as "Asia/Shanghai"'));
 
 /** The settings that a value changes, or why it is not used. */
@@ -328,6 +329,7 @@ export const settingTable = {
   notices: setting(NoticesValue, readNotices),
   cors_origins: setting(textList, (corsOrigins) => ({ corsOrigins })),
   time_zone: setting(TimeZoneValue, (timeZone) => ({ timeZone })),
+  end_users: setting(EndUsersValue, (value) => ({ endUsers: { hashAccounts: value.hash_accounts } })),
   content_urls: setting(ContentUrlsValue, (contentUrls) => ({ contentUrls })),
   limits: setting(LimitsValue, readLimits),
   aliases: setting(AliasesValue, readAliases),

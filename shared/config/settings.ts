@@ -13,6 +13,10 @@ export interface Settings {
   corsOrigins: string[];
   /** The calendar of budgets. */
   timeZone: string;
+  endUsers: {
+    /** Vendors that ask for an end user get a hash of the account where the client names none. */
+    hashAccounts: boolean;
+  };
   /** How URLs of images and files that upstreams fetch may begin, in lower case. */
   contentUrls: string[];
   limits: {
@@ -100,6 +104,7 @@ export const defaultSettings: Settings = {
   notices: [],
   corsOrigins: [],
   timeZone: 'UTC',
+  endUsers: { hashAccounts: true },
   limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
   contentUrls: ['https:', 'data:image/'],
   aliases: [],

@@ -273,7 +273,7 @@ export interface LogSource {
   kept?: { bytes: number; sinceMs: number }[] | undefined;
 }
 
-/** Searches the log of the functions that answer calls. Lines have no text of clients or upstreams. */
+/** Searches the log of the functions that answer calls. Of texts of clients, lines have the names of end users and tags alone. */
 export interface CallLog {
   source(): Promise<LogSource | undefined>;
   search(search: LogSearch): Promise<FoundLines>;

@@ -6,11 +6,19 @@
 import { formatYuan, parseYuan, type NanoYuan } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { accountId, grantsModel } from '../billing/daily-keys.ts';
-import type { WrittenGrant } from '../billing/ledger-row.ts';
+import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-row.ts';
 import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { utcMonth } from '../wire/iso-time.ts';
-import { readingsOf, rowsIn, sumOfFigures } from './ledger/ledger.ts';
+import {
+  groupIn,
+  mostCharged,
+  readingsOf,
+  rowsIn,
+  sumOfFigures,
+  sumRows,
+  type Summed,
+} from './ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts } from './operator-ports.ts';
 import { Failure, usageFailure } from './plan.ts';
 
@@ -22,6 +30,8 @@ export type Statement = Awaited<ReturnType<typeof read>>;
 interface StatementWanted {
   account: string;
   month: string;
+  /** The calls are summed by it in the place of days and models, from the rows of the month. */
+  by?: AttributedBy | undefined;
   /** Sums follow calls within seconds: for so long they are read again until they agree. */
   waitMs: number;
 }
@@ -41,14 +51,15 @@ export async function viewStatement(ports: OperatorPorts, wanted: StatementWante
   }
 }
 
-async function read(ports: OperatorPorts, { account, month }: StatementWanted) {
+async function read(ports: OperatorPorts, { account, month, by }: StatementWanted) {
   const { clock, ledger } = ports;
   const nowMs = clock.now();
-  const [quota, readings, days, pages] = await Promise.all([
+  const [quota, readings, days, pages, summed] = await Promise.all([
     ledger.quota(account),
     ledger.accountMonths(monthsUntil(nowMs).map((each) => ({ account, month: each }))),
     rowsIn(ledger.daily(accountId(account), { from: `${month}-01`, to: `${month}-31` })),
     Array.fromAsync(ledger.grants(account)),
+    by && summedCalls(ports, { account, month, by }),
   ]);
   if (!quota) throw usageFailure(`account ${account} has neither a grant nor a call`);
   if ('problem' in quota) throw new Failure(quota.problem);
@@ -72,15 +83,30 @@ async function read(ports: OperatorPorts, { account, month }: StatementWanted) {
       // `day#2026-10-07#gpt-4o`
       .map(({ key: { period }, figures }) => ({ day: period.slice(4, 14), model: period.slice(15), figures }))
       .filter(({ model }) => model !== grantsModel),
+    /** Undefined: they were not asked for. */
+    summed: summed?.groups,
     sum,
     isRunning,
     problems: [
       ...months.problems,
       ...days.problems,
-      ...mismatches(quota.row, month, { months: months.rows, sum, grants }),
+      ...(summed?.problems ?? []),
+      ...mismatches(quota.row, month, { months: months.rows, sum, grants, summed: summed?.groups }),
       ...(isRunning ? [] : stillRunning(quota.row, month)),
     ],
   };
+}
+
+async function summedCalls(
+  ports: OperatorPorts,
+  { account, month, by }: { account: string; month: string; by: AttributedBy },
+) {
+  const fromMs = Date.parse(`${month}-01`);
+  const toMs = new Date(fromMs).setUTCMonth(new Date(fromMs).getUTCMonth() + 1);
+  const groupsOf = (row: LedgerRow) => (row.kind === 'grant' ? undefined : [groupIn(row, by)]);
+  const { totals, problems } = await sumRows(ports, { account, fromMs, toMs, groupsOf }, () => {});
+  const groups = totals.map(({ groups: [name = ''], figures }): Summed => ({ name, figures }));
+  return { groups: groups.toSorted(mostCharged), problems };
 }
 
 /** The first that any relay can have. */
@@ -101,7 +127,13 @@ function mismatches(
     months,
     sum,
     grants,
-  }: { months: readonly AccountMonth[]; sum: DailyFigures; grants: readonly WrittenGrant[] },
+    summed,
+  }: {
+    months: readonly AccountMonth[];
+    sum: DailyFigures;
+    grants: readonly WrittenGrant[];
+    summed: readonly Summed[] | undefined;
+  },
 ): string[] {
   const all = sumOfFigures(months).amounts;
   const own = sumOfFigures(months.filter((each) => each.month === month)).amounts;
@@ -112,6 +144,12 @@ function mismatches(
     ['charged, all months', all.charged ?? 0n, 'the account', spent],
     [`granted in ${month}, by day`, days.granted ?? 0n, 'the month', own.granted ?? 0n],
     [`charged in ${month}, by day`, days.charged ?? 0n, 'the month', own.charged ?? 0n],
+    [
+      `charged in ${month}, by row`,
+      summed ? (sumOfFigures(summed).amounts.charged ?? 0n) : (days.charged ?? 0n),
+      'the sum of its days',
+      days.charged ?? 0n,
+    ],
     [`grants applied in ${month}`, listed, 'the sum of their days', days.granted ?? 0n],
   ];
   return pairs.flatMap(([what, found, other, wanted]) =>
@@ -145,6 +183,7 @@ export const statementColumns = [
   'amount',
   'reason',
   'failed_calls',
+  'group',
 ] as const;
 
 /** `calls` had a whole answer. The sums have the tokens of all calls, also of those that failed and cost nothing. */
@@ -165,7 +204,8 @@ export const failedNote = ({ counts }: DailyFigures): string | undefined =>
     : 'Failed calls had no whole answer: they cost nothing, but for what was answered before they failed. The tokens are those of all calls.';
 
 /** Charges are below 0; the amounts before `closing` add up to it exactly. */
-export function statementRows({ opening, closing, month, grants, days }: Statement): object[] {
+export function statementRows({ opening, closing, month, grants, days, summed }: Statement): object[] {
+  const calls = summed ? summed.map(({ name, figures }) => ({ group: name, figures })) : days;
   return [
     { kind: 'opening', day: `${month}-01`, amount: formatYuan(opening) },
     ...grants.map(({ grantId, amount, applied, reason }) => ({
@@ -175,9 +215,7 @@ export function statementRows({ opening, closing, month, grants, days }: Stateme
       amount,
       ...(reason !== undefined && { reason }),
     })),
-    ...days.map(({ day, model, figures }) =>
-      Object.assign({ kind: 'calls', day, model }, statementFigures(figures)),
-    ),
+    ...calls.map(({ figures, ...of }) => Object.assign({ kind: 'calls', ...of }, statementFigures(figures))),
     { kind: 'closing', amount: formatYuan(closing) },
   ];
 }

@@ -167,11 +167,12 @@ async function handedRead(
 ): Promise<CheckedCall> {
   const { ports } = relay;
   if (!handed) throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
-  const { startedMs, entry } = handed;
+  const { startedMs, entry, attribution } = handed;
   if (ports.clock.now() > startedMs + beginsWithinMs) throw tooLate();
   const requestId = requestIdOf(response.head.id);
   const facts = { requestId, entry, startedMs, deadlineMs, signal: watch.signal, isRun: true };
-  const source = { body: runBody(handed), headers: {}, caller: callerOf(handed, snapshot), facts };
+  const caller = callerOf(handed, snapshot);
+  const source = { body: runBody(handed), headers: {}, attribution, caller, facts };
   const checked = orThrow(await checkedCall(relay, source));
   const { unread } = checked.read;
   if (!unread) return checked;

@@ -221,6 +221,7 @@ function turnedAway(relay: RelayParts, edge: Edge, { error, caller, asked }: Ref
     endpoint: endpoint.name,
     key: caller?.key,
     model: asked?.model.base,
+    attribution: asked?.attribution,
     droppedTools: asked?.read.droppedTools,
     durationMs: ports.clock.now() - startedMs,
     refusal,
@@ -407,6 +408,7 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
     account: call.key.account,
     model: call.model.base,
     alias: call.alias?.name,
+    ...call.attribution,
     dropped_tools: call.droppedTools || undefined,
     dropped: droppedNames(report.sent),
     ...(report.search !== undefined && { search: report.search }),
@@ -499,6 +501,7 @@ export interface RefusedFacts {
   endpoint: string;
   key: { hint?: string | undefined; account: string } | undefined;
   model: string | undefined;
+  attribution?: ChatCall['attribution'] | undefined;
   droppedTools: number | undefined;
   durationMs: number;
   refusal: Refusal;
@@ -517,6 +520,7 @@ function refusalLine(facts: RefusedFacts): RequestLog {
     key_hint: key?.hint,
     account: key?.account,
     model: facts.model,
+    ...facts.attribution,
     dropped_tools: facts.droppedTools || undefined,
   };
 }

@@ -49,6 +49,12 @@ const typeOf = ({ type }: CalledChannel): ChannelType<OwnAttributeName> => chann
 const limitFieldOf = (channel: CalledChannel): string =>
   channel.max_tokens_field ?? typeOf(channel).limitField(channel);
 
+/** The field that tells a channel's vendor end users apart. Undefined: it does not ask, or the row leaves the field out. */
+export function endUserField(channel: CalledChannel): 'user' | 'safety_identifier' | undefined {
+  const field = typeOf(channel).endUserField?.(channel);
+  return field !== undefined && channel.params.drop.includes(field) ? undefined : field;
+}
+
 export const upstreamModel = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: string): string =>
   (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
 

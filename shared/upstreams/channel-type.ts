@@ -42,6 +42,11 @@ export interface ChannelType<Own extends string = never> {
   apiVersion?(channel: ChannelAttributes<Own>): string | undefined;
   /** The field for a token limit that the client did not set. */
   limitField(channel: ChannelAttributes<Own>): string;
+  /**
+   * The field in which the vendor wants to be told end users apart, so that it blocks one of them and not the organisation.
+   * Absent or undefined: it does not ask, and may refuse a field that it does not know.
+   */
+  endUserField?(channel: ChannelAttributes<Own>): 'user' | 'safety_identifier' | undefined;
   /** Whether the upstream accepts a request for the usage of a stream. Absent: it does. */
   reportsUsage?(channel: ChannelAttributes<Own>): boolean;
   /** Finds errors that our secret or the row causes although the status blames the caller. */

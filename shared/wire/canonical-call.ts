@@ -182,6 +182,12 @@ export const ChatRequest = z.looseObject({
 });
 export type ChatRequest = z.infer<typeof ChatRequest>;
 
+/** By which a client names its end user: of several names, the most exact one. */
+export function endUserOf({ metadata, safety_identifier: safety, user }: ChatRequest): string | undefined {
+  const names = [asRecord(metadata)['user_id'], safety, user];
+  return names.find((name): name is string => typeof name === 'string' && name !== '');
+}
+
 export const chatFieldNames: ReadonlySet<string> = new Set(Object.keys(ChatRequest.shape));
 
 export function splitKnown(body: ChatRequest): { request: ChatRequest; unknown: JsonRecord } {

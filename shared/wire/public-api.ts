@@ -113,6 +113,21 @@ export interface UsageList {
   next_cursor: string | null;
 }
 
+/** With `by`: sums of the rows that were read. The sums of the next pages add to them. */
+export interface UsageSums extends Omit<UsageList, 'data'> {
+  data: UsageSum[];
+}
+
+export interface UsageSum {
+  object: 'usage.sum';
+  /** The end user, or the value of the tag. Null: of the calls that name none. */
+  name: string | null;
+  requests: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  charge: number;
+}
+
 /** One row of the ledger: a call that ended, or a top-up. */
 export interface UsageEntry extends Record<PartCount, number | null> {
   /** The request id; `grant#...` for a top-up. */
@@ -135,6 +150,9 @@ export interface UsageEntry extends Record<PartCount, number | null> {
   first_content_ms: number | null;
   /** `completed`, `failed` or `client_gone`. */
   end: string | null;
+  /** What the client named: its end user, in at most 64 characters, and tags. */
+  end_user: string | null;
+  tags: Readonly<Record<string, string>> | null;
   /** The id and the prices of the billing rule at the time of the call. */
   price: string | null;
   /** The plan entry and the month on which the call was counted. */

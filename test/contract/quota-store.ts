@@ -214,7 +214,15 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         const close = closeOf(account, { entry: entryOf(), charge: 0n });
         const said = { endpoint: 'chat', prompt_tokens: 0, completion_tokens: 7, end: 'completed' };
         const counts = { cached_tokens: 5, cache_write_tokens: 1, cache_write_1h_tokens: 2 };
-        const closeRecord = { ...close.closeRecord, ...said, ...counts, estimated: true, cost: huge };
+        const whom = { end_user: 'alice', tags: { team: 'search', env: 'prod' } };
+        const closeRecord = {
+          ...close.closeRecord,
+          ...said,
+          ...counts,
+          ...whom,
+          estimated: true,
+          cost: huge,
+        };
         await opened.store.close({ ...close, closeRecord });
         expect((await item()).last).toEqual(closeRecord);
       });

@@ -21,7 +21,15 @@ beforeAll(async () => {
     first_content_ms: 812,
     bought: yuan('0.002'),
   };
-  const settle = { charge: yuan('0.003096'), ...tokens, ...serving, estimated: true, flag: 'too_low' };
+  const whom = { end_user: 'alice', tags: { team: 'search', env: 'prod' } };
+  const settle = {
+    ...whom,
+    charge: yuan('0.003096'),
+    ...tokens,
+    ...serving,
+    estimated: true,
+    flag: 'too_low',
+  };
   await rig.call('acme', settled, settle);
   await rig.call(
     'acme',
@@ -103,6 +111,21 @@ describe('ledger total', () => {
     expect((await rig.ops('ledger total --by week')).code).toBe(2);
   });
 
+  it('adds up by end user and by tag, and of those alone that are selected', async () => {
+    const by = await rig.ops('ledger total --account acme --by end_user,tag:team --csv');
+    expect(by.output).toMatch(/^end_user,tag:team,calls,/);
+    expect(by.output).toMatch(/\nalice,search,1,12,40,0\.003096,/);
+    expect(by.output).toMatch(/\n\(none\),\(none\),4,/);
+    for (const words of ['--end-user alice', '--tag team=search,env=prod']) {
+      const { output } = await rig.ops(`ledger list ${words} --json`);
+      expect(JSON.parse(output)).toMatchObject([
+        { id: settled, end_user: 'alice', tags: 'env=prod,team=search' },
+      ]);
+    }
+    expect((await rig.ops('ledger list --tag team=ads')).output).toContain('no ledger rows');
+    expect((await rig.ops('ledger total --by tag:')).code).toBe(2);
+  });
+
   it('has the margin over the calls whose cost is known alone, and says how many these are', async () => {
     const acme = await rig.ops('ledger total --account acme');
     expect(acme.output).toContain(
@@ -121,6 +144,7 @@ describe('request', () => {
     for (const words of [
       `request ${settled} of account acme`,
       'rule 1: 18 yuan per million input tokens, 72 per million output tokens',
+      'end user alice, env=prod,team=search',
       '0.3 yuan of the balance',
       '12 input and 40 output tokens, which the relay estimated (too_low)',
       'by channel openai, as model m-2026, first content after 812 ms',

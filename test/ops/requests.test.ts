@@ -123,6 +123,26 @@ describe('requests', () => {
     });
   });
 
+  it('finds what is for an end user, with tags, and shows both', async () => {
+    aws.logLines.splice(0, 9, {
+      ...lines[0],
+      end_user: 'alice',
+      tags: { team: 'search', 'cost-center': 'a b' },
+    });
+    const words = ['--end-user', 'alice', '--tag', 'team=search,cost-center=a b'];
+    const run = await ops('requests', ...words, '--json');
+    expect(aws.searches[0]).toMatchObject({
+      queryString: expect.stringContaining(
+        'and end_user in ["alice"] and tags.team in ["search"] and `tags.cost-center` in ["a b"]\n',
+      ),
+    });
+    expect(JSON.parse(run.output)).toMatchObject([
+      { end_user: 'alice', tags: 'cost-center=a b,team=search' },
+    ]);
+    expect((await ops('request', id)).output).toMatch(/for +end user alice, cost-center=a b,team=search/);
+    expect(await ops('requests', '--tag', 'team')).toMatchObject({ code: 2 });
+  });
+
   it('finds what took longer than a time, whatever is usual', async () => {
     aws.logLines.splice(0, 9);
     await ops('requests', '--slower-than', '1.5s');

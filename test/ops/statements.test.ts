@@ -13,12 +13,12 @@ let rig: LedgerRig;
 beforeAll(async () => {
   rig = await LedgerRig.start();
   await rig.grant('acme', '100');
-  const call = async (iso: string, charge: string, model = 'gpt-4o') =>
-    rig.call('acme', idAt(iso), { charge: yuan(charge), ...tokens }, { model });
+  const call = async (iso: string, charge: string, model = 'gpt-4o', more: object = {}) =>
+    rig.call('acme', idAt(iso), { charge: yuan(charge), ...tokens, ...more }, { model });
   await call('2026-10-31T23:59:59Z', '1.000000001');
   await call('2026-11-01T00:00:00Z', '2');
-  await call('2026-11-03T08:00:00Z', '0.000000003', 'm<b>ini');
-  await call('2026-11-03T09:00:00Z', '4', 'gpt-4o');
+  await call('2026-11-03T08:00:00Z', '0.000000003', 'm<b>ini', { tags: { team: '<i>ads' } });
+  await call('2026-11-03T09:00:00Z', '4', 'gpt-4o', { tags: { team: 'search' } });
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true });
@@ -63,6 +63,29 @@ describe('statement', () => {
     ]);
     const amounts = lines.map(({ amount = '' }) => parseYuan(amount) ?? 0n);
     expect(amounts.slice(0, -1).reduce((sum, amount) => sum + amount, 0n)).toBe(amounts.at(-1));
+  });
+
+  it('has the calls by tag in the place of day and model where that is asked for', async () => {
+    const run = await statement(`--month 2026-11 --by tag:team --html ${file('teams.html')}`);
+    expect(run.output).toMatch(
+      /FOR +CALLS .*\n +search +1 .* 4\n +\(none\) +1 .* 2\n +<i>ads +1 .* 0\.000000003\n/,
+    );
+    const { output } = await statement('--month 2026-11 --by tag:team --csv');
+    const lines = parse<Record<string, string>>(output, { columns: true });
+    expect(lines.map(({ kind, group }) => [kind, group])).toEqual([
+      ['opening', ''],
+      ['grant', ''],
+      ['calls', 'search'],
+      ['calls', '(none)'],
+      ['calls', '<i>ads'],
+      ['closing', ''],
+    ]);
+    const amounts = lines.map(({ amount = '' }) => parseYuan(amount) ?? 0n);
+    expect(amounts.slice(0, -1).reduce((sum, amount) => sum + amount, 0n)).toBe(amounts.at(-1));
+    const html = readFileSync(file('teams.html'), 'utf8');
+    expect(html).toContain('&lt;i&gt;ads');
+    expect(html).not.toContain('<i>');
+    expect((await statement('--month 2026-11 --by model')).code).toBe(2);
   });
 
   it('as HTML is one page without script, with the same figures, in which no name is markup', async () => {

@@ -178,6 +178,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     startedMs: nowMs,
     deadlineMs: nowMs + longestMs,
     endpoint: 'chat',
+    attribution: { end_user: 'a user', tags: { team: 'search', env: 'prod' } },
   };
   const asked: CallAsked = {
     account: account.account,

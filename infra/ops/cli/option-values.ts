@@ -2,6 +2,8 @@
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import { parseDecimal, perThousand } from '../../../shared/billing/price.ts';
+import { tagsIn } from '../../../shared/relay/call/attribution.ts';
+import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { time } from '../../../shared/config/rows/read-row.ts';
 
 function refuse(wanted: string): never {
@@ -113,6 +115,21 @@ export const parseMoment = (written: string): number =>
   /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?$/.test(written.trim())
     ? parseTime(new Date(written.trim()).toISOString())
     : parseTime(written);
+
+/** Options of commands that select by what clients name. */
+export const attributing = {
+  '--end-user <name>': 'only those for this end user, as clients name it',
+  '--tag <name=value>': ['only those with this tag, or with each of a=b,c=d', parseTags],
+} as const;
+
+function parseTags(written: string): ReadonlyMap<string, string> {
+  try {
+    return tagsIn(written, '--tag');
+  } catch (error) {
+    if (!(error instanceof InvalidRequest)) throw error;
+    throw new InvalidArgumentError(error.message);
+  }
+}
 
 /** Accepts a decimal of 0 or more and returns it as text, because floats do not hold money exactly. */
 export function parseDecimalText(written: string): string {

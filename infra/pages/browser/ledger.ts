@@ -1,16 +1,22 @@
 /** The account's ledger, a page at a time, and all of it as CSV. */
 import { partCounts } from '../../../shared/wire/chat-response.ts';
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
-import { buttonById, byId, element, count, plural, timeOf, yuan } from './elements.ts';
+import { buttonById, byId, count, element, inputById, plural, timeOf, yuan } from './elements.ts';
 import { wordsOf, type RelayClient } from './relay-client.ts';
 
 const pageRows = 20;
 /** What one file may have. A browser that holds more becomes slow. */
 const fileRowsMax = 100_000;
 
-export const usagePath = (limit: number, cursor: string | null): string =>
+export const usagePath = (limit: number, cursor: string | null, selected = ''): string =>
   // The relay hands cursors out escaped.
-  `/v1/account/usage?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}`;
+  `/v1/account/usage?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}${selected}`;
+
+/** What the rows are selected by, as a part of a query. */
+const selectedBy = (): string =>
+  Object.entries({ end_user: inputById('of-user').value.trim(), tag: inputById('of-tag').value.trim() })
+    .map(([name, value]) => (value === '' ? '' : `&${name}=${encodeURIComponent(value)}`))
+    .join('');
 
 export class Ledger {
   readonly #client: RelayClient;
@@ -25,6 +31,8 @@ export class Ledger {
     byId('older').addEventListener('click', () => void this.#turn([...this.#pages, this.#next]), here);
     byId('newer').addEventListener('click', () => void this.#turn(this.#pages.slice(0, -1)), here);
     byId('save').addEventListener('click', () => void this.#save(), here);
+    for (const id of ['of-user', 'of-tag'])
+      byId(id).addEventListener('change', () => void this.#turn([null]), here);
   }
 
   show(): Promise<void> {
@@ -35,11 +43,12 @@ export class Ledger {
     const state = byId('ledger-state');
     state.textContent = 'Loading';
     try {
-      const list = await this.#client.get<UsageList>(usagePath(pageRows, pages.at(-1) ?? null));
+      const selected = selectedBy();
+      const list = await this.#client.get<UsageList>(usagePath(pageRows, pages.at(-1) ?? null, selected));
       this.#pages = pages;
       this.#next = list.next_cursor;
       byId('rows').replaceChildren(...list.data.map(rowOf));
-      state.textContent = list.data.length === 0 ? 'No calls yet.' : `Page ${pages.length}`;
+      state.textContent = pageWords(list, pages.length, selected !== '');
     } catch (error) {
       state.textContent = wordsOf(error);
     }
@@ -66,9 +75,10 @@ export class Ledger {
 
   async #all(signal: AbortSignal, report: (read: number) => void): Promise<UsageEntry[] | undefined> {
     const rows: UsageEntry[] = [];
+    const selected = selectedBy();
     let cursor: string | null = null;
     do {
-      const list: UsageList = await this.#client.get<UsageList>(usagePath(100, cursor));
+      const list: UsageList = await this.#client.get<UsageList>(usagePath(100, cursor, selected));
       if (signal.aborted) return undefined;
       rows.push(...list.data);
       report(rows.length);
@@ -76,6 +86,14 @@ export class Ledger {
     } while (cursor !== null && rows.length < fileRowsMax);
     return rows;
   }
+}
+
+/** Of selected rows with their sum. A page may have none of them and still be followed by one that has. */
+function pageWords({ data, has_more: hasMore }: UsageList, at: number, isSelected: boolean): string {
+  if (!isSelected) return data.length === 0 ? 'No calls yet.' : `Page ${at}`;
+  const sum = data.reduce((all, { charge }) => all + charge, 0);
+  const more = hasMore ? ', there may be older ones' : '';
+  return `Page ${at}: ${plural(data.length, 'call')}, ${yuan(sum)}${more}`;
 }
 
 function rowOf(entry: UsageEntry): HTMLElement {
@@ -98,8 +116,16 @@ function rowOf(entry: UsageEntry): HTMLElement {
   return row;
 }
 
-const modelOf = ({ model, alias }: UsageEntry): string =>
-  alias === null ? (model ?? '') : `${model ?? ''} (asked for as ${alias})`;
+function modelOf({ model, alias, end_user: endUser, tags }: UsageEntry): string {
+  const name = alias === null ? (model ?? '') : `${model ?? ''} (asked for as ${alias})`;
+  const whom = [endUser ?? '', tagsText(tags)].filter((each) => each !== '').join(', ');
+  return whom === '' ? name : `${name}\nfor ${whom}`;
+}
+
+const tagsText = (tags: UsageEntry['tags']): string =>
+  Object.entries(tags ?? {})
+    .map((pair) => pair.join('='))
+    .join(', ');
 
 function tokensOf({
   prompt_tokens: input,
@@ -145,6 +171,8 @@ const columns: readonly (keyof UsageEntry)[] = [
   'cost',
   'amount',
   'reason',
+  'end_user',
+  'tags',
 ];
 
 const csvOf = (entries: readonly UsageEntry[]): string =>
@@ -158,7 +186,7 @@ function field(name: keyof UsageEntry, value: UsageEntry[keyof UsageEntry]): str
   if (value === null) return '';
   if (name === 'created') return new Date(Number(value) * 1000).toISOString();
   if (typeof value === 'number') return plainNumber(value);
-  const text = String(value);
+  const text = typeof value === 'object' ? tagsText(value) : String(value);
   // Spreadsheets run a text that begins with one of these as a formula.
   const safe = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

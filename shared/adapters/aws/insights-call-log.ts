@@ -135,11 +135,15 @@ export const queryOf = ({ conditions, limit }: LogSearch): string =>
   ].join('\n| ');
 
 function conditionText(condition: LogCondition): string {
-  if ('isOneOf' in condition) return `${condition.field} in [${condition.isOneOf.map(quoted).join(', ')}]`;
+  if ('isOneOf' in condition)
+    return `${fieldText(condition.field)} in [${condition.isOneOf.map(quoted).join(', ')}]`;
   if ('above' in condition) return `${condition.field} > ${condition.above}`;
   if (!/^[0-9a-z]+$/.test(condition.startsWith)) throw usageFailure('an id has small letters and digits');
   return `${condition.field} like /^${condition.startsWith}/`;
 }
+
+/** Names with other signs stand in backticks. */
+const fieldText = (field: string): string => (field.includes('-') ? `\`${field}\`` : field);
 
 function quoted(value: string): string {
   if (/["\\\n\r]/.test(value))

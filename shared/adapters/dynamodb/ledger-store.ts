@@ -16,6 +16,7 @@ import {
 } from './table-client.ts';
 import { transactionCall } from './transactions.ts';
 import { countInBudgets } from './key-budgets.ts';
+import { tagsOf } from './quotas/quota-items.ts';
 import { addToDaily, countInDaily } from './daily-sums.ts';
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
 
@@ -131,9 +132,10 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     ...keyOf(attributes),
     kind,
     ...each(
-      ['endpoint', 'alias', 'end', 'plan_slot', 'budget', 'channel', 'upstream_model', 'flag'],
+      ['endpoint', 'alias', 'end', 'plan_slot', 'budget', 'channel', 'upstream_model', 'flag', 'end_user'],
       (value) => value?.S,
     ),
+    tags: attributes['tags'] && tagsOf(attributes['tags']),
     ...each(['estimated', 'official'], (value) => value?.BOOL === true || undefined),
     ...each(['prompt_tokens', 'completion_tokens', 'first_content_ms'], count),
     model: text(attributes['model'], 'model'),

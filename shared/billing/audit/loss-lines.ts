@@ -10,7 +10,13 @@ export interface LostClose {
 }
 
 const wholeNumber = z.string().check(z.regex(/^-?\d+$/));
-const forms = { text: z.string(), count: z.number(), amount: wholeNumber, flag: z.boolean() };
+const forms = {
+  text: z.string(),
+  count: z.number(),
+  amount: wholeNumber,
+  flag: z.boolean(),
+  tags: z.record(z.string(), z.string()),
+};
 const fields = Object.entries(closeFields) as [keyof typeof closeFields, keyof typeof forms][];
 /** Amounts stand in the line in nano-yuan. */
 const lineName = (name: string, form: string): string => (form === 'amount' ? `${name}_nano` : name);
@@ -70,8 +76,10 @@ export function lossesIn(text: string): LostClose[] {
 
 const lostClose = (line: z.infer<typeof LossLine>): LostClose => {
   const values = fields.map(([name, form]) => {
-    const value = (line as Record<string, string | number | boolean | undefined>)[lineName(name, form)];
-    return [name, form === 'amount' && value !== undefined ? BigInt(value) : value];
+    const value = (line as Record<string, string | number | boolean | object | undefined>)[
+      lineName(name, form)
+    ];
+    return [name, form === 'amount' && typeof value === 'string' ? BigInt(value) : value];
   });
   return {
     account: line.account,

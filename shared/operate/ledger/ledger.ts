@@ -1,7 +1,18 @@
 /** Views of ledger rows: selected, listed, totalled, as JSON; and what readings and sums of `daily` have in common. */
 import { formatYuan, largestFirst, type NanoYuan } from '../../billing/price.ts';
 import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
-import { latePrefix, ledgerTimeMs, type CloseRow, type LedgerRow } from '../../billing/ledger-row.ts';
+import {
+  attributedName,
+  isAttributedBy,
+  isAttributedTo,
+  latePrefix,
+  ledgerTimeMs,
+  tagsText,
+  type AttributedBy,
+  type AttributedTo,
+  type CloseRow,
+  type LedgerRow,
+} from '../../billing/ledger-row.ts';
 import { isoTime, utcDay, utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { LedgerSelection, OperatorPorts, Reading } from '../operator-ports.ts';
@@ -42,13 +53,13 @@ export const chargedOf = ({ figures }: { figures: DailyFigures }): NanoYuan => f
 
 export const mostCharged = (a: Summed, b: Summed): number => largestFirst(chargedOf(a), chargedOf(b));
 
-export interface LedgerFilter extends LedgerSelection {
+export interface LedgerFilter extends LedgerSelection, AttributedTo {
   model?: string | undefined;
 }
 
 export async function* selectRows(
   { ledger }: OperatorPorts,
-  { account, fromMs, toMs, model }: LedgerFilter,
+  { account, fromMs, toMs, model, ...attributed }: LedgerFilter,
   onProgress: (count: number) => void,
 ): AsyncGenerator<ReadRows<LedgerRow>> {
   if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
@@ -56,8 +67,9 @@ export async function* selectRows(
   for await (const page of ledger.ledger({ account, fromMs, toMs })) {
     const { rows, problems } = readingsOf(page);
     onProgress(page.length);
-    const isWanted = (row: LedgerRow): boolean => row.kind !== 'grant' && row.model === model;
-    yield { rows: model === undefined ? rows : rows.filter(isWanted), problems };
+    const isOfModel = (row: LedgerRow): boolean =>
+      model === undefined || (row.kind !== 'grant' && row.model === model);
+    yield { rows: rows.filter((row) => isOfModel(row) && isAttributedTo(row, attributed)), problems };
   }
 }
 
@@ -80,8 +92,8 @@ export async function listLedger(
 
 /** For programs: attributes named as in the table (but `at` is `booked`), exact decimal amounts. */
 export function ledgerJson(row: LedgerRow): Record<string, string | number | boolean> {
-  const { at, ...rest } = row;
-  const cells = { began: isoTime(ledgerTimeMs(row)), booked: at, ...rest };
+  const { at, tags, ...rest }: LedgerRow & Pick<CloseRow, 'tags'> = row;
+  const cells = { began: isoTime(ledgerTimeMs(row)), booked: at, ...rest, tags: tags && tagsText(tags) };
   return Object.fromEntries(
     Object.entries(cells).flatMap(([name, value]: [string, string | number | boolean | bigint | undefined]) =>
       value === undefined ? [] : [[name, typeof value === 'bigint' ? formatYuan(value) : value]],
@@ -95,8 +107,15 @@ const groupOf = {
   /** The UTC day on which the call began. */
   day: (row: LedgerRow) => utcDay(ledgerTimeMs(row)),
 };
-export type Grouping = keyof typeof groupOf;
-export const groupings = Object.keys(groupOf) as Grouping[];
+export type Grouping = keyof typeof groupOf | AttributedBy;
+export const isGrouping = (written: string): written is Grouping =>
+  Object.hasOwn(groupOf, written) || isAttributedBy(written);
+export const wantedGroupings = [...Object.keys(groupOf), 'end_user', 'tag:NAME'].join(', ');
+
+export const groupIn = (row: LedgerRow, by: Grouping): string => {
+  if (!isAttributedBy(by)) return groupOf[by](row);
+  return row.kind === 'grant' ? '(grants)' : (attributedName(row, by) ?? '(none)');
+};
 
 export type LedgerTotals = Awaited<ReturnType<typeof totalLedger>>;
 
@@ -105,7 +124,7 @@ export const totalLedger = (
   { by, ...filter }: LedgerFilter & { by: Grouping[] },
   onProgress: (count: number) => void,
 ) =>
-  sumRows(ports, { ...filter, groupsOf: (row) => by.map((grouping) => groupOf[grouping](row)) }, onProgress);
+  sumRows(ports, { ...filter, groupsOf: (row) => by.map((grouping) => groupIn(row, grouping)) }, onProgress);
 
 /** Exact sums of groups of rows, sorted. Of no group: the row is left out. */
 export async function sumRows(

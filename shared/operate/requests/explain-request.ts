@@ -9,6 +9,7 @@ import {
   openRequest,
   type FoundRequest,
   told,
+  whomWords,
   type RequestStep,
 } from './find-request.ts';
 
@@ -120,6 +121,7 @@ export function storySteps({ line, events }: LoggedRequest): RequestStep[] {
   const wanted = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
   return told([
     ['called', calledWords(fields)],
+    ['for', whomWords(fields)],
     ['wanted', wanted.join(', ')],
     ['held', wanted.length > 0 ? undefined : heldWords(fields)],
     ...passed_over.map((one): RequestStep => ['passed over', passedWords(one)]),

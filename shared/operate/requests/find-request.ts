@@ -1,7 +1,7 @@
 /** View: finds a request in the ledger or among open reservations. */
 import { inputParts, eachPart, type PartCounts } from '../../wire/chat-response.ts';
 import { problemOf, tokensOf } from '../../billing/audit/recompute.ts';
-import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
+import { type CloseRow, type LedgerRow, ledgerTimeMs, tagsText } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
 import { requestTimeMs } from '../../wire/ids.ts';
 import { lateCharge } from '../ledger/ledger.ts';
@@ -123,6 +123,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
       'asked',
       `${endpoint}, model ${model}${alias === undefined ? '' : ` by the alias ${alias}`}, key ${key}`,
     ],
+    ['for', whomWords(row)],
     ['price', price ? priceWords(price) : row.price],
     ['reserved', reservedWords(row)],
     ['served', servedWords(row)],
@@ -142,6 +143,10 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
     ['booked', late?.at],
   ]);
 }
+
+/** Empty: its client named nobody. */
+export const whomWords = ({ end_user: endUser, tags }: Pick<CloseRow, 'end_user' | 'tags'>): string =>
+  [endUser === undefined ? '' : `end user ${endUser}`, tagsText(tags)].filter(Boolean).join(', ');
 
 function reservedWords(row: CloseRow): string {
   if (row.official) return 'nothing: official calls deduct nothing';

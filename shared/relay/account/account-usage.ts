@@ -2,6 +2,11 @@
 import { eachPart } from '../../wire/chat-response.ts';
 import { yuanNumber } from '../../billing/price.ts';
 import {
+  attributedName,
+  isAttributedBy,
+  isAttributedTo,
+  type AttributedBy,
+  type AttributedTo,
   type CloseRow,
   latePrefix,
   type LedgerRow,
@@ -9,42 +14,96 @@ import {
   grantPrefix,
 } from '../../billing/ledger-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { UsageEntry, UsageList, AccountDay, AccountDays } from '../../wire/public-api.ts';
+import type {
+  UsageEntry,
+  UsageList,
+  UsageSum,
+  UsageSums,
+  AccountDay,
+  AccountDays,
+} from '../../wire/public-api.ts';
 import type { AccountReader } from '../ports/money-stores.ts';
 import { requestTimeMs, timeText } from '../../wire/ids.ts';
 import { grantsModel } from '../../billing/daily-keys.ts';
-import type { DailySum } from '../../billing/daily-figures.ts';
+import { addFigures, figuresOf, type DailySum } from '../../billing/daily-figures.ts';
+import { shownEndUser, tagsIn } from '../call/attribution.ts';
 
 const limitMax = 100;
 const limitDefault = 20;
+/** Rows of one read where few of them may be wanted. Some 1.2 KB each at most, so that they are one page of the store. */
+const readMax = 500;
 
 /**
  * Request ids sort by time, so one bounded read returns a page of requests. Ids of grants and of late charges do
- * not, so all of these are read: they are few. Throws an InvalidRequest for an invalid query.
+ * not, so all of these are read: they are few. Of rows that are selected or summed a page may have few, or none, and still
+ * have a next one. Throws an InvalidRequest for an invalid query.
  */
 export async function usagePage(
   reader: Pick<AccountReader, 'requests' | 'grants' | 'late'>,
   account: string,
   query: URLSearchParams,
-): Promise<UsageList> {
+): Promise<UsageList | UsageSums> {
+  const wanted = readWanted(query);
+  const by = readBy(query);
   const limit = countParameter(query, 'limit', limitMax) ?? limitDefault;
   const cursor = readCursor(query.get('cursor'));
-  const ask = async (beforeId: string): Promise<CloseRow[]> => reader.requests(account, beforeId, limit + 1);
+  const count = wanted || by ? readMax : limit;
+  const ask = async (beforeId: string): Promise<CloseRow[]> => reader.requests(account, beforeId, count + 1);
   const others = Promise.all([reader.grants(account), reader.late(account)]).then((rows) => rows.flat());
   const after = cursor !== undefined && isOther(cursor) ? await otherOf(others, cursor) : cursor;
   const [requests, allOthers] = await Promise.all([ask(firstIdAfter(after)), others]);
   const older = allOthers.filter((row) => after === undefined || isOlder(row, after));
-  const rows: LedgerRow[] = [...requests, ...older];
+  // Between this row and the next read nothing is known.
+  const end = requests.length > count ? requests[count - 1] : undefined;
+  const rows = [...requests, ...older].filter(
+    (row) => !(end && isOlder(row, end)) && (!wanted || isAttributedTo(row, wanted)),
+  );
+  if (by) return { ...pageOf(summedBy(rows, by), end), object: 'list' };
   const page = rows.toSorted(newestFirst).slice(0, limit);
-  const last = page.at(-1);
-  const hasMore = rows.length > page.length;
-  return {
-    object: 'list',
-    data: page.map(usageEntry),
-    has_more: hasMore,
-    // A grant's id may contain any character; escaped, it can be pasted into a URL.
-    next_cursor: hasMore && last ? encodeURIComponent(last.id) : null,
-  };
+  return { ...pageOf(page.map(usageEntry), rows.length > page.length ? page.at(-1) : end), object: 'list' };
+}
+
+/** @param last that of the page, where there are more */
+const pageOf = <Entry>(data: Entry[], last: LedgerRow | undefined) => ({
+  data,
+  has_more: last !== undefined,
+  // A grant's id may contain any character; escaped, it can be pasted into a URL.
+  next_cursor: last ? encodeURIComponent(last.id) : null,
+});
+
+/** Undefined: all rows are. */
+function readWanted(query: URLSearchParams): AttributedTo | undefined {
+  const tags = tagsIn(query.getAll('tag').join(), 'tag');
+  const endUser = shownEndUser(query.get('end_user') ?? '');
+  return tags.size > 0 || endUser !== undefined ? { tags, endUser } : undefined;
+}
+
+function readBy(query: URLSearchParams): AttributedBy | undefined {
+  const by = query.get('by') ?? undefined;
+  if (by === undefined || isAttributedBy(by)) return by;
+  throw new InvalidRequest(
+    'invalid_value',
+    'by',
+    "Invalid value for 'by': 'end_user' or 'tag:' and the name of a tag is wanted.",
+  );
+}
+
+/** The largest charge first. */
+function summedBy(rows: readonly LedgerRow[], by: AttributedBy): UsageSum[] {
+  const calls = rows.filter((row): row is CloseRow => row.kind !== 'grant');
+  return [...Map.groupBy(calls, (row) => attributedName(row, by))]
+    .map(([name, own]) => {
+      const { counts, amounts } = own.map(figuresOf).reduce(addFigures);
+      return {
+        object: 'usage.sum' as const,
+        name: name ?? null,
+        requests: counts.calls ?? 0,
+        prompt_tokens: counts.prompt_tokens ?? 0,
+        completion_tokens: counts.completion_tokens ?? 0,
+        charge: yuanNumber(amounts.charged ?? 0n),
+      };
+    })
+    .toSorted((a, b) => b.charge - a.charge);
 }
 
 /** The last row of the previous page. A request's id contains its time; for a grant the row is needed. */
@@ -119,6 +178,8 @@ function usageEntry(row: LedgerRow): UsageEntry {
     flag: call.flag ?? null,
     first_content_ms: call.first_content_ms ?? null,
     end: call.end ?? null,
+    end_user: call.end_user ?? null,
+    tags: call.tags ?? null,
     price: call.price ?? null,
     plan_slot: call.plan_slot ?? null,
     official: call.official ?? false,

@@ -8,6 +8,7 @@ import type { TurnState } from '../../wire/turn-state.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
+import type { Attribution } from './attribution.ts';
 
 export interface ModelName {
   /** The name that whitelist, price and channels use and that every answer contains. */
@@ -47,6 +48,8 @@ export interface ChatCall extends CanonicalCall, Serving {
   readonly snapshot: Snapshot;
   /** Of an alias, those of all its models. */
   readonly candidates: readonly Candidate[];
+  /** The end user and the tags that its client named. */
+  readonly attribution: Attribution;
   /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;
   /** Undefined: it has no valid row and therefore no plan. */

@@ -10,6 +10,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
 import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
+import { attributionOf, type Attribution } from './attribution.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
 import { capableOf, modelsOfAlias, type ServingChannels } from './serving-channels.ts';
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
@@ -40,6 +41,7 @@ interface AskedCall {
   conversation: Conversation | undefined;
   read: EndpointRequest;
   model: ModelName;
+  attribution: Attribution;
 }
 
 /** A call that passed every check of what was read for it. */
@@ -70,6 +72,8 @@ export type CallFacts = { requestId: string } & Pick<
 interface CallSource {
   body: unknown;
   headers: RelayRequest['headers'];
+  /** Of a run, what its request said. Absent: it is read from body and headers. */
+  attribution?: Attribution;
   caller: Caller;
   facts: CallFacts;
 }
@@ -197,16 +201,18 @@ async function turnsOf(
 /** Checks schema, model name, official gate and whitelist. */
 async function askedCall(
   endpoint: Endpoint,
-  { body, headers, caller }: CallSource,
+  { body, headers, caller, attribution: given }: CallSource,
   conversation: Conversation | undefined,
 ): Promise<AskedCall> {
   const { storing } = endpoint;
   const reading = storing && mayStore(caller) ? await storing() : undefined;
   const read = endpoint.read(body, headers, reading && { reading, stored: conversation });
-  const { model: requested, official } = read.call.request;
+  const { request } = read.call;
+  const { model: requested, official } = request;
+  const attribution = given ?? attributionOf(request, headers);
   const model = parseModelName(requested, official === true);
   admitModel(caller, model);
-  return { body, conversation, read, model };
+  return { body, conversation, read, model, attribution };
 }
 
 /** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
@@ -247,7 +253,7 @@ const hasMoreThanText = ({ content, images }: Message): boolean =>
 function callOf(
   { name }: Endpoint,
   { caller, facts }: CallSource,
-  { read }: AskedCall,
+  { read, attribution }: AskedCall,
   named: NamedModels,
 ): ChatCall {
   const { requestId, ...own } = facts;
@@ -258,6 +264,7 @@ function callOf(
     endpoint: name,
     identity: Object.freeze({ requestId, created, model: named.model.base }),
     ...read.call,
+    attribution,
     states: Object.freeze(new Map()),
     stateDropped: false,
     ...named,

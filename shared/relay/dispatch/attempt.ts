@@ -12,6 +12,7 @@ import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
 import {
   channelRequest,
   dialectOf,
+  endUserField,
   quirksOf,
   upstreamModel,
   type BuiltRequest,
@@ -20,6 +21,7 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
 import { ruleLimits } from '../../billing/price.ts';
 import { defaultOutputTokens } from '../call/serving-channels.ts';
+import { endUserOf } from '../../wire/canonical-call.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
@@ -175,7 +177,7 @@ export class Attempt {
     });
     return channelRequest(channel, {
       dialect,
-      call: pseudonymous(this.#call, this.#ports.pseudonym),
+      call: pseudonymous(this.#call, this.#ports.pseudonym, endUserField(channel)),
       model,
       secret,
       outputTokensLimit: Number.isFinite(most) ? most : undefined,
@@ -257,15 +259,27 @@ const endUserFields = ['user', 'safety_identifier', 'prompt_cache_key', 'user_id
 /**
  * The call as upstreams get it: the names by which clients tell end users and caches apart are bound to the account. Vendors
  * see one organisation behind a channel, whoever calls: under a name as the client wrote it, one account would be served
- * from another's cache, and could have the vendor block another's users. Echoes show the client's own name.
+ * from another's cache, and could have the vendor block another's users. Echoes show the client's own name. Where a client names
+ * nobody, the account is the end user, so that a vendor which blocks one blocks that account and not the organisation.
+ * @param field in which the vendor wants to be told; undefined: it does not
  */
-function pseudonymous(call: ChatCall, pseudonym: Pseudonym): ChatCall {
-  const { key, request, unknown } = call;
+function pseudonymous(
+  call: ChatCall,
+  pseudonym: Pseudonym,
+  field: 'user' | 'safety_identifier' | undefined,
+): ChatCall {
+  const { key, unknown, snapshot } = call;
+  const isUnnamed = field !== undefined && endUserOf(call.request) === undefined;
+  // No name that a client sends is empty, so this one is nobody else's.
+  const account =
+    isUnnamed && snapshot.settings.endUsers.hashAccounts
+      ? { [field]: pseudonym(key.account, '') }
+      : undefined;
   const told = (name: unknown): unknown =>
     name === undefined || name === null || name === ''
       ? name
       : pseudonym(key.account, typeof name === 'string' ? name : JSON.stringify(name));
-  return { ...call, request: bound(request, told), unknown: bound(unknown, told) };
+  return { ...call, request: { ...bound(call.request, told), ...account }, unknown: bound(unknown, told) };
 }
 
 function bound<Fields extends JsonRecord>(fields: Fields, told: (name: unknown) => unknown): Fields {

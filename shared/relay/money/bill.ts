@@ -227,6 +227,7 @@ export class Bill {
       price: priceText === entry.price ? undefined : priceText,
       model: model === entry.model ? undefined : model,
       alias: call.alias?.name,
+      ...call.attribution,
     };
     await reservations.close(reservation, closeRecord, releaseSlot);
     return {

@@ -17,6 +17,9 @@ export interface RequestLog extends PartCounts {
   /** The model that answered, or was tried last; of a refused request, as it was asked for. */
   model?: string | undefined;
   alias?: string | undefined;
+  /** What the client named: its end user, bounded, and tags. */
+  end_user?: string | undefined;
+  tags?: Readonly<Record<string, string>> | undefined;
   channel?: string | undefined;
   /** How many, because no upstream of another form supports them. */
   dropped_tools?: number | undefined;

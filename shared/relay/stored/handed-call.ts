@@ -14,7 +14,7 @@ import { hostDeadlineOf, leaseEnd } from '../money/reservations.ts';
 /** How long after its acceptance a call may begin. */
 export const beginsWithinMs = 60_000;
 
-export interface HandedCall extends Pick<ChatCall, 'key' | 'parts' | 'entry' | 'startedMs'> {
+export interface HandedCall extends Pick<ChatCall, 'key' | 'parts' | 'entry' | 'startedMs' | 'attribution'> {
   /** As the client sent it. */
   body: JsonRecord;
   account: Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm'> | undefined;
@@ -22,7 +22,7 @@ export interface HandedCall extends Pick<ChatCall, 'key' | 'parts' | 'entry' | '
 }
 
 export function handedCall(call: ChatCall, body: unknown, reservation: Reservation | undefined): JsonRecord {
-  const { key, parts, entry, startedMs } = call;
+  const { key, parts, entry, startedMs, attribution } = call;
   const { account, plan, concurrency, rpm, tpm } = call.account ?? {};
   const handed: HandedCall = {
     body: isRecord(body) ? body : {},
@@ -31,6 +31,7 @@ export function handedCall(call: ChatCall, body: unknown, reservation: Reservati
     parts,
     entry,
     startedMs,
+    attribution,
     reservation: reservation && handedReservation(reservation),
   };
   return { ...handed };

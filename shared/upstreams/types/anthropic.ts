@@ -16,6 +16,8 @@ export const anthropic: ChannelType<'api_version'> = {
   apiVersion: ({ api_version: version }) => version,
   limitField: () => 'max_tokens',
   quirks: () => ({ sampling: 'one' }),
+  // Messages has it as `metadata.user_id`.
+  endUserField: () => 'user',
   /**
    * Types that other statuses have, which some gateways in front of the API send with a 400. An account without
    * credit comes as `invalid_request_error`, which only its text tells from a caller's mistake: docs/channels.md.

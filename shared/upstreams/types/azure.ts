@@ -22,6 +22,8 @@ export const azure: ChannelType<'api_version'> = {
   limitField: () => 'max_completion_tokens',
   // Fields of messages that it does not know are refused.
   quirks: () => ({ echoes: [], customTools: true }),
+  // Its older versions do not know `safety_identifier` [openai/openai-guardrails-python 37, 2025-10-30].
+  endUserField: () => 'user',
   reportsUsage: ({ api_version: version }) =>
     version === undefined || !/^\d{4}-\d{2}-\d{2}/.test(version) || version >= usageSince,
   /** The row names the deployment, so an unknown deployment is not the caller's fault. */

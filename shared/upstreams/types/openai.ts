@@ -19,6 +19,8 @@ export const openai: ChannelType = {
   alsoSpeaks: ['responses'],
   // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.
   limitField: (channel) => (isOpenai(channel) ? 'max_completion_tokens' : 'max_tokens'),
+  // Compatible servers do not ask for it, and some refuse a body with it.
+  endUserField: (channel) => (isOpenai(channel) ? 'safety_identifier' : undefined),
   // OpenAI refuses fields of messages that it does not know; compatible servers mostly ignore them. Few of these know
   // custom tools.
   quirks: (channel) => (isOpenai(channel) ? { echoes: [], customTools: true } : {}),

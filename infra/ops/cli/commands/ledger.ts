@@ -8,8 +8,9 @@ import { auditLedger } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import {
   ledgerJson,
   listLedger,
+  isGrouping,
   selectRows,
-  groupings,
+  wantedGroupings,
   totalLedger,
   type LedgerFilter,
   type Grouping,
@@ -29,7 +30,7 @@ import {
   type CommandGroup,
   type CommandRun,
 } from '../command.ts';
-import { parseCount, parseList, parseNumber, parseTime } from '../option-values.ts';
+import { attributing, parseCount, parseList, parseNumber, parseTime } from '../option-values.ts';
 import type { Column } from '../terminal.ts';
 import { readTextFile } from '../text-files.ts';
 
@@ -39,6 +40,8 @@ interface SelectOptions {
   from?: number;
   to?: number;
   model?: string;
+  endUser?: string;
+  tag?: ReadonlyMap<string, string>;
 }
 
 const selecting = {
@@ -46,20 +49,22 @@ const selecting = {
   '--from <time>': ['from then on', parseTime],
   '--to <time>': ['until then', parseTime],
   '--model <name>': 'only this model',
+  ...attributing,
 } as const;
 
-const filterOf = ({ account, from, to, model }: SelectOptions): LedgerFilter => ({
+const filterOf = ({ account, from, to, model, endUser, tag }: SelectOptions): LedgerFilter => ({
   account,
   fromMs: from,
   toMs: to,
   model,
+  endUser,
+  tags: tag,
 });
 
 function parseGroupings(written: string): Grouping[] {
   return parseList(written).map((name) => {
-    const grouping = groupings.find((each) => each === name);
-    if (grouping === undefined) throw new InvalidArgumentError(`Wanted ${groupings.join(', ')}.`);
-    return grouping;
+    if (!isGrouping(name)) throw new InvalidArgumentError(`Wanted ${wantedGroupings}.`);
+    return name;
   });
 }
 
@@ -106,11 +111,16 @@ moment at which its call began; a grant's, at which it was booked.`,
       lists: true,
       takes: {
         ...selecting,
-        '--by <a,b>': ['account, model, day, or several of them', parseGroupings, ['account']],
+        '--by <a,b>': [
+          'account, model, day, end_user, tag:NAME, or several of them',
+          parseGroupings,
+          ['account'],
+        ],
       },
       examples: [
         'ledger total --by account --from 2026-11-01 --to 2026-12-01',
         'ledger total --account acme --by model,day --csv',
+        'ledger total --account acme --by tag:team --from 2026-11-01',
       ],
       policies: auditing,
       async run({ ports, terminal }, { by, ...options }: SelectOptions & { by: Grouping[] }) {
@@ -228,6 +238,7 @@ const ledgerNames = [
   ...firstCounts,
   'channel upstream_model bought first_content_ms flag',
   ...laterCounts,
+  'end_user tags',
 ].flatMap((names) => names.split(' '));
 
 const ledgerColumns: Column<LedgerRow>[] = [

@@ -1,5 +1,6 @@
 /** The commands `request` and `requests`: why a call was refused, failed or slow, from log, ledger and configuration. */
 import { InvalidArgumentError, Option } from 'commander';
+import { tagsText } from '../../../../shared/billing/ledger-row.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger.ts';
@@ -17,7 +18,7 @@ import { requestSteps, type FoundRequest } from '../../../../shared/operate/requ
 import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { shows } from '../command.ts';
-import { parseDuration, parseNumber, parseTime } from '../option-values.ts';
+import { attributing, parseDuration, parseNumber, parseTime } from '../option-values.ts';
 import type { Column, Terminal } from '../terminal.ts';
 
 const notes = `
@@ -77,6 +78,8 @@ interface RequestsOptions {
   account?: string;
   model?: string;
   channel?: string;
+  endUser?: string;
+  tag?: ReadonlyMap<string, string>;
   status?: RequestStatus;
   /** Milliseconds. */
   slowerThan?: number;
@@ -106,6 +109,7 @@ export const requestsCommand = shows('requests', {
     '--account <name>': 'only of this account',
     '--model <name>': 'only of this model',
     '--channel <id>': 'only those whose last channel was this',
+    ...attributing,
     '--status <status>': new Option('--status <status>', 'only these').choices(requestStatuses),
     '--slower-than <time>': ['only those that took longer in all: 800ms, 5s, 2m', parseDuration],
     '--since <time>': new Option('--since <time>', 'a time, or how long ago: 15m, 1h, 2d')
@@ -118,12 +122,13 @@ export const requestsCommand = shows('requests', {
   examples: [
     'requests --model gpt-4o --slower-than 5s --since 2h',
     'requests --account acme --since 1h --status failed',
+    'requests --account acme --tag team=search --end-user alice --since 1d',
     'requests --channel main --since 2026-11-22T14:00:00Z --until 2026-11-22T14:15:00Z --status slow',
   ],
   async run({ ports, terminal }, { since, until, slowerThan, ...options }: RequestsOptions) {
-    const { limit, account, model, channel, status } = options;
+    const { limit, account, model, channel, status, endUser, tag: tags } = options;
     const nowMs = ports.clock.now();
-    const asked = { limit, account, model, channel, status, slowerThanMs: slowerThan };
+    const asked = { limit, account, model, channel, status, endUser, tags, slowerThanMs: slowerThan };
     const search = requestSearch({ ...asked, fromMs: since(nowMs), toMs: until ?? nowMs });
     const source = await ports.log.source();
     if (!source) throw new Failure('it is not known where the log of this relay is');
@@ -169,6 +174,8 @@ const columns: Column<ListedRequest>[] = [
   ['reason', 'REASON', ({ line }) => cell(line.reason)],
   ['first_content_ms', 'FIRST MS', ({ line }) => cell(line.FirstContentMs)],
   ['duration_ms', 'MS', ({ line }) => cell(line.duration_ms)],
+  ['end_user', '', ({ line }) => cell(line.end_user)],
+  ['tags', '', ({ line }) => tagsText(line.tags)],
 ];
 
 const cell = (value: string | number | undefined): string => String(value ?? '');

@@ -1,7 +1,9 @@
 /** The commands `statement` and `reconcile`: the relay's sums beside what others reckon: a customer's month, a vendor's invoice. */
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
+import { isAttributedBy, type AttributedBy } from '../../../../shared/billing/ledger-row.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import {
   reconcileChannel,
@@ -26,10 +28,11 @@ import { parseDecimalText, parseNumber } from '../option-values.ts';
 import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { readSheetFile, writeTextFile } from '../text-files.ts';
 
-const month = { '--month <month>': 'such as 2026-10, in UTC' };
+const ofMonth = { '--month <month>': 'such as 2026-10, in UTC' };
 
 interface StatementOptions {
   month: string;
+  by?: AttributedBy;
   html?: string;
   marked?: boolean;
   /** Seconds. */
@@ -39,9 +42,10 @@ interface StatementOptions {
 export const statementCommand = shows('statement', {
   does: "a customer's month: opening + grants - charges = closing, exact, by day and model",
   lists: true,
-  needs: month,
+  needs: ofMonth,
   takes: {
     '<account>': 'as `customer list` shows it',
+    '--by <name>': ['end_user or tag:NAME: the calls by it, in the place of day and model', parseBy],
     '--html <file>': 'write one HTML file too, ready to send',
     '--marked': 'make it although it does not add up, with a mark (default: it is refused)',
     '--wait <seconds>': ['how long to wait until the sums have the last calls', parseNumber, 15],
@@ -49,11 +53,12 @@ export const statementCommand = shows('statement', {
   examples: [
     'statement acme --month 2026-10 --html acme-2026-10.html',
     'statement acme --month 2026-10 --csv > acme-2026-10.csv',
+    'statement acme --month 2026-10 --by tag:team',
   ],
   policies: auditing,
   async run({ ports, terminal }, account: string, options: StatementOptions) {
-    const { html: file, marked = false, wait } = options;
-    const statement = await viewStatement(ports, { account, month: options.month, waitMs: wait * 1000 });
+    const { month, by, html: file, marked = false, wait } = options;
+    const statement = await viewStatement(ports, { account, month, by, waitMs: wait * 1000 });
     if (statement.problems.length > 0 && !marked) refuse(terminal, statement);
     printStatement(terminal, statement);
     if (file === undefined) return;
@@ -61,6 +66,11 @@ export const statementCommand = shows('statement', {
     terminal.remark(`${file} has it as HTML`);
   },
 });
+
+function parseBy(written: string): AttributedBy {
+  if (isAttributedBy(written)) return written;
+  throw new InvalidArgumentError('Wanted end_user, or tag: and the name of a tag.');
+}
 
 const decimalMarks = { dot: '.', comma: ',' } as const;
 
@@ -71,7 +81,7 @@ interface ReconcileOptions extends Omit<ReconcileInput, 'channel' | 'text' | 'de
 export const reconcileCommand = shows('reconcile', {
   does: "what calls of a channel cost by its row, beside the vendor's invoice, by model",
   lists: true,
-  needs: month,
+  needs: ofMonth,
   takes: {
     '<channel>': 'as `channel list` shows it',
     '<file>': "the vendor's CSV (commas, semicolons or tabs), with a model and an amount in each line",
@@ -157,8 +167,13 @@ const dayColumns: Column<Day>[] = [
   ...figureColumns.map(([head, , text]): Column<Day> => ['', head, ({ figures }) => text(figures)]),
 ];
 
+const groupColumns: Column<Summed>[] = [
+  ['', '  FOR', ({ name }) => `  ${name}`],
+  ...figureColumns.map(([head, , text]): Column<Summed> => ['', head, ({ figures }) => text(figures)]),
+];
+
 function printText({ print, printFacts, printTable }: Terminal, statement: Statement): void {
-  const { account, opening, granted, charged, closing, grants, days, sum, isRunning } = statement;
+  const { account, opening, granted, charged, closing, grants, days, summed, sum, isRunning } = statement;
   print(`${account}, ${statement.month}${isRunning ? ' (until now)' : ''}, in yuan; days are UTC`);
   printFacts([
     ['opening', formatYuan(opening)],
@@ -169,14 +184,18 @@ function printText({ print, printFacts, printTable }: Terminal, statement: State
   for (const { applied = '', grantId, amount, reason = '' } of grants)
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());
   if (days.length === 0) return print('  no calls');
-  printTable(textTable(dayColumns, days));
+  printTable(summed ? textTable(groupColumns, summed) : textTable(dayColumns, days));
   const note = failedNote(sum);
   if (note !== undefined) print(`  ${note}`);
 }
 
+const figuresIn = <Row extends { figures: DailyFigures }>() =>
+  figureColumns.map(([, name, text]) => number<Row>(name, ({ figures }) => text(figures)));
+
 /** For the customer. */
 function statementFile(statement: Statement): Promise<string> {
-  const { account, opening, granted, charged, closing, grants, days, sum, problems, isRunning } = statement;
+  const { account, opening, granted, charged, closing, grants, days, summed, sum, problems, isRunning } =
+    statement;
   const title = `Statement of ${account}, ${statement.month}${isRunning ? ' (until now)' : ''}`;
   const balance = [
     [`Opening balance, ${statement.month}-01`, opening],
@@ -205,15 +224,20 @@ function statementFile(statement: Statement): Promise<string> {
           number('Yuan', ({ amount }) => amount),
         ],
       })}
+      ${
+        summed &&
+        html`<h2>Calls by whom they are for</h2>
+          ${table([...summed, { name: 'All', figures: sum }], {
+            caption: 'Calls by whom they are for',
+            empty: nothing,
+            columns: [head('For', ({ name }) => name), ...figuresIn<Summed>()],
+          })}`
+      }
       <h2>Calls by day and model; days are UTC</h2>
       ${table([...days, { day: 'All', model: '', figures: sum }], {
         caption: 'Calls by day and model; days are UTC',
         empty: nothing,
-        columns: [
-          head('Day', ({ day }) => day),
-          column('Model', ({ model }) => model),
-          ...figureColumns.map(([, name, text]) => number<Day>(name, ({ figures }) => text(figures))),
-        ],
+        columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...figuresIn<Day>()],
       })}
       ${failedNote(sum) ?? nothing}`,
   );

@@ -58,7 +58,7 @@ const lastFields = Object.entries({
   charge: 'amount',
   at: 'count',
   ...closeFields,
-}) as [keyof CloseRecord, 'text' | 'count' | 'amount' | 'flag'][];
+}) as [keyof CloseRecord, 'text' | 'count' | 'amount' | 'flag' | 'tags'][];
 
 /**
  * A list of the values of `lastFields`; unknown ones are empty texts, and left out at the end. Readers of older versions
@@ -69,6 +69,7 @@ export const closeRecordAttribute = (closeRecord: CloseRecord): AttributeValue =
     lastFields.map(([name]) => {
       const value = closeRecord[name];
       if (typeof value === 'bigint' || typeof value === 'number') return numberAttribute(value);
+      if (typeof value === 'object') return { M: mapValues(value, textAttribute) };
       return textAttribute(value === true ? 'e' : value || '');
     }),
   ),
@@ -185,11 +186,16 @@ function closeRecordOf(list: AttributeValue[]): CloseRecord {
     const value = list[i];
     if (form === 'flag') record[name] = value?.S === 'e' || undefined;
     else if (form === 'text') record[name] = value?.S || undefined;
+    else if (form === 'tags') record[name] = value?.M && tagsOf(value);
     else if (value?.N !== undefined)
       record[name] = (form === 'count' ? count : amount)(value, `last.${name}`);
   }
   return record as CloseRecord;
 }
+
+/** Also of a ledger row. */
+export const tagsOf = (value: AttributeValue): Record<string, string> =>
+  Object.fromEntries(mapOf(value, (each) => text(each, 'tags')));
 
 function mapOf<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
   return new Map(Object.entries(value?.M ?? {}).map(([key, inner]) => [key, read(inner)]));

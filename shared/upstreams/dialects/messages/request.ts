@@ -1,5 +1,5 @@
 /** Anthropic's Messages, as Anthropic, Claude on Bedrock and compatible endpoints of other vendors speak it. */
-import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
+import { endUserOf, type CanonicalCall, type ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
@@ -76,6 +76,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
   const sequences = stopSequences(request);
   const stop = sequences.filter((each) => each.trim() !== '');
+  // No name of a client's gets here as the client wrote it.
   const endUser = endUserOf(request);
 
   // Vendors cache from the front: tools, then system, then messages. Written in that order, the body of the next turn
@@ -142,12 +143,6 @@ function keepRoomToAnswer(body: JsonRecord): void {
   const lowered = limit - budgetLeast;
   if (lowered < budgetLeast) delete body['thinking'];
   else body['thinking'] = { ...asRecord(thinking), budget_tokens: lowered };
-}
-
-/** Of several names, the most exact one. No name of a client's gets here as the client wrote it. */
-function endUserOf({ metadata, safety_identifier: safety, user }: ChatRequest): string | undefined {
-  const names = [asRecord(metadata)['user_id'], safety, user];
-  return names.find((name): name is string => typeof name === 'string' && name !== '');
 }
 
 /** Whether all that a field says is the name of the end user. */

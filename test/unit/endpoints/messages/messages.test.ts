@@ -299,7 +299,7 @@ describe('an upstream that speaks Messages', () => {
     context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
   };
 
-  it('gets the body as it came, but for model and limit', async () => {
+  it('gets the body as it came, but for model, limit and whom it is for', async () => {
     const headers = {
       'anthropic-version': '2026-10-21',
       'anthropic-beta': 'context-management-2025-06-27,x-1',
@@ -309,7 +309,8 @@ describe('an upstream that speaks Messages', () => {
       channels: [{ ...claude, mapper: { m: 'claude-opus-5' } }],
       headers,
     });
-    expect(rig.sent[0]?.json).toEqual({ ...body, model: 'claude-opus-5', stream: true });
+    const metadata = { user_id: expect.stringMatching(/^[0-9a-f]{64}$/) };
+    expect(rig.sent[0]?.json).toEqual({ ...body, model: 'claude-opus-5', stream: true, metadata });
     expect(rig.sent[0]?.headers).toMatchObject(headers);
   });
 

@@ -68,6 +68,7 @@ describe('docs/billing.md', () => {
       kind: 'settled' as const,
       model: 'gpt-4o',
       key: '6f2d3c5e8a1b',
+      tags: { team: 'search' },
       charge: 46_800_000n,
       reserved: 0n,
       price: '1:tokens:0.018:0.072',

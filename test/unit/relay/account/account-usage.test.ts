@@ -9,6 +9,7 @@ import {
 } from '../../../../shared/billing/ledger-row.ts';
 import { idAlphabet, timeText } from '../../../../shared/wire/ids.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
+import type { UsageEntry, UsageList, UsageSum, UsageSums } from '../../../../shared/wire/public-api.ts';
 import { AccountRig } from './account-rig.ts';
 
 const dayMs = Date.parse('2026-11-20');
@@ -49,6 +50,8 @@ describe('GET /v1/account/usage over the real tables', () => {
       bought: { N: '0.001' },
       first_content_ms: { N: '812' },
       end: { S: 'completed' },
+      end_user: { S: 'alice' },
+      tags: { M: { team: { S: 'search' }, env: { S: 'prod' } } },
       price: { S: '1:tokens:0.018:0.072' },
     });
     await rig.putAttributes('ledger', {
@@ -112,6 +115,8 @@ describe('GET /v1/account/usage over the real tables', () => {
       flag: 'too_low',
       first_content_ms: 812,
       end: 'completed',
+      end_user: 'alice',
+      tags: { team: 'search', env: 'prod' },
       price: '1:tokens:0.018:0.072',
       plan_slot: null,
       official: false,
@@ -127,6 +132,32 @@ describe('GET /v1/account/usage over the real tables', () => {
       });
   });
 
+  it.each([
+    ['end_user=alice', 1],
+    [`end_user=alice&tag=${encodeURIComponent('team=search')}`, 1],
+    ['tag=team%3Dsearch&tag=env%3Dprod', 1],
+    ['tag=team%3Dsearch,env%3Dtest', 0],
+    ['tag=constructor%3Dx', 0],
+    ['end_user=bob', 0],
+    ['end_user=', 3],
+  ])('lists the rows alone that are selected: %s', async (query, count) => {
+    expect((await get(`?${query}`)).data).toHaveLength(count);
+  });
+
+  it('sums calls by end user or by tag, those without one together', async () => {
+    const none = { object: 'usage.sum', name: null, requests: 1, charge: 0 };
+    const tokens = { prompt_tokens: 12, completion_tokens: 40 };
+    for (const [by, name] of [
+      ['end_user', 'alice'],
+      ['tag:team', 'search'],
+    ])
+      expect((await get(`?by=${by}`)).data).toMatchObject([
+        { object: 'usage.sum', name, requests: 1, charge: 0.003096, ...tokens },
+        none,
+      ]);
+    expect((await get('?by=tag:team&end_user=alice')).data).toHaveLength(1);
+  });
+
   it('goes on where the page before ended, also after a grant, and whether or not the cursor is escaped', async () => {
     const first = await get('?limit=1');
     expect(first).toMatchObject({ has_more: true, next_cursor: idAt(dayMs + 1000) });
@@ -140,6 +171,9 @@ describe('GET /v1/account/usage over the real tables', () => {
   });
 
   it.each([
+    ['tag', '?tag=team'],
+    ['by', '?by=model'],
+    ['by', '?by=tag:'],
     ['limit', '?limit=0'],
     ['limit', '?limit=101'],
     ['limit', '?limit=ten'],
@@ -180,7 +214,7 @@ describe('pages', () => {
         let cursor: string | null = '';
         while (cursor !== null) {
           const query = new URLSearchParams({ limit: String(limit), cursor });
-          const page = await usagePage(reader, 'acme', query);
+          const page = (await usagePage(reader, 'acme', query)) as UsageList;
           expect(page.data.length).toBeLessThanOrEqual(limit);
           seen.push(...page.data.map((each) => each.id));
           cursor = page.next_cursor;
@@ -192,6 +226,48 @@ describe('pages', () => {
         expect(seen.toSorted()).toEqual(ledger.map((each) => each.id).toSorted());
       }),
     );
+  });
+});
+
+describe('pages of selected rows', () => {
+  it('are read a bounded number of rows at a time, and their sums add up to those of all rows', async () => {
+    const team = (at: number): string => (at % 7 === 0 ? 'search' : 'ads');
+    const ledger = Array.from({ length: 1201 }, (_, at) => ({
+      ...row(idAt(dayMs + at), dayMs, 'settled'),
+      charge: BigInt(at) * 1_000_000n,
+      tags: { team: team(at) },
+    }));
+    const reader = readerOf(ledger);
+    const reads: number[] = [];
+    const counted: typeof reader = {
+      ...reader,
+      requests: (account, before, limit) => (reads.push(limit), reader.requests(account, before, limit)),
+    };
+    const pages = async (query: object): Promise<(UsageList | UsageSums)[]> => {
+      const all: (UsageList | UsageSums)[] = [];
+      let cursor: string | null = '';
+      while (cursor !== null) {
+        const page = await usagePage(counted, 'acme', new URLSearchParams({ ...query, cursor }));
+        all.push(page);
+        cursor = page.next_cursor;
+      }
+      return all;
+    };
+    const listed = (await pages({ tag: 'team=search', limit: '100' })).flatMap(
+      ({ data }) => data as UsageEntry[],
+    );
+    expect(listed.map(({ id }) => id)).toEqual(
+      ledger
+        .filter(({ tags }) => tags.team === 'search')
+        .map(({ id }) => id)
+        .toReversed(),
+    );
+    expect((await pages({ tag: 'team=none' })).map(({ data }) => data.length)).toEqual([0, 0, 0]);
+    const sums = (await pages({ by: 'tag:team' })).flatMap(({ data }) => data as UsageSum[]);
+    const charged = sums.filter(({ name }) => name === 'ads').reduce((sum, { charge }) => sum + charge, 0);
+    const wanted = ledger.reduce((sum, { charge }, at) => sum + (team(at) === 'ads' ? charge : 0n), 0n);
+    expect(charged).toBeCloseTo(Number(wanted) / 1e9, 9);
+    expect(Math.max(...reads)).toBe(501);
   });
 });
 

@@ -5,6 +5,7 @@ import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import {
   delta,
+  demoKey,
   done,
   finish,
   hang,
@@ -118,7 +119,8 @@ describe('an accepted background call', () => {
 describe('a run', () => {
   it('answers, keeps the whole response, and charges it once', async () => {
     const rig = rigOf();
-    await accepted(rig);
+    const headers = { authorization: `Bearer ${demoKey}`, 'x-relay-tags': 'team=search' };
+    await rig.call({ ...ask, user: 'alice' }, { path, headers });
     await rig.clock.run(rig.runs());
     expect(await object(rig)).toMatchObject({
       id,
@@ -136,6 +138,8 @@ describe('a run', () => {
       endpoint: 'responses',
       end: 'completed',
       charge: '0.011',
+      end_user: 'alice',
+      tags: { team: 'search' },
     });
     expect(spent(rig)).toBe(11_000_000n);
     balanced(rig);
