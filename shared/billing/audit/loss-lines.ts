@@ -51,7 +51,7 @@ export const lossOf = ({
   ...Object.fromEntries(
     fields.map(([name, form]) => {
       const value = closeRecord[name];
-      return [lineName(name, form), form === 'amount' && value !== undefined ? String(value) : value];
+      return [lineName(name, form), typeof value === 'bigint' ? String(value) : value];
     }),
   ),
 });

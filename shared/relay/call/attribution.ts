@@ -82,7 +82,7 @@ export function shownEndUser(written: string): string | undefined {
     .slice(0, 2 * endUserMax)
     .toWellFormed()
     .replaceAll(/\p{Cc}/gu, ' ');
-  return [...shown].slice(0, endUserMax).join('').trim() || undefined;
+  return Array.from(shown).slice(0, endUserMax).join('').trim() || undefined;
 }
 
 function stableName(written: string): string | undefined {
