@@ -63,6 +63,7 @@ export async function countTokens(
     account: key.account,
     model: cost.model,
     alias: call.alias?.name,
+    ...call.attribution,
     channel: candidate?.channel.id,
     upstream_status: status,
     prompt_tokens: tokens,

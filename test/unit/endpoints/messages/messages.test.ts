@@ -327,7 +327,8 @@ describe('an upstream that speaks Messages', () => {
     const answer = await rig.post(body, { path, headers: betas });
     expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'context_management']);
     const { context_management: _edits, ...others } = body;
-    expect(rig.sent[1]?.json).toEqual({ ...others, model: 'm', stream: true });
+    const { metadata } = rig.sent[0]?.json ?? {};
+    expect(rig.sent[1]?.json).toEqual({ ...others, model: 'm', stream: true, metadata });
     expect(rig.sent[1]?.headers['anthropic-beta']).toBe(left);
   });
 

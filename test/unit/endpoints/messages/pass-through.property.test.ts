@@ -99,14 +99,15 @@ async function ask(body: object, steps: string[], headers: Record<string, string
 const version = '2026-10-21';
 const betas = 'context-management-2025-06-27,x_future-2030-01-01';
 
-it('what goes up is what came, but for model, limit and stream', async () => {
+it('what goes up is what came, but for model, limit, stream and whom it is for', async () => {
   await fc.assert(
     fc.asyncProperty(bodies, async (body) => {
       const steps = [{ type: 'message_start', message: { usage } }, ...ends].map(event);
       const headers = { 'anthropic-version': version, 'anthropic-beta': betas };
       const { rig, answer } = await ask(body, steps, headers);
       expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, undefined]);
-      expect(rig.sent[0]?.json).toEqual({ ...body, model: 'claude-opus-5', stream: true });
+      const metadata = { user_id: expect.stringMatching(/^[0-9a-f]{64}$/) };
+      expect(rig.sent[0]?.json).toEqual({ ...body, model: 'claude-opus-5', stream: true, metadata });
       // Caches read from the front.
       const up = String(rig.sent[0]?.body);
       expect(up).toContain(JSON.stringify(body.messages));
