@@ -135,6 +135,62 @@ const responsesClient = (kind: string, more: Json, sentBack = (item: Json): Json
   },
 });
 
+/** The message of a stream of Messages, joined as the SDK joins it. */
+function messageOf(answer: Answer): Json {
+  const content: Json[] = [];
+  const inputs: string[] = [];
+  for (const event of frames(answer.text.replaceAll(/^event: .*\n/gm, '')).map(asRecord)) {
+    const at = Number(event['index']);
+    if (event['type'] === 'content_block_start') content[at] = asRecord(event['content_block']);
+    const { type, ...pieces } = asRecord(event['delta']);
+    if (event['type'] !== 'content_block_delta') continue;
+    if (type === 'input_json_delta') inputs[at] = (inputs[at] ?? '') + textOf(pieces['partial_json']);
+    else
+      for (const [field, piece] of Object.entries(pieces))
+        content[at] = { ...content[at], [field]: textOf(content[at]?.[field]) + textOf(piece) };
+  }
+  return {
+    content: content.map((block, at) =>
+      block['type'] === 'tool_use' ? { ...block, input: JSON.parse(inputs[at] ?? '{}') } : block,
+    ),
+  };
+}
+
+/** Results of calls that were made at once come back in one turn. */
+function joinedTurns(conversation: readonly Json[]): Json[] {
+  const turns: Json[] = [];
+  for (const turn of conversation) {
+    const last = turns.at(-1);
+    if (last?.['role'] === turn['role'])
+      turns.splice(-1, 1, { ...last, content: [...listOf(last?.['content']), ...listOf(turn['content'])] });
+    else turns.push(turn);
+  }
+  return turns;
+}
+
+const messagesClient = (kind: string, more: Json): LoopClient => ({
+  kind,
+  path: '/v1/messages',
+  question: (text) => ({ role: 'user', content: [{ type: 'text', text }] }),
+  result: (id, content) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content }] }),
+  body: (conversation) => ({
+    model: 'm',
+    max_tokens: 8_000,
+    system,
+    messages: joinedTurns(conversation),
+    tools: [{ name: 'weather', description: 'Weather of a city', input_schema: parameters }],
+    ...more,
+  }),
+  read(answer, stream) {
+    const content = listOf((stream ? messageOf(answer) : asRecord(JSON.parse(answer.text)))['content']);
+    const calls = content
+      .filter(({ type }) => type === 'tool_use')
+      .map(({ id, name, input }) => ({ id: textOf(id), name: textOf(name), input }));
+    const texts = content.filter(({ type }) => type === 'text').map(({ text }) => textOf(text));
+    return { turn: [{ role: 'assistant', content }], calls, text: texts.join('') };
+  },
+});
+
 const include = ['reasoning.encrypted_content'];
 const withoutId = ({ id: _id, ...item }: Json): Json => item;
 
@@ -145,6 +201,8 @@ export const loopClients: LoopClient[] = [
   responsesClient('a Responses client that leaves ids out', { include }, withoutId),
   responsesClient('a Responses client without include', {}),
   responsesClient('a Responses client that shows summaries', { include, reasoning: { summary: 'auto' } }),
+  messagesClient('a Messages client', {}),
+  messagesClient('a Messages client that thinks', { thinking: { type: 'adaptive' } }),
 ];
 
 const referring = responsesClient('a Responses client that refers to items', { store: true }, ({ id }) => ({
@@ -189,7 +247,8 @@ export class Conversation {
 
   /** The client keeps encrypted reasoning. */
   get keepsState(): boolean {
-    return 'include' in this.client.body([]);
+    const body = this.client.body([]);
+    return 'include' in body || 'thinking' in body;
   }
 
   ask(text: string): this {

@@ -19,6 +19,7 @@ import {
   type Kept,
   type ToolCallDelta,
 } from '../../wire/chat-response.ts';
+import { sealPrefix } from '../../wire/ids.ts';
 import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../wire/json.ts';
 import type { AnswerFacts } from '../endpoint.ts';
 import type { ToolNames } from './request.ts';
@@ -223,14 +224,14 @@ export class MessagesAnswer {
   #close(): MessagesEvent[] {
     const open = this.#open;
     if (!open) return [];
-    const signed = open.kind === 'thinking' ? this.#signature() : [];
+    const signed = open.kind === 'thinking' ? [this.#signature()] : [];
     this.#open = undefined;
     return [...signed, { type: 'content_block_stop', index: this.#blocks - 1 }];
   }
 
-  #signature(): MessagesEvent[] {
-    const signature = this.#sealed();
-    return signature === undefined ? [] : [this.#delta({ type: 'signature_delta', signature })];
+  /** Thinking that has no state says that it is of the relay's making: the vendor of Claude refuses it. */
+  #signature(): MessagesEvent {
+    return this.#delta({ type: 'signature_delta', signature: this.#sealed() ?? sealPrefix });
   }
 
   /** State that came without thinking to show has a block of its own, before the call that it belongs to. */

@@ -87,6 +87,7 @@ class ConversationReader {
         const field = type === 'thinking' ? 'signature' : 'data';
         const state = textIn(block[field]);
         // The last one holds the state of the whole turn.
+        if (state === sealPrefix) continue;
         if (state.startsWith(sealPrefix))
           seal = { text: state, itemId: undefined, param: `${at}[${i}].${field}` };
         else {

@@ -44,11 +44,14 @@ function thinkingProblem(
 const withoutMarks = (value: unknown): string =>
   JSON.stringify(value, (key: string, inner: unknown) => (key === 'cache_control' ? undefined : inner));
 
-/** A result's text and its only text block are one thing. */
+/**
+ * A result's text and its only text block are one thing. What an answer's blocks say beside themselves may come back with
+ * them or not.
+ */
 const plain = (block: Block): unknown =>
   block.type === 'tool_result' && typeof block.content === 'string'
     ? { ...block, content: [{ type: 'text', text: block.content }] }
-    : block;
+    : { ...block, caller: undefined, citations: undefined };
 
 /** Tools, system, then each block with its role: less `cache_control`, texts as blocks. */
 function promptParts({ tools = [], system = [], messages }: MessagesBody): string[] {

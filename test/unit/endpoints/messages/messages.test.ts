@@ -77,6 +77,7 @@ describe('an answer of an upstream that speaks chat', () => {
       'message_start',
       'content_block_start 0 thinking',
       'content_block_delta 0 thinking_delta',
+      'content_block_delta 0 signature_delta',
       'content_block_stop 0',
       'content_block_start 1 text',
       'content_block_delta 1 text_delta',
