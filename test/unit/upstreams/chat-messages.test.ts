@@ -94,6 +94,14 @@ describe('the ids of calls for an upstream', () => {
     ]);
   });
 
+  it('are none where the client has none', () => {
+    const turn: ChatMessage[] = [
+      { role: 'assistant', content: null, tool_calls: [{ type: 'function', function: { name: 'f' } }] },
+      { role: 'tool', content: 'ok' },
+    ];
+    expect(sent([user, ...turn])).toEqual([user, ...turn]);
+  });
+
   it.each([
     ['max64', /^.{1,64}$/],
     ['max40', /^.{1,40}$/],

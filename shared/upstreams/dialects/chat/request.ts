@@ -98,7 +98,9 @@ function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boo
   for (const message of messages) {
     if (message.role !== 'tool') flush();
     const converted = commonFields(message);
-    if (message.role === 'tool') converted['tool_call_id'] = ids.result(message);
+    // Calls and results without an id stay so: servers that need none go by their order.
+    if (message.role === 'tool' && typeof message.tool_call_id === 'string')
+      converted['tool_call_id'] = ids.result(message);
     if (message.role === 'tool' && Array.isArray(message.content)) {
       converted['content'] = textOfResult(message.content, call.form);
       images.push(...message.content.filter(({ type }) => type !== 'text'));
@@ -106,7 +108,9 @@ function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boo
     if (message.role === 'assistant') {
       if (message.tool_calls) {
         const own = ids.calls(message);
-        const calls = message.tool_calls.map((each, i) => toolCall({ ...each, id: own[i] }, wraps, quirks));
+        const calls = message.tool_calls.map((each, i) =>
+          toolCall(typeof each.id === 'string' ? { ...each, id: own[i] } : each, wraps, quirks),
+        );
         converted['tool_calls'] = calls;
         if (quirks.nullContent === 'empty' && calls.length > 0) converted['content'] ??= '';
       }
