@@ -18,6 +18,7 @@ import { json } from 'node:stream/consumers';
 import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '@aws-sdk/client-dynamodb';
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
+import { callingFunctions } from '../stack/constructs/function-descriptions.ts';
 import { closeServer, listenOnLoopback, serverForPrograms } from './host/loopback.ts';
 import { valueAt } from '../../shared/wire/json.ts';
 import type { StackLog } from './host/messages.ts';
@@ -128,7 +129,7 @@ export const keepingLines =
 const logGroupOf = (stack: string, functionName: string): string => `${stack}-${functionName}`;
 
 /** The functions whose lines have calls; `server` answers in their place. */
-const answering = ['chat', 'responses', 'messages', 'background', 'server'];
+const answering: readonly string[] = [...callingFunctions, 'server'];
 
 /** Says beside the tables where log and relay are: the operators' tool knows the tables alone. */
 export async function publishAddresses(
