@@ -90,6 +90,33 @@ describe('the lists', () => {
     expect(json()).toMatchObject({ object: 'list', data: [{}, {}, {}], models: [] });
   });
 
+  test('models have the form of Messages for its clients, by pages', async () => {
+    const model = (id: string) => ({
+      type: 'model',
+      id,
+      display_name: id,
+      created_at: '2023-11-14T22:13:20.000Z',
+    });
+    const all = ['gamma', 'alpha', 'vendor/beta'];
+    const listed = async (query: string, headers: Record<string, string> = { 'x-api-key': 'sk-x' }) =>
+      (await call('/v1/models', { headers, query: new URLSearchParams(query) })).json();
+    const whole = { data: all.map(model), has_more: false, first_id: 'gamma', last_id: 'vendor/beta' };
+    expect(await listed('')).toEqual(whole);
+    expect(await listed('limit=1000', { 'anthropic-version': '2023-06-01' })).toEqual(whole);
+    const page = { data: [model('gamma'), model('alpha')], has_more: true };
+    expect(await listed('limit=2')).toMatchObject(page);
+    expect(await listed('limit=2&after_id=alpha')).toMatchObject({
+      data: [model('vendor/beta')],
+      has_more: false,
+    });
+    expect(await listed('limit=1&before_id=vendor/beta')).toMatchObject({
+      data: [model('alpha')],
+      has_more: true,
+    });
+    const headers = { 'anthropic-version': '2023-06-01' };
+    expect((await call('/v1/models/vendor/beta', { headers })).json()).toEqual(model('vendor/beta'));
+  });
+
   test('models come in channel order with the moment of publication', async () => {
     const { response, json } = await call('/v1/models');
     expect(json()).toEqual({ object: 'list', data: [entry('gamma'), entry('alpha'), entry('vendor/beta')] });
