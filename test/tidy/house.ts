@@ -12,6 +12,7 @@ export const typeNameHolders: Record<string, string> = {
   'infra/local/vendors/anthropic.ts': 'a double of the vendor',
   'infra/local/vendors/bedrock.ts': 'the service that a signature names',
   'infra/local/vendors/gemini.ts': 'a double of the vendor',
+  'infra/local/vendors/messages/betas.ts': 'features of the vendors by name',
   'infra/local/vendors/messages/rules.ts': 'the header of betas, which is public',
   'infra/local/vendors/openai.ts': 'a double of the vendor',
   'infra/local/vendors/vendors.ts': 'all doubles, one line each',

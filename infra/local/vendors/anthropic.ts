@@ -3,14 +3,13 @@
  * `claude-haiku-4-5` the older ones, `claude-sonnet-4-6` is between them. A call without any key is served; a key in the
  * wrong header is not.
  */
-import { claudeBetas } from './messages/betas.ts';
+import { claudeBetas, type Gate } from './messages/betas.ts';
 import { claudeModels } from './messages/request.ts';
 import {
   gateRules,
   messagesRules,
   serveCount,
   serveMessages,
-  type Gate,
   type MessagesServer,
 } from './messages/serve.ts';
 import { PrefixMemory } from './script.ts';

@@ -5,9 +5,9 @@
  */
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import { messagesRefusal } from './anthropic.ts';
-import { bedrockBetas } from './messages/betas.ts';
+import { bedrockBetas, type Gate } from './messages/betas.ts';
 import { claudeModels, type ClaudeModel } from './messages/request.ts';
-import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
+import { gateRules, messagesRules, serveMessages, type MessagesServer } from './messages/serve.ts';
 import { openaiEndpoints } from './openai.ts';
 import { PrefixMemory } from './script.ts';
 import {

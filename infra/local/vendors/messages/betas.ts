@@ -1,6 +1,11 @@
 /** Features of the API that the header `anthropic-beta` names, and the fields that are unknown to the vendor without them. */
 import { isObject, type Rules } from '../vendor.ts';
-import type { Gate } from './serve.ts';
+
+/** What is known before the body is read. */
+export interface Gate {
+  headers: Record<string, string>;
+  value: Record<string, unknown> | undefined;
+}
 
 export interface Betas {
   known: ReadonlySet<string>;

@@ -21,7 +21,7 @@ import {
   type Rules,
   type VendorReply,
 } from '../vendor.ts';
-import { betaRules, type Betas } from './betas.ts';
+import { betaRules, type Betas, type Gate } from './betas.ts';
 import {
   messagesTranscript,
   placedBlocks,
@@ -43,12 +43,6 @@ import {
 import { messageRules } from './tool-rules.ts';
 
 type Json = Record<string, unknown>;
-
-/** What is known before the body is read. */
-export interface Gate {
-  headers: Record<string, string>;
-  value: Record<string, unknown> | undefined;
-}
 
 export interface MessagesServer {
   /** What the vendor refuses of headers. */
