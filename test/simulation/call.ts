@@ -15,6 +15,7 @@ import { handedReservation } from '../../shared/relay/stored/handed-call.ts';
 import { texts } from './texts.ts';
 import { bodyFor, deliver, limitIn } from './upstream.ts';
 import { hold } from './watch.ts';
+import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 
 /** How one call ended, as far as its client or its log can tell. */
 export interface CallReport {
@@ -189,7 +190,17 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     startedMs: nowMs,
     inputTokens: tokens + random.integer(3, 16),
   };
-  return [call, asked];
+  // Every second one that could be written so.
+  const isOther =
+    (call.request.max_tokens ?? 0) > 0 && call.request.n === 1 && id.charCodeAt(id.length - 1) % 2 === 0;
+  return [isOther ? asMessages(call) : call, asked];
+}
+
+/** The same call through another endpoint. */
+function asMessages(call: BillableCall): BillableCall {
+  const { model, messages, max_tokens: limit } = call.request;
+  const { call: read, outputTokensMax } = messagesEndpoint.read({ model, messages, max_tokens: limit }, {});
+  return { ...call, ...read, endpoint: 'messages', outputTokensAsked: outputTokensMax };
 }
 
 /** One or two. */

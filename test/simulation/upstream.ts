@@ -23,7 +23,7 @@ export function bodyFor(call: BillableCall, outputTokensLimit: number | undefine
   if (!dialect) throw new Error(`no dialect ${name}`);
   const { request } = channelRequest(channel, {
     dialect,
-    call: { form: 'chat', request: call.request, unknown: {} },
+    call: { ...call, form: call.endpoint, unknown: {} },
     model: call.model.base,
     secret: undefined,
     outputTokensLimit,

@@ -1,0 +1,327 @@
+/** What calls of Messages hold and cost, beside the same conversation over the other endpoints, by the oracle. */
+import { describe, expect, it } from 'vitest';
+import { estimateInput, mediaReaderFor } from '../../../../shared/billing/estimate/input-tokens.ts';
+import { messagesEndpoint } from '../../../../shared/endpoints/messages/messages-endpoint.ts';
+import { costOf, type ChargeText, type Tokens } from '../../../oracle/price-list.ts';
+import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
+import { data, demoKey, done, hang, type Answer, type Step } from '../../../support/core-rig.ts';
+
+type Json = Record<string, unknown>;
+
+const price: ChargeText & Json = {
+  id: 1,
+  type: 'token-billing',
+  models: ['m'],
+  input: 0.0213,
+  output: 0.1071,
+  cached_input: 0.00213,
+  cache_write: 0.026625,
+  cache_write_1h: 0.0426,
+};
+const event = (type: string, more: object): Step => `event: ${type}\n${data({ type, ...more })}`;
+const long = 'The ferry leaves at seven. '.repeat(40);
+
+interface Endpoint {
+  path: string;
+  body: Json;
+}
+const schema = { type: 'object', properties: { a: { type: 'string' } } };
+const endpoints: Endpoint[] = [
+  {
+    path: '/v1/messages',
+    body: {
+      max_tokens: 500,
+      system: 'Be brief.',
+      messages: [
+        { role: 'user', content: long },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'call_1', name: 'f', input: { a: 'b' } }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'ok' }] },
+      ],
+      tools: [{ name: 'f', input_schema: schema }],
+    },
+  },
+  {
+    path: '/v1/chat/completions',
+    body: {
+      max_tokens: 500,
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: long },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":"b"}' } }],
+        },
+        { role: 'tool', tool_call_id: 'call_1', content: 'ok' },
+      ],
+      tools: [{ type: 'function', function: { name: 'f', parameters: schema } }],
+    },
+  },
+  {
+    path: '/v1/responses',
+    body: {
+      max_output_tokens: 500,
+      instructions: 'Be brief.',
+      input: [
+        { role: 'user', content: long },
+        { type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{"a":"b"}' },
+        { type: 'function_call_output', call_id: 'call_1', output: 'ok' },
+      ],
+      tools: [{ type: 'function', name: 'f', parameters: schema }],
+    },
+  },
+];
+
+const text = 'It leaves at seven, and not a minute later.';
+const usageOfClaude = {
+  input_tokens: 101,
+  cache_read_input_tokens: 207,
+  cache_creation_input_tokens: 70,
+  cache_creation: { ephemeral_5m_input_tokens: 30, ephemeral_1h_input_tokens: 40 },
+  output_tokens: 23,
+};
+const claudes = (usage: object = usageOfClaude): Step[] => [
+  event('message_start', { message: { role: 'assistant', usage: { ...usage, output_tokens: 1 } } }),
+  event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+  event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } }),
+  event('content_block_stop', { index: 0 }),
+  event('message_delta', { delta: { stop_reason: 'end_turn' }, usage }),
+  event('message_stop', {}),
+];
+const upstreams: Record<string, { steps: Step[]; tokens: Tokens }> = {
+  messages: {
+    steps: claudes(),
+    tokens: { input: 378, cached: 207, written: 30, writtenForHour: 40, output: 23 },
+  },
+  chat: {
+    steps: [
+      data({ choices: [{ index: 0, delta: { content: text }, finish_reason: 'stop' }] }),
+      data({
+        choices: [],
+        usage: {
+          prompt_tokens: 378,
+          completion_tokens: 23,
+          total_tokens: 401,
+          prompt_tokens_details: { cached_tokens: 207, cache_write_tokens: 70 },
+        },
+      }),
+      done,
+    ],
+    tokens: { input: 378, cached: 207, written: 70, output: 23 },
+  },
+  responses: {
+    steps: [
+      event('response.created', { response: { status: 'in_progress', output: [] } }),
+      event('response.output_text.delta', { output_index: 0, content_index: 0, item_id: 'a', delta: text }),
+      event('response.completed', {
+        response: {
+          status: 'completed',
+          output: [],
+          usage: {
+            input_tokens: 378,
+            output_tokens: 23,
+            total_tokens: 401,
+            input_tokens_details: { cached_tokens: 207 },
+          },
+        },
+      }),
+    ],
+    tokens: { input: 378, cached: 207, output: 23 },
+  },
+};
+
+const rigOf = (options: BillingOptions = {}) =>
+  new BillingRig({ charges: [price], channels: [{ dialect: 'messages' }], ...options }).granted(100n * yuan);
+const shownOf = ({ text: body }: Answer): Json => (JSON.parse(body) as { usage: Json }).usage;
+
+describe.each(Object.entries(upstreams))('a conversation on an upstream of %s', (dialect, up) => {
+  it('costs the same over each endpoint, streamed and not, to the nano-yuan', async () => {
+    for (const { path, body } of endpoints)
+      for (const stream of [true, false]) {
+        const rig = rigOf({ channels: [{ dialect }] }).upstream({ steps: up.steps });
+        const answer = await rig.call({ model: 'm', stream, ...body }, { path });
+        const { spent, settled, open } = rig.item ?? {};
+        expect([path, answer.status, spent, settled, open?.size]).toEqual([
+          path,
+          200,
+          costOf(price, up.tokens),
+          1,
+          0,
+        ]);
+      }
+  });
+
+  it('has one split in what the client, the log and the ledger see', async () => {
+    const rig = rigOf({ channels: [{ dialect }] }).upstream({ steps: up.steps });
+    const answer = await rig.call({ model: 'm', ...endpoints[0]?.body }, { path: '/v1/messages' });
+    const { input, output, cached = 0, written = 0, writtenForHour = 0 } = up.tokens;
+    expect(shownOf(answer)).toMatchObject({
+      input_tokens: input - cached - written - writtenForHour,
+      cache_read_input_tokens: cached,
+      cache_creation_input_tokens: written + writtenForHour,
+      cache_creation: { ephemeral_5m_input_tokens: written, ephemeral_1h_input_tokens: writtenForHour },
+      output_tokens: output,
+    });
+    expect(rig.item?.last).toMatchObject({
+      endpoint: 'messages',
+      prompt_tokens: input,
+      completion_tokens: output,
+      cached_tokens: cached,
+      ...(written > 0 && { cache_write_tokens: written }),
+      ...(writtenForHour > 0 && { cache_write_1h_tokens: writtenForHour }),
+    });
+    expect(rig.logged[0]).toMatchObject({
+      endpoint: 'messages',
+      prompt_tokens: input,
+      cached_tokens: cached,
+    });
+  });
+});
+
+describe('what is held for a body', () => {
+  const base = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
+  const above = async (more: object): Promise<number> => {
+    const { call } = messagesEndpoint.read({ ...base, ...more }, {});
+    const reader = await mediaReaderFor(call.request, () => undefined);
+    return estimateInput(call, reader?.(undefined)).above;
+  };
+  const user = (...content: object[]) => ({ messages: [{ role: 'user', content }] });
+  const said = (...content: object[]) => ({
+    messages: [...base.messages, { role: 'assistant', content }, ...base.messages],
+  });
+  const words = 'word '.repeat(10_000);
+  const window = 1_050_000;
+
+  // What the vendor counts: its pages on each of them, November 2026.
+  it.each<[string, object, number]>([
+    ['thinking', said({ type: 'thinking', thinking: words, signature: 'x' }), 10_000],
+    ['hidden thinking', said({ type: 'redacted_thinking', data: 'AbC9'.repeat(10_000) }), 10_000],
+    ['a result of the vendor', said({ type: 'web_search_tool_result', content: [{ x: words }] }), 10_000],
+    ['a tool of the vendor', { tools: [{ type: 'computer_20250124', name: 'computer' }] }, 735 + 499],
+    [
+      'tools of the vendor',
+      { tools: [{ type: 'bash_20250124' }, { type: 'text_editor_20250728' }] },
+      245 + 700 + 346,
+    ],
+    [
+      'examples of a tool',
+      { tools: [{ name: 'f', input_schema: {}, input_examples: [{ a: words }] }] },
+      10_000,
+    ],
+    [
+      'an image by its address',
+      user({ type: 'image', source: { type: 'url', url: 'https://a.test/b' } }),
+      4_784,
+    ],
+    [
+      'a document by its address',
+      user({ type: 'document', source: { type: 'url', url: 'https://a.test/b' } }),
+      window,
+    ],
+    [
+      'the context of a document',
+      user({
+        type: 'document',
+        context: words,
+        source: { type: 'base64', media_type: 'application/pdf', data: '' },
+      }),
+      10_000,
+    ],
+    ['content that nobody knows', user({ type: 'video', source: { type: 'base64', data: 'AAAA' } }), window],
+    [
+      'such content of a tool',
+      user({ type: 'tool_result', tool_use_id: 't', content: [{ type: 'video', source: {} }] }),
+      window,
+    ],
+    ['a block that nobody knows', user({ type: 'x_block', said: words }), 10_000],
+    ['a field that nobody knows', { x_field: words }, 10_000],
+  ])('is from above: %s', async (_what, more, least) => {
+    expect(await above(more)).toBeGreaterThanOrEqual(least);
+  });
+
+  it('refuses a document by its address that the balance does not cover', async () => {
+    const rig = rigOf().upstream({ steps: claudes() });
+    rig.quotas.items.clear();
+    rig.granted(yuan);
+    const body = { ...base, ...user({ type: 'document', source: { type: 'url', url: 'https://a.test/b' } }) };
+    const answer = await rig.call(body, { path: '/v1/messages' });
+    expect([answer.status, JSON.parse(answer.text).error.type]).toEqual([402, 'billing_error']);
+    expect(rig.sent).toEqual([]);
+  });
+});
+
+describe('several runs of one call', () => {
+  const run = { input_tokens: 3_000, output_tokens: 900 };
+  const usage = {
+    ...run,
+    iterations: [
+      { ...run, type: 'compaction' },
+      { ...run, type: 'message' },
+    ],
+  };
+  const body = { model: 'm', max_tokens: 20, messages: [{ role: 'user', content: 'hi' }] };
+  const ask = async (management: object, allow: string[]) => {
+    const rig = rigOf({ channels: [{ dialect: 'messages', params: { allow } }] });
+    await rig
+      .upstream({ steps: claudes(usage) })
+      .call({ ...body, context_management: management }, { path: '/v1/messages' });
+    return rig.item?.last;
+  };
+
+  it('are charged together where the row allows them', async () => {
+    const last = await ask({ edits: [{ type: 'compact_20260112' }] }, ['context_management']);
+    expect(last).toMatchObject({ prompt_tokens: 6_000, completion_tokens: 1_800, estimated: false });
+  });
+
+  it.each([
+    ['are not believed where nothing asked for them', { edits: [{ type: 'compact_20260112' }] }],
+    ['are not believed of a call that only clears', { edits: [{ type: 'clear_tool_uses_20250919' }] }],
+  ])('%s', async (_what, management) => {
+    const last = await ask(management, []);
+    expect(last).toMatchObject({ estimated: true });
+    expect(last?.prompt_tokens).toBeLessThan(100);
+  });
+});
+
+describe('a call that does not end well', () => {
+  const body = { model: 'm', stream: true, ...endpoints[0]?.body };
+  const path = '/v1/messages';
+
+  it('is charged once for what came when its stream breaks off', async () => {
+    const rig = rigOf().upstream({ steps: claudes().slice(0, 3) });
+    const answer = await rig.call(body, { path });
+    expect(answer.text).toContain('event: error');
+    expect(rig.item).toMatchObject({ settled: 1, last: { kind: 'settled', end: 'failed', estimated: true } });
+    expect(rig.item?.spent).toBeGreaterThan(costOf(price, { ...upstreams['messages']!.tokens, output: 1 }));
+  });
+
+  it('is charged once and whole when its client hangs up early', async () => {
+    const rig = rigOf().upstream({ steps: claudes() });
+    await rig.call(body, { path, leaveAfter: 1 });
+    expect(rig.item).toMatchObject({ settled: 1, spent: costOf(price, upstreams['messages']!.tokens) });
+  });
+
+  it('is free when it fails before its content, and nothing stays held', async () => {
+    const rig = rigOf().upstream({ steps: [...claudes().slice(0, 2), hang] });
+    const answer = await rig.call(body, { path });
+    expect([answer.status, rig.item?.spent, rig.item?.open.size]).toEqual([200, 0n, 0]);
+    expect(answer.text).toMatch(/event: error\ndata: .*timeout_error/);
+  });
+
+  it.each([
+    [true, true],
+    [false, true],
+    [true, false],
+    [false, false],
+  ])('is charged once however often it is repeated (stream: %s, kept: %s)', async (stream, store) => {
+    const rig = rigOf({ key: { store } }).upstream({ steps: claudes() });
+    const headers = { 'x-api-key': demoKey, 'idempotency-key': 'k' };
+    const first = await rig.call({ ...body, stream }, { path, headers });
+    const again = await rig.call({ ...body, stream }, { path, headers });
+    expect([first.status, again.status]).toEqual([200, store ? 200 : 409]);
+    if (store) expect(again.text).toBe(first.text);
+    else expect(JSON.parse(again.text)).toMatchObject({ error: { code: 'request_already_completed' } });
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.item).toMatchObject({ settled: 1, spent: costOf(price, upstreams['messages']!.tokens) });
+  });
+});
