@@ -233,6 +233,52 @@ describe('`ops requests`', () => {
   });
 });
 
+describe('whom a call is for', () => {
+  it('is in its line, in its row, in sums and in the usage that its account sees, on each endpoint', async () => {
+    const named = { model: 'steady', stream: true, user: 'alice' };
+    const messages = [{ role: 'user', content: canaries.prompt }];
+    const { user: _, ...unnamed } = named;
+    const headers = { 'x-relay-tags': 'team=search,cost-center=a b', 'x-claude-code-session-id': 'one' };
+    const asked = {
+      chat: { ...named, messages },
+      responses: { ...named, input: canaries.prompt },
+      messages: { ...unnamed, metadata: { user_id: 'alice' }, max_tokens: 64, messages },
+    };
+    const paths = { chat: '/v1/chat/completions', responses: '/v1/responses', messages: '/v1/messages' };
+    for (const [name, body] of Object.entries(asked)) {
+      const response = await stack.post(body, { path: paths[name as keyof typeof paths], headers });
+      expect(response.status).toBe(200);
+      await response.text();
+    }
+    const tags = { team: 'search', 'cost-center': 'a b', session: 'one' };
+    const usage = async (query: string): Promise<Record<string, unknown>[]> => {
+      const authorization = `Bearer ${stack.key}`;
+      const response = await fetch(`${stack.origin}/v1/account/usage?${query}`, {
+        headers: { authorization },
+      });
+      return ((await response.json()) as { data: Record<string, unknown>[] }).data;
+    };
+    await vi.waitFor(async () => {
+      const words = ['--tag', 'team=search,cost-center=a b,session=one', '--end-user', 'alice'];
+      expect(JSON.parse((await ops('requests', ...words, '--json')).output)).toHaveLength(3);
+      expect(JSON.parse((await ops('ledger', 'list', ...words, '--json')).output)).toHaveLength(3);
+      const rows = await usage('end_user=alice&tag=team%3Dsearch');
+      expect(rows.map(({ endpoint }) => endpoint)).toEqual(['messages', 'responses', 'chat']);
+      expect(rows[0]).toMatchObject({ end_user: 'alice', tags });
+    }, within);
+    expect(await usage('by=tag:session')).toContainEqual(
+      expect.objectContaining({ name: 'one', requests: 3 }),
+    );
+    const total = await ops('ledger', 'total', '--by', 'end_user,tag:cost-center', '--csv');
+    expect(total.output).toMatch(/\nalice,a b,3,/);
+    const malformed = await stack.post(asked.chat, { headers: { 'x-relay-tags': 'team' } });
+    expect([malformed.status, await malformed.json()]).toMatchObject([
+      400,
+      { error: { param: 'x-relay-tags' } },
+    ]);
+  });
+});
+
 describe('an account', () => {
   it('sees what of its calls was refused, by code and hour', async () => {
     await vi.waitFor(async () => {

@@ -183,6 +183,35 @@ describe('what the page shows', () => {
     await expect.poll(() => first.innerText()).toMatch(/2120$/);
   });
 
+  it('selects rows by end user and tag, with their sum, also for the file', async () => {
+    for (const at of [3, 7])
+      server.rows[at] = usageRow(`of-bob-${at}`, at, {
+        charge: 0.25,
+        end_user: 'bob',
+        tags: { team: 'a', env: 'b' },
+      });
+    const { page } = await opened();
+    await page.locator('#rows tr').first().waitFor();
+    await page.getByLabel('End user').fill('bob');
+    await page.keyboard.press('Enter');
+    await page.getByText('Page 1: 2 calls, ¥0.50').waitFor();
+    expect(await page.locator('#rows tr').first().innerText()).toContain('for bob, env=b, team=a');
+    await page.getByLabel('Tag').fill('team=a');
+    await page.keyboard.press('Enter');
+    await expect
+      .poll(() => server.seen.at(-1)?.url)
+      .toBe('/v1/account/usage?limit=20&end_user=bob&tag=team%3Da');
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download CSV' }).click();
+    const rows: Record<string, string>[] = parse(readFileSync(await (await download).path()), {
+      columns: true,
+    });
+    expect(rows.map((row) => [row['end_user'], row['tags']])).toEqual([
+      ['bob', 'env=b, team=a'],
+      ['bob', 'env=b, team=a'],
+    ]);
+  });
+
   it('reads no rows for the plot, and saves 10,000 as CSV that no spreadsheet runs', async () => {
     server.rows = Array.from({ length: 10_000 }, (_, at) => usageRow(`row-${at}`, at));
     server.rows[3] = usageRow('grant#1', 3, {

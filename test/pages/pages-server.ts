@@ -127,8 +127,10 @@ export class PagesServer {
         granted: 50,
       });
     const [limit, at] = [Number(searchParams.get('limit')), Number(searchParams.get('cursor') ?? 0)];
-    const more = at + limit < this.rows.length;
-    const data = this.rows.slice(at, at + limit);
+    const endUser = searchParams.get('end_user');
+    const rows = this.rows.filter((row) => endUser === null || row.end_user === endUser);
+    const more = at + limit < rows.length;
+    const data = rows.slice(at, at + limit);
     return json(200, { object: 'list', data, has_more: more, next_cursor: more ? String(at + limit) : null });
   }
 }

@@ -125,6 +125,7 @@ function modelOf({ model, alias, end_user: endUser, tags }: UsageEntry): string 
 const tagsText = (tags: UsageEntry['tags']): string =>
   Object.entries(tags ?? {})
     .map((pair) => pair.join('='))
+    .toSorted()
     .join(', ');
 
 function tokensOf({
