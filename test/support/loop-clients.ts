@@ -151,7 +151,9 @@ function messageOf(answer: Answer): Json {
   }
   return {
     content: content.map((block, at) =>
-      block['type'] === 'tool_use' ? { ...block, input: JSON.parse(inputs[at] ?? '{}') } : block,
+      block['type'] === 'tool_use'
+        ? Object.assign({}, block, { input: JSON.parse(inputs[at] ?? '{}') })
+        : block,
     ),
   };
 }

@@ -10,7 +10,7 @@ export interface Gate {
 export interface Betas {
   known: ReadonlySet<string>;
   /** The words for names that are not known. */
-  unknown(names: string[]): string;
+  unknown: (names: string[]) => string;
   /** What a field needs, by its path; any of the names is enough. */
   fields: [path: RegExp, betas: string[]][];
 }

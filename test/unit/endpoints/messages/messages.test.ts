@@ -43,8 +43,13 @@ const eventsOf = ({ text }: Answer): Record<string, unknown>[] =>
 
 const types = (answer: Answer): unknown[] =>
   eventsOf(answer).map((event) => {
-    const { type, index, content_block: block, delta: piece } = event as Record<string, { type?: string }>;
-    return [String(type), index, block?.type ?? piece?.type]
+    const {
+      type,
+      index,
+      content_block: block,
+      delta: piece,
+    } = event as { type: string; index?: number } & Record<'content_block' | 'delta', { type?: string }>;
+    return [type, index, block?.type ?? piece?.type]
       .filter((each) => each !== undefined)
       .map(String)
       .join(' ');
