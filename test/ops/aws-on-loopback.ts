@@ -30,8 +30,10 @@ export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
   const describing: AwsOnLoopback['describing'] = {};
   const searches: Record<string, unknown>[] = [];
   const logLines: object[] = [];
-  const CallLogGroups =
-    'relay-FunctionschatLogs9F822A8D-AbCdEfGhIjKl,relay-FunctionsresponsesLogsC6F0CABC-AbCdEfGhIjKl,relay-FunctionsbackgroundLogs159A79C2-AbCdEfGhIjKl';
+  const CallLogGroups = 'chatLogs9F822A8D responsesLogsC6F0CABC messagesLogsC9BF4176 backgroundLogs159A79C2'
+    .split(' ')
+    .map((name) => `relay-Functions${name}-AbCdEfGhIjKl`)
+    .join(',');
   const outputs = { Other: 'https://other', BaseUrl: baseUrl, CallLogGroups };
   const account = { ...healthyAccount(), stack: { status: 'UPDATE_COMPLETE', outputs } };
   let asks = 0;

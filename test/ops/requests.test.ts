@@ -111,8 +111,8 @@ describe('requests', () => {
     aws.logLines.splice(0, 9, ...lines);
     const run = await ops('requests', '--account', 'acme', '--since', '2d', '--status', 'refused', '--json');
     expect(run.errors).toMatch(
-      // Three groups of 48 MB in 30 days, of which two are asked for.
-      /searches the log groups relay-FunctionschatLogs.*: some 9\.60 MB; .* 0\.005 dollars for each GB/,
+      // Four groups of 48 MB in 30 days, of which two are asked for.
+      /searches the log groups relay-FunctionschatLogs.*: some 13 MB; .* 0\.005 dollars for each GB/,
     );
     expect(JSON.parse(run.output)).toMatchObject([{ id, status: '429' }]);
     expect(run.errors).toContain('1 requests; 0.01 MB were read');
