@@ -55,10 +55,14 @@ export const servedModels: ServedModel[] = [
 const storingKey = 'sk-test-store';
 const neighboursKey = 'sk-test-neighbour';
 
-export async function startVendorStack(moreModels: ServedModel[] = []): Promise<VendorStack> {
+/** @param moreRows of the tables keys and charges */
+export async function startVendorStack(
+  moreModels: ServedModel[] = [],
+  moreRows: { table: 'keys' | 'charges'; row: Record<string, unknown> }[] = [],
+): Promise<VendorStack> {
   const vendors = await startVendors();
   const stack = await startLocalStack();
-  await putChannels(stack.dynamodbEndpoint, vendors, [...servedModels, ...moreModels]);
+  await putRows(stack.dynamodbEndpoint, vendors, { served: [...servedModels, ...moreModels], moreRows });
   return {
     vendors,
     baseUrl: stack.baseUrl,
@@ -75,33 +79,38 @@ export async function startVendorStack(moreModels: ServedModel[] = []): Promise<
   };
 }
 
-async function putChannels(endpoint: string, vendors: Vendors, served: ServedModel[]): Promise<void> {
+async function putRows(
+  endpoint: string,
+  vendors: Vendors,
+  {
+    served,
+    moreRows,
+  }: { served: ServedModel[]; moreRows: NonNullable<Parameters<typeof startVendorStack>[1]> },
+): Promise<void> {
   const dynamodb = new DynamoDBClient({
     endpoint,
     region: 'local',
     credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
   });
   const documents = DynamoDBDocumentClient.from(dynamodb);
-  const keys = [
-    { hash: keyHash(storingKey), account: 'test', store: true },
-    { hash: keyHash(neighboursKey), account: 'neighbour' },
+  const rows = [
+    { table: 'keys', row: { hash: keyHash(storingKey), account: 'test', store: true } },
+    { table: 'keys', row: { hash: keyHash(neighboursKey), account: 'neighbour' } },
+    ...moreRows,
   ];
-  await Promise.all(keys.map((Item) => documents.send(new PutCommand({ TableName: 'relay-keys', Item }))));
+  const put = (table: string, Item: Record<string, unknown>): Promise<unknown> =>
+    documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
+  await Promise.all(rows.map(({ table, row }) => put(table, row)));
   await Promise.all(
     served.map(({ model, vendor, row, upstream }) =>
-      documents.send(
-        new PutCommand({
-          TableName: 'relay-channels',
-          Item: {
-            id: model.replaceAll(/[^a-z0-9-]/g, '-'),
-            endpoint: vendors.url(vendor),
-            models: [model],
-            ...(upstream !== undefined && { mapper: { [model]: upstream } }),
-            state: true,
-            ...row,
-          },
-        }),
-      ),
+      put('channels', {
+        id: model.replaceAll(/[^a-z0-9-]/g, '-'),
+        endpoint: vendors.url(vendor),
+        models: [model],
+        ...(upstream !== undefined && { mapper: { [model]: upstream } }),
+        state: true,
+        ...row,
+      }),
     ),
   );
   dynamodb.destroy();

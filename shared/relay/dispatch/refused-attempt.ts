@@ -187,19 +187,21 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
   if (quirks) return { ...variant, quirks: { ...variant.quirks, ...quirks } };
   const dialect = wantedDialect(refused);
   if (dialect !== undefined) return { ...variant, dialect };
-  const refusedFeatures = refusedBetas(refused);
+  const refusedFeatures = unknownFeatures(refused);
   return refusedFeatures && { ...variant, refusedFeatures };
 }
 
 /** How Anthropic and Bedrock refuse a feature of the API [anthropics/claude-code 13770]. Bedrock names none. */
 const unknownBeta = /-beta\b.{0,8} header\b|\binvalid beta flag\b/i;
 
-/** The features to leave out: those that the refusal names, or all. */
-function refusedBetas({ status, error, built, variant }: RefusedForm): string[] | undefined {
+/** The features to leave out: those that the refusal names, or all, or the field that the upstream does not know. */
+function unknownFeatures({ status, error, built, variant }: RefusedForm): string[] | undefined {
   const { features: sent = [] } = built.sent;
   const message = textOf(error.message) ?? '';
-  if (status !== 400 || variant.refusedFeatures || sent.length === 0 || !unknownBeta.test(message))
-    return undefined;
+  if (status !== 400 || variant.refusedFeatures || sent.length === 0) return undefined;
+  const field = sent.find((each) => message.includes(`${each}: Extra inputs are not permitted`));
+  if (field !== undefined) return [field];
+  if (!unknownBeta.test(message)) return undefined;
   const named = sent.filter((each) => message.includes(each));
   return named.length > 0 ? named : [...sent];
 }

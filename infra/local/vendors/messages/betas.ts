@@ -24,7 +24,8 @@ const binding = 'thinking-binding-controls-2026-08-01';
 const anthropicBetas =
   `${interleaved} ${clearing} ${compacting} claude-code-20250219 thinking-token-count-2026-05-13 ` +
   'prompt-caching-scope-2026-01-05 mid-conversation-system-2026-04-07 effort-2025-11-24 context-1m-2025-08-07 ' +
-  'advanced-tool-use-2025-11-20 fine-grained-tool-streaming-2025-05-14 structured-outputs-2025-12-15 ' +
+  'advanced-tool-use-2025-11-20 fine-grained-tool-streaming-2025-05-14 structured-outputs-2025-11-13 ' +
+  'structured-outputs-2025-12-15 web-search-2025-03-05 tool-search-tool-2025-10-19 ' +
   `extended-cache-ttl-2025-04-11 ${binding} redact-thinking-2026-02-12 ` +
   'task-budgets-2026-03-13 mcp-client-2025-11-20 fast-mode-2026-02-01 files-api-2025-04-14 skills-2025-10-02';
 

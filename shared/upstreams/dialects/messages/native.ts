@@ -172,21 +172,27 @@ export function dropThinkingEdits(body: JsonRecord): void {
   else delete body['context_management'];
 }
 
-/** What is unknown to an upstream together with its feature, and does no more than make an answer cheaper or sooner. */
+/**
+ * Fields that do no more than make an answer cheaper or sooner, so that an upstream which does not know them, or refuses their
+ * feature, is asked again without them.
+ */
+export const optionalFields = ['context_management', 'scope', 'defer_loading', 'eager_input_streaming'];
+
 function leaveOutRefused(body: JsonRecord, refused: readonly string[]): string[] {
-  const isRefused = (beta: RegExp): boolean => refused.some((each) => beta.test(each));
+  const isRefused = (beta: RegExp, field: string): boolean =>
+    refused.some((each) => each === field || beta.test(each));
   const left: string[] = [];
-  if (isRefused(/^(?:context-management|compact)-/) && 'context_management' in body) {
+  if (isRefused(/^(?:context-management|compact)-/, 'context_management') && 'context_management' in body) {
     delete body['context_management'];
     left.push('context_management');
   }
-  if (isRefused(/^prompt-caching-scope-/)) {
+  if (isRefused(/^prompt-caching-scope-/, 'scope')) {
     const isScoped = changeBreakpoints(body, ({ scope, ...own }) => (scope === undefined ? undefined : own));
     if (isScoped) left.push('cache_control.scope');
   }
   for (const [beta, field] of toolFeatures) {
     const tools = recordsIn(body['tools']);
-    if (!isRefused(beta) || !tools.some((tool) => field in tool)) continue;
+    if (!isRefused(beta, field) || !tools.some((tool) => field in tool)) continue;
     body['tools'] = tools.map(({ [field]: _left, ...tool }) => tool);
     left.push(`tools.${field}`);
   }

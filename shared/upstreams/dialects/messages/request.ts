@@ -9,7 +9,7 @@ import { grammarSchema } from './grammar-schema.ts';
 import { modelRules, type ModelRules, budgetLeast, samplingFields, thinkingFields } from './model-rules.ts';
 import { asksForCall, toolFields } from './tools.ts';
 import { MessagesReader } from './events.ts';
-import { dropThinkingEdits, nativeBody, sentBetas, shortenLifetimes } from './native.ts';
+import { dropThinkingEdits, nativeBody, optionalFields, sentBetas, shortenLifetimes } from './native.ts';
 
 // Builds the body of a Messages request for one channel.
 
@@ -51,7 +51,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
       dropped,
       ...limitFacts(native.body, call, settings),
       isNative: true,
-      features: call.native?.headers.betas,
+      features: [...(call.native?.headers.betas ?? []), ...optionalFields],
       wrapped: new Set(),
     };
   }

@@ -322,19 +322,30 @@ describe('an upstream that speaks Messages', () => {
 
   it.each([
     // Bedrock names none.
-    ['invalid beta flag', undefined],
-    ['Unexpected value(s) `context-management-2025-06-27` for the `anthropic-beta` header.', 'x-1'],
-  ])('that refuses a feature is asked again without it and its field: %s', async (message, left) => {
+    ['invalid beta flag', undefined, 'context_management, tools.defer_loading'],
+    [
+      'Unexpected value(s) `context-management-2025-06-27` for the `anthropic-beta` header.',
+      'x-1',
+      'context_management',
+    ],
+    [
+      'tools.0.custom.defer_loading: Extra inputs are not permitted',
+      'context-management-2025-06-27,x-1',
+      'tools.defer_loading',
+    ],
+  ])('that refuses a feature or its field is asked again without: %s', async (message, left, dropped) => {
     const rig = new CoreRig({ channels: [claude] });
     const refusal = { type: 'error', error: { type: 'invalid_request_error', message } };
     const headers = { 'content-type': 'application/json' };
     rig.upstream({ status: 400, headers, steps: [JSON.stringify(refusal)] }, { steps: said });
     const betas = { 'x-api-key': demoKey, 'anthropic-beta': 'context-management-2025-06-27,x-1' };
     const answer = await rig.post(body, { path, headers: betas });
-    expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'context_management']);
-    const { context_management: _edits, ...others } = body;
+    expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, dropped]);
     const { metadata } = rig.sent[0]?.json ?? {};
-    expect(rig.sent[1]?.json).toEqual({ ...others, model: 'm', stream: true, metadata });
+    const sent: Record<string, unknown> = { ...body, model: 'm', stream: true, metadata };
+    if (dropped.includes('context_management')) delete sent['context_management'];
+    if (dropped.includes('tools')) sent['tools'] = [{ name: 'read', input_schema: { type: 'object' } }];
+    expect(rig.sent[1]?.json).toEqual(sent);
     expect(rig.sent[1]?.headers['anthropic-beta']).toBe(left);
   });
 

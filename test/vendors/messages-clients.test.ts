@@ -1,0 +1,281 @@
+/** POST /v1/messages by the libraries that speak it, on the running stack, against the strict doubles of vendors. */
+import { createAnthropic } from '@ai-sdk/anthropic';
+import Anthropic, { APIError } from '@anthropic-ai/sdk';
+import type {
+  ContentBlockParam,
+  Message,
+  MessageCreateParams,
+  MessageParam,
+} from '@anthropic-ai/sdk/resources';
+import Anthropic0 from '@anthropic-ai/sdk-0';
+import { generateText, isStepCount, streamText, tool } from 'ai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { keyHash } from '../../shared/wire/ids.ts';
+import { servedModels, startVendorStack, type VendorStack } from './vendor-stack.ts';
+
+const haiku = { model: 'claude-haiku-4-5', vendor: 'anthropic', row: { type: 'anthropic' } };
+const models = [...servedModels, haiku];
+
+const keys = { poor: 'sk-test-poor', narrow: 'sk-test-narrow', slow: 'sk-test-slow' };
+const rows = [
+  { table: 'keys' as const, row: { hash: keyHash(keys.poor), account: 'poor' } },
+  { table: 'keys' as const, row: { hash: keyHash(keys.narrow), account: 'test', models: ['gpt-5.6'] } },
+  { table: 'keys' as const, row: { hash: keyHash(keys.slow), account: 'test', rpm: 1 } },
+  {
+    table: 'charges' as const,
+    row: { id: 9, type: 'token-billing', models: [haiku.model], input: 0.002, output: 0.008 },
+  },
+];
+
+let stack: VendorStack;
+let baseURL: string;
+beforeAll(async () => {
+  stack = await startVendorStack([haiku], rows);
+  baseURL = stack.baseUrl.replace(/\/v1$/, '');
+}, 60_000);
+afterAll(() => stack.stop());
+
+const newest = (options: object = {}): Anthropic =>
+  new Anthropic({ baseURL, apiKey: stack.key, maxRetries: 0, logLevel: 'off', ...options });
+/** Its types are others, while what tests call is the same. */
+const older = (): Anthropic =>
+  new Anthropic0({ baseURL, apiKey: stack.key, maxRetries: 0, logLevel: 'off' }) as unknown as Anthropic;
+const clients = [
+  { major: 1, client: newest },
+  { major: 0, client: older },
+];
+
+/** What a vendor refused or merely tolerated of the relay's requests, from a request on. */
+const objections = (vendor: string, from: number): object[] =>
+  stack.vendors
+    .requests(vendor)
+    .slice(from)
+    .filter(({ status, notes }) => status >= 400 || notes.length > 0)
+    .map(({ path, status, rule, notes }) => ({ path, status, rule, notes }));
+const seenBy = (vendor: string): number => stack.vendors.requests(vendor).length;
+
+const weather = {
+  name: 'weather',
+  description: 'Weather of a city',
+  input_schema: { type: 'object' as const, properties: { city: { type: 'string' } }, required: ['city'] },
+};
+type Asked = Partial<MessageCreateParams> & Pick<MessageCreateParams, 'model' | 'messages'>;
+
+async function ask(client: Anthropic, asked: Asked, stream: boolean): Promise<Message> {
+  const params = { max_tokens: 4000, ...asked };
+  if (stream) return client.messages.stream(params).finalMessage();
+  return client.messages.create({ ...params, stream: false });
+}
+
+const thinkingOf = (model: string): MessageCreateParams['thinking'] =>
+  model === haiku.model ? { type: 'enabled', budget_tokens: 1024 } : { type: 'adaptive' };
+
+const callsIn = ({ content }: Message) =>
+  content.flatMap((block) => (block.type === 'tool_use' ? [block] : []));
+const textOf = ({ content }: Message): string =>
+  content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+const user = (content: MessageParam['content']): MessageParam => ({ role: 'user', content });
+
+/** Asks until no tool is called. All that the answers held goes back as it came. */
+async function loop(client: Anthropic, model: string, messages: MessageParam[], stream: boolean) {
+  const asked: Asked = { model, messages, tools: [weather], thinking: thinkingOf(model) };
+  const calls: string[] = [];
+  for (let turn = 0; turn < 12; turn += 1) {
+    const message = await ask(client, asked, stream);
+    messages.push({ role: 'assistant', content: message.content as ContentBlockParam[] });
+    const called = callsIn(message);
+    if (called.length === 0) return { turns: turn, calls, text: textOf(message), message };
+    expect(message.stop_reason).toBe('tool_use');
+    calls.push(...called.map(({ id }) => id));
+    messages.push(
+      user(
+        called.map(({ id }) => ({
+          type: 'tool_result',
+          tool_use_id: id,
+          content: `${calls.length} degrees`,
+        })),
+      ),
+    );
+  }
+  throw new Error('the loop does not end');
+}
+
+describe.each(clients)('@anthropic-ai/sdk $major', ({ major, client }) => {
+  it.each(models.map((one, index) => ({ ...one, stream: index % 2 === major })))(
+    '$model (stream: $stream): five turns of three calls at once, with thinking',
+    async ({ model, vendor, stream }) => {
+      const before = seenBy(vendor);
+      const said = `turns=5 three in parallel, explain: the weather in Paris? ${major} ${stream}`;
+      const { turns, calls, text, message } = await loop(client(), model, [user(said)], stream);
+      expect({ turns, calls: new Set(calls).size }).toEqual({ turns: 5, calls: 15 });
+      expect(text).toContain('15 degrees');
+      expect(message).toMatchObject({ type: 'message', role: 'assistant', model, stop_reason: 'end_turn' });
+      expect(message.usage.output_tokens).toBeGreaterThan(0);
+      expect(objections(vendor, before)).toEqual([]);
+    },
+  );
+});
+
+describe('the AI SDK by its provider of Anthropic', () => {
+  it.each(models.map((one, index) => ({ ...one, stream: index % 2 === 0 })))(
+    '$model (stream: $stream): five turns with tools and thinking',
+    async ({ model, vendor, stream }) => {
+      const before = seenBy(vendor);
+      const asked: string[] = [];
+      const thinking: Record<string, string | number> =
+        model === haiku.model ? { type: 'enabled', budgetTokens: 1024 } : { type: 'adaptive' };
+      const options = {
+        model: createAnthropic({ baseURL: stack.baseUrl, apiKey: stack.key })(model),
+        prompt: `turns=5 explain: the weather in Paris? AI SDK ${stream}`,
+        maxRetries: 0,
+        maxOutputTokens: 4000,
+        providerOptions: { anthropic: { thinking } },
+        tools: {
+          weather: tool({
+            inputSchema: z.object({ city: z.string() }),
+            execute: ({ city }) => `${asked.push(city)} degrees`,
+          }),
+        },
+        stopWhen: isStepCount(12),
+      };
+      const answer = stream ? streamText(options) : await generateText(options);
+      if ('consumeStream' in answer) await answer.consumeStream();
+      expect(asked).toEqual(Array(5).fill('Paris'));
+      expect(await answer.text).toContain('5 degrees');
+      // It sends features that Bedrock does not know.
+      const [first] = objections(vendor, before);
+      expect(first).toEqual(vendor === 'bedrock' ? expect.objectContaining({ rule: 'betas' }) : undefined);
+    },
+  );
+});
+
+it('goes on with another vendor at each question, with the thinking of all of them in one history', async () => {
+  const order = [
+    'claude-opus-5-5',
+    'gpt-5.6',
+    'claude-opus-5-5',
+    'gemini-3-pro-preview',
+    'gpt-5.6',
+    'deepseek-v4-pro',
+  ];
+  const messages: MessageParam[] = [];
+  const before = Object.fromEntries(servedModels.map(({ vendor }) => [vendor, seenBy(vendor)]));
+  for (const [index, model] of [...order, ...order].entries()) {
+    messages.push(user(`turns=2 three in parallel, explain: question ${index}`));
+    const { turns, text } = await loop(newest(), model, messages, index % 2 === 0);
+    expect({ model, turns, text }).toEqual({ model, turns: 2, text: expect.stringContaining('6 degrees') });
+  }
+  for (const { vendor } of servedModels) {
+    const statuses = stack.vendors
+      .requests(vendor)
+      .slice(before[vendor])
+      .map(({ status }) => status);
+    expect({ vendor, refused: statuses.filter((status) => status >= 400) }).toEqual({ vendor, refused: [] });
+  }
+});
+
+const png =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const image = {
+  type: 'image' as const,
+  source: { type: 'base64' as const, media_type: 'image/png' as const, data: png },
+};
+const pdf = Buffer.from('%PDF-1.4\n1 0 obj<</Type/Page>>endobj\ntrailer<<>>\n%%EOF').toString('base64');
+const documents: ContentBlockParam[] = [
+  { type: 'document', title: 'a.pdf', source: { type: 'base64', media_type: 'application/pdf', data: pdf } },
+  { type: 'document', title: 'notes', source: { type: 'text', media_type: 'text/plain', data: 'the notes' } },
+];
+
+describe.each(models)('what $model takes', ({ model, vendor }) => {
+  const said = (text: string): ContentBlockParam => ({ type: 'text', text });
+
+  it('pictures, also as the result of a tool', async () => {
+    const before = seenBy(vendor);
+    const messages = [user([image, said('the weather?')])];
+    const asked: Asked = { model, tools: [weather], messages, thinking: thinkingOf(model) };
+    const first = await ask(newest(), asked, false);
+    const [call] = callsIn(first);
+    const result = { type: 'tool_result' as const, tool_use_id: call?.id ?? '', content: [image] };
+    messages.push({ role: 'assistant', content: first.content as ContentBlockParam[] }, user([result]));
+    await ask(newest(), asked, true);
+    expect(objections(vendor, before)).toEqual([]);
+  });
+
+  it('documents', async () => {
+    const before = seenBy(vendor);
+    const { stop_reason: reason } = await ask(
+      newest(),
+      { model, messages: [user([...documents, said('so?')])] },
+      true,
+    );
+    expect(reason).toBe('end_turn');
+    expect(objections(vendor, before)).toEqual([]);
+  });
+
+  it.each([true, false])('stop sequences, and says which one it was (stream: %s)', async (stream) => {
+    const messages = [user('one two HALT three')];
+    const answer = await ask(newest(), { model, messages, stop_sequences: ['NEVER', 'HALT'] }, stream);
+    expect(answer).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'HALT' });
+    expect(textOf(answer)).toMatch(/one two $/);
+  });
+
+  it('that tools are not called in parallel', async () => {
+    const choice = { type: 'auto' as const, disable_parallel_tool_use: true };
+    const messages = [user('three in parallel')];
+    const answer = await ask(newest(), { model, messages, tools: [weather], tool_choice: choice }, true);
+    expect(callsIn(answer)).toHaveLength(1);
+  });
+});
+
+async function refused(call: Promise<unknown>): Promise<APIError> {
+  const error: unknown = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(APIError);
+  return error as APIError;
+}
+
+describe('an error', () => {
+  const hello = (model: string, text = 'turns=0 hello'): Asked => ({ model, messages: [user(text)] });
+  it.each([
+    [401, 'authentication_error', 'sk-unknown', hello(haiku.model)],
+    [402, 'billing_error', keys.poor, hello(haiku.model)],
+    [403, 'permission_error', keys.narrow, hello(haiku.model)],
+    [404, 'not_found_error', undefined, hello('nobody-serves-it')],
+    [400, 'invalid_request_error', undefined, { ...hello(haiku.model), messages: [] }],
+    // The vendor's own words: by them clients shorten a conversation, and leave thinking out.
+    [400, 'invalid_request_error', undefined, hello(haiku.model, 'window')],
+    [529, 'overloaded_error', undefined, hello('kimi-k2.6', 'throttle')],
+    [529, 'overloaded_error', undefined, hello('claude-opus-5-5', 'overload')],
+  ])('of status %i is a %s', async (status, type, apiKey, asked) => {
+    for (const stream of [false, true]) {
+      const error = await refused(ask(newest(apiKey === undefined ? {} : { apiKey }), asked, stream));
+      expect({ status: error.status, type: error.type }).toEqual({ status, type });
+      expect(error.requestID).toMatch(/^[0-9a-z]{20,}$/);
+    }
+  });
+
+  it('of a key that asks too often is a rate_limit_error with the seconds to wait', async () => {
+    const client = newest({ apiKey: keys.slow });
+    await ask(client, hello('gpt-5.6'), true);
+    const error = await refused(ask(client, hello('gpt-5.6'), true));
+    expect(error).toMatchObject({ status: 429, type: 'rate_limit_error' });
+    expect(error.headers?.get('retry-after')).toMatch(/^\d+$/);
+  });
+
+  it.each(
+    ['cut', 'hang up'].flatMap((how) =>
+      ['gpt-4.1', 'us.anthropic.claude-opus-5-5-v1:0'].map((model) => ({ how, model })),
+    ),
+  )('in mid-stream ($how) of $model is an event, and no message ends', async ({ how, model }) => {
+    const stream = newest().messages.stream({ max_tokens: 4000, ...hello(model, `turns=0 ${how} long`) });
+    const types: string[] = [];
+    stream.on('streamEvent', ({ type }) => types.push(type));
+    const error = await refused(stream.finalMessage());
+    expect(error.type).toBe('api_error');
+    expect(types[0]).toBe('message_start');
+    expect(types).not.toContain('message_delta');
+  });
+});
