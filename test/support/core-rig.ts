@@ -91,6 +91,7 @@ await Promise.all([
   import('../../shared/billing/estimate/media-tokens.ts'),
   import('../../shared/relay/state/turn-states.ts'),
   import('../../shared/relay/answer/stop-cut.ts'),
+  import('../../shared/relay/call/attribution.ts'),
   import('../../shared/relay/call/idempotency.ts'),
   import('../../shared/relay/stored/accept.ts'),
   import('../../shared/relay/stored/conversation.ts'),

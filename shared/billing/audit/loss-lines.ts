@@ -1,6 +1,6 @@
 /** Closes that were not written, or came too late, as log lines, and read back from the formats of log services. */
 import * as z from 'zod/mini';
-import { parseJson } from '../../wire/json.ts';
+import { isRecord, parseJson } from '../../wire/json.ts';
 import { closeFields, type CloseRecord, type CloseWrite } from '../quota-item.ts';
 
 export interface LostClose {
@@ -10,13 +10,11 @@ export interface LostClose {
 }
 
 const wholeNumber = z.string().check(z.regex(/^-?\d+$/));
-const forms = {
-  text: z.string(),
-  count: z.number(),
-  amount: wholeNumber,
-  flag: z.boolean(),
-  tags: z.record(z.string(), z.string()),
-};
+/** Not a record of zod's, which every function would load at its start. */
+const tags = z.custom<Record<string, string>>(
+  (value) => isRecord(value) && Object.values(value).every((each) => typeof each === 'string'),
+);
+const forms = { text: z.string(), count: z.number(), amount: wholeNumber, flag: z.boolean(), tags };
 const fields = Object.entries(closeFields) as [keyof typeof closeFields, keyof typeof forms][];
 /** Amounts stand in the line in nano-yuan. */
 const lineName = (name: string, form: string): string => (form === 'amount' ? `${name}_nano` : name);

@@ -10,11 +10,12 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
 import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
-import { attributionOf, type Attribution } from './attribution.ts';
+import type { Attribution } from './attribution.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
 import { capableOf, modelsOfAlias, type ServingChannels } from './serving-channels.ts';
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { AliasSettings } from '../../config/settings.ts';
+import { endUserOf, type ChatRequest } from '../../wire/canonical-call.ts';
 import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
@@ -209,10 +210,18 @@ async function askedCall(
   const read = endpoint.read(body, headers, reading && { reading, stored: conversation });
   const { request } = read.call;
   const { model: requested, official } = request;
-  const attribution = given ?? attributionOf(request, headers);
+  const attribution = given ?? (await attributionIn(request, headers));
   const model = parseModelName(requested, official === true);
   admitModel(caller, model);
   return { body, conversation, read, model, attribution };
+}
+
+/** Throws an InvalidRequest. Loaded by the first call that names somebody. */
+async function attributionIn(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {
+  const isNamed = (name: string): boolean => name === 'x-relay-tags' || name.startsWith('x-claude-code-');
+  if (endUserOf(request) === undefined && !Object.keys(headers).some(isNamed)) return {};
+  const { attributionOf } = await import('./attribution.ts');
+  return attributionOf(request, headers);
 }
 
 /** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
