@@ -1,0 +1,184 @@
+/** Errors in the form that Anthropic's clients act on: status, type, headers, and the words of the vendor. */
+import { describe, expect, it } from 'vitest';
+import { refuse, refusalResponse, type RefusalCode } from '../../../../shared/relay/http/refusal.ts';
+import { errorBody } from '../../../../shared/endpoints/messages/errors.ts';
+import { messagesEndpoint } from '../../../../shared/endpoints/messages/messages-endpoint.ts';
+import {
+  CoreRig,
+  data,
+  delta,
+  demoKey,
+  done,
+  finish,
+  hang,
+  keyRow,
+  reset,
+  usage,
+  type RigOptions,
+  type UpstreamScript,
+} from '../../../support/core-rig.ts';
+
+type Json = Record<string, unknown>;
+
+const path = '/v1/messages';
+const base = { model: 'm', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] };
+const claude = { type: 'anthropic', endpoint: 'https://claude.test/v1', secret: 'claude' };
+const headers = { 'x-api-key': demoKey };
+
+async function ask(body: object, script: UpstreamScript | UpstreamScript[], options: RigOptions = {}) {
+  const rig = new CoreRig(options).upstream(...[script].flat());
+  const answer = await rig.post(body, { path, headers });
+  expect(rig.faults).toEqual([]);
+  return answer;
+}
+const errorOf = (text: string): Json => (JSON.parse(text) as { error: Json }).error;
+
+const invalid = 'invalid_request_error';
+/** The contract of this endpoint: messages.md, "Errors". */
+const shown: Record<RefusalCode, [status: number, type: string]> = {
+  relay_closed: [403, 'permission_error'],
+  origin_denied: [403, 'permission_error'],
+  invalid_api_key: [401, 'authentication_error'],
+  model_not_allowed: [403, 'permission_error'],
+  official_not_allowed: [403, 'permission_error'],
+  relay_loop: [508, 'api_error'],
+  unsupported_content_encoding: [415, invalid],
+  request_too_large: [413, 'request_too_large'],
+  invalid_encoding: [400, invalid],
+  empty_body: [400, invalid],
+  invalid_json: [400, invalid],
+  json_too_deep: [400, invalid],
+  json_too_wide: [400, invalid],
+  model_not_found: [404, 'not_found_error'],
+  response_not_found: [404, 'not_found_error'],
+  previous_response_not_found: [400, invalid],
+  not_found: [404, 'not_found_error'],
+  method_not_allowed: [405, invalid],
+  websocket_not_offered: [426, invalid],
+  insufficient_quota: [402, 'billing_error'],
+  request_in_progress: [409, invalid],
+  request_already_completed: [409, invalid],
+  idempotency_key_reused: [422, invalid],
+  rate_limit_exceeded: [429, 'rate_limit_error'],
+  balance_reserved: [429, 'rate_limit_error'],
+  upstream_unavailable: [502, 'api_error'],
+  upstream_timeout: [504, 'timeout_error'],
+  unavailable: [503, 'api_error'],
+  internal: [500, 'api_error'],
+};
+
+describe('a refusal', () => {
+  it.each(Object.entries(shown))('%s has the status and type %j', (code, [status, type]) => {
+    const refusal = refuse(code as RefusalCode, 'Words.', { param: 'x' });
+    const response = refusalResponse(refusal, 'r1', messagesEndpoint);
+    expect([response.status, JSON.parse(response.body)]).toEqual([
+      status,
+      { type: 'error', error: { type, message: 'Words.', code, param: 'x' }, request_id: 'r1' },
+    ]);
+    expect(response.headers).toMatchObject({ 'request-id': 'r1', 'x-request-id': 'r1' });
+  });
+
+  it.each<RefusalCode>([
+    'upstream_unavailable',
+    'upstream_timeout',
+    'rate_limit_exceeded',
+    'insufficient_quota',
+    'unavailable',
+    'internal',
+  ])('%s has the same type after the answer has begun', (code) => {
+    expect(errorBody(refuse(code, 'Words.').body.error, 'r1')).toMatchObject({
+      error: { type: shown[code][1] },
+    });
+  });
+
+  it('for a limit says in whole seconds when to come back', async () => {
+    const busy = {
+      status: 429,
+      headers: { 'content-type': 'application/json', 'retry-after': '1.2' },
+      steps: [JSON.stringify({ type: 'error', error: { type: 'rate_limit_error', message: 'slow' } })],
+    };
+    expect((await ask(base, busy, { channels: [claude] })).headers['retry-after']).toBe('2');
+    const rig = new CoreRig({ keys: { [demoKey]: { row: keyRow({ rpm: 1 }) } } });
+    rig.upstream({ steps: [delta('x'), finish(), usage(5, 1), done] });
+    await rig.post(base, { path, headers });
+    const answer = await rig.post(base, { path, headers, id: '01second000000000000000000' });
+    expect([answer.status, errorOf(answer.text)['type']]).toEqual([429, 'rate_limit_error']);
+    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  });
+
+  it('after which an upstream may have charged is not to be repeated', async () => {
+    const { status, headers: sent, text } = await ask(base, { steps: [delta('x'), reset] });
+    expect([status, sent['x-should-retry'], errorOf(text)['type']]).toEqual([502, 'false', 'api_error']);
+    const refused = await ask(base, { connect: 'refused' });
+    expect(refused.headers['x-should-retry']).toBeUndefined();
+  });
+});
+
+describe("a vendor's refusal of the request", () => {
+  it.each([
+    ['prompt is too long: 200251 tokens > 200000 maximum', undefined],
+    ['messages.1.content.0: Invalid `signature` in `thinking` block', undefined],
+    ['max_tokens: Extra inputs are not permitted', undefined],
+    [
+      "messages.0.content.0: Input tag 'x' found using 'type' does not match any of the expected tags",
+      undefined,
+    ],
+    ['The key upstream-secret-value at claude.test is odd', /upstream-secret-value|claude\.test/],
+  ])('reaches the client: %s', async (message, withheld) => {
+    const refused = {
+      status: 400,
+      headers: { 'content-type': 'application/json' },
+      steps: [JSON.stringify({ type: 'error', error: { type: invalid, message } })],
+    };
+    const { status, text } = await ask(base, refused, { channels: [claude] });
+    const error = errorOf(text);
+    expect([status, error['type']]).toEqual([400, invalid]);
+    if (withheld) expect(error['message']).not.toMatch(withheld);
+    else expect(error['message']).toBe(message);
+  });
+
+  it('of a prompt that is too long has the words that clients shorten it by, whatever it speaks', async () => {
+    const refused = {
+      status: 400,
+      headers: { 'content-type': 'application/json' },
+      steps: [
+        JSON.stringify({
+          error: { message: 'Too many tokens.', type: invalid, code: 'context_length_exceeded' },
+        }),
+      ],
+    };
+    expect(errorOf((await ask(base, refused)).text)['message']).toBe('prompt is too long: Too many tokens.');
+  });
+});
+
+describe('an answer that has begun', () => {
+  const stream = { ...base, stream: true };
+
+  it('begins and says ping while its upstream is silent', async () => {
+    const { said } = await ask(stream, { steps: [70_000, delta('x'), finish(), usage(5, 1), done] });
+    const at = (text: RegExp): number[] => said.filter((one) => text.test(one.text)).map(({ atMs }) => atMs);
+    expect([at(/event: message_start/), at(/event: ping/)]).toEqual([
+      [20_000],
+      [20_000, 35_000, 50_000, 65_000],
+    ]);
+    expect(said[0]?.text).toMatch(/^event: message_start\n.*\n\nevent: ping\ndata: {"type":"ping"}\n\n$/);
+  });
+
+  it('and fails ends with an event of the error, and nothing behind it', async () => {
+    const { status, text } = await ask(stream, { steps: [delta('x'), reset] });
+    const last = text.trim().split('\n\n').at(-1) ?? '';
+    expect([status, last.split('\n')[0]]).toEqual([200, 'event: error']);
+    expect(JSON.parse(last.split('\ndata: ')[1] ?? '')).toMatchObject({
+      type: 'error',
+      error: { type: 'api_error', code: 'upstream_unavailable' },
+      request_id: '01testrequest0000000000000',
+    });
+    expect(text).not.toContain('message_stop');
+  });
+
+  it('as JSON and fails late is the error, behind white space', async () => {
+    const { status, text } = await ask(base, { steps: [data({ choices: [] }), hang] });
+    expect(status).toBe(200);
+    expect(text).toMatch(/^ +\{"type":"error","error":\{"type":"timeout_error"/);
+  });
+});
