@@ -102,10 +102,11 @@ const responses = {
 };
 const spoken = { chat, messages, responses };
 
-const paths = ['/v1/chat/completions', '/v1/responses'];
+const paths = ['/v1/chat/completions', '/v1/responses', '/v1/messages'];
 const tools = {
   '/v1/chat/completions': [{ type: 'function', function: { name: 'look' } }],
   '/v1/responses': [{ type: 'function', name: 'look' }],
+  '/v1/messages': [{ name: 'look', input_schema: { type: 'object' } }],
 } as Record<string, object[]>;
 
 interface Way {
@@ -125,6 +126,7 @@ async function answered({ dialect, path, stream }: Way, script: UpstreamScript) 
     input: 'hi',
     tools: tools[path],
     stream,
+    ...(path === '/v1/messages' && { max_tokens: 16_384 }),
   };
   const answer = await rig.call(body, { path });
   const { item } = rig;
@@ -144,7 +146,9 @@ function codes({ status, text }: Answer): unknown[] {
   return values.flatMap((value) => {
     const { error, response, type } = asRecord(value);
     const found = error ?? asRecord(response)['error'];
-    return found && type !== 'error' ? [asRecord(found)['code']] : [];
+    // Responses say it twice.
+    const isEvent = type === 'error' && 'sequence_number' in asRecord(value);
+    return found && !isEvent ? [asRecord(found)['code']] : [];
   });
 }
 
@@ -152,6 +156,9 @@ const failed = 'upstream_unavailable';
 /** Inside an answer of Responses the codes are those of OpenAI's schema. */
 const failedWithin = ({ path, stream }: Way): string =>
   stream && path === '/v1/responses' ? 'server_error' : failed;
+/** Clients of Messages are told of load. */
+const failedStatus = ({ dialect, path }: Way): number =>
+  path === '/v1/messages' && dialect !== 'responses' ? 529 : 502;
 const named = ({ dialect, path, stream }: Way) => `${dialect} ${path} ${stream ? 'streamed' : 'JSON'}`;
 
 describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$name', (way) => {
@@ -170,7 +177,7 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
   it('an error event after content ends the answer with the error, and what the client was given is charged', async () => {
     const { answer, charged } = await answered(way, { steps: [...own.text('some words'), ...own.error] });
     expect([answer.status, codes(answer), charged]).toEqual([
-      way.stream ? 200 : 502,
+      way.stream ? 200 : failedStatus(way),
       [failedWithin(way)],
       way.stream,
     ]);
