@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { textStream } from '../support/upstream-scripts.ts';
+import { answersWith } from '../local/metered-upstream.ts';
 import * as large from './large-answers.ts';
 import { peakMegabytes } from './process-memory.ts';
 import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
@@ -31,11 +31,12 @@ afterAll(async () => {
   await upstream?.close();
 });
 
-type FunctionName = 'chat' | 'responses';
-const paths = { chat: '/v1/chat/completions', responses: '/v1/responses' };
+type FunctionName = 'chat' | 'responses' | 'messages';
+const paths = { chat: '/v1/chat/completions', responses: '/v1/responses', messages: '/v1/messages' };
 const hello = {
   chat: { model: 'plain', messages: [{ role: 'user', content: 'hi' }] },
   responses: { model: 'plain', input: 'hi' },
+  messages: { model: 'plain', max_tokens: 1000, messages: [{ role: 'user', content: 'hi' }] },
 };
 
 /** A process that has served one call. */
@@ -46,7 +47,7 @@ async function fresh(name: FunctionName): Promise<number> {
     process.kill(before, 'SIGKILL');
     await expect.poll(() => stack.lines.some((line) => line.includes(ended))).toBe(true);
   }
-  upstream.script(textStream('Hello there.'));
+  upstream.script(answersWith({ text: 'Hello there.', input: 9, output: 3, isCut: false }));
   const response = await stack.post(hello[name], { path: paths[name] });
   expect(await response.text()).toContain('Hello');
   const pid = stack.processes(name).at(-1) ?? 0;
@@ -86,9 +87,12 @@ const imageForm = chatForm.replace(
   '"*"',
   '[{"type":"image_url","image_url":{"url":"data:image/png;base64,*"}}]',
 );
+const messagesForm = chatForm.replace('{', '{"max_tokens":9,');
+const claudeForm = messagesForm.replace('plain', 'claude');
 const instructionsForm = '{"model":"plain","stream":true,"input":"x","instructions":"*"}';
 const list = <T>(length: number, each: (at: number) => T): T[] => Array.from({ length }, (_, at) => each(at));
 const manyMessages = list(33_000, () => ({ role: 'user', content: 'x'.repeat(90) }));
+const manyBlocks = list(24_000, (at) => ({ type: 'text', text: `block ${at}`, cache_control: null }));
 const namespace = (name: string, count: number): object => ({
   ...hello.responses,
   tools: [{ type: 'namespace', name, tools: list(count, (at) => ({ type: 'function', name: `a${at}` })) }],
@@ -112,6 +116,15 @@ const requests: [string, FunctionName, object | string, number][] = [
   ],
   ['of 33,000 messages', 'chat', { ...hello.chat, messages: manyMessages }, 200],
   ['of 33,000 messages for a response', 'responses', { ...hello.responses, input: manyMessages }, 200],
+  ['of 4 MB for a message', 'messages', sized(4 * megabyte, messagesForm, '漢'), 200],
+  ['of 33,000 turns for a message', 'messages', { ...hello.messages, messages: manyMessages }, 200],
+  ['of 4 MB that goes up as it came', 'messages', sized(4 * megabyte, claudeForm, String.raw`\u6c49\"`), 200],
+  [
+    'of 24,000 blocks that go up as they came',
+    'messages',
+    { ...hello.messages, model: 'claude', messages: [{ role: 'user', content: manyBlocks }] },
+    200,
+  ],
   ['with a namespace of a long name', 'responses', namespace('n'.repeat(100_000), 2500), 400],
   ['with a namespace of 30,000 tools', 'responses', namespace('n'.repeat(64), 30_000), 200],
   [
@@ -134,15 +147,21 @@ describe('a request is served or refused within the memory of its function', () 
 const asked = {
   chat: { ...hello.chat, logprobs: true, top_logprobs: 20 },
   responses: { ...hello.responses, include: ['message.output_text.logprobs'], top_logprobs: 20 },
+  messages: hello.messages,
 };
-const usual = { chat: hello.chat, responses: { ...hello.responses, reasoning: { summary: 'auto' } } };
+const usual = {
+  chat: hello.chat,
+  responses: { ...hello.responses, reasoning: { summary: 'auto' } },
+  messages: { ...hello.messages, thinking: { type: 'adaptive' } },
+};
 
 /** How it ends as JSON and as a stream; `whole`, or the code of the error. */
 interface Ends {
   chat: [json: string, stream: string];
   responses: [json: string, stream: string];
+  messages: [json: string, stream: string];
 }
-const all = (end: string): Ends => ({ chat: [end, end], responses: [end, end] });
+const all = (end: string): Ends => ({ chat: [end, end], responses: [end, end], messages: [end, end] });
 const tooLarge = 'answer_too_large';
 /** The same inside an answer of Responses, where the codes are those of OpenAI's schema. */
 const tooLargeWithin = 'invalid_prompt';
@@ -154,13 +173,13 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   [
     '55 MB of log probabilities',
     large.logprobs(34_000, { choices: 8 }),
-    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin] },
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
     asked,
   ],
   [
     '55 MB of log probabilities of one choice, in few events',
     large.logprobs(34_000, { perFrame: 40 }),
-    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin] },
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
     asked,
   ],
   ['as many log probabilities as may be kept', large.logprobs(3300), all('whole'), asked],
@@ -176,28 +195,36 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   [
     'images',
     large.images,
-    { chat: ['whole', 'whole'], responses: ['unsupported_output', 'unsupported_output'] },
+    {
+      chat: ['whole', 'whole'],
+      responses: ['unsupported_output', 'unsupported_output'],
+      messages: ['whole', 'whole'],
+    },
   ],
   [
     '60,000 details of reasoning',
     large.details,
-    { chat: [upstreamFault, upstreamFault], responses: [upstreamFault, upstreamFaultWithin] },
+    {
+      chat: [upstreamFault, upstreamFault],
+      responses: [upstreamFault, upstreamFaultWithin],
+      messages: [upstreamFault, upstreamFault],
+    },
   ],
   [
     'annotations without text',
     large.annotationsAlone,
-    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin] },
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
   ],
   ['arguments of two characters a piece', large.shortArguments, all('whole')],
   [
     'text and reasoning by turns',
     large.alternating('reasoning', 'content'),
-    { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin] },
+    { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin], messages: [tooLarge, 'whole'] },
   ],
   [
     'text and refusal by turns',
     large.alternating('refusal', 'content'),
-    { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin] },
+    { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
   ],
   ['100,000 calls', large.tinyCalls, all(upstreamFault)],
   ['a call with a name of 1 MB', large.longName, all(upstreamFault)],
@@ -205,10 +232,11 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   ['a call whose name is in 3,000 pieces', large.namedPieces, all('whole')],
 ];
 
+const offsets = { chat: 0, responses: 3, messages: 6 };
 const inForm = (name: FunctionName, stream: boolean) =>
-  answers.filter((_, at) => everyForm || at % 11 === (name === 'chat' ? 0 : 3) + 2 * Number(stream));
+  answers.filter((_, at) => everyForm || at % 11 === offsets[name] + 2 * Number(stream));
 
-describe.each(['chat', 'responses'] as const)(
+describe.each(['chat', 'responses', 'messages'] as const)(
   'an answer on %s ends within the memory of its function',
   (name) => {
     describe.each([false, true])('stream: %s', (stream) => {
