@@ -216,10 +216,12 @@ async function askedCall(
   return { body, conversation, read, model, attribution };
 }
 
+const saysWhom = (header: string): boolean =>
+  header === 'x-relay-tags' || header.startsWith('x-claude-code-');
+
 /** Throws an InvalidRequest. Loaded by the first call that names somebody. */
 async function attributionIn(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {
-  const isNamed = (name: string): boolean => name === 'x-relay-tags' || name.startsWith('x-claude-code-');
-  if (endUserOf(request) === undefined && !Object.keys(headers).some(isNamed)) return {};
+  if (endUserOf(request) === undefined && !Object.keys(headers).some(saysWhom)) return {};
   const { attributionOf } = await import('./attribution.ts');
   return attributionOf(request, headers);
 }
