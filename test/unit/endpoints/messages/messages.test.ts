@@ -6,6 +6,7 @@ import {
   delta,
   done,
   finish,
+  hang,
   keyRow,
   usage,
   type Answer,
@@ -377,6 +378,37 @@ describe('an upstream that speaks Messages', () => {
       usage: { input_tokens: 9, cache_read_input_tokens: 4, output_tokens: 7 },
     });
     expect(whole.rig.logged[0]).toMatchObject({ endpoint: 'messages', cached_tokens: 4, prompt_tokens: 13 });
+  });
+});
+
+describe('a silent upstream', () => {
+  const kinds = ({ said }: Answer): object[] =>
+    said.map(({ atMs, text }) => ({ atMs, kinds: text.match(/(?<=^event: ).*/gm) }));
+  const patient = { channels: [{ first_content_seconds: 60 }] };
+
+  it('is told by pings, the first one after the beginning of the message', async () => {
+    const steps = [50_000, delta('a'), 16_000, delta('b'), finish(), usage(3, 2), done];
+    const { answer } = await post({ ...ask, stream: true }, { steps, ...patient });
+    expect(kinds(answer)).toEqual([
+      { atMs: 20_000, kinds: ['message_start', 'ping'] },
+      { atMs: 35_000, kinds: ['ping'] },
+      { atMs: 50_000, kinds: ['content_block_start', 'content_block_delta'] },
+      { atMs: 65_000, kinds: ['ping'] },
+      { atMs: 66_000, kinds: ['content_block_delta'] },
+      { atMs: 66_000, kinds: ['content_block_stop', 'message_delta', 'message_stop'] },
+    ]);
+  });
+
+  it('that never says anything ends in an error of time, and no message ends', async () => {
+    const { answer } = await post({ ...ask, stream: true }, { steps: [hang], ...patient });
+    expect(eventsOf(answer).map(({ type }) => type)).toEqual([
+      'message_start',
+      'ping',
+      'ping',
+      'ping',
+      'error',
+    ]);
+    expect(eventsOf(answer).at(-1)).toMatchObject({ error: { type: 'timeout_error' } });
   });
 });
 
