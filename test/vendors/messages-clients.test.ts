@@ -202,6 +202,26 @@ describe.each(models)('what $model takes', ({ model, vendor }) => {
     expect(objections(vendor, before)).toEqual([]);
   });
 
+  it('a tool that is found by a search of the client', async () => {
+    const before = seenBy(vendor);
+    const messages = [user('turns=1 search for the weather?')];
+    const search = { ...weather, name: 'ToolSearch' };
+    const asked: Asked = { model, tools: [search], messages, thinking: thinkingOf(model) };
+    const first = await ask(newest(), asked, true);
+    const content = [{ type: 'tool_reference' as const, tool_name: 'weather' }];
+    const found = callsIn(first).map(({ id }) => ({
+      type: 'tool_result' as const,
+      tool_use_id: id,
+      content,
+    }));
+    messages.push({ role: 'assistant', content: first.content as ContentBlockParam[] }, user(found));
+    const tools = [search, { ...weather, defer_loading: true }];
+    const client = newest({ defaultHeaders: { 'anthropic-beta': 'tool-search-tool-2025-10-19' } });
+    const second = await ask(client, { ...asked, tools }, true);
+    expect(second.stop_reason).toBe('end_turn');
+    expect(objections(vendor, before)).toEqual([]);
+  });
+
   it('documents', async () => {
     const before = seenBy(vendor);
     const { stop_reason: reason } = await ask(

@@ -158,6 +158,9 @@ function partsOf(block: JsonRecord): ChatContentPart[] | undefined {
       return documentParts(block, source);
     case 'search_result':
       return [{ type: 'text', text: searchResult(block) }];
+    // A search of the client's own tools. What it found is among the tools from then on.
+    case 'tool_reference':
+      return [{ type: 'text', text: `Found the tool ${textIn(block['tool_name'])}.` }];
     default:
       return undefined;
   }

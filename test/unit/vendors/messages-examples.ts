@@ -37,6 +37,11 @@ const clearing = (...types: string[]): Json => ({
   context_management: { edits: types.map((type) => ({ type })) },
 });
 const named = (beta: string, sent: Sent): Sent => ({ ...sent, headers: { 'anthropic-beta': beta } });
+const searching = 'tool-search-tool-2025-10-19';
+const referring = (tool_name: string): Json[] => {
+  const content = [{ type: 'tool_reference', tool_name }];
+  return [user('hello'), assistant(use('a')), user([{ type: 'tool_result', tool_use_id: 'a', content }])];
+};
 const clearingBeta = 'context-management-2025-06-27';
 
 /** The rules that Anthropic and Bedrock share. */
@@ -86,6 +91,11 @@ export const sharedExamples: Record<string, Example> = {
     opus({ messages: [user('hello'), assistant(documentBlock), user('so?')] }),
   ],
   'tool-names': [opus({ tools: [messagesTool, messagesTool] }), /Tool names must be unique/, opus({ tools })],
+  'tool-references': [
+    named(searching, opus({ tools, messages: referring('other') })),
+    /Tool reference 'other' not found in available tools/,
+    named(searching, opus({ tools, messages: referring('get_weather') })),
+  ],
   'choice-with-tools': [
     opus({ tool_choice: { type: 'auto' } }),
     /only be specified while providing tools/,

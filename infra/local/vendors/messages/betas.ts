@@ -55,7 +55,7 @@ export const bedrockBetas: Betas = {
   unknown: () => 'invalid beta flag',
   fields: [
     ...sharedFields,
-    [/^tools\.\d+\.defer_loading$/, ['tool-search-tool-2025-10-19']],
+    [/^tools\.\d+\.defer_loading$|\.tool_name$/, ['tool-search-tool-2025-10-19']],
     [/^tools\.\d+\.eager_input_streaming$/, ['fine-grained-tool-streaming-2025-05-14']],
   ],
 };

@@ -157,6 +157,7 @@ const document = kind('document', {
   citations: maybe(z.strictObject({ enabled: z.boolean() })),
   ...cached,
 });
+const reference = kind('tool_reference', { tool_name: z.string(), ...cached });
 const block = z.discriminatedUnion('type', [
   textBlock,
   image,
@@ -173,7 +174,7 @@ const block = z.discriminatedUnion('type', [
   kind('tool_result', {
     tool_use_id: z.string(),
     content: z.optional(
-      z.union([z.string(), z.array(z.discriminatedUnion('type', [textBlock, image, document]))]),
+      z.union([z.string(), z.array(z.discriminatedUnion('type', [textBlock, image, document, reference]))]),
     ),
     is_error: flag,
     ...cached,

@@ -53,10 +53,15 @@ const plain = (block: Block): unknown =>
     ? { ...block, content: [{ type: 'text', text: block.content }] }
     : { ...block, caller: undefined, citations: undefined };
 
+/** Tools that are loaded later come in where a result refers to them. */
+const firstTools = ({ tools = [] }: MessagesBody) =>
+  tools.filter(({ defer_loading: isLater }) => isLater !== true);
+
 /** Tools, system, then each block with its role: less `cache_control`, texts as blocks. */
-function promptParts({ tools = [], system = [], messages }: MessagesBody): string[] {
+function promptParts(body: MessagesBody): string[] {
+  const { system = [], messages } = body;
   return [
-    ...tools.map((tool) => `tool ${withoutMarks(tool)}`),
+    ...firstTools(body).map((tool) => `tool ${withoutMarks(tool)}`),
     ...blocksOf(system).map((block) => `system ${withoutMarks(block)}`),
     ...messages.flatMap(({ role, content }) =>
       blocksOf(content).map((block) => `${role} ${withoutMarks(plain(block))}`),
@@ -74,8 +79,8 @@ export const prefixBefore = (body: MessagesBody, more: Block[] = []): string[] =
 ];
 
 /** How many parts stand before the messages. */
-const headLength = ({ tools = [], system = [] }: MessagesBody): number =>
-  tools.length + blocksOf(system).length;
+const headLength = (body: MessagesBody): number =>
+  firstTools(body).length + blocksOf(body.system ?? []).length;
 
 /** Thinking belongs to an account and a model. */
 export const ownerOf = ({ account, body }: MessagesCall): string => `${account} ${body.model}`;
@@ -100,9 +105,9 @@ type Ttl = '5m' | '1h';
 
 /** The parts that end at a breakpoint, in the order of `promptParts`. */
 export function breakpoints({ body }: MessagesCall): { part: number; ttl: Ttl }[] {
-  const { tools = [], system = [], messages } = body;
+  const { system = [], messages } = body;
   const marks = [
-    ...tools.map((tool) => tool.cache_control),
+    ...firstTools(body).map((tool) => tool.cache_control),
     ...blocksOf(system).map(markOf),
     ...messages.flatMap(({ content }) => blocksOf(content).map(markOf)),
   ];

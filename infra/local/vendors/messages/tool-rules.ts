@@ -70,6 +70,18 @@ export const messageRules: Rules<MessagesCall> = {
     if (wrong >= 0) return `tools.${wrong}.custom.name: String should match pattern '${namePattern.source}'`;
     return new Set(tools.map(({ name }) => name)).size < tools.length && 'tools: Tool names must be unique.';
   },
+  // What a result refers to is among the tools [anthropics/claude-code/issues/81863, 2026-07-28].
+  'tool-references'(call) {
+    const names = new Set((call.body.tools ?? []).map(({ name }) => name));
+    const lost = placedBlocks(call)
+      .flatMap(({ block }) =>
+        block.type === 'tool_result' && Array.isArray(block.content) ? block.content : [],
+      )
+      .find((part) => part.type === 'tool_reference' && !names.has(part.tool_name));
+    return (
+      lost?.type === 'tool_reference' && `Tool reference '${lost.tool_name}' not found in available tools`
+    );
+  },
   // A tool choice comes with tools [docs/agents-and-tools/tool-use/implement-tool-use].
   'choice-with-tools': ({ body: { tools = [], tool_choice: choice } }) =>
     choice !== undefined &&

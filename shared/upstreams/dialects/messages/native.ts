@@ -194,6 +194,7 @@ function leaveOutRefused(body: JsonRecord, refused: readonly string[]): string[]
     const tools = recordsIn(body['tools']);
     if (!isRefused(beta, field) || !tools.some((tool) => field in tool)) continue;
     body['tools'] = tools.map(({ [field]: _left, ...tool }) => tool);
+    if (field === 'defer_loading') body['messages'] = withoutReferences(body['messages']);
     left.push(`tools.${field}`);
   }
   return left;
@@ -203,6 +204,14 @@ const toolFeatures: readonly (readonly [beta: RegExp, field: string])[] = [
   [/^(?:advanced-tool-use|tool-search-tool)-/, 'defer_loading'],
   [/^fine-grained-tool-streaming-/, 'eager_input_streaming'],
 ];
+
+/** Results of searching for tools that were to be loaded later, as words. */
+function withoutReferences(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutReferences);
+  const { type, content, tool_name: name } = asRecord(value);
+  if (type === 'tool_reference') return { type: 'text', text: `Found the tool ${textIn(name)}.` };
+  return Array.isArray(content) ? { ...asRecord(value), content: withoutReferences(content) } : value;
+}
 
 // Features of the API go up as the client named them, without those of a field that does not go up.
 

@@ -284,6 +284,10 @@ describe('an upstream that speaks Messages', () => {
     } as never),
     event({ type: 'message_stop' }),
   ];
+  const resultOf = (...content: object[]) => ({
+    role: 'user',
+    content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content }],
+  });
   const body = {
     ...ask,
     system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
@@ -297,7 +301,7 @@ describe('an upstream that speaks Messages', () => {
           { type: 'tool_use', id: 'toolu_1', name: 'read', input: {} },
         ],
       },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'ok' }] },
+      resultOf({ type: 'tool_reference', tool_name: 'read' }),
     ],
     tools: [{ name: 'read', input_schema: { type: 'object' }, defer_loading: true }],
     thinking: { type: 'adaptive', display: 'omitted' },
@@ -345,7 +349,10 @@ describe('an upstream that speaks Messages', () => {
     const { metadata } = rig.sent[0]?.json ?? {};
     const sent: Record<string, unknown> = { ...body, model: 'm', stream: true, metadata };
     if (dropped.includes('context_management')) delete sent['context_management'];
-    if (dropped.includes('tools')) sent['tools'] = [{ name: 'read', input_schema: { type: 'object' } }];
+    if (dropped.includes('tools')) {
+      sent['tools'] = [{ name: 'read', input_schema: { type: 'object' } }];
+      sent['messages'] = body.messages.with(-1, resultOf({ type: 'text', text: 'Found the tool read.' }));
+    }
     expect(rig.sent[1]?.json).toEqual(sent);
     expect(rig.sent[1]?.headers['anthropic-beta']).toBe(left);
   });
