@@ -152,7 +152,7 @@ const malformed = 'The header Idempotency-Key must be 1 to 255 printable ASCII c
 
 /**
  * What became of the first request.
- * @param keeps the key may store: whoever comes again while the first runs gets its result
+ * @param keeps the key may store: whoever comes again once the first is over gets its result
  */
 function taken(reply: Exclude<ClaimReply, { state: 'claimed' }>, keeps: boolean): Refusal {
   const first = `The request ${reply.requestId}`;
