@@ -353,6 +353,13 @@ describe('a body that is written to break', () => {
     expect(({} as Json)['x']).toBeUndefined();
   });
 
+  it('but holds what others have no block for is answered, where words say as much', async () => {
+    const references = [{ type: 'tool_reference', tool_name: 'read' }];
+    const messages = [user([{ ...result, content: references }])];
+    const { rig } = await ask({ ...base, messages }, { steps: chat, channels: [{}] });
+    expect(rig.sent[0]?.json['messages']).toEqual([{ role: 'tool', tool_call_id: 'same', content: 'read' }]);
+  });
+
   it('and a name that is too long for others comes back as the client knows it', async () => {
     const name = 'n'.repeat(100);
     const body = { ...base, tools: [{ name, input_schema: {} }], tool_choice: { type: 'tool', name } };
