@@ -120,7 +120,7 @@ export class MessagesAnswer {
     const ended: MessagesEvent = {
       type: 'message_delta',
       ...beside,
-      delta: sequence === undefined ? { ...stop, ...asRecord(delta) } : stop,
+      delta: sequence === undefined ? { ...stop, ...withoutReason(asRecord(delta)) } : stop,
       usage: shownUsage(this.#usage ?? this.#facts.usage(), this.#facts),
       ...(typeof this.#quota === 'number' && { quota: this.#quota }),
     };
@@ -262,6 +262,10 @@ export class MessagesAnswer {
     return { type: 'content_block_delta', index: this.#blocks - 1, delta };
   }
 }
+
+/** Clients take an end without a reason for none. */
+const withoutReason = ({ stop_reason: reason, ...delta }: JsonRecord): JsonRecord =>
+  typeof reason === 'string' ? { stop_reason: reason, ...delta } : delta;
 
 /** What was neither read from the cache nor written to it is the input. */
 function shownUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {

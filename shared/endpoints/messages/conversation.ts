@@ -156,9 +156,6 @@ function partsOf(block: JsonRecord): ChatContentPart[] | undefined {
     }
     case 'document':
       return documentParts(block, source);
-    case 'tool_reference':
-      // Others have all tools from the start.
-      return [{ type: 'text', text: textIn(block['tool_name']) }];
     case 'search_result':
       return [{ type: 'text', text: searchResult(block) }];
     // A search of the client's own tools. What it found is among the tools from then on.

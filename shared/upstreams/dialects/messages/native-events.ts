@@ -5,7 +5,7 @@
  */
 import { JsonScan } from '../../../stream/json-scan.ts';
 import type { Kept } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, listIn, textIn, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../../wire/json.ts';
 
 interface OpenBlock {
   index: unknown;
@@ -48,7 +48,7 @@ export class NativeEvents {
     switch (type) {
       case 'message_start': {
         const { content, ...beside } = asRecord(message);
-        this.#early = listIn(content).map(asRecord);
+        this.#early = recordsIn(content);
         return [{ type, message: beside }];
       }
       case 'content_block_start': {
@@ -86,7 +86,7 @@ export class NativeEvents {
       stop_sequence: sequence,
       ...(details !== undefined && { stop_details: details }),
     };
-    const blocks = listIn(content).map(asRecord).flatMap(eventsOfBlock);
+    const blocks = recordsIn(content).flatMap(eventsOfBlock);
     return [
       { type: 'message_start', message: beside },
       ...blocks.flatMap((event) => this.#ofBlock(event)),
@@ -124,7 +124,8 @@ export class NativeEvents {
     const { type, index } = event;
     if (type === 'content_block_stop') return this.#close(event);
     if (type === 'content_block_start') return this.#begin(index, event);
-    const delta = asRecord(event['delta']);
+    const { delta } = event;
+    if (!isRecord(delta)) return [];
     const beginning = beginnings.get(delta['type']);
     if (this.#open && fits(this.#open.block, delta)) {
       this.#open.scan.push(textIn(delta['partial_json']));
@@ -136,12 +137,18 @@ export class NativeEvents {
   }
 
   #begin(index: unknown, event: JsonRecord): JsonRecord[] {
-    const block = asRecord(event['content_block']);
+    const { content_block: block } = event;
     // Some servers begin a block twice; a call would be run twice.
-    if (this.#open && isSame(this.#open.block, block)) return [];
+    const isAgain = this.#open?.index === index && isRecord(block) && this.#isOpen(block);
+    if (!isRecord(block) || isAgain) return [];
     const closed = this.#close();
     this.#open = { index, block, scan: new JsonScan() };
     return [...closed, { ...event, index: this.#begun++ }];
+  }
+
+  #isOpen(block: JsonRecord): boolean {
+    const open = this.#open?.block;
+    return open !== undefined && ['type', 'id', 'data'].every((field) => open[field] === block[field]);
   }
 
   #close(event: JsonRecord = { type: 'content_block_stop' }): JsonRecord[] {
@@ -150,9 +157,6 @@ export class NativeEvents {
     return [{ ...event, index: this.#begun - 1 }];
   }
 }
-
-const isSame = (one: JsonRecord, other: JsonRecord): boolean =>
-  ['type', 'id', 'data'].every((field) => one[field] === other[field]);
 
 /** What is not known may be in any block, and any piece in a block that is not known. */
 const fits = ({ type }: JsonRecord, delta: JsonRecord): boolean =>

@@ -106,6 +106,28 @@ describe('blocks of an upstream', () => {
       ],
       [said('x'), called('a', { a: 1 }), said('y')],
     ],
+    [
+      'of one kind without an end are as many as begin',
+      [
+        start(0, empty),
+        text(0, 'x'),
+        start(1, empty),
+        text(1, 'y'),
+        start(2, { type: 'x' }),
+        start(3, { type: 'x' }),
+      ],
+      [said('x'), said('y'), { type: 'x' }, { type: 'x' }],
+    ],
+    [
+      'that hold nothing are none',
+      [
+        { type: 'content_block_start', index: 0 },
+        start(0, empty),
+        { type: 'content_block_delta', index: 0 },
+        text(0, 'x'),
+      ],
+      [said('x')],
+    ],
     ['without a beginning begin', [text(0, 'x'), text(0, 'y')], [said('xy')]],
     [
       'that go on after their end are another',
@@ -154,6 +176,14 @@ describe('blocks of an upstream', () => {
     expect(JSON.parse((await ask(base, { steps: again })).answer.text)).toMatchObject({
       content: [said('early')],
     });
+  });
+
+  it('without a reason to stop end as those that have one', async () => {
+    const nothing = { type: 'message_delta', delta: { stop_reason: null }, usage: { output_tokens: 20 } };
+    const steps = [begin, start(0, empty), text(0, 'x'), stop(0), nothing, { type: 'message_stop' }].map(
+      event,
+    );
+    expect(JSON.parse((await ask(base, { steps })).answer.text)).toMatchObject({ stop_reason: 'end_turn' });
   });
 
   it('after its end are none, nor is an error', async () => {
@@ -298,6 +328,24 @@ describe('what a caller must not name', () => {
     expect(rig.sent[0]?.body.match(/cache_control/g)).toHaveLength(5);
   });
 
+  it.each([
+    [2_500, { type: 'enabled', budget_tokens: 1_476 }, undefined],
+    [1_500, undefined, 'thinking'],
+  ])('a budget above a limit of %s is %j', async (limit, thinking, dropped) => {
+    const rig = new CoreRig({ channels: [{ ...claude, params: { max_output_tokens: limit } }] });
+    const edits = ['clear_thinking_20251015', 'clear_tool_uses_20250919'].map((type) => ({ type }));
+    const body = {
+      ...base,
+      thinking: { type: 'enabled', budget_tokens: 3_000 },
+      context_management: { edits },
+    };
+    const answer = await rig.upstream({ steps }).post(body, { path, headers: { 'x-api-key': demoKey } });
+    const { max_tokens: sent, thinking: asked, context_management: management } = rig.sent[0]?.json ?? {};
+    expect([sent, asked, answer.headers['x-relay-dropped']]).toEqual([limit, thinking, dropped]);
+    // The vendor refuses to clear what is not there.
+    expect(management).toEqual({ edits: thinking ? edits : edits.slice(1) });
+  });
+
   it('the version of the API decides how the key goes up', async () => {
     const older = await upOf({}, { 'anthropic-version': '2023-06-01' });
     expect(older.up?.headers).toMatchObject({ 'x-api-key': 'upstream-secret-value' });
@@ -351,13 +399,6 @@ describe('a body that is written to break', () => {
         JSON.stringify({ ...base, ...more }.messages),
       );
     expect(({} as Json)['x']).toBeUndefined();
-  });
-
-  it('but holds what others have no block for is answered, where words say as much', async () => {
-    const references = [{ type: 'tool_reference', tool_name: 'read' }];
-    const messages = [user([{ ...result, content: references }])];
-    const { rig } = await ask({ ...base, messages }, { steps: chat, channels: [{}] });
-    expect(rig.sent[0]?.json['messages']).toEqual([{ role: 'tool', tool_call_id: 'same', content: 'read' }]);
   });
 
   it('and a name that is too long for others comes back as the client knows it', async () => {
