@@ -31,17 +31,18 @@ describe('docs/conformance.md', () => {
   });
 
   it('lists every refusal of the relay under its status and type', () => {
-    const listed = rows.filter((row) => /_error` +\|/.test(row)).map((row) => row.split(/ +\| /));
+    const listed = page.split(/^The type `(\w+_error)`:$/m).slice(1);
     const codes = new Map(
-      listed.flatMap(([, type, names, statuses]) => {
-        const numbers = String(statuses).match(/\d+/g) ?? [];
-        return [...String(names).matchAll(/`(\w+)`/g)].map(
-          ([, code], position) =>
-            [
-              code as RefusalCode,
-              `${numbers[position] ?? numbers[0]} ${String(type).replaceAll('`', '')}`,
-            ] as const,
-        );
+      listed.flatMap((type, at) => {
+        if (at % 2 === 1) return [];
+        return linesOf(String(listed[at + 1]).split('\n## ')[0] ?? '').flatMap((line) => {
+          const [, statuses = '', names = ''] = /^- (.*?) (`.*?): /.exec(line) ?? [];
+          const numbers = statuses.match(/\d+/g) ?? [];
+          return [...names.matchAll(/`(\w+)`/g)].map(
+            ([, code], position) =>
+              [code as RefusalCode, `${numbers[position] ?? numbers[0]} ${type}`] as const,
+          );
+        });
       }),
     );
     const bodyFields =
