@@ -351,7 +351,8 @@ describe('an upstream that speaks Messages', () => {
     if (dropped.includes('context_management')) delete sent['context_management'];
     if (dropped.includes('tools')) {
       sent['tools'] = [{ name: 'read', input_schema: { type: 'object' } }];
-      sent['messages'] = body.messages.with(-1, resultOf({ type: 'text', text: 'Found the tool read.' }));
+      const words = resultOf({ type: 'text', text: 'Found the tool read.' });
+      sent['messages'] = [...body.messages.slice(0, -1), words];
     }
     expect(rig.sent[1]?.json).toEqual(sent);
     expect(rig.sent[1]?.headers['anthropic-beta']).toBe(left);
