@@ -138,13 +138,19 @@ describe('every command, with the credentials of one policy alone,', () => {
 const leavesOf = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
 
-/** The rows of docs/operate.md: command, then yes or no for each policy. */
+/** The lists of docs/operate.md: policies, of which one is enough, then commands. */
 function tableOfPage(): Map<string, PolicyName[]> {
-  const rows = readPage('docs/operate.md').match(/^\| `[^|]*` +\| (?:yes|no) .*\|$/gm) ?? [];
+  const page = readPage('docs/operate.md').replaceAll(/\n {2,}/g, ' ');
+  const lists = page.match(/^- (?:`(?:support|operator|repair)`(?:, | or )?)+: `.*$/gm) ?? [];
+  const named = (text = '') => Array.from(text.matchAll(/`([^`]+)`/g), ([, name = '']) => name);
   return new Map(
-    rows.map((row) => {
-      const [, command = '', ...marks] = row.split('|').map((each) => each.trim());
-      return [command.replaceAll('`', ''), policyNames.filter((_, index) => marks[index] === 'yes')];
+    lists.flatMap((list) => {
+      const [enough, commands] = list.split(': ');
+      const policies = new Set(named(enough));
+      return named(commands).map((command): [string, PolicyName[]] => [
+        command,
+        policyNames.filter((policy) => policies.has(policy)),
+      ]);
     }),
   );
 }
