@@ -10,6 +10,7 @@ import {
   type RouteName,
 } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
+import { listHeaders } from '../../endpoints/routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { listAgeMsMax } from '../ports/config-store.ts';
@@ -42,8 +43,8 @@ interface Asked extends PageRequest {
 }
 
 const answers: Record<ReadRoute, (asked: Asked) => RelayResponse | Promise<RelayResponse>> = {
-  models: ({ request, snapshot, nowMs }) => jsonAnswer(request, modelList(request, snapshot, nowMs)),
-  model: ({ request, snapshot, nowMs }) => jsonAnswer(request, oneModel(request, snapshot, nowMs)),
+  models: ({ request, snapshot, nowMs }) => listAnswer(request, modelList(request, snapshot, nowMs)),
+  model: ({ request, snapshot, nowMs }) => listAnswer(request, oneModel(request, snapshot, nowMs)),
   charge: ({ request, snapshot, nowMs }) => jsonAnswer(request, listedCharges(snapshot, nowMs)),
   plans: ({ request, snapshot }) => jsonAnswer(request, offeredPlans(snapshot)),
   health: (asked) => jsonAnswer(asked.request, health(asked)),
@@ -70,6 +71,13 @@ async function pageAnswer(asked: Asked, name: PageRoute): Promise<RelayResponse>
 
 const jsonAnswer = (request: RelayRequest, value: object): RelayResponse =>
   cacheable(request, JSON.stringify(value), { 'content-type': 'application/json' });
+
+/** Its form depends on who asks, as caches behind the distribution have to know. */
+const listAnswer = (request: RelayRequest, value: object): RelayResponse =>
+  cacheable(request, JSON.stringify(value), {
+    'content-type': 'application/json',
+    vary: listHeaders.join(', '),
+  });
 
 /** The distribution may cache a response for 5 s; an edit of a table is then still visible within 10 s. */
 const cacheable = (request: RelayRequest, body: string, headers: Record<string, string>): RelayResponse => ({

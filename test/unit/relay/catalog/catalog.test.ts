@@ -124,6 +124,8 @@ describe('the lists', () => {
     expect(response.headers).toEqual({
       'content-type': 'application/json',
       'cache-control': 'public, max-age=5',
+      // The list has two forms.
+      vary: 'anthropic-version, x-api-key',
       'x-request-id': 'request-1',
     });
   });
