@@ -1,4 +1,5 @@
 /** Upstreams that speak Messages badly, and callers that write it to get more than they pay for or may name. */
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   CoreRig,
@@ -165,6 +166,43 @@ describe('blocks of an upstream', () => {
     const streamed = await ask({ ...base, stream: true }, { steps });
     expectOrder(eventsOf(streamed.answer));
     expect(JSON.parse((await ask(base, { steps })).answer.text)).toMatchObject({ content });
+  });
+
+  it('in any order are one after the other, and lose nothing', async () => {
+    const block = fc.oneof(
+      fc.record({ name: fc.uuid(), pieces: fc.constantFrom(['{"a":', '"b"', '}'], ['{}'], ['{"c":[1]}']) }),
+      fc.array(fc.constantFrom('x', 'yy', 'z'), { minLength: 1, maxLength: 4 }),
+    );
+    const some = fc.array(block, { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(some, fc.infiniteStream(fc.nat()), fc.boolean(), async (blocks, order, ends) => {
+        const queues = blocks.map((one, index) => {
+          const isText = Array.isArray(one);
+          const begun = start(index, isText ? empty : call(one.name));
+          const pieces = isText
+            ? one.map((each) => text(index, each))
+            : one.pieces.map((each) => input(index, each));
+          return [begun, ...pieces, ...(ends ? [stop(index)] : [])];
+        });
+        const events: Json[] = [];
+        while (queues.some(({ length }) => length > 0)) {
+          const left = queues.filter(({ length }) => length > 0);
+          events.push(left[order.next().value! % left.length]!.shift()!);
+        }
+        const steps = [begin, ...events, ...ended].map(event);
+        expectOrder(eventsOf((await ask({ ...base, stream: true }, { steps })).answer));
+        const { content } = JSON.parse((await ask(base, { steps })).answer.text) as { content: Json[] };
+        const calls = blocks.flatMap((one) =>
+          Array.isArray(one) ? [] : [called(one.name, JSON.parse(one.pieces.join('')))],
+        );
+        const found = content.filter(({ type }) => type === 'tool_use');
+        expect(found).toHaveLength(calls.length);
+        expect(found).toEqual(expect.arrayContaining(calls));
+        const texts = (all: unknown[]): number => all.flat().join('').length;
+        expect(texts(content.map((one) => one['text'] ?? ''))).toBe(texts(blocks.filter(Array.isArray)));
+      }),
+      { numRuns: 40, seed: 26 },
+    );
   });
 
   it('that message_start holds are the answer, unless they come as events', async () => {
