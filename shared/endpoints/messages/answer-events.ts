@@ -21,7 +21,7 @@ import {
 } from '../../wire/chat-response.ts';
 import { sealPrefix } from '../../wire/ids.ts';
 import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../wire/json.ts';
-import type { AnswerFacts } from '../endpoint.ts';
+import { type AnswerFacts, keptForAnswer } from '../endpoint.ts';
 import type { ToolNames } from './request.ts';
 
 export type MessagesEvent = { type: string } & JsonRecord;
@@ -64,6 +64,8 @@ export class MessagesAnswer {
   /** Calls that wait, in their order, and those that were begun. */
   readonly #waiting = new Map<number, WaitingCall>();
   readonly #begun = new Set<number>();
+  readonly #later: ['text' | 'thinking', string][] = [];
+  readonly #kept = keptForAnswer();
   /** The opaque parts of the state that the client has. */
   #sealedParts = 0;
   #stop: JsonRecord | undefined;
@@ -110,7 +112,8 @@ export class MessagesAnswer {
 
   end(): MessagesEvent[] {
     const calls = [...this.#waiting.keys()].flatMap((call) => this.#begin(call));
-    const last = [...this.start(), ...calls, ...this.#close(), ...this.#sealBlock()];
+    const called = [...this.start(), ...calls, ...this.#close()];
+    const last = [...called, ...this.#waitingTexts(), ...this.#close(), ...this.#sealBlock()];
     const sequence = this.#facts.stoppedAt?.();
     const stop =
       sequence === undefined
@@ -163,11 +166,18 @@ export class MessagesAnswer {
     ];
   }
 
+  /** What comes between the pieces of a call waits until it is whole. */
   #text(kind: 'text' | 'thinking', text: string): MessagesEvent[] {
+    const open = this.#open;
+    if (this.#waiting.size > 0 || (open?.kind === 'call' && !open.scan.complete)) {
+      this.#kept.value(text);
+      this.#later.push([kind, text]);
+      return [];
+    }
     const opened =
-      this.#open?.kind === kind
+      open?.kind === kind
         ? []
-        : [...this.#beforeNext(), ...(kind === 'text' ? this.#sealBlock() : []), ...this.#start(kind)];
+        : [...this.#close(), ...(kind === 'text' ? this.#sealBlock() : []), ...this.#start(kind)];
     const delta = kind === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text };
     return [...opened, this.#delta(delta)];
   }
@@ -212,13 +222,12 @@ export class MessagesAnswer {
     scan.push(text);
     const [next] = scan.complete ? this.#waiting.keys() : [];
     const delta = this.#delta({ type: 'input_json_delta', partial_json: text });
-    return [delta, ...(next === undefined ? [] : this.#begin(next))];
+    if (next !== undefined) return [delta, ...this.#begin(next)];
+    return [delta, ...(scan.complete ? this.#waitingTexts() : [])];
   }
 
-  /** Calls that wait come before any other block. */
-  #beforeNext(): MessagesEvent[] {
-    const [next] = this.#open?.kind === 'call' ? this.#waiting.keys() : [];
-    return next === undefined ? this.#close() : [...this.#begin(next), ...this.#beforeNext()];
+  #waitingTexts(): MessagesEvent[] {
+    return this.#later.splice(0).flatMap(([kind, text]) => this.#text(kind, text));
   }
 
   #close(): MessagesEvent[] {

@@ -35,7 +35,11 @@ const ended = [finished, { type: 'message_stop' }];
 
 async function ask(
   body: object,
-  { steps, headers = {}, channels = [claude] }: { steps: string[]; headers?: Json; channels?: Json[] },
+  {
+    steps,
+    headers = {},
+    channels = [claude],
+  }: { steps: string[]; headers?: Json; channels?: Json[] | undefined },
 ) {
   const rig = new CoreRig({ channels });
   rig.upstream({ steps });
@@ -69,6 +73,20 @@ function expectOrder(events: Json[]): void {
     'message_delta',
     'message_stop',
   ]);
+}
+
+/** The same of an upstream that speaks chat. */
+function asChat({ index, content_block: block, delta: piece }: Json): string[] {
+  const { type, id, name } = (block ?? {}) as Json;
+  const { text: content, partial_json: args = '' } = (piece ?? {}) as Json;
+  const called = {
+    index,
+    ...(type === 'tool_use' && { id, type: 'function' }),
+    function: { name, arguments: args },
+  };
+  if (typeof content === 'string') return [delta(content)];
+  const isCall = type === 'tool_use' || args !== '';
+  return isCall ? [data({ choices: [{ index: 0, delta: { tool_calls: [called] } }] })] : [];
 }
 
 const said = (value: string) => ({ type: 'text', text: value });
@@ -189,17 +207,23 @@ describe('blocks of an upstream', () => {
           const left = queues.filter(({ length }) => length > 0);
           events.push(left[order.next().value! % left.length]!.shift()!);
         }
-        const steps = [begin, ...events, ...ended].map(event);
-        expectOrder(eventsOf((await ask({ ...base, stream: true }, { steps })).answer));
-        const { content } = JSON.parse((await ask(base, { steps })).answer.text) as { content: Json[] };
-        const calls = blocks.flatMap((one) =>
-          Array.isArray(one) ? [] : [called(one.name, JSON.parse(one.pieces.join('')))],
-        );
-        const found = content.filter(({ type }) => type === 'tool_use');
-        expect(found).toHaveLength(calls.length);
-        expect(found).toEqual(expect.arrayContaining(calls));
-        const texts = (all: unknown[]): number => all.flat().join('').length;
-        expect(texts(content.map((one) => one['text'] ?? ''))).toBe(texts(blocks.filter(Array.isArray)));
+        const inputs = blocks.flatMap((one) => (Array.isArray(one) ? [] : [one.pieces.join('')]));
+        const length = blocks.filter(Array.isArray).flat().join('').length;
+        const native = [begin, ...events, ...ended].map(event);
+        const other = [...events.flatMap(asChat), finish('tool_calls'), usage(9, 20), done];
+        for (const { steps, channels } of [{ steps: native }, { steps: other, channels: [{}] }]) {
+          expectOrder(eventsOf((await ask({ ...base, stream: true }, { steps, channels })).answer));
+          const { content } = JSON.parse((await ask(base, { steps, channels })).answer.text) as {
+            content: Json[];
+          };
+          const found = content
+            .filter(({ type }) => type === 'tool_use')
+            .map((one) => JSON.stringify(one['input']));
+          expect(found.toSorted()).toEqual(inputs.toSorted());
+          expect(content.map(({ text: one }) => (typeof one === 'string' ? one : '')).join('')).toHaveLength(
+            length,
+          );
+        }
       }),
       { numRuns: 40, seed: 26 },
     );
