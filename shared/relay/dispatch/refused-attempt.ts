@@ -149,8 +149,18 @@ export async function errorOfReply(
 ): Promise<Error | Repeated> {
   const withheld = withheldTexts(refused.built.known);
   const failure = await readFailure(reply, { type: refused.type, withheld, clock });
-  if (!(failure instanceof CallerFault)) return failure;
+  if (!(failure instanceof CallerFault)) return deniedFeatures(failure, refused) ?? failure;
   return againOr(failure, { ...refused, error: failure.raw, status: failure.status });
+}
+
+/** Features that our account may not use were the caller's wish, so that the channel does not rest for them. */
+function deniedFeatures(
+  failure: UpstreamFailure,
+  { built, variant }: Pick<RefusedAttempt, 'built' | 'variant'>,
+): Repeated | undefined {
+  const { features = [] } = built.sent;
+  const isDenied = failure.status === 403 && features.length > 0 && !variant.refusedFeatures;
+  return isDenied ? { variant: { ...variant, refusedFeatures: [...features] }, refusal: failure } : undefined;
 }
 
 function againOr(failure: CallerFault | UpstreamFailure, refused: RefusedForm): Error | Repeated {

@@ -408,6 +408,21 @@ describe('what a caller must not name', () => {
     expect(management).toEqual({ edits: thinking ? edits : edits.slice(1) });
   });
 
+  it('a feature that the account of the channel may not use is left out, and the channel serves on', async () => {
+    const error = { type: 'error', error: { type: 'permission_error', message: 'Not for you.' } };
+    const denied = {
+      status: 403,
+      headers: { 'content-type': 'application/json' },
+      steps: [JSON.stringify(error)],
+    };
+    const rig = new CoreRig({ channels: [claude] }).upstream(denied, { steps });
+    const headers = { 'x-api-key': demoKey, 'anthropic-beta': 'x-secret-1' };
+    expect((await rig.post(base, { path, headers })).status).toBe(200);
+    expect(rig.sent.map((one) => one.headers['anthropic-beta'])).toEqual(['x-secret-1', undefined]);
+    expect((await rig.post(base, { path, headers: { 'x-api-key': demoKey } })).status).toBe(200);
+    expect(rig.sent).toHaveLength(3);
+  });
+
   it('the version of the API decides how the key goes up', async () => {
     const older = await upOf({}, { 'anthropic-version': '2023-06-01' });
     expect(older.up?.headers).toMatchObject({ 'x-api-key': 'upstream-secret-value' });
