@@ -162,7 +162,9 @@ export class NativeEvents {
 const fits = ({ type }: JsonRecord, delta: JsonRecord): boolean =>
   !knownBlocks.has(type) || (deltaKinds.get(delta['type']) ?? type) === type;
 
-const isWhole = ({ block, scan }: OpenBlock): boolean => block['type'] !== 'tool_use' || scan.complete;
+/** Its input is, or it has none. */
+const isWhole = ({ block, scan }: OpenBlock): boolean =>
+  scan.complete || (block['type'] !== 'tool_use' && scan.deepest === 0);
 
 /** Streams begin a block without what its deltas bring. */
 function eventsOfBlock(block: JsonRecord, index: number): JsonRecord[] {
