@@ -109,6 +109,19 @@ describe('blocks of an upstream', () => {
       [called('a', { a: 1 }), called('b', { b: 2 })],
     ],
     [
+      'that the vendor runs are whole, too',
+      [
+        start(0, { ...call('s'), type: 'server_tool_use' }),
+        input(0, '{"a":'),
+        start(1, empty),
+        text(1, 'x'),
+        input(0, '1}'),
+        stop(0),
+        stop(1),
+      ],
+      [{ ...called('s', { a: 1 }), type: 'server_tool_use' }, said('x')],
+    ],
+    [
       'that begin twice are one',
       [start(0, call('a')), start(0, call('a')), input(0, '{}')],
       [called('a', {})],
