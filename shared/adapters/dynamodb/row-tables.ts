@@ -2,7 +2,7 @@
  * Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional, and says who made it
  * and when.
  */
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { Failure } from '../../operate/plan.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/operator-ports.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
@@ -14,6 +14,7 @@ import {
   setAndRemove,
   Table,
   valuesOf,
+  type Attributes,
   type TableClient,
 } from './table-client.ts';
 import { transactionCall } from './transactions.ts';
@@ -33,13 +34,29 @@ export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): R
   const stepOf = async (write: RowWrite): Promise<TransactWriteItem> => {
     const signed = await signedWrite(write, author);
     if ('row' in signed) return putOf(tableOf(write.table), signed);
-    return changeOf(tableOf(write.table), signed);
+    return changeOf(tableOf(write.table), signed, await stored(signed));
   };
   const send = async (write: RowWrite): Promise<void> => {
     const { Put, Update, Delete } = await stepOf(write);
     if (Put) await tables.call('PutItem', Put);
     if (Update) await tables.call('UpdateItem', Update);
     if (Delete) await tables.call('DeleteItem', Delete);
+  };
+  /**
+   * What must be unchanged. A JavaScript number has not all the digits that a stored one may have, so a condition is made of
+   * the stored one.
+   */
+  const stored = async ({ table, key, unchanged }: RowChange): Promise<Attributes> => {
+    if (!holdsNumber(unchanged)) return attributesOf(unchanged);
+    const item = (await tableOf(table).get(key)) ?? {};
+    const read = valuesOf(item);
+    const names = Object.keys(unchanged);
+    const same = names.filter((name) => name in item && jsonOf(read[name]) === jsonOf(unchanged[name]));
+    const others = Object.entries(unchanged).filter(([name]) => !same.includes(name));
+    return {
+      ...attributesOf(Object.fromEntries(others)),
+      ...Object.fromEntries(same.map((name) => [name, item[name] as AttributeValue])),
+    };
   };
   return {
     async get(table, key) {
@@ -70,6 +87,17 @@ async function signedWrite(write: RowWrite, author: RowAuthor): Promise<RowWrite
   return { ...write, row: { ...write.row, ...marks } };
 }
 
+/** What is in sets, too. */
+const jsonOf = (value: unknown): string | undefined =>
+  JSON.stringify(value, (_, each: unknown) =>
+    each instanceof Set ? ['a set', ...(each as Set<unknown>)] : each,
+  );
+
+function holdsNumber(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value === 'number';
+  return (value instanceof Set ? [...value] : Object.values(value)).some(holdsNumber);
+}
+
 /** A write as an item of a transaction. A single write has the same input. */
 function putOf(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow }>) {
   const { TableName, Item } = at.whole(row);
@@ -83,9 +111,11 @@ function putOf(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow 
   return { Put: { TableName, Item, ...(kind === 'create' && isNew) } };
 }
 
-function changeOf(at: Table, write: RowChange) {
-  const old = placeholders('old', write.unchanged);
-  const set = placeholders('new', write.kind === 'update' ? write.attributes : {});
+/** @param stored of what must be unchanged, as it is in the table */
+function changeOf(at: Table, write: RowChange, stored: Attributes) {
+  const attributes = write.kind === 'update' ? write.attributes : {};
+  const old = placeholders('old', write.unchanged, stored);
+  const set = placeholders('new', attributes, attributesOf(attributes));
   const conditions = old.map(({ at, value }) => (value ? `#${at} = :${at}` : `attribute_not_exists(#${at})`));
   const values = [...old, ...set].flatMap(({ at, value }) => (value ? [[`:${at}`, value] as const] : []));
   const input = {
@@ -110,10 +140,8 @@ function changeOf(at: Table, write: RowChange) {
  * Attributes with the suffix of their placeholders in an expression: `old0` for `#old0` (name) and `:old0` (value). Without
  * a value: there is none.
  */
-function placeholders(prefix: string, named: RawRow) {
-  const values = attributesOf(named);
-  return Object.keys(named).map((name, index) => ({ name, value: values[name], at: `${prefix}${index}` }));
-}
+const placeholders = (prefix: string, named: RawRow, values: Attributes) =>
+  Object.keys(named).map((name, index) => ({ name, value: values[name], at: `${prefix}${index}` }));
 
 // Writes the marks of rows with one conditional write per row. Must never recreate a deleted row.
 

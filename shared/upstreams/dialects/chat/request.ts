@@ -10,12 +10,18 @@ import {
   recordsIn,
 } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
+import {
+  type CallIds,
+  CannotCarry,
+  type RequestSettings,
+  type SentBody,
+  type DialectCode,
+} from '../../dialect.ts';
 import {
   cutHere,
   knownEffort,
+  mappedIds,
   refusedSampling,
-  sentIds,
   setByRow,
   stopSequences,
   toolName,
@@ -87,7 +93,6 @@ function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boo
   const { messages } = call.request;
   const { quirks } = settings;
   refuseFileUrls(messages);
-  const ids = sentIds(messages, { callIds: settings.callIds, form: quirks.callIds });
   const sent: JsonRecord[] = [];
   // Tool messages can hold only text, so images of results follow the last result of their turn.
   let images: ChatContentPart[] = [];
@@ -98,19 +103,13 @@ function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boo
   for (const message of messages) {
     if (message.role !== 'tool') flush();
     const converted = commonFields(message);
-    // Calls and results without an id stay so: servers that need none go by their order.
-    if (message.role === 'tool' && typeof message.tool_call_id === 'string')
-      converted['tool_call_id'] = ids.result(message);
     if (message.role === 'tool' && Array.isArray(message.content)) {
       converted['content'] = textOfResult(message.content, call.form);
       images.push(...message.content.filter(({ type }) => type !== 'text'));
     }
     if (message.role === 'assistant') {
       if (message.tool_calls) {
-        const own = ids.calls(message);
-        const calls = message.tool_calls.map((each, i) =>
-          toolCall(typeof each.id === 'string' ? { ...each, id: own[i] } : each, wraps, quirks),
-        );
+        const calls = message.tool_calls.map((each) => toolCall(each, wraps, quirks));
         converted['tool_calls'] = calls;
         if (quirks.nullContent === 'empty' && calls.length > 0) converted['content'] ??= '';
       }
@@ -121,10 +120,11 @@ function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boo
   }
   flush();
   const last = sent.at(-1);
-  if (quirks.lastTurn === 'user' && last?.['role'] === 'assistant' && listIn(last['tool_calls']).length === 0)
+  if (quirks.lastTurn === 'user' && last?.['role'] === 'assistant' && idsOf(last).length === 0)
     sent.push({ role: 'user', content: continuation });
   const known = sent.map((message) => knownMessage(message, quirks));
-  return quirks.system === 'first' ? systemFirst(known) : known;
+  const named = withUpstreamIds(known, settings);
+  return quirks.system === 'first' ? systemFirst(named) : named;
 }
 
 /** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
@@ -228,6 +228,47 @@ function refuseFileUrls(messages: readonly ChatMessage[]): void {
         'The upstream takes files inline, not by URL.',
       );
   }
+}
+
+/** Gives the vendor its own ids back where they are this channel's, and maps what it does not accept. */
+function withUpstreamIds(messages: JsonRecord[], { callIds, quirks }: RequestSettings): JsonRecord[] {
+  const named = ownIds(messages, callIds);
+  const ids = mappedIds(named.flatMap(idsOf), quirks.callIds);
+  return named.map((message) => renamed(message, (id) => ids.get(id) ?? id));
+}
+
+/** A vendor that repeats an id within one turn gets the client's ids there, which tell its results apart. */
+function ownIds(messages: readonly JsonRecord[], callIds: CallIds): JsonRecord[] {
+  let turn = new Map<string, string>();
+  return messages.map((message) => {
+    if (Array.isArray(message['tool_calls'])) {
+      turn = new Map();
+      const used = new Set<string>();
+      for (const id of idsOf(message)) {
+        const own = callIds.vendorId(id);
+        const given = turn.get(id) ?? (used.has(own) ? id : own);
+        used.add(given);
+        turn.set(id, given);
+      }
+    }
+    return renamed(message, (id) => turn.get(id) ?? callIds.vendorId(id));
+  });
+}
+
+function idsOf(message: JsonRecord): string[] {
+  const ids = [...listIn(message['tool_calls']).map((call) => asRecord(call)['id']), message['tool_call_id']];
+  return ids.filter((id) => typeof id === 'string');
+}
+
+function renamed(message: JsonRecord, rename: (id: string) => string): JsonRecord {
+  const { tool_calls: calls, tool_call_id: answered } = message;
+  const renamedCall = (call: unknown): unknown =>
+    isRecord(call) && typeof call['id'] === 'string' ? { ...call, id: rename(call['id']) } : call;
+  return {
+    ...message,
+    ...(Array.isArray(calls) && { tool_calls: calls.map(renamedCall) }),
+    ...(typeof answered === 'string' && { tool_call_id: rename(answered) }),
+  };
 }
 
 /** One system message, first, with all texts in order. */
