@@ -106,14 +106,14 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
         tables: ['channels', 'plans', 'settings', 'charges'],
         actions: ['PutItem', 'UpdateItem', 'DeleteItem'],
       },
-      { tables: ['channels', 'settings', 'payments'], actions: ['GetItem'] },
+      { tables: ['channels', 'plans', 'settings', 'charges', 'payments'], actions: ['GetItem'] },
       { tables: ['keys', 'accounts'], actions: ['PutItem', 'UpdateItem'] },
       { tables: ['grants', 'payments'], actions: ['PutItem'] },
       // Content of conversations. `support` has none of it.
       { tables: ['responses'], actions: ['BatchGetItem', 'Query', 'DeleteItem', 'BatchWriteItem'] },
       { tables: ['runtime'], actions: ['PutItem'], ids: ['content-read#*'] },
       {
-        tables: ['grants', 'charges', 'plans'],
+        tables: ['grants'],
         actions: ['GetItem'],
         byHand: 'rows are edited with any tool of DynamoDB, which reads the item first',
       },
