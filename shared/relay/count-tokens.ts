@@ -16,7 +16,7 @@ import type { Candidate, ChatCall } from './call/call.ts';
 import type { CheckedCall } from './call/read.ts';
 import { callTo } from './call/serving-channels.ts';
 import { AskAgain, Attempt } from './dispatch/attempt.ts';
-import { candidatesInOrder } from './dispatch/dispatch.ts';
+import { candidatesInOrder } from './dispatch/candidate-order.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayResponse } from './http/http.ts';
 import { jsonResponse, Refusal } from './http/refusal.ts';

@@ -18,8 +18,8 @@
 import { costsNothing, flagText, isImplausible } from '../billing/usage.ts';
 import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import type { ErrorObject } from '../wire/invalid-request.ts';
-import { beginAnswer, droppedNames, type Answer, type AnswerParts, type Measure } from './answer/answer.ts';
-import type { ChatCall, DispatchedCall, DispatchReport, ServingModel } from './call/call.ts';
+import { beginAnswer, type Answer, type AnswerParts } from './answer/answer.ts';
+import type { ChatCall, DispatchedCall, ServingModel } from './call/call.ts';
 import type { Claimed, HeldKey } from './call/idempotency.ts';
 import {
   checkedCall,
@@ -35,14 +35,12 @@ import { callTo, ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
-import { asRefusal, refusalResponse, type Refusal } from './http/refusal.ts';
-import type { ExplainedCall, RefusalTally } from './explain.ts';
-import { slowMs, type RequestLog } from './ports/telemetry.ts';
-import { partCountsOf } from '../wire/chat-response.ts';
+import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Bill, servingFacts, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { Clock } from './ports/host.ts';
+import { RequestLogger, type RefusedFacts } from './request-log.ts';
 
 /** Where a call comes from and goes to: a client's request, or a background run. */
 export interface Edge {
@@ -378,162 +376,4 @@ async function reserved(
 export function orThrow(read: ReadCall): CheckedCall {
   if ('error' in read) throw read.error;
   return read.checked;
-}
-
-// The line of a call, built at its end from the results of the stages. Must never hold a prompt, an answer or a secret.
-
-interface AnswerFacts {
-  call: ChatCall;
-  report: DispatchReport;
-  billed: BillReport;
-  /** `implausible`: the channel's counts need an operator. */
-  measure: Measure & { implausible: boolean };
-  ending: { status: number; end: string; refusal: Refusal | undefined; durationMs: number };
-}
-
-/** The log line of a dispatched call. */
-function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
-  const { status, end, refusal, durationMs } = ending;
-  const counted = measure.anyContent || !refusal;
-  const { prompt_tokens, completion_tokens, prompt_tokens_details } = measure.usage;
-  const tokens = { prompt_tokens, completion_tokens, ...partCountsOf(prompt_tokens_details) };
-  return {
-    request_id: call.identity.requestId,
-    endpoint: call.endpoint,
-    status,
-    end,
-    duration_ms: durationMs,
-    ...refusalFields(refusal),
-    key_hint: call.key.hint,
-    account: call.key.account,
-    model: call.model.base,
-    alias: call.alias?.name,
-    ...call.attribution,
-    dropped_tools: call.droppedTools || undefined,
-    dropped: droppedNames(report.sent),
-    ...(report.search !== undefined && { search: report.search }),
-    channel: report.tried.at(-1)?.channel,
-    attempts: report.tried.length > 0 ? report.tried : undefined,
-    retries: Math.max(0, report.tried.length - 1) || undefined,
-    upstream_status: report.upstreamStatus,
-    first_content_ms: report.firstContentMs,
-    ...(counted && { ...tokens, ...usageFields(measure, report.usage) }),
-    ...(call.limitedBy && {
-      limited_by: call.limitedBy,
-      max_tokens: call.outputTokensLimit,
-      limit_reached: measure.atLimit,
-    }),
-    charge: billed.charge,
-    plan_slot: billed.planSlot,
-  };
-}
-
-/** What the upstream reported is named beside what was charged, so that one line shows both. */
-const usageFields = (
-  { flags, implausible }: AnswerFacts['measure'],
-  reported: DispatchReport['usage'],
-): Partial<RequestLog> =>
-  flags.length === 0
-    ? { usage_estimated: false }
-    : {
-        usage_estimated: true,
-        usage_flag: flagText(flags),
-        usage_implausible: implausible || undefined,
-        reported_input: reported?.input,
-        reported_output: reported?.output,
-      };
-
-/** Writes the one line of each call, and counts what accounts were refused. */
-export class RequestLogger {
-  readonly #ports: Pick<ChatPorts, 'clock' | 'log' | 'refusals'>;
-  #tally: RefusalTally | undefined;
-
-  constructor(ports: Pick<ChatPorts, 'clock' | 'log' | 'refusals'>) {
-    this.#ports = ports;
-  }
-
-  /** Never rejects. */
-  async answered(facts: AnswerFacts & ExplainedCall): Promise<void> {
-    const { call, report, ending } = facts;
-    const { log } = this.#ports;
-    const { requestId } = call.identity;
-    let line = answerLine(facts);
-    const isSlow = (report.firstContentMs ?? 0) > slowMs;
-    if (ending.end !== 'completed' || report.tried.length > 1 || isSlow) {
-      try {
-        line = { ...line, ...(await import('./explain.ts')).explained(facts) };
-      } catch (error) {
-        log.fault(requestId, error);
-      }
-    }
-    log.request(line);
-    await this.#count(requestId, call.key.account, ending.refusal);
-  }
-
-  /** A call that was refused before any upstream was asked. Never rejects. */
-  async refused(facts: RefusedFacts): Promise<void> {
-    this.#ports.log.request(refusalLine(facts));
-    await this.#count(facts.requestId, facts.key?.account, facts.refusal);
-  }
-
-  /** Also writes what calls before this one left. What cannot be written is lost: these are counts for people, not money. */
-  async #count(requestId: string, account: string | undefined, refusal: Refusal | undefined): Promise<void> {
-    if (!this.#tally && (account === undefined || !refusal)) return;
-    const { clock, log, refusals } = this.#ports;
-    try {
-      const { RefusalTally: Tally } = await import('./explain.ts');
-      const tally = (this.#tally ??= new Tally());
-      if (account !== undefined && refusal) tally.count(account, refusal, clock.now());
-      const due = tally.due(clock.now());
-      if (due.length === 0) return;
-      // In a later turn the host has written the last byte of a refusal, which it gets only now.
-      await clock.sleep(0);
-      await Promise.all(due.map((one) => refusals.add(one)));
-    } catch (error) {
-      log.fault(requestId, error);
-    }
-  }
-}
-
-/** Known facts about a refused request. Facts of checks after the refusal are missing. */
-export interface RefusedFacts {
-  requestId: string;
-  endpoint: string;
-  key: { hint?: string | undefined; account: string } | undefined;
-  model: string | undefined;
-  attribution?: ChatCall['attribution'] | undefined;
-  droppedTools: number | undefined;
-  durationMs: number;
-  refusal: Refusal;
-}
-
-/** The log line of a request that was refused before any call to an upstream. */
-function refusalLine(facts: RefusedFacts): RequestLog {
-  const { refusal, key } = facts;
-  return {
-    request_id: facts.requestId,
-    endpoint: facts.endpoint,
-    status: refusal.status,
-    end: 'refused',
-    duration_ms: facts.durationMs,
-    ...refusalFields(refusal),
-    key_hint: key?.hint,
-    account: key?.account,
-    model: facts.model,
-    ...facts.attribution,
-    dropped_tools: facts.droppedTools || undefined,
-  };
-}
-
-function refusalFields(refusal: Refusal | undefined): Partial<RequestLog> {
-  if (!refusal) return {};
-  const { body, reason, facts, headers } = refusal;
-  const seconds = Number(headers['retry-after'] ?? NaN);
-  return {
-    code: body.error.code,
-    reason,
-    facts,
-    param: body.error.param != null || undefined,
-    retry_after: Number.isFinite(seconds) ? seconds : undefined,
-  };
 }

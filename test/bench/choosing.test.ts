@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Refusal } from '../../shared/relay/http/refusal.ts';
 import { ServingChannels } from '../../shared/relay/call/serving-channels.ts';
-import { CandidateOrder, scoreOf } from '../../shared/relay/dispatch/dispatch.ts';
+import { CandidateOrder, scoreOf } from '../../shared/relay/dispatch/candidate-order.ts';
 import { keyRow } from '../support/core-rig.ts';
 import { channelCount, longRequest, modelNames, snapshotOf } from './choosing.ts';
 

@@ -6,7 +6,7 @@ import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { defaultSettings } from '../../shared/config/settings.ts';
 import { capableOf, ServingChannels } from '../../shared/relay/call/serving-channels.ts';
-import { CandidateOrder, type Rank, scoreOf } from '../../shared/relay/dispatch/dispatch.ts';
+import { CandidateOrder, type Rank, scoreOf } from '../../shared/relay/dispatch/candidate-order.ts';
 import { HealthRecorder } from '../../shared/relay/health/health-recorder.ts';
 import type { ChatRequest } from '../../shared/wire/canonical-call.ts';
 import { keyRow } from '../support/core-rig.ts';

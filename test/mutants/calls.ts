@@ -10,7 +10,7 @@ export const calls: Mutants = {
     by: /is probed by one call/,
   },
   'a dead host uses up the attempts of a call': {
-    file: 'shared/relay/dispatch/dispatch.ts',
+    file: 'shared/relay/dispatch/candidate-order.ts',
     find: 'failed >= attemptsOfChannel || ',
     replace: '',
     noticed: 'test/unit/relay/dispatch/candidate-order.test.ts',
@@ -60,14 +60,14 @@ export const calls: Mutants = {
     by: /goes up with the state of the first/,
   },
   'what the relay puts back is no input that an upstream may count': {
-    file: 'shared/relay/answer/answer.ts',
+    file: 'shared/relay/answer/meter.ts',
     find: 'const putBack = [...call.states.values()];',
     replace: 'const putBack: never[] = [];',
     noticed: 'test/unit/relay/answer/usage-bounds.test.ts',
     by: /puts back into earlier turns/,
   },
   'a stream ends without its usage': {
-    file: 'shared/relay/answer/answer.ts',
+    file: 'shared/relay/answer/meter.ts',
     find: 'return [this.#withQuota({ ...this.#last, choices: [], usage: this.#whole.usage })];',
     replace: 'return [];',
     noticed: 'test/unit/relay/pipeline.test.ts',

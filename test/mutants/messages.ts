@@ -48,7 +48,7 @@ export const messages: Mutants = {
     by: /each gets its own state alone/,
   },
   'the name of a session chooses no candidate': {
-    file: 'shared/relay/dispatch/dispatch.ts',
+    file: 'shared/relay/dispatch/candidate-order.ts',
     find: 'const name = conversation ?? request.prompt_cache_key;',
     replace: 'const name = request.prompt_cache_key ?? (conversation && undefined);',
     noticed: 'test/unit/relay/vendors/messages-caching.test.ts',

@@ -25,15 +25,14 @@ import type { WriteReply, QuotaStore } from '../ports/money-stores.ts';
 import { Backoff } from './backoff.ts';
 import type { GuardedReserve } from './late-settle.ts';
 import {
-  endlessBalance,
   type Reservation,
   type ReservationRequest,
   type ReservationsPorts,
   type ReserveUnderWay,
 } from './open-reservation.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/shares.ts';
-import type { Clock } from '../ports/host.ts';
 import type { BudgetHold } from './budget-hold.ts';
+import { CachedBalances } from './cached-balances.ts';
 
 /** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
 const lateSettleBudgetMs = 4_000;
@@ -49,7 +48,7 @@ const longCancelsMax = 16;
 /** Reserves before the upstream is called and settles after the end. */
 export class Reservations {
   readonly #ports: ReservationsPorts;
-  readonly #guesses: QuotaGuesses;
+  readonly #balances: CachedBalances;
   /** Accounts of which a settle is repeated because the store is throttled. Reserves of these wait. */
   readonly #settling = new Map<string, number>();
   /** By request id: reserves that were refused, and whose tries may still be applied. */
@@ -59,7 +58,7 @@ export class Reservations {
 
   constructor(ports: ReservationsPorts) {
     this.#ports = ports;
-    this.#guesses = new QuotaGuesses(ports.clock);
+    this.#balances = new CachedBalances(ports.clock);
   }
 
   /**
@@ -89,7 +88,7 @@ export class Reservations {
     if (again) throw await again;
     const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
-    const tries = new ReserveTries(this.#ports, request, { guesses: this.#guesses, mustWait });
+    const tries = new ReserveTries(this.#ports, request, { balances: this.#balances, mustWait });
     try {
       const reservation = await tries.run();
       return { ...reservation, besides: this.#splitIfBusy(reservation, tries) };
@@ -136,7 +135,7 @@ export class Reservations {
     const { account, part, id, entry } = reservation;
     const rateTokens = reservation.countsTokens ? closeRecord.completion_tokens : undefined;
     const write: CloseWrite = { account, part, id, entry, releaseSlot, closeRecord, rateTokens };
-    this.#guesses.closed(account, releaseSlot ? entry.slot : '');
+    this.#balances.closed(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     // The last try must have ended, and its failure been logged, before the host kills.
     const budgetMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
@@ -161,7 +160,7 @@ export class Reservations {
 
   /** What the account was short of a moment ago is refused again without a write. */
   #refusalAgain(request: ReservationRequest): Promise<Refusal> | undefined {
-    const sums = this.#guesses.refusalOf(request.account);
+    const sums = this.#balances.refusalOf(request.account);
     const again = sums && planReserve(request.need, sums);
     return sums && again && isRefusal(again) && isOfAccount(again) ? request.refused(again, sums) : undefined;
   }
@@ -267,7 +266,7 @@ export const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlin
 class ReserveTries implements ReserveUnderWay {
   readonly request: ReservationRequest;
   readonly ports: ReservationsPorts;
-  readonly #guesses: QuotaGuesses;
+  readonly #balances: CachedBalances;
   readonly #mustWait: () => boolean;
   /** Of the reserve's own writes. */
   readonly backoff: Backoff;
@@ -285,11 +284,11 @@ class ReserveTries implements ReserveUnderWay {
   constructor(
     ports: ReservationsPorts,
     request: ReservationRequest,
-    { guesses, mustWait }: { guesses: QuotaGuesses; mustWait: () => boolean },
+    { balances, mustWait }: { balances: CachedBalances; mustWait: () => boolean },
   ) {
     this.ports = ports;
     this.request = request;
-    this.#guesses = guesses;
+    this.#balances = balances;
     this.#mustWait = mustWait;
     this.backoff = new Backoff(ports, reserveBudgetMs);
     this.reads = new Backoff(ports, reserveBudgetMs);
@@ -324,7 +323,7 @@ class ReserveTries implements ReserveUnderWay {
       this.part = item.part;
       this.#writes += 1;
       const reply = await this.backoff.until(() => this.#send(write));
-      if (reply.item) this.#guesses.saw(reply.item);
+      if (reply.item) this.#balances.saw(reply.item);
       if (reply.done) return this.#reservation({ entry: write.entry, payment, item: reply.item, rateCount });
       // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
@@ -337,12 +336,12 @@ class ReserveTries implements ReserveUnderWay {
   }
 
   sawSums(sums: QuotaItem, parts: number): void {
-    this.#guesses.sawSums(sums, parts);
+    this.#balances.sawSums(sums, parts);
   }
 
   roomyNeed({ parts }: Pick<QuotaItem, 'parts'>): ReserveNeed {
     const { need, account } = this.request;
-    return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.#guesses.of(account).plan) };
+    return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.#balances.of(account).plan) };
   }
 
   async #openBudget(): Promise<void> {
@@ -353,7 +352,7 @@ class ReserveTries implements ReserveUnderWay {
   }
 
   guessOn(parts?: number): QuotaItem {
-    const sums = this.#guesses.of(this.request.account, parts);
+    const sums = this.#balances.of(this.request.account, parts);
     if (sums.parts === 1) return sums;
     const { need } = this.request;
     // A part without a share in a slot may have got room from another one.
@@ -362,7 +361,7 @@ class ReserveTries implements ReserveUnderWay {
   }
 
   async refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal> {
-    if (isOfAccount(refusal)) this.#guesses.sawRefusal(whole, refusal.reason === 'open_entries');
+    if (isOfAccount(refusal)) this.#balances.sawRefusal(whole, refusal.reason === 'open_entries');
     if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
     return this.request.refused(refusal, whole);
   }
@@ -444,110 +443,3 @@ function reserveWriteOf(
       : undefined,
   };
 }
-
-// The last known state of accounts, on which the first try of a reserve is made.
-
-const accountsMax = 1_000;
-/** Maximum age of a guess. A slot that another environment released is tried again within this time. */
-const trustedMs = 10_000;
-/** How long the number of parts is trusted that was read in an image: as long as one that was read with a key. */
-const partsTrustedMs = 30_000;
-/** A need that was refused is refused again without a write within this time. */
-const refusedMs = 1_000;
-
-interface Guess {
-  seenMs: number;
-  item: QuotaItem;
-  /** When the counts of plan slots and the rate minutes were seen. */
-  countsMs: number;
-  /**
-   * The sums at a refusal. `passing`: a place was missing, which is free in a moment; else money, or room in a minute.
-   * `holds`: the next calls are refused by them.
-   */
-  refused?: { seenMs: number; item: QuotaItem; passing: boolean; holds: boolean } | undefined;
-}
-
-/**
- * Remembers, for each account, the number of its parts and the last known plan slot counts and rate minute. A guess
- * never refuses a call or lowers a limit, but for a second after a refusal.
- */
-class QuotaGuesses {
-  readonly #clock: Clock;
-  readonly #guesses = new Map<string, Guess>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** The account's sums. @param parts their number as read with the key */
-  of(account: string, parts = 1): QuotaItem {
-    const guess = this.#guesses.get(account);
-    if (!guess || !this.#isYounger(guess.seenMs, partsTrustedMs)) return { ...guessed(account), parts };
-    if (this.#isYounger(guess.countsMs, trustedMs)) return guess.item;
-    return { ...guessed(account), parts: guess.item.parts };
-  }
-
-  /** The sums of an account that refused a call a moment ago. */
-  refusalOf(account: string): QuotaItem | undefined {
-    const refused = this.#guesses.get(account)?.refused;
-    return refused?.holds && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
-  }
-
-  /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
-  saw(item: QuotaItem): void {
-    const { account, parts, available } = item;
-    const guess = this.#guesses.get(account);
-    if (parts > 1) {
-      const { plan, rate } = this.of(account);
-      return this.#keep(
-        { ...guessed(account), parts, plan, rate: minuteOf(item) ?? rate },
-        guess?.countsMs ?? 0,
-      );
-    }
-    const { refused } = guess ?? {};
-    // Money came since the refusal. A place is not bought with money.
-    if (guess && refused && !refused.passing && available > refused.item.available) guess.refused = undefined;
-    this.sawSums(item, 1);
-  }
-
-  sawSums(sums: QuotaItem, parts: number): void {
-    this.#keep({ ...guessed(sums.account), parts, plan: new Map(sums.plan), rate: minuteOf(sums) });
-  }
-
-  /**
-   * @param passing a place was missing. A client has its answer a moment before its place is free, so the first such
-   * refusal says little; a second one within its time says that the account is at its limit.
-   */
-  sawRefusal(sums: QuotaItem, passing: boolean): void {
-    const guess = this.#guesses.get(sums.account);
-    if (!guess) return;
-    const { refused } = guess;
-    const isSecond = refused?.passing === true && this.#isYounger(refused.seenMs, refusedMs);
-    guess.refused = { seenMs: this.#clock.now(), item: sums, passing, holds: !passing || isSecond };
-  }
-
-  /** Money and a place came back. Forgets the refusal, and the count of a slot that was released. */
-  closed(account: string, releasedSlot: string): void {
-    const guess = this.#guesses.get(account);
-    if (!guess) return;
-    guess.item.plan.delete(releasedSlot);
-    guess.refused = undefined;
-  }
-
-  #isYounger(seenMs: number, ageMs: number): boolean {
-    return this.#clock.now() - seenMs < ageMs;
-  }
-
-  #keep(item: QuotaItem, countsMs = this.#clock.now()): void {
-    const refused = this.#guesses.get(item.account)?.refused;
-    this.#guesses.delete(item.account);
-    this.#guesses.set(item.account, { seenMs: this.#clock.now(), item, countsMs, refused });
-    const oldest = this.#guesses.keys().next();
-    if (this.#guesses.size > accountsMax && !oldest.done) this.#guesses.delete(oldest.value);
-  }
-}
-
-/** The minute that is counted. How many calls it counts changes too fast to be guessed. */
-const minuteOf = ({ rate }: QuotaItem): QuotaItem['rate'] => rate && { minute: rate.minute, count: 0 };
-
-const guessed = (account: string): QuotaItem => ({ ...emptyQuota(account), available: endlessBalance });

@@ -135,7 +135,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S15'],
-    file: 'shared/relay/lifecycle.ts',
+    file: 'shared/relay/request-log.ts',
     find: '    key_hint: call.key.hint,\n',
     replace: '    ...(call.request as object),\n    key_hint: call.key.hint,\n',
     test: 'test/unit/relay/answer/log-line.test.ts',

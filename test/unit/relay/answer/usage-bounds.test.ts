@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { usageBounds } from '../../../../shared/relay/answer/answer.ts';
+import { usageBounds } from '../../../../shared/relay/answer/meter.ts';
 import type { ChatCall, DispatchReport } from '../../../../shared/relay/call/call.ts';
 import type { TurnState } from '../../../../shared/wire/turn-state.ts';
 

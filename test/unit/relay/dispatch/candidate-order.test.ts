@@ -7,7 +7,7 @@ import {
   type Rank,
   shareOfDraw,
   type Score,
-} from '../../../../shared/relay/dispatch/dispatch.ts';
+} from '../../../../shared/relay/dispatch/candidate-order.ts';
 import type { Standing } from '../../../../shared/relay/health/health-states.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 

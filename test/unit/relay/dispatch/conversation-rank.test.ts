@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
 import type { Candidate } from '../../../../shared/relay/call/call.ts';
-import { conversationHash, ranked, scoreOf } from '../../../../shared/relay/dispatch/dispatch.ts';
+import { conversationHash, ranked, scoreOf } from '../../../../shared/relay/dispatch/candidate-order.ts';
 import { ChatRequest } from '../../../../shared/wire/canonical-call.ts';
 import { keyRow } from '../../../support/core-rig.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
-import { CandidateOrder } from '../../../../shared/relay/dispatch/dispatch.ts';
+import { CandidateOrder } from '../../../../shared/relay/dispatch/candidate-order.ts';
 import { HealthRecorder } from '../../../../shared/relay/health/health-recorder.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 import { itemBytes } from '../../../support/item-bytes.ts';

@@ -1,0 +1,125 @@
+/**
+ * Meters an answer: counts its text, and says what is charged of what its upstream reported. Client and bill have the same
+ * counts.
+ */
+import type { Machine } from '../../stream/machine.ts';
+import { ruleLimits } from '../../billing/price.ts';
+import {
+  type CheckedUsage,
+  checkedUsage,
+  inputBelow,
+  inputMax,
+  StreamedText,
+  type UsageBounds,
+} from '../../billing/usage.ts';
+import { besideText, type ChatChunk, hasContent, visibleText } from '../../wire/chat-response.ts';
+import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
+import type { Bill } from '../money/bill.ts';
+
+export interface Measure extends CheckedUsage {
+  /** The answer had content. */
+  anyContent: boolean;
+  /** An answer ended because of its limit on output tokens. */
+  atLimit: boolean;
+}
+
+interface MeteredParts {
+  bill: Bill;
+  dispatch: DispatchedCall;
+}
+
+/**
+ * Counts the text of the canonical stream, and appends the usage as its last chunk; changes no other. `measure` is valid at
+ * any time, also for interrupted answers.
+ */
+export class Meter implements Machine<ChatChunk, ChatChunk> {
+  readonly #call: ChatCall;
+  readonly #parts: MeteredParts;
+  readonly #streamed = new StreamedText();
+  #last: ChatChunk | undefined;
+  #anyContent = false;
+  #atLimit = false;
+  #whole: CheckedUsage | undefined;
+
+  constructor(call: ChatCall, parts: MeteredParts) {
+    this.#call = call;
+    this.#parts = parts;
+  }
+
+  /** The client and the bill have the same counts. */
+  measure(): Measure {
+    const checked = this.#whole ?? this.#checked(true);
+    return { ...checked, anyContent: this.#anyContent, atLimit: this.#atLimit };
+  }
+
+  /** What the upstream reported, compared with what was streamed. `isCut`: the answer broke off. */
+  #checked(isCut: boolean): CheckedUsage {
+    const { dispatch, bill } = this.#parts;
+    const report = dispatch.report();
+    return checkedUsage(report.usage, {
+      ...usageBounds(this.#call, report, bill),
+      streamed: this.#streamed,
+      isCut: isCut || report.isCut === true,
+    });
+  }
+
+  push(chunk: ChatChunk): ChatChunk[] {
+    this.#last = chunk;
+    this.#anyContent ||= hasContent(chunk);
+    for (const { delta, finish_reason: reason } of chunk.choices) {
+      if (reason === 'length') this.#atLimit = true;
+      this.#streamed.add(visibleText(delta), besideText(delta));
+    }
+    return [this.#withQuota(chunk)];
+  }
+
+  end(): ChatChunk[] {
+    this.#whole = this.#checked(false);
+    if (!this.#last) return [];
+    return [this.#withQuota({ ...this.#last, choices: [], usage: this.#whole.usage })];
+  }
+
+  /**
+   * Official mode: adds the cost to the chunk with the usage, and null to the others. Other modes: adds
+   * nothing.
+   */
+  #withQuota(chunk: ChatChunk): ChatChunk {
+    const { quota } = this.#parts.bill;
+    if (!quota) return chunk;
+    return { ...chunk, quota: chunk.usage ? quota(chunk.usage, this.#parts.dispatch.report().model) : null };
+  }
+}
+
+// What the counts of an answer are compared with, from the call as it was sent to its upstream.
+
+/** More than any model writes in one answer; holds where neither request nor row says a limit. */
+const outputTokensEver = 512 * 1024;
+/** Vendors stop some tokens after the limit and count the end marks. */
+const outputSlack = 1.05;
+const outputSlackTokens = 64;
+/** What tools that run at the upstream may read. */
+const hostedToolsTokens = 200_000;
+
+export function usageBounds(
+  call: ChatCall,
+  report: DispatchReport,
+  bill: Pick<Bill, 'inputTokens'>,
+): Omit<UsageBounds, 'streamed' | 'isCut'> {
+  const { request, channel, sent, model } = report;
+  const params = channel?.params;
+  const { maxOutputTokens = Infinity } = ruleLimits(call.snapshot.charges, model, call.startedMs);
+  const known = Math.min(params?.max_output_tokens ?? Infinity, maxOutputTokens);
+  const limit = Math.min(sent.outputTokensMax ?? outputTokensEver, known);
+  const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
+  // States of earlier turns go up too, though no client sent them.
+  const putBack = [...call.states.values()];
+  const carried = call.items && [...call.items.after.values(), ...call.items.instead.values()];
+  const unknown = { ...call.unknown, putBack, carried };
+  return {
+    inputBelow: () => inputBelow({ request, unknown: call.unknown }),
+    inputUnbiased: () => bill.inputTokens(request, model),
+    // What multiplies was allowed by the row, and its limits are the vendor's own.
+    inputMax: () => (sent.isMultiplied ? Infinity : inputMax({ request, unknown }) + hosted),
+    outputMax: sent.isMultiplied ? Infinity : limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
+  };
+}

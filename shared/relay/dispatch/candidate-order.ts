@@ -1,0 +1,240 @@
+/**
+ * The order in which a call's candidates are tried. Health orders them and never leaves one out, but those whose upstream
+ * said when it may be asked again.
+ */
+import type { ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts';
+import { hash53, mixed32 } from '../../wire/ids.ts';
+import { isOrigin, newestOrigin } from './attempt.ts';
+import type { ChatCall, Candidate, PassedOver } from '../call/call.ts';
+import type { HealthRecorder, StandingOf } from '../health/health-recorder.ts';
+import type { Standing } from '../health/health-states.ts';
+import { UpstreamFailure } from '../../upstreams/exchange.ts';
+
+/** `call`: as the client wrote it, without search results. */
+export async function candidatesInOrder(call: ChatCall, health: HealthRecorder): Promise<CandidateOrder> {
+  const origin = newestOrigin(call);
+  return new CandidateOrder(call.candidates, {
+    standingOf: await health.standings(call.key.account),
+    score: scoreOf(call),
+    isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
+  });
+}
+
+/** Of a call's attempts, a channel has at most this many while another channel is left. */
+const attemptsOfChannel = 2;
+
+interface OrderParts {
+  /** Undefined: nothing is known against any candidate. */
+  standingOf: StandingOf | undefined;
+  /** The higher, the earlier within a priority. */
+  score: Score;
+  /** Whether a candidate ranks first, because the conversation's state comes from it. */
+  isFirst?: ((candidate: Candidate) => boolean) | undefined;
+}
+
+/** A candidate as one call finds it, and what is known against it. A `probe` is to be claimed first. */
+export interface Rank {
+  readonly candidate: Candidate;
+  readonly standing: Standing | undefined;
+}
+
+/**
+ * A call's candidates, each once, by priority, and by score within one; the origin of state comes first. Those in
+ * cooldown come last, the one whose cooldown ends first before the others.
+ */
+export class CandidateOrder {
+  /** All of the call. */
+  readonly candidates: readonly Candidate[];
+  readonly #standingOf: StandingOf;
+  readonly #failedOfChannel = new Map<string, number>();
+  /** Those that were not taken, in order. */
+  #left: readonly Candidate[];
+  /** Probes that other calls have claimed. */
+  readonly #deferred = new Set<Candidate>();
+  /** Models whose candidates come after those of others. */
+  #last: readonly string[] = [];
+
+  /** @param candidates by priority */
+  constructor(
+    candidates: readonly Candidate[],
+    { standingOf = () => undefined, score, isFirst }: OrderParts,
+  ) {
+    this.candidates = candidates;
+    this.#standingOf = standingOf;
+    const byRank = ranked(candidates, score);
+    const first = isFirst && candidates.find(isFirst);
+    this.#left = first ? [first, ...byRank.filter((one) => one !== first)] : byRank;
+  }
+
+  take(): Rank | undefined {
+    const rank = this.#next();
+    this.#left = this.#left.filter((one) => one !== rank?.candidate);
+    return rank;
+  }
+
+  get hasMore(): boolean {
+    return this.#next() !== undefined;
+  }
+
+  /** Another call probes the candidate, so it comes after those that can serve. */
+  defer({ candidate }: Rank): void {
+    this.#deferred.add(candidate);
+    this.#left = [...this.#left, candidate];
+  }
+
+  /** A channel that fails for all its secrets, or twice, makes room for others. */
+  failed(candidate: Candidate, failure: UpstreamFailure): void {
+    const ofSecret = failure.kind === 'secret' || [401, 402, 403, 429].includes(failure.status ?? 0);
+    const served = servedBy(candidate);
+    const failed = this.#failedOfChannel.get(served) ?? 0;
+    this.#failedOfChannel.set(served, ofSecret ? failed + 1 : attemptsOfChannel);
+  }
+
+  /** Why the candidate was not taken, as things stood when the call began. */
+  passedOver(candidate: Candidate): PassedOver {
+    return { candidate, ...(this.#standingOf(candidate) ?? { is: 'not_needed' }) };
+  }
+
+  /** From now on these models come after others, if any is left. */
+  putLast(models: readonly string[]): void {
+    this.#last = models;
+  }
+
+  /** No candidate of the model is taken any more. */
+  leaveOut(model: string): void {
+    this.#left = this.#left.filter((one) => one.model !== model);
+  }
+
+  /** Of the candidates that are not asked because their upstreams said so, when the first may be asked. */
+  get blockedUntilMs(): number | undefined {
+    const blocked = this.#left.map(this.#standingOf).filter((standing) => standing?.is === 'blocked');
+    return blocked.length === 0 ? undefined : Math.min(...blocked.map((one) => one?.untilMs ?? Infinity));
+  }
+
+  #next(): Rank | undefined {
+    let probe: Rank | undefined;
+    let spent: Rank | undefined;
+    const resting: { candidate: Candidate; standing: Standing }[] = [];
+    for (const candidate of this.#left) {
+      const standing = this.#standingOf(candidate);
+      const isProbe = standing?.is === 'probe' && !this.#deferred.has(candidate);
+      if (standing?.is === 'blocked') continue;
+      if (standing && !isProbe) resting.push({ candidate, standing });
+      else if (this.#isSpent(candidate)) spent ??= { candidate, standing };
+      else if (probe) return probe;
+      else if (standing) probe = { candidate, standing };
+      else return { candidate, standing };
+    }
+    // While no other candidate can serve, every call tries the probe, so there is nothing to claim.
+    if (probe?.standing) resting.push({ ...probe, standing: probe.standing });
+    return spent ?? this.#leastBad(resting);
+  }
+
+  #leastBad(resting: { candidate: Candidate; standing: Standing }[]): Rank | undefined {
+    const [best] = resting.toSorted(
+      (a, b) =>
+        Number(this.#isSpent(a.candidate)) - Number(this.#isSpent(b.candidate)) ||
+        a.standing.untilMs - b.standing.untilMs,
+    );
+    if (best?.standing.is !== 'probe') return best;
+    return { ...best, standing: { ...best.standing, is: 'resting' } };
+  }
+
+  #isSpent(candidate: Candidate): boolean {
+    const failed = this.#failedOfChannel.get(servedBy(candidate)) ?? 0;
+    return failed >= attemptsOfChannel || this.#last.includes(candidate.model);
+  }
+}
+
+/** A channel that failed for one model of an alias may answer for another. */
+const servedBy = ({ channel, model }: Candidate): string => `${model} ${channel.id}`;
+
+// Ranks candidates so that each conversation keeps to one of them, since vendors cache prompts by organisation or
+// resource: rendezvous hashing (highest random weight), where every candidate has its own draw for a conversation, and
+// one that goes takes only its own conversations with it. Must not read a store, health or chance: every environment
+// comes to the same order.
+
+/** The higher, the earlier within a priority. Below zero only for candidates without a share. */
+export type Score = (candidate: Candidate) => number;
+
+/** What of a call ranks its candidates. */
+type RankedCall = Pick<ChatCall, 'key' | 'request' | 'beginning' | 'conversation'>;
+
+/** The score by which a call's conversation ranks candidates. `call`: as the client wrote it, without search results. */
+export function scoreOf(call: RankedCall): Score {
+  const conversation = conversationHash(call);
+  let known = { model: '', hash: 0 };
+  return ({ model, share, hash }) => {
+    if (model !== known.model) known = { model, hash: hash53(model, conversation) };
+    return shareOfDraw(share, drawOf(known.hash, hash));
+  };
+}
+
+/**
+ * The rank of a candidate by a draw from (0, 1): the highest rank falls to each candidate as often as its share says.
+ * Candidates without a share come after all others.
+ */
+export const shareOfDraw = (share: number, draw: number): number =>
+  share > 0 ? -share / Math.log(draw) : draw - 1;
+
+/** From (0, 1). 32 bits: of 500 candidates two have one draw in one of 35,000 conversations, and then the first is first. */
+const drawOf = (conversation: number, candidate: number): number =>
+  ((mixed32(conversation ^ candidate, (conversation / 2 ** 32) ^ (candidate / 2 ** 32)) >>> 0) + 0.5) /
+  2 ** 32;
+
+/**
+ * What stays the same over all turns of a conversation: the client's own name for it, else how it began. Later turns
+ * only append, so a system message after the first turn of the user is not part of it. It has no model, so that the
+ * models of an alias each have an order of their own.
+ */
+export function conversationHash({ key, request, beginning: began, conversation }: RankedCall): number {
+  const name = conversation ?? request.prompt_cache_key;
+  const texts = name ? [name] : beginningOf(began ?? request.messages);
+  return texts.reduce((hash, text) => hash53(text, hash), hash53(key.account));
+}
+
+/** The texts of the system and of the first turn of the user. */
+function beginningOf(messages: readonly ChatMessage[]): string[] {
+  const user = messages.findIndex(({ role }) => role === 'user');
+  const before = user < 0 ? messages : messages.slice(0, user);
+  const system = before.filter(({ role }) => role === 'system' || role === 'developer');
+  return [...outermost(system).flatMap(textsOf), '', ...messages.slice(user, user + 1).flatMap(textsOf)];
+}
+
+const textsOf = ({ content }: ChatMessage): string[] =>
+  typeof content === 'string' ? [content] : outermost(content ?? []).map(textOf);
+
+/** Markers of caches are not part of it: clients move them from turn to turn. */
+function textOf({ type, text, image_url: image, file, input_audio: audio }: ChatContentPart): string {
+  // A signature in a query may be renewed with each turn.
+  if (image) return withoutQuery(image.url);
+  if (file) return file.file_data ?? file.file_id ?? withoutQuery(file.file_url ?? '');
+  const { data } = (audio ?? {}) as { data?: unknown };
+  return text ?? (typeof data === 'string' ? data : type);
+}
+
+function withoutQuery(url: string): string {
+  const query = url.startsWith('http') ? url.indexOf('?') : -1;
+  return query < 0 ? url : url.slice(0, query);
+}
+
+const partsMax = 16;
+
+/** Callers choose how many parts there are: of many, only the first and last ones count. */
+const outermost = <Part>(parts: readonly Part[]): readonly Part[] =>
+  parts.length <= partsMax ? parts : [...parts.slice(0, partsMax / 2), ...parts.slice(-partsMax / 2)];
+
+/**
+ * The candidates by priority, and by score within one.
+ * @param candidates by priority; those of one priority of one model stand together
+ */
+export function ranked(candidates: readonly Candidate[], score: Score): Candidate[] {
+  let tier = 0;
+  const scored = candidates.map((candidate, i) => {
+    const before = candidates[i - 1] ?? candidate;
+    if (before.channel.priority !== candidate.channel.priority || before.model !== candidate.model) tier += 1;
+    return { candidate, tier, score: score(candidate) };
+  });
+  scored.sort((a, b) => a.tier - b.tier || b.score - a.score);
+  return scored.map(({ candidate }) => candidate);
+}

@@ -1,0 +1,109 @@
+/**
+ * The last known state of accounts, on which the first try of a reserve is made: the number of parts, counts of plan slots and
+ * the rate minute. A cached balance never refuses a call or lowers a limit, but for a second after a refusal.
+ */
+import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import { endlessBalance } from './open-reservation.ts';
+import type { Clock } from '../ports/host.ts';
+
+const accountsMax = 1_000;
+/** Maximum age of a cached balance. A slot that another environment released is tried again within this time. */
+const trustedMs = 10_000;
+/** How long the number of parts is trusted that was read in an image: as long as one that was read with a key. */
+const partsTrustedMs = 30_000;
+/** A need that was refused is refused again without a write within this time. */
+const refusedMs = 1_000;
+
+interface CachedBalance {
+  seenMs: number;
+  item: QuotaItem;
+  /** When the counts of plan slots and the rate minutes were seen. */
+  countsMs: number;
+  /**
+   * The sums at a refusal. `passing`: a place was missing, which is free in a moment; else money, or room in a minute.
+   * `holds`: the next calls are refused by them.
+   */
+  refused?: { seenMs: number; item: QuotaItem; passing: boolean; holds: boolean } | undefined;
+}
+
+export class CachedBalances {
+  readonly #clock: Clock;
+  readonly #balances = new Map<string, CachedBalance>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The account's sums. @param parts their number as read with the key */
+  of(account: string, parts = 1): QuotaItem {
+    const cached = this.#balances.get(account);
+    if (!cached || !this.#isYounger(cached.seenMs, partsTrustedMs)) return { ...unseen(account), parts };
+    if (this.#isYounger(cached.countsMs, trustedMs)) return cached.item;
+    return { ...unseen(account), parts: cached.item.parts };
+  }
+
+  /** The sums of an account that refused a call a moment ago. */
+  refusalOf(account: string): QuotaItem | undefined {
+    const refused = this.#balances.get(account)?.refused;
+    return refused?.holds && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
+  }
+
+  /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
+  saw(item: QuotaItem): void {
+    const { account, parts, available } = item;
+    const cached = this.#balances.get(account);
+    if (parts > 1) {
+      const { plan, rate } = this.of(account);
+      return this.#keep(
+        { ...unseen(account), parts, plan, rate: minuteOf(item) ?? rate },
+        cached?.countsMs ?? 0,
+      );
+    }
+    const { refused } = cached ?? {};
+    // Money came since the refusal. A place is not bought with money.
+    if (cached && refused && !refused.passing && available > refused.item.available)
+      cached.refused = undefined;
+    this.sawSums(item, 1);
+  }
+
+  sawSums(sums: QuotaItem, parts: number): void {
+    this.#keep({ ...unseen(sums.account), parts, plan: new Map(sums.plan), rate: minuteOf(sums) });
+  }
+
+  /**
+   * @param passing a place was missing. A client has its answer a moment before its place is free, so the first such
+   * refusal says little; a second one within its time says that the account is at its limit.
+   */
+  sawRefusal(sums: QuotaItem, passing: boolean): void {
+    const cached = this.#balances.get(sums.account);
+    if (!cached) return;
+    const { refused } = cached;
+    const isSecond = refused?.passing === true && this.#isYounger(refused.seenMs, refusedMs);
+    cached.refused = { seenMs: this.#clock.now(), item: sums, passing, holds: !passing || isSecond };
+  }
+
+  /** Money and a place came back. Forgets the refusal, and the count of a slot that was released. */
+  closed(account: string, releasedSlot: string): void {
+    const cached = this.#balances.get(account);
+    if (!cached) return;
+    cached.item.plan.delete(releasedSlot);
+    cached.refused = undefined;
+  }
+
+  #isYounger(seenMs: number, ageMs: number): boolean {
+    return this.#clock.now() - seenMs < ageMs;
+  }
+
+  #keep(item: QuotaItem, countsMs = this.#clock.now()): void {
+    const refused = this.#balances.get(item.account)?.refused;
+    this.#balances.delete(item.account);
+    this.#balances.set(item.account, { seenMs: this.#clock.now(), item, countsMs, refused });
+    const oldest = this.#balances.keys().next();
+    if (this.#balances.size > accountsMax && !oldest.done) this.#balances.delete(oldest.value);
+  }
+}
+
+/** The minute that is counted. How many calls it counts changes too fast to be unseen. */
+const minuteOf = ({ rate }: QuotaItem): QuotaItem['rate'] => rate && { minute: rate.minute, count: 0 };
+
+const unseen = (account: string): QuotaItem => ({ ...emptyQuota(account), available: endlessBalance });
