@@ -168,6 +168,15 @@ describe('the store', () => {
     throw new StoreUnavailable('down');
   };
 
+  test('does not answer: 503, so that Stripe sends the event again', async () => {
+    const rig = new StripeRig();
+    rig.store.disturb = down;
+    expect(await rig.send(completed, session())).toBe(503);
+    rig.store.disturb = undefined;
+    expect(await rig.send(completed, session())).toBe(200);
+    expect(rig.granted).toEqual(['acme pi_1 71']);
+  });
+
   test('loses the reply to a write: granted once, and a parked payment is still reported', async () => {
     for (const account of ['acme', 'gone']) {
       const rig = new StripeRig();
