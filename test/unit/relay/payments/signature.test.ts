@@ -40,6 +40,13 @@ describe('an event that no secret of the endpoint signed', () => {
     expect(rig.store.reads).toBe(0);
     expect(rig.granted).toEqual([]);
   });
+
+  test('is refused before secrets are read when its form or time is wrong', async () => {
+    const rig = new StripeRig();
+    await rig.deliver(rig.sign('{}', { timestamp: seconds(rig) - 301 }));
+    await rig.deliver({ body: '{}', header: `t=${seconds(rig)}` });
+    expect(rig.secretReads).toBe(0);
+  });
 });
 
 describe('a signed event', () => {
