@@ -156,4 +156,12 @@ describe('headers', () => {
     expect(body).toContain(`<style>${pageStyle}</style>`);
     expect(body).not.toMatch(/ style=| on\w+=|<link|<img/);
   });
+
+  test('keep caches from mixing the two variants', () => {
+    expect(page(facts, 'text/html').headers['vary']).toBe('accept');
+    expect(page(facts, '*/*').headers).toMatchObject({
+      vary: 'accept',
+      'content-type': 'text/plain; charset=utf-8',
+    });
+  });
 });
