@@ -3,6 +3,8 @@ import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { tracedHandle } from '../../../../shared/adapters/tracing/traced.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../../../shared/relay/http/http.ts';
+import { loggedHandle } from '../../../../shared/relay/http/logged-handle.ts';
+import { refuse } from '../../../../shared/relay/http/refusal.ts';
 import { BillingRig, byCall, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, finish, hang, usage, type Step } from '../../../support/core-rig.ts';
 import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
@@ -65,7 +67,7 @@ describe('the trace of a call', () => {
   });
   const answered: RelayResponse = { status: 200, headers: {}, body: '', done: Promise.resolve() };
 
-  async function tracing(handle: Handle) {
+  async function tracing(handleOf: (ports: ChatPorts) => Handle) {
     const receiver = await startWebhookReceiver();
     onTestFinished(() => receiver.close());
     const log = { request: () => {}, event: () => {}, fault: () => {} };
@@ -82,7 +84,7 @@ describe('the trace of a call', () => {
       settings: { ...settings, url: `${receiver.address}/v1/traces`, ratio: 1 },
       route,
       ports,
-      handleOf: () => handle,
+      handleOf,
       stack: 'relay',
       version: '1',
     });
@@ -98,16 +100,33 @@ describe('the trace of a call', () => {
     ['none of a path that is not served', { path: '/v1/chat/completions/sk-secret' }, 'HTTP'],
     ['none of a method that is not served', { method: 'BREW' }, 'HTTP'],
   ])('has the name of %s', async (_what, more, name) => {
-    const { traced, root } = await tracing(async () => answered);
+    const { traced, root } = await tracing(() => async () => answered);
     await (
       await traced(requestOf(more))
     ).done;
     expect(await root()).toMatchObject({ name });
   });
 
+  it('says of a refused call that it was, which is no failure', async () => {
+    const { traced, root } = await tracing((ports) =>
+      loggedHandle(ports, { endpoint: 'chat' }, () => Promise.reject(refuse('empty_body', 'No body.'))),
+    );
+    await (
+      await traced(requestOf())
+    ).done;
+    const { attributes, status } = await root();
+    expect(attributes).toEqual(
+      expect.arrayContaining([
+        { key: 'http.response.status_code', value: { intValue: '400' } },
+        { key: 'relay.end', value: { stringValue: 'refused' } },
+      ]),
+    );
+    expect(status).toBeUndefined();
+  });
+
   it('ends with a failure where the call does in a way that nobody foresaw, which the host sees', async () => {
     const bug = new TypeError('a bug');
-    const { traced, root } = await tracing(() => Promise.reject(bug));
+    const { traced, root } = await tracing(() => () => Promise.reject(bug));
     await expect(traced(requestOf())).rejects.toBe(bug);
     expect(await root()).toMatchObject({ status: { code: 2, message: 'TypeError' } });
   });
