@@ -172,6 +172,7 @@ describe('the store', () => {
     const rig = new StripeRig();
     rig.store.disturb = down;
     expect(await rig.send(completed, session())).toBe(503);
+    expect(await rig.send('refund.created', refund())).toBe(503);
     rig.store.disturb = undefined;
     expect(await rig.send(completed, session())).toBe(200);
     expect(rig.granted).toEqual(['acme pi_1 71']);
