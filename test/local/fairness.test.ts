@@ -120,7 +120,7 @@ describe('beside a greedy tenant, on an upstream that takes 60 calls a minute', 
   it('an honest one has every call answered, as the limit of every account says', async () => {
     upstream.script(limitedTo(perMinute));
     const [greedy, honest] = await Promise.all([
-      together(50, () => post('greedy', 'narrow')),
+      together(70, () => post('greedy', 'narrow')),
       // Six of its calls were counted above, if the minute is the same.
       together(4, () => post('honest', 'narrow')),
       together(6, () => post('other', 'narrow')),
