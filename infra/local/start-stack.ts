@@ -12,6 +12,7 @@ import { demoGrantApplied, demoKey, realChannelRow, seedDemo, seedRows } from '.
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import { readTemplate, resourcesOf, createReferences, type LocalReferences } from './template/template.ts';
+import { MarksLost } from '../../shared/relay/ports/config-store.ts';
 import { keepingLines, keptLines, publishAddresses, startLogsApi } from './log.ts';
 import { startServerProcess, serverUrl } from './server-process.ts';
 
@@ -153,11 +154,6 @@ interface CalledFunction {
 }
 
 /**
- * Type of the function's error when only marks were lost: MarksLost in shared/relay/ports/config-store.ts.
- */
-const marksLost = 'MarksLost';
-
-/**
  * Publishes the rows that exist at the start, so that first requests need not wait for the streams to invoke
  * the function. Throws StartError when they cannot be published.
  */
@@ -168,7 +164,8 @@ export async function publishConfiguration(
   const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
   await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
     const { message, errorType } = error as Error & { errorType?: string };
-    if (errorType !== marksLost) throw new StartError(`the configuration cannot be published: ${message}`);
+    if (errorType !== MarksLost.name)
+      throw new StartError(`the configuration cannot be published: ${message}`);
     // The configuration is published before rows are marked, and the schedule retries the marks.
     log(`[start] ${message}`);
   });
