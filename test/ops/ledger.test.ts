@@ -122,6 +122,8 @@ describe('ledger total', () => {
         { id: settled, end_user: 'alice', tags: 'env=prod,team=search' },
       ]);
     }
+    const claudes = JSON.stringify({ device_id: 'd'.repeat(64), account_uuid: 'alice', session_id: 's' });
+    expect((await rig.ops(['ledger', 'list', '--end-user', claudes])).output).toContain(settled);
     expect((await rig.ops('ledger list --tag team=ads')).output).toContain('no ledger rows');
     expect((await rig.ops('ledger total --by tag:')).code).toBe(2);
   });

@@ -141,6 +141,12 @@ describe('requests', () => {
     ]);
     expect((await ops('request', id)).output).toMatch(/for +end user alice, cost-center=a b,team=search/);
     expect(await ops('requests', '--tag', 'team')).toMatchObject({ code: 2 });
+    // Kept in at most 64 characters.
+    await ops('requests', '--end-user', 'é'.repeat(70));
+    expect(aws.searches.at(-1)).toMatchObject({
+      queryString: expect.stringContaining(`and end_user in ["${'é'.repeat(64)}"]`),
+    });
+    expect(await ops('requests', '--end-user', ' ')).toMatchObject({ code: 2 });
   });
 
   it('finds what took longer than a time, whatever is usual', async () => {

@@ -2,7 +2,7 @@
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import { parseDecimal, perThousand } from '../../../shared/billing/price.ts';
-import { tagsIn } from '../../../shared/relay/call/attribution.ts';
+import { shownEndUser, tagsIn } from '../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { time } from '../../../shared/config/rows/read-row.ts';
 
@@ -118,9 +118,14 @@ export const parseMoment = (written: string): number =>
 
 /** Options of commands that select by what clients name. */
 export const attributing = {
-  '--end-user <name>': 'only those for this end user, as clients name it',
+  '--end-user <name>': ['only those for this end user, as clients name it', parseEndUser],
   '--tag <name=value>': ['only those with this tag, or with each of a=b,c=d', parseTags],
 } as const;
+
+/** As rows and log lines keep it. */
+function parseEndUser(written: string): string {
+  return shownEndUser(written) ?? refuse('the name of an end user');
+}
 
 function parseTags(written: string): ReadonlyMap<string, string> {
   try {
