@@ -109,8 +109,11 @@ export function lapsedOf(
 ): { lapsed: ReadonlyMap<string, number>; ofKey: number } {
   if ((maxConcurrency ?? accountConcurrency) === undefined) return { lapsed: new Map(), ofKey: 0 };
   const ends = [...open].map(([id, { until }]) => [id, until] as const);
-  const ended = ends.filter(([, until]) => until * 1000 + toleranceMs < nowMs).slice(0, lapsedMax);
-  return { lapsed: new Map(ended), ofKey: ended.filter(([id]) => places.get(key)?.has(id)).length };
+  const ended = ends.filter(([, until]) => until * 1000 + toleranceMs < nowMs);
+  const own = ended.filter(([id]) => places.get(key)?.has(id)).slice(0, lapsedMax);
+  // Those of other keys count for a limit of the account alone.
+  const all = accountConcurrency === undefined ? own : [...new Map([...own, ...ended])].slice(0, lapsedMax);
+  return { lapsed: new Map(all), ofKey: own.length };
 }
 
 const nothing = { amount: 0n, atLeast: 0n } as const;

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   type PlanSlot,
   amountOf,
+  lapsedOf,
   planReserve,
   type CallEstimate,
   type ReserveNeed,
@@ -148,6 +149,24 @@ describe('a call is refused', () => {
     ['beyond its budget', budget(227_999n), rich, { reason: 'budget', left: 227_999n, need: 228_000n }],
   ])('%s', (_case, asked, item, refusal) => {
     expect(planReserve(asked, item)).toEqual(refusal);
+  });
+});
+
+describe('calls that crashed', () => {
+  const nowMs = entry().until * 1000 + 60_000;
+  const open = new Map([...opened(150), ['own', entry()]]);
+  const item = quota(fortune, { open, places: new Map([['key1', new Set(['own'])]]) });
+
+  it.each<[string, Partial<ReserveNeed>, number]>([
+    ['the key', { maxConcurrency: 1 }, 1],
+    ['the account', { accountConcurrency: 52 }, 100],
+    ['both', { maxConcurrency: 1, accountConcurrency: 52 }, 100],
+  ])('of other keys take no room from those of the key, where %s has a limit', (_whose, limits, count) => {
+    const asked = need({ ...limits, nowMs });
+    const { lapsed, ofKey } = lapsedOf(asked, item);
+    expect([...lapsed.keys()].at(0)).toBe('own');
+    expect({ count: lapsed.size, ofKey }).toEqual({ count, ofKey: 1 });
+    expect(planReserve(asked, item)).toEqual(paid(2_100_000n));
   });
 });
 
