@@ -22,7 +22,6 @@ import {
   problemsOf,
   putOver,
   rowsByKey,
-  servedRows,
   variableMarks,
   warningsOf,
   type ConfigEdit,
@@ -46,7 +45,8 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
   const [goal, newest] = await Promise.all([config.version(version), config.newest()]);
   const after = { ...(await config.rows(goal)) };
   const before = await config.tables();
-  const { rows: used } = compiled(ports, before, { earlier: await servedRows(ports) });
+  const earlier = newest && (await config.rows(newest));
+  const { rows: used } = compiled(ports, before, { earlier });
   // Keep rows that are neither served nor in that version: they may be unfinished work.
   for (const table of configTables) {
     const [served, known] = [rowsByKey(table, used[table]), rowsByKey(table, after[table])];
