@@ -117,6 +117,12 @@ export const compiled = (
     ...compared,
   });
 
+/** Plans and settings as they would be published now, without a reading of prices and channels. */
+export async function settingsNow(ports: OperatorPorts) {
+  const [plans, settings] = await Promise.all([ports.tables.scan('plans'), ports.tables.scan('settings')]);
+  return compiled(ports, { channels: [], charges: [], plans, settings }).snapshot;
+}
+
 /** The rows of the newest version. Undefined: nothing was published yet. */
 export async function servedRows({ config }: OperatorPorts): Promise<ConfigRows | undefined> {
   const newest = await config.newest();

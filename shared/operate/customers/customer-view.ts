@@ -10,7 +10,7 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { compiled } from '../config/row-changes.ts';
+import { settingsNow } from '../config/row-changes.ts';
 import { keyViewsOf } from '../keys/list-keys.ts';
 import { mostCharged, readingsOf, summedBy, sumOfFigures, type Summed } from '../ledger/ledger.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -25,11 +25,10 @@ const grantsMax = 20;
 export async function viewCustomer(ports: OperatorPorts, account: string) {
   const { clock, ledger, pages, tables } = ports;
   const nowMs = clock.now();
-  const [row, quota, plans, settings, keys, { grants, isAll }, use] = await Promise.all([
+  const [row, quota, { plans, settings }, keys, { grants, isAll }, use] = await Promise.all([
     tables.get('accounts', account),
     ledger.quota(account),
-    tables.scan('plans'),
-    tables.scan('settings'),
+    settingsNow(ports),
     pages.rows({ table: 'keys', where: { attribute: 'account', is: account }, limit: keysMax }),
     pages.grants(account, grantsMax),
     viewCustomerUse(ports, account),
@@ -43,9 +42,8 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
   const item = quota?.row ?? emptyQuota(account);
   const reading = row && readRow(AccountRow, row);
   const held = reading && 'row' in reading ? reading.row.plan : undefined;
-  const { snapshot } = compiled(ports, { channels: [], charges: [], plans, settings });
-  const facts = { held, counts: item.plan, plans: snapshot.plans, nowMs };
-  const plan = snapshot.settings.subscriptionEnabled ? accountPlan(facts) : null;
+  const facts = { held, counts: item.plan, plans, nowMs };
+  const plan = settings.subscriptionEnabled ? accountPlan(facts) : null;
   const warnings = [
     !row && `the table accounts has no row ${account}, so it can hold no plan`,
     reading && 'problem' in reading && `the row in accounts is not used: ${reading.problem}`,

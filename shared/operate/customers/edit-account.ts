@@ -8,7 +8,7 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { isoTime, utcDay } from '../../wire/iso-time.ts';
-import { compiled } from '../config/row-changes.ts';
+import { settingsNow } from '../config/row-changes.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, shellWord, usable, usageFailure, type Plan } from '../plan.ts';
@@ -115,7 +115,7 @@ function planIn(row: RawRow): AccountRow['plan'] {
 }
 
 async function planWarnings(ports: OperatorPorts, level: number): Promise<string[]> {
-  const { plans, settings } = compiled(ports, await ports.config.tables()).snapshot;
+  const { plans, settings } = await settingsNow(ports);
   const hasLevel = plans.some((plan) => plan.level === level);
   return [
     ...(hasLevel ? [] : [`the table plans has no level ${level}, so this plan covers nothing`]),

@@ -7,7 +7,7 @@ import { formatYuan, parseYuan } from '../../billing/price.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { textOf } from '../../config/rows/read-row.ts';
-import { compiled } from '../config/row-changes.ts';
+import { settingsNow } from '../config/row-changes.ts';
 import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
@@ -157,7 +157,7 @@ export async function carryOutNewCustomer(
 
 /** Which pages the settings allow, for what customers are sent: `/` with models and prices, and `/account`. */
 async function customerPages(ports: OperatorPorts) {
-  const { settings } = compiled(ports, await ports.config.tables()).snapshot;
+  const { settings } = await settingsNow(ports);
   return { models: settings.page, account: settings.accountPage };
 }
 
