@@ -103,12 +103,13 @@ export type ActiveChannel = Awaited<ReturnType<typeof activeChannels>>['channels
  * channels, the days are some 3 MB. `since`: the first of them with a call of any channel; `isIdle` undefined: nobody knows,
  * because there are no sums of earlier days; `isFailing`: it is on, and its last calls all failed.
  */
-export async function activeChannels(ports: OperatorPorts, entries?: HealthEntries) {
+export async function activeChannels(ports: OperatorPorts, reading?: Promise<HealthEntries>) {
   const { clock, ledger, tables } = ports;
   const days = { from: utcDay(clock.now() - activityDays * dayMs), to: utcDay(clock.now()) };
-  const [rows, { rows: served, problems }] = await Promise.all([
+  const [rows, { rows: served, problems }, entries] = await Promise.all([
     tables.scan('channels'),
     rowsIn(ledger.served(days)),
+    reading,
   ]);
   // Sorted by day.
   const since = served[0]?.day;
@@ -181,7 +182,7 @@ export type ChannelsView = Awaited<ReturnType<typeof viewChannels>>;
 export async function viewChannels(ports: OperatorPorts) {
   const nowMs = ports.clock.now();
   const days = { from: utcDay(nowMs - dayMs), to: utcDay(nowMs) };
-  const active = await activeChannels(ports, await ports.pages.health());
+  const active = await activeChannels(ports, ports.pages.health());
   const served = active.served.filter(({ day }) => day >= days.from);
   const byChannel = Map.groupBy(served, ({ channel }) => channel);
   return {
