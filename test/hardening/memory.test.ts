@@ -98,7 +98,7 @@ const namespace = (name: string, count: number): object => ({
   tools: [{ type: 'namespace', name, tools: list(count, (at) => ({ type: 'function', name: `a${at}` })) }],
 });
 
-/** `npm test` has two requests, and a third of the answers in one form each; `test/long/memory.test.ts` has all. */
+/** `npm test` has two requests, and half of the answers in one form each; `test/long/memory.test.ts` has all. */
 const everyForm = process.env['MEMORY_FORMS'] === 'every';
 
 const requests: [string, FunctionName, object | string, number][] = [
