@@ -39,7 +39,7 @@ const usualTables = 'http://127.0.0.1:8000';
 const tool = 'npx --no relay-ops';
 
 /**
- * Six or seven lines, few enough for a small terminal. Programs read those of the tables, the key and the last one, which says that it is ready.
+ * Five or seven lines, few enough for a small terminal. Programs read those of the tables, the key and the last one, which says that it is ready.
  * @param dataFolder undefined: nothing is kept
  */
 export function readyText(
