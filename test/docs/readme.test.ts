@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runOps } from '../ops/run-ops.ts';
 import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
-import { fencesOf, readPage, root } from './pages.ts';
+import { fencesOf, pages, readPage, root } from './pages.ts';
 
 const run = promisify(execFile);
 const documentedUrl = 'http://127.0.0.1:8787/v1';
@@ -131,10 +131,10 @@ describe('the commands of the README', () => {
     expect(readme.match(/aws-cdk@[\d.]+/g)).toEqual([`aws-cdk@${devDependencies['aws-cdk']}`]);
   });
 
-  test('of npm are in package.json, like those of AGENTS.md', () => {
-    const text = readme + readPage('AGENTS.md');
-    const named = [...text.matchAll(/npm (start|test)\b|npm run ([a-z:]+)/g)];
-    expect(named.length).toBeGreaterThan(8);
+  test('of npm are in package.json, like those of all other pages', () => {
+    const text = pages.map(readPage).join('\n');
+    const named = [...text.matchAll(/npm (start|test)\b|npm run\s+(?:--?\w+ )*([a-z:]+)/g)];
+    expect(named.length).toBeGreaterThan(80);
     for (const [, plain, script] of named) expect(scripts).toHaveProperty([String(plain ?? script)]);
   });
 });
