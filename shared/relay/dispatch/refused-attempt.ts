@@ -158,9 +158,12 @@ function deniedFeatures(
   failure: UpstreamFailure,
   { built, variant }: Pick<RefusedAttempt, 'built' | 'variant'>,
 ): Repeated | undefined {
-  const { features = [] } = built.sent;
+  const { body, headers } = built.request;
+  const wasSent = (name: string): boolean =>
+    body.includes(`"${name}":`) || Object.values(headers).some((value) => value.includes(name));
+  const features = (built.sent.features ?? []).filter(wasSent);
   const isDenied = failure.status === 403 && features.length > 0 && !variant.refusedFeatures;
-  return isDenied ? { variant: { ...variant, refusedFeatures: [...features] }, refusal: failure } : undefined;
+  return isDenied ? { variant: { ...variant, refusedFeatures: features }, refusal: failure } : undefined;
 }
 
 function againOr(failure: CallerFault | UpstreamFailure, refused: RefusedForm): Error | Repeated {
