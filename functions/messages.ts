@@ -1,4 +1,4 @@
-/** Serves POST /v1/messages, streamed through a Function URL. */
+/** Serves POST /v1/messages and its count of tokens, streamed through a Function URL. */
 import { streamingHandler } from '../shared/adapters/entry/lambda-handlers.ts';
 import { messagesEndpoint } from '../shared/endpoints/messages/messages-endpoint.ts';
 import { answeringHandle } from './compose/answering.ts';

@@ -2,9 +2,6 @@
 import type { ErrorObject } from '../../wire/invalid-request.ts';
 import type { RefusedAnswer } from '../endpoint.ts';
 
-/** A balance that does not cover the call is no limit that ends by itself: on 429 clients would wait. */
-const statusOfCode: Readonly<Record<string, number>> = { insufficient_quota: 402 };
-
 const typeOfStatus: Readonly<Record<number, string>> = {
   401: 'authentication_error',
   402: 'billing_error',
@@ -16,7 +13,7 @@ const typeOfStatus: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 };
 
-/** Types of errors that have no status of their own, since the answer has begun. */
+/** By the relay's types. A balance that does not cover the call is no limit that ends by itself: on 429 clients would wait. */
 const statusOfType: Readonly<Record<ErrorObject['type'], number>> = {
   access_denied_error: 403,
   authentication_error: 401,
@@ -27,10 +24,9 @@ const statusOfType: Readonly<Record<ErrorObject['type'], number>> = {
   internal_error: 500,
 };
 
-const timeouts: ReadonlySet<string | null> = new Set(['upstream_timeout']);
-
+/** @param status absent: the answer has begun */
 export function errorBody(error: ErrorObject, requestId: string, status?: number): object {
-  const known = status ?? (timeouts.has(error.code) ? 504 : statusOfType[error.type]);
+  const known = status ?? (error.code === 'upstream_timeout' ? 504 : statusOfType[error.type]);
   const type = typeOfStatus[known] ?? (known >= 500 ? 'api_error' : 'invalid_request_error');
   const { code, param } = error;
   return { type: 'error', error: { type, message: messageOf(error), code, param }, request_id: requestId };
@@ -47,7 +43,8 @@ export function refusedAnswer(
   { status: own, error, isOverloaded }: { status: number; error: ErrorObject; isOverloaded: boolean },
   requestId: string,
 ): RefusedAnswer {
-  const status = isOverloaded ? 529 : (statusOfCode[error.code ?? ''] ?? own);
+  const isUnpaid = error.type === 'quota_exceeded_error';
+  const status = isOverloaded ? 529 : isUnpaid ? statusOfType[error.type] : own;
   // Claude Code asks ten times more with a key that is refused, unless it is told not to.
   const headers = { ...requestIdHeader(requestId), ...(status === 401 && { 'x-should-retry': 'false' }) };
   return { status, body: errorBody(error, requestId, status), headers };
