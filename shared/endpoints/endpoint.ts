@@ -47,16 +47,17 @@ export interface RefusedAnswer {
   headers: Record<string, string>;
 }
 
-/** The header of a key, as clients are told of it, such as `x-api-key: sk-...`. */
+/** The header of a key. `headers`: names in lower case. */
 export interface KeyHeader {
-  shown: string;
-  /** What it holds; undefined: nothing. `conflict`: why it is not clear which key is meant. `headers`: names in lower case. */
+  /** As clients are told of it, such as `x-api-key: sk-...`. */
+  shown(headers: Readonly<Record<string, string | undefined>>): string;
+  /** What it holds; undefined: nothing. `conflict`: why it is not clear which key is meant. */
   sent(headers: Readonly<Record<string, string | undefined>>): string | { conflict: string } | undefined;
 }
 
 /** The header that SDKs of OpenAI send. */
 export const bearer = {
-  shown: 'Authorization: Bearer sk-...',
+  shown: () => 'Authorization: Bearer sk-...',
   sent: ({ authorization = '' }: Readonly<Record<string, string | undefined>>): string | undefined => {
     const text = authorization.trim();
     return text === '' ? undefined : (/^bearer +(.*)$/i.exec(text)?.[1]?.trim() ?? '');
@@ -185,7 +186,7 @@ export interface AnswerFacts {
   model?: () => string;
   /** The counts of the answer so far, as they would be charged if it ended here. For clients that expect those of the input first. */
   usage: () => ChatUsage;
-  /** What the answering upstream was sent. Valid from the first chunk on. */
+  /** What the answering upstream was sent; before its first chunk, that nothing was. */
   sent: () => SentFacts;
   /** The state of the turn so far, sealed for the client; undefined: there is none, or `keepsState` is not set. */
   sealedState: (itemId: string) => string | undefined;

@@ -227,15 +227,24 @@ interface Losses {
   settings: Pick<RequestSettings, 'drop' | 'set'>;
 }
 
-function lostFields({ request, unknown, items }: CanonicalCall, { sent, settings }: Losses): string[] {
-  const asked = { ...unknown, ...request };
+function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
+  const { request, unknown, served, items, native } = call;
+  // Elsewhere these are said in other words.
+  const asked = { ...unknown, ...(sent.isNative && served), ...request };
   const losesState =
     request.messages.some(holdsState) && !Object.values(sent.body).flatMap(recordsIn).some(holdsState);
   const left = settings.drop.filter(
     (field) => Object.hasOwn(asked, field) && !Object.hasOwn(settings.set, field),
   );
-  const lostItems = sent.carriesItems || sent.isNative ? [] : (items?.lost ?? []);
-  const names = new Set([...sent.dropped, ...left, ...lostItems, ...(losesState ? ['reasoning'] : [])]);
+  const lostItems = sent.carriesItems ? [] : (items?.lost ?? []);
+  const lostOfNative = sent.isNative ? [] : (native?.lost ?? []);
+  const names = new Set([
+    ...sent.dropped,
+    ...left,
+    ...lostItems,
+    ...lostOfNative,
+    ...(losesState ? ['reasoning'] : []),
+  ]);
   // A name that is no field of the client's says what became of something else, such as the state of a turn.
   return [...names].filter((field) => !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]));
 }

@@ -192,10 +192,10 @@ export const stopSequences = ({ stop }: Pick<ChatRequest, 'stop'>): string[] =>
   (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '');
 
 /** Those that the upstream has no field for, to be cut by the relay. Throws CannotCarry. */
-export function cutHere(sequences: readonly string[]): readonly string[] | undefined {
+export function cutHere(sequences: readonly string[], param = 'stop'): readonly string[] | undefined {
   if (sequences.length > sequencesMax || sequences.some(({ length }) => length > lengthMax)) {
     const message = `This model takes at most ${sequencesMax} stop sequences of ${lengthMax} characters.`;
-    throw new CannotCarry('stop', message);
+    throw new CannotCarry(param, message);
   }
   return sequences.length > 0 ? sequences : undefined;
 }

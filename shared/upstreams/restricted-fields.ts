@@ -228,7 +228,7 @@ class Gate {
   }
 
   readonly permit = (path: string, value: unknown): unknown => {
-    if (this.allows(path)) return value;
+    if (this.allows(path) || onlyClears(value)) return value;
     this.dropped.push(path);
     return undefined;
   };

@@ -26,18 +26,23 @@ export interface CanonicalCall {
   readonly items?: CarriedItems | undefined;
   /** The call as its client wrote it, for an upstream of the same form. Absent: such an upstream gets the canonical call. */
   readonly native?: NativeCall | undefined;
-  /** The client is told at which stop sequence an answer ended, which no upstream of another form says. */
-  readonly tellsStop?: boolean | undefined;
+  /**
+   * The client's field of stop sequences, if it is told at which one an answer ended: no upstream of another form says so. Absent: it
+   * is not told.
+   */
+  readonly tellsStop?: string | undefined;
   /** The client's own name for the conversation, for the choice of the candidate alone. Absent: how it began, or its `prompt_cache_key`. */
   readonly conversation?: string | undefined;
 }
 
 /** A body that goes up as it came, but for what the relay decides: model, limit, and what money and isolation need. */
 export interface NativeCall {
-  /** The fields that `request` says in other words: `system`, `messages`, `tools`. All others are `unknown` and `served`. */
+  /** The fields that `request` says in other words, but for those that are `served`. All others are `unknown`. */
   readonly body: JsonRecord;
-  /** Edits of the context that only clear: they make no answer dearer. */
-  readonly clearing?: JsonRecord | undefined;
+  /** What of it no message and no tool of `request` has, for what counts the input. */
+  readonly counted: readonly JsonRecord[];
+  /** What upstreams of other forms miss, for the header that says so. */
+  readonly lost: readonly string[];
   /** The version of the API and its features that the body was written for. */
   readonly headers: { readonly version?: string; readonly betas?: readonly string[] };
   /** The messages of the canonical call that stand in the body. Others were added since. */

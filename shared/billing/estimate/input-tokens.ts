@@ -70,6 +70,7 @@ export function estimateInput(
   const carried = new TextShape();
   for (const list of items?.after.values() ?? []) addStructures(carried, list);
   for (const item of items?.instead.values() ?? []) addStructures(carried, [item]);
+  addStructures(carried, native?.counted ?? []);
   const count = ({ above, unbiased }: Overhead): void => {
     beside.above += above;
     beside.unbiased += unbiased;

@@ -2,14 +2,8 @@
  * What a Messages body is to the relay: the canonical call, and the body itself, which goes up as it came to an upstream that speaks
  * Messages. Must never refuse a field that the vendor may know.
  */
-import {
-  type CarriedItems,
-  type ChatRequest,
-  type ChatTool,
-  type NativeCall,
-  onlyClears,
-} from '../../wire/canonical-call.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { ZodMiniType } from 'zod/mini';
+import type { ChatRequest, ChatTool, NativeCall } from '../../wire/canonical-call.ts';
 import {
   asRecord,
   isRecord,
@@ -23,7 +17,7 @@ import type { ContentAt, EndpointRequest } from '../endpoint.ts';
 import { parseRequest } from '../parse-request.ts';
 import { endpointRoutes } from '../routes.ts';
 import { conversationOf } from './conversation.ts';
-import { MessagesRequest, ToolNames } from './request.ts';
+import { type MessagesRequest, ToolNames } from './request.ts';
 
 /** Fields that the relay decides or writes itself, whatever the upstream speaks. */
 const decided = new Set(
@@ -38,20 +32,16 @@ const translated = new Set(
 type Headers = Readonly<Record<string, string | undefined>>;
 
 /** A body as it was read. */
-export type ReadBody = Omit<EndpointRequest, 'renderer'> & {
-  /** The client asked for thinking, so it shows it and sends it back. */
-  thinks: boolean;
-  names: ToolNames;
-};
+export type ReadBody = Omit<EndpointRequest, 'renderer'> & { names: ToolNames };
 
-export function readBody(body: unknown, headers: Headers): ReadBody {
-  const request = parseRequest(MessagesRequest, body);
+/** @param schema of a call, or of a count */
+export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, headers: Headers): ReadBody {
+  const request = parseRequest(schema, body);
   const names = new ToolNames(recordsIn(request.tools));
   const { messages, sealed, lost, only, unknown: unknownBlocks, known } = conversationOf(request, names);
-  const thinks = isThinking(request);
   const { user_id: user, ...metadata } = request.metadata ?? {};
   const tools = toolsOf(request, names);
-  const { clearing, fields } = fieldsOf(request);
+  const fields = Object.entries(withoutNulls(request)).filter(([field]) => !decided.has(field));
   const chat: ChatRequest = {
     model: request.model,
     messages,
@@ -76,23 +66,11 @@ export function readBody(body: unknown, headers: Headers): ReadBody {
       service_tier: request.service_tier,
       ...(Object.keys(metadata).length > 0 && { metadata }),
     }),
-    clearing,
+    counted: [...unknownBlocks, ...tools.others, ...tools.beside],
+    lost: [...lost, ...(tools.others.length > 0 ? ['tools'] : [])],
     headers: passedHeaders(headers),
     known,
     ...(only && { only }),
-  };
-  const items: CarriedItems = {
-    after: new Map([[undefined, [...unknownBlocks, ...tools.others, ...tools.beside]]]),
-    instead: new Map(),
-    tools: new Map(),
-    effort: undefined,
-    lost: [
-      ...new Set([
-        ...lost,
-        ...(tools.others.length > 0 ? ['tools'] : []),
-        ...(clearing ? ['context_management'] : []),
-      ]),
-    ],
   };
   const conversation = headers['x-claude-code-session-id'];
   return {
@@ -101,43 +79,17 @@ export function readBody(body: unknown, headers: Headers): ReadBody {
       request: chat,
       unknown: Object.fromEntries(fields.filter(([field]) => !translated.has(field))),
       served: Object.fromEntries(fields.filter(([field]) => translated.has(field))),
-      items,
       native,
-      tellsStop: true,
+      tellsStop: 'stop_sequences',
       ...(conversation && { conversation }),
     },
     contents: contentsOf(request),
     outputTokensMax: request.max_tokens ?? undefined,
     droppedTools: tools.others.length,
     sealed,
-    keepsState: thinks,
-    thinks,
+    // Who asks for thinking shows it and sends it back.
+    keepsState: isThinking(request),
     names,
-  };
-}
-
-/** Every answer needs a limit, as in Anthropic's API. */
-export function requireLimit({ outputTokensMax }: Pick<ReadBody, 'outputTokensMax'>): void {
-  if (outputTokensMax === undefined)
-    throw new InvalidRequest(
-      'missing_required_parameter',
-      'max_tokens',
-      "Missing required parameter: 'max_tokens'.",
-    );
-}
-
-/** The fields beside those that the relay decides. Edits that only clear what is old make no answer dearer: they always go up. */
-function fieldsOf(request: MessagesRequest): {
-  fields: [string, unknown][];
-  clearing: JsonRecord | undefined;
-} {
-  const fields = Object.entries(withoutNulls(request)).filter(([field]) => !decided.has(field));
-  const { context_management: management } = request as JsonRecord;
-  if (!onlyClears(management)) return { fields, clearing: undefined };
-  const { edits } = asRecord(management);
-  return {
-    fields: fields.filter(([field]) => field !== 'context_management'),
-    clearing: { edits: recordsIn(edits) },
   };
 }
 
@@ -244,16 +196,19 @@ function chosen({ type, name }: JsonRecord, names: ToolNames): unknown {
 
 // What upstreams fetch. Text is no address, wherever it stands.
 
-const isText = ({ type }: JsonRecord): boolean =>
-  type === 'text' || type === 'thinking' || type === 'redacted_thinking' || type === 'tool_use';
+const texts: ReadonlySet<unknown> = new Set(
+  'text thinking redacted_thinking tool_use server_tool_use mcp_tool_use'.split(' '),
+);
+/** Names of pages that an earlier search found: nobody fetches them again. */
+const quoted = { search_result: 'source', web_search_result: 'url' } as const;
 
 /** Undefined: the request has text and calls alone. */
 function contentsOf({ messages, system }: MessagesRequest): (() => readonly ContentAt[]) | undefined {
-  const contents = (): ContentAt[] => [
+  const contents = [
     ...blocksAt('system', system),
     ...messages.flatMap(({ content }, i) => blocksAt(`messages[${i}].content`, content)),
   ];
-  return contents().length > 0 ? contents : undefined;
+  return contents.length > 0 ? () => contents : undefined;
 }
 
 function blocksAt(param: string, content: unknown): ContentAt[] {
@@ -261,8 +216,14 @@ function blocksAt(param: string, content: unknown): ContentAt[] {
 }
 
 function contentsOfBlock(param: string, block: JsonRecord): ContentAt[] {
-  if (isText(block)) return [];
-  if (block['type'] === 'tool_result') return blocksAt(`${param}.content`, block['content']);
+  const { type } = block;
+  if (texts.has(type)) return [];
+  if (type === 'tool_result' || type === 'web_search_tool_result')
+    return blocksAt(`${param}.content`, block['content']);
+  if (type === 'search_result' || type === 'web_search_result') {
+    const { [quoted[type]]: _name, ...fetched } = block;
+    return [{ param, content: fetched }];
+  }
   const source = asRecord(block['source']);
   if (source['type'] !== 'text' && source['type'] !== 'content') return [{ param, content: block }];
   const { data: _data, content, ...beside } = source;

@@ -13,11 +13,14 @@ import {
 import { countingRoutes, endpointRoutes } from '../routes.ts';
 import { MessageFold, MessagesAnswer, type MessagesEvent } from './answer-events.ts';
 import { errorBody, refusedAnswer, requestIdHeader } from './errors.ts';
-import { readBody, requireLimit } from './canonical.ts';
+import { readBody } from './canonical.ts';
+import { AnsweredRequest, CountedRequest } from './request.ts';
 
 /** Either header of Anthropic's clients. */
 const keyHeader: KeyHeader = {
-  shown: 'x-api-key: sk-...',
+  // Named is the header that the client uses.
+  shown: ({ authorization, 'x-api-key': key }) =>
+    authorization !== undefined && key === undefined ? bearer.shown() : 'x-api-key: sk-...',
   sent(headers) {
     const token = bearer.sent(headers) || undefined;
     const key = headers['x-api-key']?.trim() || undefined;
@@ -35,25 +38,22 @@ export const messagesEndpoint: Endpoint = {
   keyHeader,
   answerHeaders: requestIdHeader,
   refused: refusedAnswer,
-  read(body, headers) {
-    const read = readMessages(body, headers);
-    requireLimit(read);
-    return read;
-  },
+  read: (body, headers) => readMessages(AnsweredRequest, body, headers),
   counting: {
     path: countingRoutes.messages.path,
-    read: readMessages,
+    read: (body, headers) => readMessages(CountedRequest, body, headers),
     answer: (tokens) => ({ input_tokens: tokens }),
   },
 };
 
-function readMessages(...[body, headers]: Parameters<Endpoint['read']>): EndpointRequest {
-  const { thinks, names, ...read } = readBody(body, headers);
+function readMessages(...asked: Parameters<typeof readBody>): EndpointRequest {
+  const { names, ...read } = readBody(...asked);
+  const [, body] = asked;
   const isStreamed = (body as { stream?: unknown }).stream === true;
   return {
     ...read,
     renderer: (identity, facts) => {
-      const answer = new MessagesAnswer(identity, facts, { thinks, names });
+      const answer = new MessagesAnswer(identity, facts, { thinks: read.keepsState === true, names });
       return isStreamed
         ? streamRenderer(answer, identity.requestId)
         : jsonRenderer(answer, identity.requestId);

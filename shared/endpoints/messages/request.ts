@@ -8,16 +8,17 @@ import type { JsonRecord } from '../../wire/json.ts';
 
 const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
 
+const tokenLimit = z.int().check(z.gte(1));
 const Block = z.looseObject({ type: z.string() });
 const Content = z.union([z.string(), z.array(Block)]);
 
-export const MessagesRequest = z.looseObject({
+/** Of a count, which has no limit on an answer. */
+export const CountedRequest = z.looseObject({
   model: z.string().check(z.minLength(1)),
   messages: z
     .array(z.looseObject({ role: z.enum(['user', 'assistant', 'system']), content: Content }))
     .check(z.minLength(1)),
-  /** The API requires it for an answer, and no count of tokens has it. */
-  max_tokens: optional(z.int().check(z.gte(1))),
+  max_tokens: optional(tokenLimit),
   system: optional(Content),
   stream: optional(z.boolean()),
   tools: optional(z.array(z.looseObject({ type: optional(z.string()), name: optional(z.string()) }))),
@@ -32,7 +33,10 @@ export const MessagesRequest = z.looseObject({
   service_tier: optional(z.string()),
   official: optional(z.boolean()),
 });
-export type MessagesRequest = z.infer<typeof MessagesRequest>;
+export type MessagesRequest = z.infer<typeof CountedRequest>;
+
+/** Every answer needs a limit, as in Anthropic's API. */
+export const AnsweredRequest = z.extend(CountedRequest, { max_tokens: tokenLimit });
 
 /** The names of tools as other vendors take them, which are shorter than what Messages allows. */
 export class ToolNames {

@@ -113,8 +113,9 @@ export function usageBounds(
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
   // States of earlier turns go up too, though no client sent them.
   const putBack = [...call.states.values()];
-  const carried = call.items && [...call.items.after.values(), ...call.items.instead.values()];
-  const unknown = { ...call.unknown, putBack, carried };
+  const { items, native } = call;
+  const carried = items && [...items.after.values(), ...items.instead.values()];
+  const unknown = { ...call.unknown, putBack, carried, counted: native?.counted };
   return {
     inputBelow: () => inputBelow({ request, unknown: call.unknown }),
     inputUnbiased: () => bill.inputTokens(request, model),

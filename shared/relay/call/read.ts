@@ -294,7 +294,7 @@ type Headers = Readonly<Record<string, string | undefined>>;
 
 /** The key that a request holds where its endpoint looks for it. Throws before any lookup when there is no well-formed one. */
 function keyIn({ keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>, headers: Headers): string {
-  const { shown } = keyHeader;
+  const shown = keyHeader.shown(headers);
   const key = keyHeader.sent(headers);
   if (typeof key === 'object') throw invalidKey(key.conflict, 'key_conflict');
   if (key === undefined)

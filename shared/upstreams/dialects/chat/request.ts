@@ -69,7 +69,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
     effort,
     toolChoice: tools.changedChoice,
     outputTokensMax: limitOf(body, settings),
-    stop: call.tellsStop ? cutHere(stopSequences(request)) : undefined,
+    stop: call.tellsStop ? cutHere(stopSequences(request), call.tellsStop) : undefined,
     wrapped: tools.wrapped,
   };
 }

@@ -26,7 +26,7 @@ import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
 import { AnswerWriter, callsMax, errorIn, tooLarge, type VendorCounts } from '../../answer-writer.ts';
 import { unwrappedInput } from '../../request-parts.ts';
-import { deltaKinds, isContent, NativeEvents } from './native-events.ts';
+import { deltaKinds, isContent, isWholeMessage, NativeEvents } from './native-events.ts';
 
 /** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */
 type Message = Partial<Record<'role' | 'content' | 'stop_reason' | 'stop_details' | 'usage', unknown>>;
@@ -137,8 +137,7 @@ export class MessagesReader implements AnswerReader {
         this.done = this.#understood || this.#blocks.any;
         return this.#readEarly();
       default:
-        // Some endpoints leave the type of a whole message out.
-        if (type !== 'message' && (value.role !== 'assistant' || !Array.isArray(value.content))) return [];
+        if (!isWholeMessage(value)) return [];
         this.#understood = true;
         this.#note(value);
         this.done = true;
@@ -206,17 +205,12 @@ function runCounts(usage: JsonRecord): VendorCounts {
   };
 }
 
+/** What neither run says stays unknown. */
 function sumOfCounts(a: VendorCounts, b: VendorCounts): VendorCounts {
-  const names = [
-    'input',
-    'output',
-    'reasoning',
-    'cached',
-    'written',
-    'writtenForMinutes',
-    'writtenForHour',
-  ] as const;
-  const sums = names.map((name) => [name, Number(a[name] ?? 0) + Number(b[name] ?? 0)]);
+  const { cacheIsApart: _, ...names } = { ...a, ...b };
+  const sums = (Object.keys(names) as (keyof typeof names)[])
+    .filter((name) => (a[name] ?? b[name]) !== undefined)
+    .map((name) => [name, Number(a[name] ?? 0) + Number(b[name] ?? 0)]);
   return { ...Object.fromEntries(sums), cacheIsApart: true };
 }
 

@@ -4,7 +4,7 @@
  * models, thinking, effort and prompt caching, November 2026.
  */
 import type { ChatRequest } from '../../../wire/canonical-call.ts';
-import type { JsonRecord } from '../../../wire/json.ts';
+import { recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { knownEffort } from '../../request-parts.ts';
 
@@ -156,10 +156,8 @@ export function thinkingFields(request: ChatRequest, facts: ThinkingFacts): Thin
   const asked = request.reasoning_effort ?? undefined;
   const none = { isOn: false, dropped: [] };
   const unthinking = { isOn: false, dropped: (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'] };
-  if (isLoopWithoutThinking && settings.quirks.wantsBack === 'thinking' && rules.off !== 'always') {
-    const thinking = { type: rules.off === 'omit' ? 'disabled' : rules.off };
-    return { ...unthinking, thinking, isLost: true };
-  }
+  if (isLoopWithoutThinking && settings.quirks.wantsBack === 'thinking' && rules.off !== 'always')
+    return { ...unthinking, thinking: switchedOff(rules), isLost: true };
   if (rules.thinking === 'none') return unthinking;
   if (asked === 'none' && rules.off !== 'always')
     return rules.off === 'omit' ? none : { ...none, thinking: { type: rules.off } };
@@ -177,6 +175,26 @@ export function thinkingFields(request: ChatRequest, facts: ThinkingFacts): Thin
   const effort = knownEffort(asked, efforts) ?? efforts[0];
   const changedEffort = effort === asked ? undefined : effort;
   return { ...none, thinking: adaptive(rules), effort, changedEffort, isOn: true };
+}
+
+/** As thinking is turned off where its field has to say so. */
+export const switchedOff = ({ off }: ModelRules): JsonRecord => ({ type: off === 'omit' ? 'disabled' : off });
+
+export const isThinkingBlock = (block: JsonRecord | undefined): boolean =>
+  block?.['type'] === 'thinking' || block?.['type'] === 'redacted_thinking';
+
+type Turn = Readonly<{ content?: unknown }>;
+
+/**
+ * Whether the call continues a loop of calls that lacks its thinking: its last turn does not begin with thinking, or, where the
+ * upstream wants that of every turn back, any turn with a call.
+ */
+export function lacksThinking(turns: readonly Turn[], { ofEveryTurn }: { ofEveryTurn: boolean }): boolean {
+  const has = (turn: Turn | undefined, kind: string): boolean =>
+    recordsIn(turn?.['content']).some(({ type }) => type === kind);
+  const begins = (turn: Turn | undefined): boolean => isThinkingBlock(recordsIn(turn?.['content'])[0]);
+  if (ofEveryTurn) return turns.some((turn) => has(turn, 'tool_use') && !begins(turn));
+  return has(turns.at(-1), 'tool_result') && !begins(turns.at(-2));
 }
 
 const adaptive = ({ bindsThinking }: ModelRules): JsonRecord => ({

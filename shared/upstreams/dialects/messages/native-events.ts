@@ -30,6 +30,10 @@ const beginnings = new Map<unknown, JsonRecord>([
   ['thinking_delta', { type: 'thinking', thinking: '', signature: '' }],
 ]);
 
+/** An answer that is not streamed. Some endpoints leave its type out. */
+export const isWholeMessage = ({ type, role, content }: JsonRecord): boolean =>
+  type === 'message' || (role === 'assistant' && Array.isArray(content));
+
 export class NativeEvents {
   readonly #kept: Kept;
   #open: OpenBlock | undefined;
@@ -62,7 +66,7 @@ export class NativeEvents {
       case 'message_delta':
         return [...this.#earlyBlocks(), event];
       default:
-        return Array.isArray(event['content']) ? this.#whole(event) : [];
+        return isWholeMessage(event) ? this.#whole(event) : [];
     }
   }
 

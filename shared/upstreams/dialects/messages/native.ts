@@ -1,5 +1,5 @@
 /**
- * The body of a client that wrote Messages, for an upstream that speaks it: it goes up as it came, block by block and byte by byte, but
+ * The body of a client that wrote Messages, for an upstream that speaks it: it goes up as it came, block by block and value by value, but
  * for the model, the limit, what the channel's row sets, and what money and isolation need. No breakpoint is added: this
  * client places its own. Thinking that the relay sealed for its client is left out, since no vendor knows its signature.
  */
@@ -17,7 +17,7 @@ import {
 import type { RequestSettings, SentBody } from '../../dialect.ts';
 import { isCallersTool } from '../../quirks.ts';
 import { setByRow } from '../../request-parts.ts';
-import type { ModelRules } from './model-rules.ts';
+import { isThinkingBlock, lacksThinking, switchedOff, type ModelRules } from './model-rules.ts';
 
 interface NativeFacts {
   settings: RequestSettings;
@@ -40,7 +40,6 @@ export function nativeBody(
   const turns = withAdded(sentTurns(recordsIn(messages), settings, lose), added);
   const choice = asRecord(served?.['tool_choice']);
   const isChoiceLost = choice['type'] === 'tool' && !sentTools.some(({ name }) => name === choice['name']);
-  const clearing = native.clearing && { context_management: native.clearing };
   const body: JsonRecord = {
     model: settings.model,
     ...(sentTools.length > 0 && { tools: sentTools }),
@@ -48,7 +47,6 @@ export function nativeBody(
     messages: turns,
     max_tokens: outputTokensMax,
     ...served,
-    ...clearing,
     ...unknown,
     ...(request.service_tier !== undefined && { service_tier: tier }),
     ...((isRecord(metadata) || request.user) && {
@@ -59,25 +57,24 @@ export function nativeBody(
     delete body['tool_choice'];
     lose('tool_choice');
   }
-  const wasThinking = isRecord(body['thinking']) && body['thinking']['type'] !== 'disabled';
-  if (wasThinking && lacksThinking(turns, { wasStripped: dropped.includes('reasoning'), rules, settings })) {
-    if (settings.quirks.wantsBack === 'thinking' && rules.off !== 'always')
-      body['thinking'] = { type: rules.off === 'omit' ? 'disabled' : rules.off };
-    else delete body['thinking'];
-    lose('thinking');
-  }
+  const ofEveryTurn = settings.quirks.wantsBack === 'thinking';
+  const wanted = asRecord(settings.set['thinking'] ?? body['thinking'])['type'] ?? 'disabled';
+  const mustBegin = ofEveryTurn || (rules.thinking === 'budget' && dropped.includes('reasoning'));
+  const isLost = wanted !== 'disabled' && mustBegin && lacksThinking(turns, { ofEveryTurn });
+  const off = ofEveryTurn && rules.off !== 'always' ? switchedOff(rules) : undefined;
+  if (isLost) lose('thinking');
   leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
   if (settings.unpricedHour && shortenLifetimes(body)) lose('cache_control.ttl');
   setByRow(body, settings);
+  // Neither the client's nor the row's, which would be refused again.
+  if (isLost && off) body['thinking'] = off;
+  else if (isLost) delete body['thinking'];
   return { body, dropped };
 }
 
 function permittedTools(tools: unknown, allow: readonly string[]): JsonRecord[] {
   return recordsIn(tools).filter(({ type }) => isCallersTool(type) || allow.includes(textIn(type)));
 }
-
-const isThinkingBlock = ({ type }: JsonRecord): boolean =>
-  type === 'thinking' || type === 'redacted_thinking';
 
 const isOurs = ({ signature, data }: JsonRecord): boolean =>
   textIn(signature).startsWith(sealPrefix) || textIn(data).startsWith(sealPrefix);
@@ -123,20 +120,6 @@ const textOrBlocks = (content: unknown): unknown[] =>
 
 const textBlock = ({ content }: ChatMessage): JsonRecord => ({ type: 'text', text: textIn(content) });
 
-/**
- * Whether the call goes on in a loop of tools whose last turn has lost its thinking, which a model that is given a budget
- * refuses, as do servers that want the thinking of every turn back.
- */
-function lacksThinking(
-  turns: readonly JsonRecord[],
-  { wasStripped, rules, settings }: { wasStripped: boolean; rules: ModelRules; settings: RequestSettings },
-): boolean {
-  const isResult = recordsIn(turns.at(-1)?.['content']).some(({ type }) => type === 'tool_result');
-  const before = recordsIn(turns.at(-2)?.['content'])[0];
-  const isBare = isResult && !(before && isThinkingBlock(before));
-  return isBare && ((wasStripped && rules.thinking === 'budget') || settings.quirks.wantsBack === 'thinking');
-}
-
 /** Makes cache writes for an hour those for five minutes. */
 export const shortenLifetimes = (body: JsonRecord): boolean =>
   changeBreakpoints(body, ({ ttl, ...short }) => ((ttl ?? '5m') === '5m' ? undefined : short));
@@ -172,38 +155,51 @@ export function dropThinkingEdits(body: JsonRecord): void {
   else delete body['context_management'];
 }
 
-/**
- * Fields that do no more than make an answer cheaper or sooner, so that an upstream which does not know them, or refuses their
- * feature, is asked again without them.
- */
-export const optionalFields = ['context_management', 'scope', 'defer_loading', 'eager_input_streaming'];
+// Features of the API go up as the client named them, without those of a field that does not go up.
 
+/**
+ * What a feature is for, a line each: the field, and where it stands. One that is `optional` does no more than make an answer cheaper or
+ * sooner, so an upstream that does not know the field, or refuses its feature, is asked again without it.
+ */
+const features: readonly {
+  beta: RegExp;
+  field: string;
+  of: 'body' | 'tools' | 'cache_control';
+  optional?: true;
+}[] = [
+  { beta: /^(?:context-management|compact)-/, field: 'context_management', of: 'body', optional: true },
+  { beta: /^prompt-caching-scope-/, field: 'scope', of: 'cache_control', optional: true },
+  { beta: /^(?:advanced-tool-use|tool-search-tool)-/, field: 'defer_loading', of: 'tools', optional: true },
+  { beta: /^fine-grained-tool-streaming-/, field: 'eager_input_streaming', of: 'tools', optional: true },
+  { beta: /^mcp-client-/, field: 'mcp_servers', of: 'body' },
+  { beta: /^(?:code-execution|skills)-/, field: 'container', of: 'body' },
+  { beta: /^(?:code-execution|skills)-/, field: 'skills', of: 'body' },
+  { beta: /^fast-mode-/, field: 'speed', of: 'body' },
+  { beta: /fallback/, field: 'fallbacks', of: 'body' },
+];
+
+export const optionalFields = features.flatMap(({ field, optional }) => (optional ? [field] : []));
+
+/** @param refused fields and features by their names. Returns the paths of the fields that were left out. */
 function leaveOutRefused(body: JsonRecord, refused: readonly string[]): string[] {
-  const isRefused = (beta: RegExp, field: string): boolean =>
-    refused.some((each) => each === field || beta.test(each));
-  const left: string[] = [];
-  if (isRefused(/^(?:context-management|compact)-/, 'context_management') && 'context_management' in body) {
-    delete body['context_management'];
-    left.push('context_management');
-  }
-  if (isRefused(/^prompt-caching-scope-/, 'scope')) {
-    const isScoped = changeBreakpoints(body, ({ scope, ...own }) => (scope === undefined ? undefined : own));
-    if (isScoped) left.push('cache_control.scope');
-  }
-  for (const [beta, field] of toolFeatures) {
-    const tools = recordsIn(body['tools']);
-    if (!isRefused(beta, field) || !tools.some((tool) => field in tool)) continue;
-    body['tools'] = tools.map(({ [field]: _left, ...tool }) => tool);
-    if (field === 'defer_loading') body['messages'] = withoutReferences(body['messages']);
-    left.push(`tools.${field}`);
-  }
-  return left;
+  return features.flatMap(({ beta, field, of, optional }) => {
+    const isRefused = optional && refused.some((each) => each === field || beta.test(each));
+    if (!isRefused || !leaveOut(body, field, of)) return [];
+    return [of === 'body' ? field : `${of}.${field}`];
+  });
 }
 
-const toolFeatures: readonly (readonly [beta: RegExp, field: string])[] = [
-  [/^(?:advanced-tool-use|tool-search-tool)-/, 'defer_loading'],
-  [/^fine-grained-tool-streaming-/, 'eager_input_streaming'],
-];
+function leaveOut(body: JsonRecord, field: string, of: (typeof features)[number]['of']): boolean {
+  const without = ({ [field]: _left, ...others }: JsonRecord): JsonRecord => others;
+  if (of === 'cache_control')
+    return changeBreakpoints(body, (control) => (field in control ? without(control) : undefined));
+  if (of === 'body') return field in body && delete body[field];
+  const tools = recordsIn(body['tools']);
+  if (!tools.some((tool) => field in tool)) return false;
+  body['tools'] = tools.map(without);
+  if (field === 'defer_loading') body['messages'] = withoutReferences(body['messages']);
+  return true;
+}
 
 /** Results of searching for tools that were to be loaded later, as words. */
 function withoutReferences(value: unknown): unknown {
@@ -213,23 +209,14 @@ function withoutReferences(value: unknown): unknown {
   return Array.isArray(content) ? { ...asRecord(value), content: withoutReferences(content) } : value;
 }
 
-// Features of the API go up as the client named them, without those of a field that does not go up.
-
-/** What of a body a feature is for, by the names of both. */
-const featureFields: readonly (readonly [beta: RegExp, field: RegExp])[] = [
-  [/^mcp-client-/, /^mcp_servers$/],
-  [/^(?:code-execution|skills)-/, /^(?:container|skills)$/],
-  [/^fast-mode-/, /^speed$/],
-  [/^compact-/, /^context_management/],
-  [/fallback/, /^fallbacks$/],
-];
-
+/** @param dropped the paths of what does not go up */
 export function sentBetas(
   betas: readonly string[],
   dropped: readonly string[],
   refused: readonly string[],
 ): string[] {
-  const isLost = (beta: string): boolean =>
-    featureFields.some(([pattern, field]) => pattern.test(beta) && dropped.some((each) => field.test(each)));
-  return betas.filter((beta) => !refused.includes(beta) && !isLost(beta));
+  const isDropped = (path: string): boolean =>
+    dropped.some((each) => each === path || each.startsWith(`${path}.`));
+  const lost = features.filter(({ field, of }) => isDropped(of === 'body' ? field : `${of}.${field}`));
+  return betas.filter((beta) => !refused.includes(beta) && !lost.some((one) => one.beta.test(beta)));
 }

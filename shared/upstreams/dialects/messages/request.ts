@@ -4,9 +4,16 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
-import { conversation, type MessagesTurn } from './conversation.ts';
+import { conversation } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
-import { modelRules, type ModelRules, budgetLeast, samplingFields, thinkingFields } from './model-rules.ts';
+import {
+  lacksThinking,
+  modelRules,
+  type ModelRules,
+  budgetLeast,
+  samplingFields,
+  thinkingFields,
+} from './model-rules.ts';
 import { asksForCall, toolFields } from './tools.ts';
 import { MessagesReader } from './events.ts';
 import { dropThinkingEdits, nativeBody, optionalFields, sentBetas, shortenLifetimes } from './native.ts';
@@ -56,8 +63,8 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     };
   }
   const { system, turns } = conversation(request.messages, settings);
-  const isLoopWithoutThinking =
-    settings.quirks.wantsBack === 'thinking' ? turns.some(isBareCall) : lacksThinking(turns);
+  const ofEveryTurn = settings.quirks.wantsBack === 'thinking';
+  const isLoopWithoutThinking = lacksThinking(turns, { ofEveryTurn });
   // A call that is forced excludes thinking: a client that asks for the one and says nothing of the other means the one.
   const isFirst = rules.forcesCalls && rules.off === 'disabled' && asksForCall(request);
   const asked = isFirst ? { ...request, reasoning_effort: request.reasoning_effort ?? 'none' } : request;
@@ -172,18 +179,6 @@ function limitOf(request: ChatRequest, settings: RequestSettings, { outputTokens
     documented ?? Infinity,
   );
 }
-
-/** Whether the call continues a loop of calls whose last turn does not begin with thinking. */
-function lacksThinking(turns: readonly MessagesTurn[]): boolean {
-  const answered = turns.at(-1)?.content.some(({ type }) => type === 'tool_result') ?? false;
-  return answered && !beginsWithThinking(turns.at(-2));
-}
-
-const beginsWithThinking = (turn: MessagesTurn | undefined): boolean =>
-  /^(redacted_)?thinking$/.test(String(turn?.content[0]?.['type']));
-
-const isBareCall = (turn: MessagesTurn): boolean =>
-  turn.content.some(({ type }) => type === 'tool_use') && !beginsWithThinking(turn);
 
 /**
  * The form of the answer, for `output_config`. Throws CannotCarry for JSON without a schema, for a schema that nothing

@@ -97,7 +97,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     ...(isText(effort) && effort !== asked && { effort }),
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
     toolChoice: tools.changedChoice,
-    stop: cutHere(stopSequences(request)),
+    stop: cutHere(stopSequences(request), call.tellsStop),
     wrapped: tools.wrapped,
     carriesItems: carried !== undefined,
   };

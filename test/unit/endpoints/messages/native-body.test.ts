@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import { CoreRig, data, delta, demoKey, done, finish, usage, type Step } from '../../../support/core-rig.ts';
+
+const path = '/v1/messages';
+const user = (content: unknown) => ({ role: 'user', content });
+const ask = { model: 'm', max_tokens: 5_000, messages: [user('Hi')] };
+const claude = { type: 'anthropic', endpoint: 'https://claude.test/v1' };
+const thinking = { type: 'enabled', budget_tokens: 2_000 };
+const tools = [{ name: 'read', input_schema: { type: 'object' } }];
+const called = { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'read', input: {} }] };
+const result = user([{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'ok' }]);
+const done1 = { role: 'assistant', content: [{ type: 'text', text: 'done' }] };
+
+const event = (value: { type: string; [field: string]: unknown }): string =>
+  `event: ${value.type}\n${data(value)}`;
+const whole = (content: object[], more: object = {}): Step[] => [
+  JSON.stringify({
+    type: 'message',
+    role: 'assistant',
+    content,
+    stop_reason: 'end_turn',
+    usage: { input_tokens: 9, output_tokens: 3 },
+    ...more,
+  }),
+];
+const said = whole([{ type: 'text', text: 'ok' }]);
+
+async function post(
+  body: object,
+  {
+    row = {},
+    steps = said,
+    status = 200,
+    headers = { 'x-api-key': demoKey },
+  }: { row?: object; steps?: Step[]; status?: number; headers?: Record<string, string> } = {},
+) {
+  const rig = new CoreRig({ channels: [{ ...claude, ...row }] });
+  rig.upstream({ status, steps, headers: { 'content-type': 'application/json' } });
+  const answer = await rig.post(body, { path, headers });
+  return { rig, answer, sent: rig.sent[0]?.json, json: JSON.parse(answer.text) };
+}
+
+describe('where an upstream wants the thinking of every turn back', () => {
+  const loop = { ...ask, tools, messages: [user('a'), called, result, done1, user('next')] };
+  it.each([
+    ['an earlier loop lacks it', { ...loop, thinking }, {}],
+    [
+      'the row sets thinking',
+      { ...ask, tools, messages: [user('a'), called, result] },
+      { set: { thinking } },
+    ],
+  ])('thinking is off when %s', async (_when, body, params) => {
+    const { sent } = await post(body, { row: { params: { wants_back: 'thinking', ...params } } });
+    expect(sent?.['thinking']).toEqual({ type: 'disabled' });
+  });
+});
+
+describe('a body that goes up as it came', () => {
+  it.each([
+    [
+      'a result of a search of its own',
+      user([
+        {
+          type: 'search_result',
+          source: 'http://wiki.corp/p',
+          title: 't',
+          content: [{ type: 'text', text: 'x' }],
+        },
+      ]),
+    ],
+    [
+      'the page that an earlier search found',
+      {
+        role: 'assistant',
+        content: [
+          {
+            type: 'web_search_tool_result',
+            tool_use_id: 's',
+            content: [{ type: 'web_search_result', url: 'http://example.com', title: 't' }],
+          },
+        ],
+      },
+    ],
+  ])('may name %s, which nobody fetches', async (_what, message) => {
+    const { answer } = await post({ ...ask, messages: [message, user('go on')] });
+    expect(answer.status).toBe(200);
+  });
+
+  it('names nothing as dropped that went up', async () => {
+    const examples = [{ file_id: 'abc' }];
+    const { answer, sent } = await post({ ...ask, tools: [{ ...tools[0], input_examples: examples }] });
+    expect(sent?.['tools']).toEqual([{ ...tools[0], input_examples: examples }]);
+    expect(answer.headers['x-relay-dropped']).toBeUndefined();
+  });
+
+  it('names what its row drops', async () => {
+    const { answer, sent } = await post({ ...ask, thinking }, { row: { params: { drop: ['thinking'] } } });
+    expect(sent).not.toHaveProperty('thinking');
+    expect(answer.headers['x-relay-dropped']).toBe('thinking');
+  });
+
+  it('that is denied is not asked again in the same form', async () => {
+    const denied = [JSON.stringify({ type: 'error', error: { type: 'permission_error', message: 'no' } })];
+    expect((await post(ask, { status: 403, steps: denied })).rig.sent).toHaveLength(1);
+    const managed = { ...ask, context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } };
+    const { rig } = await post(managed, { status: 403, steps: denied });
+    expect(rig.sent.map(({ json }) => 'context_management' in json)).toEqual([true, false]);
+  });
+});
+
+describe('a refusal names what its client sent', () => {
+  it('the field of stop sequences', async () => {
+    const rig = new CoreRig();
+    rig.upstream({ steps: [delta('ok'), finish(), usage(3, 1), done] });
+    const stop_sequences = Array.from({ length: 17 }, (_, i) => `s${i}`);
+    const answer = await rig.post({ ...ask, stop_sequences }, { path });
+    expect([answer.status, JSON.parse(answer.text).error.param]).toEqual([400, 'stop_sequences']);
+  });
+
+  it.each([
+    ['Authorization', { authorization: 'Bearer foo' }],
+    ['x-api-key', { 'x-api-key': 'foo' }],
+  ])('the header %s of a key that is none', async (name, headers) => {
+    const { json } = await post(ask, { headers });
+    expect(json.error.message).toContain(`The ${name} header`);
+  });
+});
+
+describe('an answer', () => {
+  it('whose runs do not say what they wrote is counted by what it wrote', async () => {
+    const runs = { iterations: [{ input_tokens: 5 }, { input_tokens: 6 }] };
+    const { json } = await post(ask, {
+      steps: whole([{ type: 'text', text: 'some words' }], { usage: runs }),
+    });
+    expect(json.usage.input_tokens).toBe(11);
+    expect(json.usage.output_tokens).toBeGreaterThan(0);
+  });
+
+  it('has nothing of an event that nobody knows', async () => {
+    const steps = [
+      event({ type: 'message_start', message: { usage: { input_tokens: 9 } } }),
+      event({ type: 'future', content: [{ type: 'text', text: 'unmetered' }] }),
+      event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'ok' } }),
+      event({ type: 'content_block_stop', index: 0 }),
+      event({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } }),
+      event({ type: 'message_stop' }),
+    ];
+    const rig = new CoreRig({ channels: [claude] });
+    rig.upstream({ steps });
+    const answer = await rig.post(ask, { path });
+    expect(JSON.parse(answer.text).content).toEqual([{ type: 'text', text: 'ok' }]);
+  });
+});
