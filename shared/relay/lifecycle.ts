@@ -142,7 +142,7 @@ async function begun(
     claim,
     recorder,
     commitsAtOnce,
-    refusalForm: endpoint,
+    form: endpoint,
   });
 }
 

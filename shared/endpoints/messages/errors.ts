@@ -46,8 +46,6 @@ export function refusedAnswer(
   const isUnpaid = error.type === 'quota_exceeded_error';
   const status = isOverloaded ? 529 : isUnpaid ? statusOfType[error.type] : own;
   // Claude Code asks ten times more with a key that is refused, unless it is told not to.
-  const headers = { ...requestIdHeader(requestId), ...(status === 401 && { 'x-should-retry': 'false' }) };
+  const headers: Record<string, string> = status === 401 ? { 'x-should-retry': 'false' } : {};
   return { status, body: errorBody(error, requestId, status), headers };
 }
-
-export const requestIdHeader = (requestId: string): Record<string, string> => ({ 'request-id': requestId });

@@ -12,7 +12,7 @@ import {
 } from '../endpoint.ts';
 import { countingRoutes, endpointRoutes } from '../routes.ts';
 import { MessageFold, MessagesAnswer, type MessagesEvent } from './answer-events.ts';
-import { errorBody, refusedAnswer, requestIdHeader } from './errors.ts';
+import { errorBody, refusedAnswer } from './errors.ts';
 import { readBody } from './canonical.ts';
 import { AnsweredRequest, CountedRequest } from './request.ts';
 
@@ -36,7 +36,7 @@ const keyHeader: KeyHeader = {
 export const messagesEndpoint: Endpoint = {
   ...endpointRoutes.messages,
   keyHeader,
-  answerHeaders: requestIdHeader,
+  answerHeaders: (requestId) => ({ 'request-id': requestId }),
   refused: refusedAnswer,
   read: (body, headers) => readMessages(AnsweredRequest, body, headers),
   counting: {

@@ -11,7 +11,7 @@ import type { JsonRecord } from '../../wire/json.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
 import type { RelayResponse } from '../http/http.ts';
-import { asRefusal, Refusal, refusalResponse, type RefusalForm } from '../http/refusal.ts';
+import { asRefusal, Refusal, refusalResponse, type AnswerForm } from '../http/refusal.ts';
 import type { Bill } from '../money/bill.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { StoredResult } from '../ports/stored.ts';
@@ -35,7 +35,7 @@ export interface AnswerParts {
   recorder: ((seal: () => string | undefined) => AnswerRecorder) | undefined;
   /** The answer is committed at once, so that every failure is rendered. */
   commitsAtOnce: boolean;
-  refusalForm: RefusalForm;
+  form: AnswerForm;
 }
 
 /** What an answer needs of the claim on its Idempotency-Key. */
@@ -327,7 +327,7 @@ export class Answer {
   #refused(): (Pick<RelayResponse, 'status' | 'headers'> & { body: string }) | undefined {
     if (!this.#refusal || this.#queue.committed) return undefined;
     const { requestId } = this.#call.identity;
-    const { status, headers, body } = refusalResponse(this.#refusal, requestId, this.#parts.refusalForm);
+    const { status, headers, body } = refusalResponse(this.#refusal, requestId, this.#parts.form);
     return { status, headers: { ...headers, ...this.#headerFacts() }, body };
   }
 
@@ -336,7 +336,7 @@ export class Answer {
       'content-type': this.#renderer.contentType,
       'cache-control': 'no-cache, no-transform',
       'x-request-id': this.#call.identity.requestId,
-      ...this.#parts.refusalForm.answerHeaders?.(this.#call.identity.requestId),
+      ...this.#parts.form.answerHeaders?.(this.#call.identity.requestId),
       ...this.#headerFacts(),
     };
     return { status: 200, headers };

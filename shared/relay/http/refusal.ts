@@ -107,13 +107,13 @@ export function asRefusal(error: unknown): Refusal {
   );
 }
 
-/** How an endpoint shows refusals. */
-export type RefusalForm = Pick<Endpoint, 'refused' | 'answerHeaders'>;
+/** What an endpoint's refusals and answers look like. */
+export type AnswerForm = Pick<Endpoint, 'refused' | 'answerHeaders'>;
 
 export const refusalResponse = (
   { status, headers, body, isOverloaded }: Refusal,
   requestId: string,
-  form: RefusalForm = {},
+  form: AnswerForm = {},
 ): RelayResponse & { body: string } => {
   const refused = form.refused?.({ status, error: body.error, isOverloaded }, requestId);
   const shown = refused ?? { status, body, headers: {} };
@@ -121,7 +121,7 @@ export const refusalResponse = (
   return {
     ...response,
     status: shown.status,
-    headers: { ...response.headers, ...shown.headers, ...headers },
+    headers: { ...response.headers, ...form.answerHeaders?.(requestId), ...shown.headers, ...headers },
   };
 };
 
