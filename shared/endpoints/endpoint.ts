@@ -232,8 +232,8 @@ export interface Renderer extends Machine<ChatChunk, string, Ending<string>> {
   readonly sentWhole?: true;
   /** The status and code of a request that the upstream finds too large, for clients that act on them. Absent: its own. */
   readonly tooLarge?: { status: number; code: string };
-  /** The last text of an answer that fails after its status was sent. */
-  failed(error: ErrorObject): string;
+  /** The last text of an answer that fails after its status was sent. `isOverloaded`: every candidate refused for load. */
+  failed(error: ErrorObject, isOverloaded?: boolean): string;
   /** What `end` would return before its last text, which it then leaves out. Absent: `end` alone. */
   close?(): string[];
   /**

@@ -63,6 +63,9 @@ function readMessages(...asked: Parameters<typeof readBody>): EndpointRequest {
 
 const frame = (event: MessagesEvent): string => eventFrame(event.type, JSON.stringify(event));
 
+const failedText = (requestId: string, ...[error, isOverloaded]: Parameters<Renderer['failed']>): string =>
+  JSON.stringify(errorBody(error, requestId, isOverloaded ? 529 : undefined));
+
 function streamRenderer(answer: MessagesAnswer, requestId: string): Renderer {
   return {
     ...streamedAnswer,
@@ -70,7 +73,7 @@ function streamRenderer(answer: MessagesAnswer, requestId: string): Renderer {
     end: () => answer.end().map(frame),
     /** Clients give up after minutes without an event; a comment is none. */
     idle: () => [...answer.start(), { type: 'ping' }].map(frame).join(''),
-    failed: (error) => eventFrame('error', JSON.stringify(errorBody(error, requestId))),
+    failed: (...error) => eventFrame('error', failedText(requestId, ...error)),
   };
 }
 
@@ -87,6 +90,6 @@ function jsonRenderer(answer: MessagesAnswer, requestId: string): Renderer {
       add(answer.end());
       return [JSON.stringify(fold.whole())];
     },
-    failed: (error) => JSON.stringify(errorBody(error, requestId)),
+    failed: (...error) => failedText(requestId, ...error),
   };
 }

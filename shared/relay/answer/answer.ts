@@ -256,7 +256,7 @@ export class Answer {
     try {
       await this.#keepFailed(shown);
       if (this.#keepsResult) this.#queue.hold();
-      this.#push([this.#renderer.failed(shown)]);
+      this.#push([this.#renderer.failed(shown, refusal.isOverloaded)]);
     } catch (broken) {
       this.#fault(broken);
       this.#unrendered = true;

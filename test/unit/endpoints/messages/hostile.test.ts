@@ -279,7 +279,7 @@ describe('blocks of an upstream', () => {
     const error = { type: 'error', error: { type: 'overloaded_error', message: 'x' } };
     const steps = [begin, start(0, empty), text(0, 'x'), error].map(event);
     const { answer } = await ask({ ...base, stream: true }, { steps });
-    expect(eventsOf(answer).at(-1)).toMatchObject({ type: 'error', error: { type: 'api_error' } });
+    expect(eventsOf(answer).at(-1)).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } });
     expect(answer.text).not.toContain('message_delta');
   });
 });

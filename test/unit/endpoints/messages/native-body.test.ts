@@ -127,6 +127,21 @@ describe('a refusal names what its client sent', () => {
 });
 
 describe('an answer', () => {
+  it('that breaks off for load after it began says so', async () => {
+    const rig = new CoreRig({ channels: [claude] });
+    const error = { type: 'overloaded_error', message: 'busy' };
+    rig.upstream({
+      steps: [
+        event({ type: 'message_start', message: { usage: { input_tokens: 9 } } }),
+        event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
+        event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'ok' } }),
+        event({ type: 'error', error }),
+      ],
+    });
+    const answer = await rig.post({ ...ask, stream: true }, { path });
+    expect(answer.text).toMatch(/event: error\ndata: .*"type":"overloaded_error"/);
+  });
+
   it('whose runs do not say what they wrote is counted by what it wrote', async () => {
     const runs = { iterations: [{ input_tokens: 5 }, { input_tokens: 6 }] };
     const { json } = await post(ask, {
