@@ -6,7 +6,7 @@
  *
  *     const emulator = await startEmulator(readOptions({...}));           // infra/local/host/emulator.ts
  *     const store = await startFaultProxy({ upstream: emulator.endpoint, seed: 1 });
- *     const secrets = await startSecretDouble({ values: { 'relay/openai': 'sk-x' } });
+ *     const secrets = await startSecretDouble({ 'relay/openai': 'sk-x' });
  *     const secretStore = await startFaultProxy({ upstream: secrets.endpoint, seed: 2 });
  *     startLocalStack({ env: { DYNAMODB_ENDPOINT: store.endpoint, SECRETS_ENDPOINT: secretStore.endpoint } });
  *     ...
@@ -14,8 +14,6 @@
  *     store.refuseConnections(true);
  *
  * Functions, event source mappings and the seed then all go through it; a checker reads `emulator.endpoint` itself.
- * Another process drives it over `controlEndpoint`: POST /rules with a rule -> {"id"}; DELETE /rules, DELETE /rules/ID;
- * POST /connections {"refused": true}; GET /counts.
  */
 import {
   Agent,
@@ -25,15 +23,13 @@ import {
   type ServerResponse,
   type IncomingHttpHeaders,
 } from 'node:http';
-import { buffer, json } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { closeServer, listenOnLoopback } from '../../infra/local/host/loopback.ts';
 
 export interface FaultProxy {
   /** What clients are given instead of the service's address. */
   endpoint: string;
-  /** Where another process drives it. */
-  controlEndpoint: string;
   rules: FaultRules;
   readonly counts: FaultCounts;
   /** Capacity units of the calls that were answered, by `<operation> <table>`; only with `countUnits`. */
@@ -81,7 +77,6 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     const body = countUnits ? withCapacity(call, sent) : sent;
     const reply = await forwarded({ upstream, agent, request, body });
     if (countUnits) addUnits(units, call, reply);
-    if (fault?.kind === 'late_reply') await sleep(fault.delayMs);
     if (fault?.kind === 'lost_reply') response.destroy();
     else response.writeHead(reply.status, reply.headers).end(reply.body);
   };
@@ -96,21 +91,18 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     if (refused === !server.listening) return;
     if (!refused) await listenOnLoopback(server, port);
     else {
-      rules.countRefusedConnection();
       closing = closeServer(server);
       await closing;
     }
   };
-  const control = await startFaultControl({ rules, units, refuseConnections });
   return {
     endpoint: `http://127.0.0.1:${port}`,
-    controlEndpoint: control.endpoint,
     rules,
     counts: rules.counts,
     units,
     refuseConnections,
     async close() {
-      await Promise.all([closeServer(server), control.close()]);
+      await closeServer(server);
       agent.destroy();
     },
   };
@@ -125,20 +117,17 @@ function answersItself(fault: Fault, call: JsonCall, response: ServerResponse): 
   switch (fault.kind) {
     case 'throttle':
       return answer(400, {
-        __type: fault.error ?? throttleErrorOf(call),
+        __type: throttleErrorOf(call),
         message: 'injected: too many calls',
       });
     case 'error': {
       const __type = call.service === 'secretsmanager' ? 'InternalServiceError' : 'InternalServerError';
       return answer(500, { __type, message: 'injected: internal error' });
     }
-    case 'unprocessed':
-      return answer(200, { Responses: {}, UnprocessedKeys: call.body['RequestItems'] });
     case 'hang_up':
       response.destroy();
       return true;
     case 'slow':
-    case 'late_reply':
     case 'lost_reply':
       break;
   }
@@ -188,18 +177,15 @@ function addUnits(units: Record<string, number>, { operation }: JsonCall, { stat
 
 /**
  * What happens to a call.
- * - `throttle`: refused with `error`, by default the service's usual one; not passed on.
- * - `unprocessed`: a BatchGetItem is answered without a single item, all of its keys unprocessed; not passed on.
+ * - `throttle`: refused with the service's usual error; not passed on.
  * - `error`: 500; not passed on.
  * - `hang_up`: the connection ends without a reply; not passed on. The client cannot know that.
  * - `lost_reply`: the call is applied, then the connection ends without a reply.
  * - `slow`: the call waits for `delayMs` and is then applied, also when the client has gone by then.
- * - `late_reply`: the call is applied at once, its reply waits for `delayMs`.
  */
 export type Fault =
-  | { kind: 'throttle'; error?: string }
-  | { kind: 'slow' | 'late_reply'; delayMs: number }
-  | { kind: 'unprocessed' | 'error' | 'hang_up' | 'lost_reply' };
+  | { kind: 'slow'; delayMs: number }
+  | { kind: 'throttle' | 'error' | 'hang_up' | 'lost_reply' };
 
 type FaultKind = Fault['kind'];
 
@@ -239,13 +225,11 @@ interface FaultCounts {
   /** Calls that arrived, by `<service>.<operation>`. */
   calls: Record<string, number>;
   /** Faults that were done, by kind. */
-  faults: Partial<Record<FaultKind | 'refused_connection', number>>;
-  /** The same by `<kind> <service>.<operation>`. */
-  faultsByOperation: Record<string, number>;
+  faults: Partial<Record<FaultKind, number>>;
 }
 
 class FaultRules {
-  readonly counts: FaultCounts = { calls: {}, faults: {}, faultsByOperation: {} };
+  readonly counts: FaultCounts = { calls: {}, faults: {} };
   readonly #rules = new Map<number, ActiveRule>();
   readonly #random: () => number;
   #lastId = 0;
@@ -283,20 +267,13 @@ class FaultRules {
       active.left -= 1;
       const { fault } = active.rule;
       this.counts.faults[fault.kind] = (this.counts.faults[fault.kind] ?? 0) + 1;
-      const named = `${fault.kind} ${name}`;
-      this.counts.faultsByOperation[named] = (this.counts.faultsByOperation[named] ?? 0) + 1;
       return fault;
     }
     return undefined;
   }
-
-  countRefusedConnection(): void {
-    this.counts.faults.refused_connection = (this.counts.faults.refused_connection ?? 0) + 1;
-  }
 }
 
-function isFor({ fault, services, operations, tables }: FaultRule, call: FaultedCall): boolean {
-  if (fault.kind === 'unprocessed' && call.operation !== 'BatchGetItem') return false;
+function isFor({ services, operations, tables }: FaultRule, call: FaultedCall): boolean {
   if (services && !services.includes(call.service)) return false;
   if (operations && !operations.includes(call.operation)) return false;
   return !tables || call.tables.some((table) => tables.some((end) => isNamed(table, end)));
@@ -313,49 +290,6 @@ function seededRandom(seed: number): () => number {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   };
-}
-
-// Drives a fault proxy from another process. It has a port of its own, so that it answers while the proxy refuses.
-
-interface FaultControlParts {
-  rules: FaultRules;
-  units: Record<string, number>;
-  refuseConnections: (refused: boolean) => Promise<void>;
-}
-
-async function startFaultControl(
-  parts: FaultControlParts,
-): Promise<{ endpoint: string; close(): Promise<void> }> {
-  const server = createServer((request, response) => {
-    act(parts, request).then(
-      (answer) => response.writeHead(answer === undefined ? 404 : 200).end(JSON.stringify(answer)),
-      (error: unknown) => response.writeHead(400).end(String(error)),
-    );
-  });
-  const port = await listenOnLoopback(server, 0);
-  return { endpoint: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
-}
-
-async function act(
-  { rules, units, refuseConnections }: FaultControlParts,
-  request: IncomingMessage,
-): Promise<object | undefined> {
-  const [, place, id] = (request.url ?? '').split('/');
-  switch (`${request.method} ${place}`) {
-    case 'POST rules':
-      return { id: rules.add((await json(request)) as FaultRule) };
-    case 'DELETE rules':
-      if (id) rules.remove(Number(id));
-      else rules.clear();
-      return {};
-    case 'POST connections':
-      await refuseConnections(((await json(request)) as { refused: boolean }).refused);
-      return {};
-    case 'GET counts':
-      return { ...rules.counts, units };
-    default:
-      return undefined;
-  }
 }
 
 // Reads a call of AWS's JSON protocol as far as rules of faults look at it.
@@ -413,22 +347,20 @@ const withCapacity = ({ service, operation, body }: JsonCall, bytes: Buffer): Bu
 export interface SecretDouble {
   /** For `AWS_ENDPOINT_URL_SSM`, `AWS_ENDPOINT_URL_SECRETS_MANAGER`, and a fault proxy's `upstream`. */
   endpoint: string;
-  /** By name, as a reference has it after `ssm:` or `secretsmanager:`. May be changed at any time. */
-  values: Map<string, string>;
   /** Reads that arrived, by name. */
   reads: Map<string, number>;
   close(): Promise<void>;
 }
 
+/** @param values by name, as a reference has it after `ssm:` or `secretsmanager:` */
 export async function startSecretDouble(values: Record<string, string>): Promise<SecretDouble> {
-  const held = new Map(Object.entries(values));
   const reads = new Map<string, number>();
   const server = createServer((request, response) => {
     void buffer(request).then((bytes) => {
       const { service, tables, contentType } = callOf(request.headers, bytes);
       const name = tables[0] ?? '';
       reads.set(name, (reads.get(name) ?? 0) + 1);
-      const value = held.get(name);
+      const value = values[name];
       const isParameter = service === 'ssm';
       response.writeHead(value === undefined ? 400 : 200, { 'content-type': contentType });
       if (value === undefined)
@@ -444,7 +376,6 @@ export async function startSecretDouble(values: Record<string, string>): Promise
   const port = await listenOnLoopback(server, 0);
   return {
     endpoint: `http://127.0.0.1:${port}`,
-    values: held,
     reads,
     close: () => closeServer(server),
   };
