@@ -60,10 +60,9 @@ export const longRequest = (conversation: number): ChatRequest => ({
 });
 
 /** One environment. */
-export class Chooser {
+class Chooser {
   readonly #clock = new VirtualClock();
-  readonly health = new MemoryHealth(this.#clock);
-  readonly #recorder = new HealthRecorder({ health: this.health, clock: this.#clock });
+  readonly #recorder = new HealthRecorder({ health: new MemoryHealth(this.#clock), clock: this.#clock });
   readonly #serving = new ServingChannels();
   readonly #key = keyRow();
 
@@ -80,7 +79,7 @@ export class Chooser {
 }
 
 /** The fastest of many rounds of ten, in microseconds for one: on a busy machine, the one that was not interrupted. */
-export async function fastest(work: (i: number) => unknown, rounds = 400): Promise<number> {
+async function fastest(work: (i: number) => unknown, rounds = 400): Promise<number> {
   let best = Infinity;
   for (let round = 0; round < rounds; round += 1) {
     const startedMs = performance.now();
