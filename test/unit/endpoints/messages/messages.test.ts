@@ -56,7 +56,8 @@ const types = (answer: Answer): unknown[] =>
       .join(' ');
   });
 
-const event = (value: object & { type: string }): string => `event: ${value.type}\n${data(value)}`;
+const event = (value: { type: string; [field: string]: unknown }): string =>
+  `event: ${value.type}\n${data(value)}`;
 
 describe('an answer of an upstream that speaks chat', () => {
   const steps = [
@@ -243,45 +244,45 @@ describe('an upstream that speaks Messages', () => {
     event({
       type: 'message_start',
       message: { id: 'x', usage: { input_tokens: 9, output_tokens: 1 } },
-    } as never),
+    }),
     event({
       type: 'content_block_start',
       index: 0,
       content_block: { type: 'thinking', thinking: '', signature: '' },
-    } as never),
+    }),
     event({
       type: 'content_block_delta',
       index: 0,
       delta: { type: 'thinking_delta', thinking: 'Hm' },
-    } as never),
+    }),
     event({
       type: 'content_block_delta',
       index: 0,
       delta: { type: 'signature_delta', signature: 'c2ln' },
-    } as never),
-    event({ type: 'content_block_stop', index: 0 } as never),
+    }),
+    event({ type: 'content_block_stop', index: 0 }),
     event({
       type: 'content_block_start',
       index: 1,
       content_block: { type: 'future_block', data: [1, { a: null }] },
-    } as never),
-    event({ type: 'content_block_stop', index: 1 } as never),
+    }),
+    event({ type: 'content_block_stop', index: 1 }),
     event({
       type: 'content_block_start',
       index: 2,
       content_block: { type: 'tool_use', id: 'toolu_9', name: 'read', input: {} },
-    } as never),
+    }),
     event({
       type: 'content_block_delta',
       index: 2,
       delta: { type: 'input_json_delta', partial_json: '{"a":1}' },
-    } as never),
-    event({ type: 'content_block_stop', index: 2 } as never),
+    }),
+    event({ type: 'content_block_stop', index: 2 }),
     event({
       type: 'message_delta',
       delta: { stop_reason: 'tool_use', stop_sequence: null },
       usage: { input_tokens: 9, cache_read_input_tokens: 4, output_tokens: 7 },
-    } as never),
+    }),
     event({ type: 'message_stop' }),
   ];
   const resultOf = (...content: object[]) => ({
