@@ -1,9 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { readOptions } from '../../infra/local/host/local-options.ts';
 import { startStack } from '../../infra/local/start-stack.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 import { startCountedStore, type CountedStore } from './counted-store.ts';
+
+/** Of one call: a store that is late is there again after the first ones. */
+const repeatsMax = 5;
 
 export interface WatchedStackOptions {
   /** Rows that are there before the first request: the functions keep a configuration for some seconds. */
@@ -34,7 +38,10 @@ export interface WatchedStack {
   /** Runs what is scheduled, now. */
   runSchedules(): Promise<void>;
   post(body: object | string | Uint8Array<ArrayBuffer>, init?: PostOptions): Promise<Response>;
-  /** Repeats a call that is asked to come again, as SDKs do: nothing is charged then, and a busy machine's store may be late. */
+  /**
+   * Repeats a call that is asked to come again, when it is asked to, as SDKs do: nothing is charged then, and a busy
+   * machine's store may be late. Rejects when it is asked for the sixth time.
+   */
   postUntilTaken: WatchedStack['post'];
   stop(): Promise<void>;
 }
@@ -112,12 +119,14 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
     },
     post,
     async postUntilTaken(...call) {
-      for (;;) {
+      for (let repeats = 0; ; repeats += 1) {
         const response = await post(...call);
         if (response.status !== 503) return response;
-        if (!response.headers.has('retry-after'))
-          throw new Error('a 503 that does not say when to come again');
-        await response.text();
+        const said = await response.text();
+        const seconds = Number(response.headers.get('retry-after') ?? NaN);
+        if (Number.isNaN(seconds)) throw new Error(`a 503 that does not say when to come again: ${said}`);
+        if (repeats === repeatsMax) throw new Error(`still a 503 after ${repeats} repeats: ${said}`);
+        await sleep(seconds * 1_000);
       }
     },
     runSchedules: () => stack.runSchedules(),
