@@ -7,11 +7,11 @@ import type { CloseRecord } from '../../billing/quota-item.ts';
 import { endUserOf, type ChatRequest } from '../../wire/canonical-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { asRecord, parseJson, textIn } from '../../wire/json.ts';
+import { claudeCodePrefix, tagsHeader } from '../http/http.ts';
 
 /** Named as log and ledger name them. */
 export type Attribution = Pick<CloseRecord, 'end_user' | 'tags'>;
 
-const tagsHeader = 'x-relay-tags';
 const tagsMax = 5;
 const bytesMax = 256;
 const namePattern = /^[A-Za-z][\w-]{0,31}$/;
@@ -21,13 +21,13 @@ const wantedTags =
   `at most ${tagsMax} tags such as team=search,env=prod: names of at most 32 letters, digits, _ and -, values of at most 64 ` +
   `printable ASCII characters without , " and \\, ${bytesMax} bytes in all`;
 
-/** What Claude Code says of a call [its gateway guide, November 2026], by the names of the tags. */
+/** What Claude Code says of a call [its gateway guide, November 2026], by the names of the tags: what follows its prefix. */
 const clientsTags = Object.entries({
-  session: 'x-claude-code-session-id',
-  agent: 'x-claude-code-agent-id',
-  parent_agent: 'x-claude-code-parent-agent-id',
-  request_class: 'x-claude-code-request-class',
-  agent_type: 'x-claude-code-agent-type',
+  session: 'session-id',
+  agent: 'agent-id',
+  parent_agent: 'parent-agent-id',
+  request_class: 'request-class',
+  agent_type: 'agent-type',
 });
 
 /** Throws an InvalidRequest for tags that are not what `wantedTags` says. */
@@ -37,7 +37,7 @@ export function attributionOf(
 ): Attribution {
   const tags = tagsIn(headers[tagsHeader] ?? '', tagsHeader);
   for (const [name, header] of clientsTags) {
-    const value = headers[header]?.trim() ?? '';
+    const value = headers[claudeCodePrefix + header]?.trim() ?? '';
     if (tags.has(name) || !valuePattern.test(value)) continue;
     tags.set(name, value);
     if (!fits(tags)) tags.delete(name);

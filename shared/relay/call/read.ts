@@ -5,7 +5,7 @@
  */
 import type { Snapshot } from '../../config/snapshot.ts';
 import { bearer, type Endpoint, type EndpointRequest } from '../../endpoints/endpoint.ts';
-import { type RelayRequest, matchRoute } from '../http/http.ts';
+import { claudeCodePrefix, matchRoute, tagsHeader, type RelayRequest } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
 import type { TurnStates } from '../state/turn-states.ts';
@@ -217,7 +217,7 @@ async function askedCall(
 }
 
 const saysWhom = (header: string): boolean =>
-  header === 'x-relay-tags' || header.startsWith('x-claude-code-');
+  header === tagsHeader || header.startsWith(claudeCodePrefix);
 
 /** Throws an InvalidRequest. Loaded by the first call that names somebody. */
 async function attributionIn(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {

@@ -96,6 +96,10 @@ export const rateHeaders = (rpm: number, remaining: number, nowMs: number): Reco
   'x-ratelimit-reset-requests': `${secondsOfMinuteLeft(nowMs)}s`,
 });
 
+/** What a client may say of whom its call is for: its tags, and what Claude Code says of a call. */
+export const tagsHeader = 'x-relay-tags';
+export const claudeCodePrefix = 'x-claude-code-';
+
 export const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 - (nowMs % 60_000)) / 1000);
 
 // The paths that are served, but for those of stored responses.
