@@ -1,5 +1,5 @@
 import { isoTime } from '../wire/iso-time.ts';
-import { requestTimeMs } from '../wire/ids.ts';
+import { isTagName, requestTimeMs } from '../wire/ids.ts';
 import { type NanoYuan, formatYuan, parsePrice } from './price.ts';
 import type { CloseRecord, OpenEntry, QuotaItem, CloseWrite } from './quota-item.ts';
 
@@ -43,28 +43,28 @@ export interface GrantLedgerRow {
   reason: string;
 }
 
-/** Whom calls are for: what rows are selected by. */
-export interface AttributedTo {
-  endUser?: string | undefined;
-  tags?: ReadonlyMap<string, string> | undefined;
-}
+/** Whom calls are for, named as log and ledger name it: kept with each call, and what rows and lines are selected by. */
+export type Attribution = Pick<CloseRecord, 'end_user' | 'tags'>;
 
 /** Grants are for nobody. */
-export function isAttributedTo(row: LedgerRow, { endUser, tags }: AttributedTo): boolean {
-  if (endUser === undefined && !tags?.size) return true;
-  if (row.kind === 'grant' || (endUser !== undefined && row.end_user !== endUser)) return false;
-  return [...(tags ?? [])].every(([name, value]) => row.tags?.[name] === value);
+export function isAttributedTo(row: LedgerRow, { end_user, tags = {} }: Attribution): boolean {
+  const wanted = Object.entries(tags);
+  if (end_user === undefined && wanted.length === 0) return true;
+  if (row.kind === 'grant' || (end_user !== undefined && row.end_user !== end_user)) return false;
+  return wanted.every(([name, value]) => row.tags?.[name] === value);
 }
 
 /** By what calls are summed beside the model: `end_user`, or `tag:` and a tag's name. */
 export type AttributedBy = 'end_user' | `tag:${string}`;
 
+const tagPrefix = 'tag:';
+
 export const isAttributedBy = (written: string): written is AttributedBy =>
-  written === 'end_user' || /^tag:[\w-]{1,32}$/.test(written);
+  written === 'end_user' || (written.startsWith(tagPrefix) && isTagName(written.slice(tagPrefix.length)));
 
 /** Undefined: the client named none. */
 export const attributedName = ({ end_user, tags = {} }: CloseRow, by: AttributedBy): string | undefined => {
-  const name = by.slice('tag:'.length);
+  const name = by.slice(tagPrefix.length);
   return by === 'end_user' ? end_user : Object.hasOwn(tags, name) ? tags[name] : undefined;
 };
 

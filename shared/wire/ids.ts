@@ -36,6 +36,8 @@ export const keyHash = (secretKey: string): string => hash('sha256', secretKey);
 export const keyHint = (secretKey: string): string => `${secretKey.slice(0, 7)}...${secretKey.slice(-4)}`;
 
 /** A model name in requests, in rows and in upstreams' lists of models. */
+export const isTagName = (text: string): boolean => /^[A-Za-z][\w-]{0,31}$/.test(text);
+
 export const modelNamePattern = /^[A-Za-z0-9._:/@-]{1,128}$/;
 
 /** The longest name of a tool, of a namespace and of an author: OpenAI's limit. */

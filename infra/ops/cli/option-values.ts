@@ -1,6 +1,7 @@
 /** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
+import type { Attribution } from '../../../shared/billing/ledger-row.ts';
 import { parseDecimal, perThousand } from '../../../shared/billing/price.ts';
 import { shownEndUser, tagsIn } from '../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
@@ -127,9 +128,9 @@ function parseEndUser(written: string): string {
   return shownEndUser(written) ?? refuse('the name of an end user');
 }
 
-function parseTags(written: string): ReadonlyMap<string, string> {
+function parseTags(written: string): Attribution['tags'] {
   try {
-    return tagsIn(written, '--tag');
+    return Object.fromEntries(tagsIn(written, '--tag'));
   } catch (error) {
     if (!(error instanceof InvalidRequest)) throw error;
     throw new InvalidArgumentError(error.message);

@@ -9,7 +9,7 @@ import {
   ledgerTimeMs,
   tagsText,
   type AttributedBy,
-  type AttributedTo,
+  type Attribution,
   type CloseRow,
   type LedgerRow,
 } from '../../billing/ledger-row.ts';
@@ -53,7 +53,7 @@ export const chargedOf = ({ figures }: { figures: DailyFigures }): NanoYuan => f
 
 export const mostCharged = (a: Summed, b: Summed): number => largestFirst(chargedOf(a), chargedOf(b));
 
-export interface LedgerFilter extends LedgerSelection, AttributedTo {
+export interface LedgerFilter extends LedgerSelection, Attribution {
   model?: string | undefined;
 }
 

@@ -1,4 +1,5 @@
 /** View: the requests of a time, from the log. */
+import type { Attribution } from '../../billing/ledger-row.ts';
 import type { LogSearch, OperatorPorts, LogCondition, LogSource } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
 import { slowMs } from '../../relay/ports/telemetry.ts';
@@ -19,11 +20,9 @@ export const requestStatuses = ['failed', 'refused', 'retried', 'slow'] as const
 export type RequestStatus = (typeof requestStatuses)[number];
 
 /** `slowerThanMs`: only those that took longer in all. */
-interface AskedRequests extends Record<'account' | 'model' | 'channel', string | undefined> {
+interface AskedRequests extends Attribution, Record<'account' | 'model' | 'channel', string | undefined> {
   status: RequestStatus | undefined;
   slowerThanMs: number | undefined;
-  endUser?: string | undefined;
-  tags?: ReadonlyMap<string, string> | undefined;
   fromMs: number;
   toMs: number;
   limit: number;
@@ -43,16 +42,7 @@ const limitMax = 10_000;
 
 /** Throws a Failure. Asked before anything is said of the search, so that no log is read for nothing. */
 export function requestSearch(asked: AskedRequests): LogSearch {
-  const {
-    status,
-    slowerThanMs,
-    fromMs,
-    toMs,
-    limit,
-    endUser,
-    tags = new Map<string, string>(),
-    ...names
-  } = asked;
+  const { status, slowerThanMs, fromMs, toMs, limit, tags = {}, ...names } = asked;
   if (!Number.isInteger(limit) || limit < 1 || limit > limitMax)
     throw usageFailure(`--limit: found ${limit}, wanted a whole number from 1 to 10,000`);
   if (fromMs < 0) throw usageFailure('--since: wanted a time after 1970');
@@ -62,9 +52,8 @@ export function requestSearch(asked: AskedRequests): LogSearch {
   const slow: LogCondition[] =
     slowerThanMs === undefined ? [] : [{ field: 'duration_ms', above: slowerThanMs }];
   const own: LogCondition[] = status ? ofStatus[status] : [isRequest];
-  const tagged = [...tags].map(([tag, value]) => [`tags.${tag}`, value] as const);
-  const all = [...Object.entries(names), ['end_user', endUser] as const, ...tagged];
-  const named = all.flatMap(([field, name]): LogCondition[] =>
+  const tagged = Object.entries(tags).map(([tag, value]) => [`tags.${tag}`, value] as const);
+  const named = [...Object.entries(names), ...tagged].flatMap(([field, name]): LogCondition[] =>
     name === undefined ? [] : [{ field, isOneOf: [name] }],
   );
   return { fromMs, toMs, conditions: [...own, ...slow, ...named], limit };

@@ -6,7 +6,7 @@ import {
   isAttributedBy,
   isAttributedTo,
   type AttributedBy,
-  type AttributedTo,
+  type Attribution,
   type CloseRow,
   latePrefix,
   type LedgerRow,
@@ -72,10 +72,10 @@ const pageOf = <Entry>(data: Entry[], last: LedgerRow | undefined) => ({
 });
 
 /** Undefined: all rows are. */
-function readWanted(query: URLSearchParams): AttributedTo | undefined {
+function readWanted(query: URLSearchParams): Attribution | undefined {
   const tags = tagsIn(query.getAll('tag').join(), 'tag');
-  const endUser = shownEndUser(query.get('end_user') ?? '');
-  return tags.size > 0 || endUser !== undefined ? { tags, endUser } : undefined;
+  const end_user = shownEndUser(query.get('end_user') ?? '');
+  return tags.size > 0 || end_user !== undefined ? { tags: Object.fromEntries(tags), end_user } : undefined;
 }
 
 function readBy(query: URLSearchParams): AttributedBy | undefined {

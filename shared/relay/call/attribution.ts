@@ -3,18 +3,15 @@
  * ledger keeps them, so they are bounded; what a client names on purpose and wrongly is refused, what a program adds by
  * itself is left out where it does not fit.
  */
-import type { CloseRecord } from '../../billing/quota-item.ts';
+import type { Attribution } from '../../billing/ledger-row.ts';
 import { endUserOf, type ChatRequest } from '../../wire/canonical-call.ts';
+import { isTagName } from '../../wire/ids.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { asRecord, parseJson, textIn } from '../../wire/json.ts';
 import { claudeCodePrefix, tagsHeader } from '../http/http.ts';
 
-/** Named as log and ledger name them. */
-export type Attribution = Pick<CloseRecord, 'end_user' | 'tags'>;
-
 const tagsMax = 5;
 const bytesMax = 256;
-const namePattern = /^[A-Za-z][\w-]{0,31}$/;
 /** Printable ASCII without what separates tags, and what a search of the log cannot quote. */
 const valuePattern = /^(?!.*[",\\])[!-~](?:[ -~]{0,62}[!-~])?$/;
 const wantedTags =
@@ -54,7 +51,7 @@ export function tagsIn(written: string, param: string): Map<string, string> {
   if (written.trim() === '') return tags;
   for (const pair of written.split(',')) {
     const [, name = '', value = ''] = /^([^=]*)=(.*)$/.exec(pair.trim()) ?? [];
-    if (!namePattern.test(name) || !valuePattern.test(value) || tags.has(name)) throw malformed(param);
+    if (!isTagName(name) || !valuePattern.test(value) || tags.has(name)) throw malformed(param);
     tags.set(name, value);
   }
   if (!fits(tags)) throw malformed(param);

@@ -8,7 +8,7 @@ import type { TurnState } from '../../wire/turn-state.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
-import type { Attribution } from './attribution.ts';
+import type { Attribution } from '../../billing/ledger-row.ts';
 
 export interface ModelName {
   /** The name that whitelist, price and channels use and that every answer contains. */

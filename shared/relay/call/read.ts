@@ -10,7 +10,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
 import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
-import type { Attribution } from './attribution.ts';
+import type { Attribution } from '../../billing/ledger-row.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
 import { capableOf, modelsOfAlias, type ServingChannels } from './serving-channels.ts';
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
@@ -216,8 +216,7 @@ async function askedCall(
   return { body, conversation, read, model, attribution };
 }
 
-const saysWhom = (header: string): boolean =>
-  header === tagsHeader || header.startsWith(claudeCodePrefix);
+const saysWhom = (header: string): boolean => header === tagsHeader || header.startsWith(claudeCodePrefix);
 
 /** Throws an InvalidRequest. Loaded by the first call that names somebody. */
 async function attributionIn(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {

@@ -1,8 +1,9 @@
 /** Log lines and metrics. They must never hold a prompt, an answer, a secret or text of an upstream. */
+import type { Attribution } from '../../billing/ledger-row.ts';
 import type { PartCounts } from '../../wire/chat-response.ts';
 
 /** The fields of a request's log line; one line per request. Of parts of the input only what there is. */
-export interface RequestLog extends PartCounts {
+export interface RequestLog extends PartCounts, Attribution {
   request_id: string;
   endpoint: string;
   status: number;
@@ -17,9 +18,6 @@ export interface RequestLog extends PartCounts {
   /** The model that answered, or was tried last; of a refused request, as it was asked for. */
   model?: string | undefined;
   alias?: string | undefined;
-  /** What the client named: its end user, bounded, and tags. */
-  end_user?: string | undefined;
-  tags?: Readonly<Record<string, string>> | undefined;
   channel?: string | undefined;
   /** How many, because no upstream of another form supports them. */
   dropped_tools?: number | undefined;

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { firstCounts, laterCounts } from '../../../../shared/wire/chat-response.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
-import { ledgerTimeMs, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';
+import { ledgerTimeMs, type Attribution, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';
 import { auditLedger } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import {
   ledgerJson,
@@ -41,7 +41,7 @@ interface SelectOptions {
   to?: number;
   model?: string;
   endUser?: string;
-  tag?: ReadonlyMap<string, string>;
+  tag?: Attribution['tags'];
 }
 
 const selecting = {
@@ -57,7 +57,7 @@ const filterOf = ({ account, from, to, model, endUser, tag }: SelectOptions): Le
   fromMs: from,
   toMs: to,
   model,
-  endUser,
+  end_user: endUser,
   tags: tag,
 });
 

@@ -1,6 +1,6 @@
 /** The commands `request` and `requests`: why a call was refused, failed or slow, from log, ledger and configuration. */
 import { InvalidArgumentError, Option } from 'commander';
-import { tagsText } from '../../../../shared/billing/ledger-row.ts';
+import { tagsText, type Attribution } from '../../../../shared/billing/ledger-row.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger.ts';
@@ -79,7 +79,7 @@ interface RequestsOptions {
   model?: string;
   channel?: string;
   endUser?: string;
-  tag?: ReadonlyMap<string, string>;
+  tag?: Attribution['tags'];
   status?: RequestStatus;
   /** Milliseconds. */
   slowerThan?: number;
@@ -126,9 +126,9 @@ export const requestsCommand = shows('requests', {
     'requests --channel main --since 2026-11-22T14:00:00Z --until 2026-11-22T14:15:00Z --status slow',
   ],
   async run({ ports, terminal }, { since, until, slowerThan, ...options }: RequestsOptions) {
-    const { limit, account, model, channel, status, endUser, tag: tags } = options;
+    const { limit, account, model, channel, status, endUser: end_user, tag: tags } = options;
     const nowMs = ports.clock.now();
-    const asked = { limit, account, model, channel, status, endUser, tags, slowerThanMs: slowerThan };
+    const asked = { limit, account, model, channel, status, end_user, tags, slowerThanMs: slowerThan };
     const search = requestSearch({ ...asked, fromMs: since(nowMs), toMs: until ?? nowMs });
     const source = await ports.log.source();
     if (!source) throw new Failure('it is not known where the log of this relay is');
