@@ -3,6 +3,7 @@
  * a call and never writes.
  */
 import * as z from 'zod/mini';
+import { asRecord, parseJson } from '../../wire/json.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { systemClock } from '../system/node-ports.ts';
 import { endpointOf, requestSigner, ServiceRefusal } from './aws-calls.ts';
@@ -98,11 +99,7 @@ async function textOf({ body }: Response): Promise<string> {
 /** What an error says: JSON, or XML of Query services. Of something between, nothing. */
 function errorIn(text: string): Record<string, unknown> {
   if (text.startsWith('<')) return { code: xmlTextOf(text, 'Code'), message: xmlTextOf(text, 'Message') };
-  try {
-    return z.parse(z.record(z.string(), z.unknown()), JSON.parse(text));
-  } catch {
-    return {};
-  }
+  return asRecord(parseJson(text));
 }
 
 /** Throws an Error for a reply of another form. */
