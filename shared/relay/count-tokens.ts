@@ -23,8 +23,8 @@ import { jsonResponse, Refusal } from './http/refusal.ts';
 import { Backoff, within } from './money/backoff.ts';
 import { priced } from './money/bill.ts';
 import { endlessBalance, type ReservationRequest } from './money/open-reservation.ts';
+import { countUnbilled, withinKeySlots, withinSlots } from './money/unbilled-limits.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
-import { amongOthers, amongReads, countRead } from './stored/reads.ts';
 
 /** How long a client waits for the upstream's count. */
 const countMs = 3_000;
@@ -46,7 +46,7 @@ export async function countTokens(
 ): Promise<RelayResponse> {
   const { key, identity } = call;
   const { requestId } = identity;
-  await countRead(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
+  await countUnbilled(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
   const { costs, request } = await priced(ports, call, ports.clock.now());
   const asked = await admitted(ports, { requestId, call, request }, () => upstreamCount(ports, health, call));
   const { candidate, reason, status } = asked;
@@ -102,7 +102,7 @@ async function admitted<T>(
     requestId,
     refused: () => request.refused({ reason: 'open_entries' }, whole),
   };
-  return amongReads(ports, { ...call, requestId }, () => amongOthers(ports, slots, count));
+  return withinKeySlots(ports, { ...call, requestId }, () => withinSlots(ports, slots, count));
 }
 
 async function wholeAccount(

@@ -13,7 +13,8 @@ import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { Backoff, within } from '../money/backoff.ts';
 import { mayStore } from './read.ts';
-import { amongReads, countRead, StoredReader } from '../stored/reads.ts';
+import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
+import { StoredReader } from '../stored/reads.ts';
 
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
 const graceMs = 120_000;
@@ -81,7 +82,7 @@ export async function claimed(
     return { held: heldKey(ports, call, { claim, keeps, isStored: read.storage !== undefined }) };
   // The first is running until its charge is written, and its client has the end of its answer before.
   if (keeps && reply.state !== 'other_body') {
-    await countRead(ports, call);
+    await countUnbilled(ports, call);
     const kept = (): Promise<StoredResult | undefined> => {
       const { admit } = new StoredReader(ports, account, request);
       const result = { account, key: reply.requestId };
@@ -89,7 +90,7 @@ export async function claimed(
     };
     const { acceptedBefore, repeatResult } = await import('../stored/repeated.ts');
     const first =
-      (await amongReads(ports, { key: call.key, requestId }, kept)) ??
+      (await withinKeySlots(ports, { key: call.key, requestId }, kept)) ??
       (isRun ? await acceptedBefore(ports, { call, read }, reply) : undefined);
     if (first) return { repeated: await repeatResult(ports, call, { first, request }) };
   }

@@ -16,7 +16,8 @@ import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { RelayRequest } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import { amongReads, isStoredId, StoredReader } from './reads.ts';
+import { withinKeySlots } from '../money/unbilled-limits.ts';
+import { isStoredId, StoredReader } from './reads.ts';
 
 export interface Conversation extends StoredConversation {
   /** The response that the call goes on from. Undefined: it begins a conversation. */
@@ -40,7 +41,7 @@ export const conversationBefore = (
   { key }: Pick<ChatCall, 'key'>,
   { unread, request }: { unread: StoredReferences; request: RelayRequest },
 ): Promise<Conversation> =>
-  amongReads(ports, { key, requestId: request.id }, () =>
+  withinKeySlots(ports, { key, requestId: request.id }, () =>
     conversationOf(new StoredReader(ports, key.account, request), unread),
   );
 

@@ -1,18 +1,17 @@
 /**
- * What one request may read of what its account stored: so much, and as often and as much at once as its key may call. A
- * request of three kilobytes can name a hundred contents of megabytes; 16 such requests ended a server with all its tenants.
+ * What one request may read of what its account stored: so much, and as `unbilled-limits.ts` says, as often and as much at once
+ * as its key may call. A request of three kilobytes can name a hundred contents of megabytes; 16 such requests ended a server with
+ * all its tenants.
  * Must be asked before any content is unpacked, and must never ask the store for what has not the form of an id: sort keys
  * have other forms beside it.
  */
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HeldRoom, RelayRequest } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
-import { counterKey } from '../money/bill.ts';
 import type { Admit, EventLog, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 
 /** Who asks: the key decides the account, which is part of the name of everything stored. */
@@ -33,7 +32,6 @@ export type ReadPorts = Pick<ChatPorts, 'clock' | 'random' | 'stored'>;
 export const unpackedLengthMax = 32 * 1024 * 1024;
 /** How long a store that throttles is asked again, while a client waits. */
 const storeMsMax = 2_000;
-const countMsMax = 1_500;
 
 const storedId = /^resp-[0-9a-z]{26}$/;
 export const isStoredId = (id: string): boolean => storedId.test(id);
@@ -168,70 +166,4 @@ export async function eventsKept(
 ): Promise<number> {
   const { from, frames } = (await events.last({ account, id })) ?? { from: 0, frames: [] };
   return Math.max(1, from + frames.filter((frame) => frame !== endMark).length);
-}
-
-type CountPorts = Pick<ChatPorts, 'clock' | 'random' | 'counters' | 'log'>;
-
-/** Counts one more read in its key's minute, if that has a limit. Throws a Refusal or StoreUnavailable. */
-export async function countRead(ports: CountPorts, { key }: Pick<ChatCall, 'key'>): Promise<void> {
-  const { rpm } = key;
-  if (rpm === undefined) return;
-  const minute = minuteOf(ports);
-  const count = await retried(
-    ports,
-    () => ports.counters.countCall(counterKey(key), minute, rpm),
-    countMsMax,
-  );
-  if (count === undefined) throw await refusedFor(ports, key, 'rate');
-}
-
-/**
- * Reads while no more reads of the key are under way than it may have calls at once. Counted by the minute, so that what a
- * crash leaves counts for a minute alone. Throws a Refusal or StoreUnavailable.
- */
-export function amongReads<T>(
-  ports: CountPorts,
-  { key, requestId }: { key: ChatCall['key']; requestId: string },
-  read: () => Promise<T>,
-): Promise<T> {
-  const refused = (): Promise<Refusal> => refusedFor(ports, key, 'concurrency');
-  const slots = { of: counterKey(key), most: key.max_concurrency, requestId, refused };
-  return amongOthers(ports, slots, read);
-}
-
-interface Slots {
-  /** Whose slots they are, as a name of counters. */
-  of: string;
-  /** Undefined: without a bound. */
-  most: number | undefined;
-  requestId: string;
-  refused: () => Promise<Refusal>;
-}
-
-/** As `amongReads`, of anything that leaves no row behind. */
-export async function amongOthers<T>(
-  ports: CountPorts,
-  { of, most, requestId, refused }: Slots,
-  read: () => Promise<T>,
-): Promise<T> {
-  if (most === undefined) return read();
-  const { counters, log } = ports;
-  const minute = minuteOf(ports);
-  const counter = { key: of, period: `reads-${minute}`, expires: (minute + 5) * 60 };
-  const hold = { ...counter, name: requestId };
-  const held = await retried(ports, () => counters.hold(hold, 1n, BigInt(most)), countMsMax);
-  if (!held.done) throw await refused();
-  try {
-    return await read();
-  } finally {
-    const freed = retried(ports, () => counters.change(counter, { used: -1n, running: -1 }), countMsMax);
-    await freed.catch((error: unknown) => log.fault(requestId, error));
-  }
-}
-
-const minuteOf = ({ clock }: CountPorts): number => Math.floor(clock.now() / 60_000);
-
-async function refusedFor({ clock }: CountPorts, key: ChatCall['key'], reason: 'rate' | 'concurrency') {
-  const { limitRefusal } = await import('../money/reserve-refusals.ts');
-  return limitRefusal(key, { reason, nowMs: clock.now() });
 }

@@ -19,13 +19,12 @@ import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';
 import { jsonResponse, Refusal } from '../http/refusal.ts';
+import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
 import { conversationOf, readTurn } from './conversation.ts';
 import { releaseWaiting, waitingIn, type Waiting } from './handed-call.ts';
 import {
-  amongReads,
   retried,
-  countRead,
   isStoredId,
   noSuchResponse,
   StoredReader,
@@ -60,8 +59,8 @@ export const storedHandle = (ports: ChatPorts): Handle =>
     if (!mayStore(caller) || !isStoredId(id)) throw noSuchResponse(id);
     const act = (): Promise<RelayResponse> => actions[endpoint](ports, caller, { id, request });
     if (endpoint === 'response_delete') return act();
-    await countRead(ports, { key });
-    return amongReads(ports, { key, requestId: request.id }, act);
+    await countUnbilled(ports, { key });
+    return withinKeySlots(ports, { key, requestId: request.id }, act);
   });
 
 /** Whoever has seen that a response is stored finds it, although this environment has an older key or configuration. */

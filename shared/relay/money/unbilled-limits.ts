@@ -1,0 +1,73 @@
+/**
+ * The limits of what opens no reservation, and so leaves no row: reads of what is stored, and counts of tokens. Such work is counted
+ * by the minute, so that what a crash leaves counts for a minute alone. Each throws a Refusal or StoreUnavailable.
+ */
+import { minuteAt } from '../../billing/reservation.ts';
+import type { ChatCall } from '../call/call.ts';
+import type { Refusal } from '../http/refusal.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import { Backoff } from './backoff.ts';
+import { counterKey } from './bill.ts';
+
+type CountPorts = Pick<ChatPorts, 'clock' | 'random' | 'counters' | 'log'>;
+
+/** How long counters that throttle are asked again, while a client waits. */
+const countMsMax = 1_500;
+
+/** Counts one more in its key's minute, if that has a limit. */
+export async function countUnbilled(ports: CountPorts, { key }: Pick<ChatCall, 'key'>): Promise<void> {
+  const { rpm } = key;
+  if (rpm === undefined) return;
+  const minute = minuteAt(ports.clock.now());
+  const count = await new Backoff(ports, countMsMax).until(() =>
+    ports.counters.countCall(counterKey(key), minute, rpm),
+  );
+  if (count === undefined) throw await refusedFor(ports, key, 'rate');
+}
+
+/** Works while no more of the key is under way than it may have calls at once. */
+export function withinKeySlots<T>(
+  ports: CountPorts,
+  { key, requestId }: { key: ChatCall['key']; requestId: string },
+  work: () => Promise<T>,
+): Promise<T> {
+  const refused = (): Promise<Refusal> => refusedFor(ports, key, 'concurrency');
+  const slots = { of: counterKey(key), most: key.max_concurrency, requestId, refused };
+  return withinSlots(ports, slots, work);
+}
+
+interface Slots {
+  /** Whose slots they are, as a name of counters. */
+  of: string;
+  /** Undefined: without a bound. */
+  most: number | undefined;
+  requestId: string;
+  refused: () => Promise<Refusal>;
+}
+
+export async function withinSlots<T>(
+  ports: CountPorts,
+  { of, most, requestId, refused }: Slots,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (most === undefined) return work();
+  const { clock, counters, log } = ports;
+  const minute = minuteAt(clock.now());
+  const counter = { key: of, period: `reads-${minute}`, expires: (minute + 5) * 60 };
+  const hold = { ...counter, name: requestId };
+  const held = await new Backoff(ports, countMsMax).until(() => counters.hold(hold, 1n, BigInt(most)));
+  if (!held.done) throw await refused();
+  try {
+    return await work();
+  } finally {
+    const freed = new Backoff(ports, countMsMax).until(() =>
+      counters.change(counter, { used: -1n, running: -1 }),
+    );
+    await freed.catch((error: unknown) => log.fault(requestId, error));
+  }
+}
+
+async function refusedFor({ clock }: CountPorts, key: ChatCall['key'], reason: 'rate' | 'concurrency') {
+  const { limitRefusal } = await import('./reserve-refusals.ts');
+  return limitRefusal(key, { reason, nowMs: clock.now() });
+}
