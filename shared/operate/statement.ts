@@ -120,20 +120,18 @@ function monthsUntil(nowMs: number): string[] {
   );
 }
 
+interface AddedUp {
+  months: readonly AccountMonth[];
+  /** Of the month's days. */
+  sum: DailyFigures;
+  grants: readonly WrittenGrant[];
+  summed: readonly Summed[] | undefined;
+}
+
 function mismatches(
   { granted, spent }: WholeAccount,
   month: string,
-  {
-    months,
-    sum,
-    grants,
-    summed,
-  }: {
-    months: readonly AccountMonth[];
-    sum: DailyFigures;
-    grants: readonly WrittenGrant[];
-    summed: readonly Summed[] | undefined;
-  },
+  { months, sum, grants, summed }: AddedUp,
 ): string[] {
   const all = sumOfFigures(months).amounts;
   const own = sumOfFigures(months.filter((each) => each.month === month)).amounts;
@@ -144,14 +142,12 @@ function mismatches(
     ['charged, all months', all.charged ?? 0n, 'the account', spent],
     [`granted in ${month}, by day`, days.granted ?? 0n, 'the month', own.granted ?? 0n],
     [`charged in ${month}, by day`, days.charged ?? 0n, 'the month', own.charged ?? 0n],
-    [
-      `charged in ${month}, by row`,
-      summed ? (sumOfFigures(summed).amounts.charged ?? 0n) : (days.charged ?? 0n),
-      'the sum of its days',
-      days.charged ?? 0n,
-    ],
     [`grants applied in ${month}`, listed, 'the sum of their days', days.granted ?? 0n],
   ];
+  if (summed) {
+    const byRow = sumOfFigures(summed).amounts.charged ?? 0n;
+    pairs.push([`charged in ${month}, by row`, byRow, 'the sum of its days', days.charged ?? 0n]);
+  }
   return pairs.flatMap(([what, found, other, wanted]) =>
     found === wanted ? [] : [`${what}: ${formatYuan(found)} yuan, but ${other} has ${formatYuan(wanted)}`],
   );
