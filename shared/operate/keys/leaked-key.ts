@@ -3,10 +3,10 @@
  * for, so that reading costs no time in which it works.
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
-import { ledgerTimeMs, type LedgerRow } from '../../billing/ledger-row.ts';
+import { ledgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { chargedOf, sumRows } from '../ledger/ledger.ts';
+import { chargedOf, selectRows, sumRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { Failure, shellWord, usageFailure } from '../plan.ts';
 import { carryOutKey, successorOf, type MadeKey } from './edit-key.ts';
@@ -128,13 +128,14 @@ export async function viewKeyUse(
 ) {
   const ids = new Set<string>();
   const key = hash.slice(0, digitsOfHash);
-  const groupsOf = (row: LedgerRow): string[] | undefined => {
-    if (row.kind === 'grant' || row.key !== key) return undefined;
-    ids.add(row.id);
-    return [isoTime(Math.floor(ledgerTimeMs(row) / hourMs) * hourMs), row.model];
-  };
-  const wanted = { account, fromMs: sinceMs, groupsOf };
-  const { totals, all: sum, problems } = await sumRows(ports, wanted, onProgress);
+  async function* ownPages() {
+    for await (const { rows, problems } of selectRows(ports, { account, fromMs: sinceMs }, onProgress)) {
+      const own = rows.filter((row): row is CloseRow => row.kind !== 'grant' && row.key === key);
+      for (const { id } of own) ids.add(id);
+      yield { rows: own, problems };
+    }
+  }
+  const { totals, all: sum, problems } = await sumRows(ownPages(), (row) => [hourOf(row), row.model]);
   return {
     sinceMs,
     hours: totals.map(({ groups: [hour = '', model = ''], figures }) => ({ hour, model, figures })),
@@ -143,6 +144,8 @@ export async function viewKeyUse(
     problems,
   };
 }
+
+const hourOf = (row: CloseRow): string => isoTime(Math.floor(ledgerTimeMs(row) / hourMs) * hourMs);
 
 /** What refunds of these calls returned: grants named `refund#<id>`, `refund#<id>#2`. */
 async function refundedOf(

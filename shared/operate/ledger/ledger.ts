@@ -123,18 +123,16 @@ export const totalLedger = (
   ports: OperatorPorts,
   { by, ...filter }: LedgerFilter & { by: Grouping[] },
   onProgress: (count: number) => void,
-) =>
-  sumRows(ports, { ...filter, groupsOf: (row) => by.map((grouping) => groupIn(row, grouping)) }, onProgress);
+) => sumRows(selectRows(ports, filter, onProgress), (row) => by.map((grouping) => groupIn(row, grouping)));
 
 /** Exact sums of groups of rows, sorted. Of no group: the row is left out. */
-export async function sumRows(
-  ports: OperatorPorts,
-  { groupsOf, ...filter }: LedgerFilter & { groupsOf: (row: LedgerRow) => string[] | undefined },
-  onProgress: (count: number) => void,
+export async function sumRows<Row extends LedgerRow>(
+  pages: AsyncIterable<ReadRows<Row>>,
+  groupsOf: (row: Row) => string[] | undefined,
 ) {
   const sums = new Map<string, DailyFigures>();
   const problems: string[] = [];
-  for await (const page of selectRows(ports, filter, onProgress)) {
+  for await (const page of pages) {
     problems.push(...page.problems);
     for (const row of page.rows) {
       const key = groupsOf(row)?.join(separator);
