@@ -81,7 +81,6 @@ export function cachedSecretStore({
       if (error instanceof SecretUnusable) throw error;
       return old;
     });
-    inTime.catch(() => {});
     return within(clock, renewMsMax, { work: inTime, late: old });
   };
   const read = async (reference: string): Promise<string> =>
