@@ -222,7 +222,7 @@ export function dynamoChannelHealth({ client, clock, stack, view }: ViewParts): 
 // What answers taught: the item `learned` has one attribute for each fact, `<fact>|<channel>|<model>`, whose value is the
 // fact's end in epoch milliseconds.
 
-export const learnedId = 'learned';
+const learnedId = 'learned';
 
 /** A channel's id has no bar; a model's name may not contain one either. */
 const form =

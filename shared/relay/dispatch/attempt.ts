@@ -427,7 +427,7 @@ const asError = (refused: Error | Repeated): Error =>
 // Decides which states of earlier turns go to which candidate.
 
 /** Where the state of a candidate's answers comes from. `model`: the upstream's name. */
-export const originOf = (
+const originOf = (
   { channel, secret }: Pick<Candidate, 'channel' | 'secret'>,
   { dialect, model }: Pick<StateOrigin, 'dialect' | 'model'>,
 ): StateOrigin => ({ dialect, channel: channel.id, secret: secretMark(secret), model });
@@ -458,7 +458,7 @@ export function newestOrigin({
 }
 
 /** The states that may go to a candidate that speaks `dialect`. `foreign`: the turns whose state may not. */
-export function statesFor(
+function statesFor(
   candidate: Pick<Candidate, 'channel' | 'secret' | 'model'>,
   { dialect, wantsBack }: { dialect: string } & Pick<Quirks, 'wantsBack'>,
   call: Pick<ChatCall, 'states' | 'stateDropped'>,

@@ -39,7 +39,7 @@ export const colours = {
   dark: '--ink: #e8eaed; --soft: #a0a8b2; --line: #2f353d; --back: #111418; --panel: #191d22; --mark: #9da6ff; --onmark: #11141c; --warn: #f5c26b; --warnback: #2a2213; --bad: #ff8a80; --good: #6fd69a;',
 };
 
-export const textFont =
+const textFont =
   'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "PingFang SC", "Microsoft YaHei", sans-serif';
 
 const base = `

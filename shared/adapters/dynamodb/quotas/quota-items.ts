@@ -317,7 +317,7 @@ export const mayTake = (c: Clauses, part: number, taken: bigint): string => {
 };
 export const markOverdraft = (c: Clauses): void =>
   void c.set.push(`${c.path('overdraft')} = ${c.value('overdraft', { BOOL: true })}`);
-export const isOpenUntil = (c: Clauses, id: string, until: number): string =>
+const isOpenUntil = (c: Clauses, id: string, until: number): string =>
   `${c.path('open', id)}[${untilIndex}] = ${c.number(`until ${until}`, until)}`;
 /** Compares the flags, so that a close does not remove a tombstone under the same id. */
 export const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
