@@ -190,7 +190,7 @@ const changedNothing = (error: unknown): boolean =>
   error instanceof NoReply ? !error.sent : error instanceof Error && busyNames.has(error.name);
 
 /** DynamoDB's limits of one batch. */
-export const batchReadsMax = 100;
+const batchReadsMax = 100;
 const batchWritesMax = 25;
 const batchTriesMax = 5;
 /** Of a batch that the store answered in part; doubled with each try. */
@@ -200,18 +200,12 @@ export const chunksOf = <Each>(all: readonly Each[], size: number): Each[][] =>
   Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size));
 
 /** @param send returns what the store did not get to, which is sent again */
-async function inBatches<Each>(
-  all: readonly Each[],
-  max: number,
-  send: (some: Each[]) => Promise<Each[]>,
-): Promise<void> {
-  for (const batch of chunksOf(all, max)) {
-    let some = batch;
-    for (let tries = 0; some.length > 0; tries += 1) {
-      if (tries === batchTriesMax) throw new StoreUnavailable('The store did not answer for all items.');
-      if (tries > 0) await pause(firstPauseMs * 2 ** tries);
-      some = await send(some);
-    }
+async function sendAll<Each>(all: Each[], send: (some: Each[]) => Promise<Each[]>): Promise<void> {
+  let some = all;
+  for (let tries = 0; some.length > 0; tries += 1) {
+    if (tries === batchTriesMax) throw new StoreUnavailable('The store did not answer for all items.');
+    if (tries > 0) await pause(firstPauseMs * 2 ** tries);
+    some = await send(some);
   }
 }
 
@@ -354,27 +348,35 @@ export class Table {
    * The items with these keys, each named once; those that do not exist are left out, and the order is the store's. Reads are
    * consistent unless they may be old.
    */
-  async read(
+  async read(keys: readonly Attributes[], wanted?: ItemsWanted): Promise<Attributes[]> {
+    return (await Array.fromAsync(this.readBatches(keys, wanted))).flat();
+  }
+
+  /** As `read`, for more items than are to be in memory at once. */
+  async *readBatches(
     keys: readonly Attributes[],
     { attributes, mayBeOld = false, tryMsMax }: ItemsWanted = {},
-  ): Promise<Attributes[]> {
+  ): AsyncGenerator<Attributes[]> {
     const wanted = { ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
-    const items: Attributes[] = [];
-    await inBatches(keys, batchReadsMax, async (Keys) => {
-      const input = { RequestItems: { [this.name]: { Keys, ...wanted } } };
-      const { Responses, UnprocessedKeys } = await this.client.call('BatchGetItem', input, { tryMsMax });
-      items.push(...(Responses?.[this.name] ?? []));
-      return UnprocessedKeys?.[this.name]?.Keys ?? [];
-    });
-    return items;
+    for (const batch of chunksOf(keys, batchReadsMax)) {
+      const items: Attributes[] = [];
+      await sendAll(batch, async (Keys) => {
+        const input = { RequestItems: { [this.name]: { Keys, ...wanted } } };
+        const { Responses, UnprocessedKeys } = await this.client.call('BatchGetItem', input, { tryMsMax });
+        items.push(...(Responses?.[this.name] ?? []));
+        return UnprocessedKeys?.[this.name]?.Keys ?? [];
+      });
+      yield items;
+    }
   }
 
   /** Also those that do not exist. */
-  remove(keys: readonly object[]): Promise<void> {
+  async remove(keys: readonly object[]): Promise<void> {
     const deletes = keys.map((key) => ({ DeleteRequest: { Key: attributesOf(key) } }));
-    return inBatches<sdk.WriteRequest>(deletes, batchWritesMax, async (some) => {
-      const input = { RequestItems: { [this.name]: some } };
-      return (await this.client.call('BatchWriteItem', input)).UnprocessedItems?.[this.name] ?? [];
-    });
+    for (const batch of chunksOf<sdk.WriteRequest>(deletes, batchWritesMax))
+      await sendAll(batch, async (some) => {
+        const input = { RequestItems: { [this.name]: some } };
+        return (await this.client.call('BatchWriteItem', input)).UnprocessedItems?.[this.name] ?? [];
+      });
   }
 }

@@ -3,14 +3,7 @@
  * themselves a day later.
  */
 import type { Lookup, OpenRegistry, QuotaScan, ScannedQuota } from '../../../relay/ports/money-stores.ts';
-import {
-  batchReadsMax,
-  chunksOf,
-  expressed,
-  Table,
-  type Attributes,
-  type TableClient,
-} from '../table-client.ts';
+import { expressed, Table, type Attributes, type TableClient } from '../table-client.ts';
 import { partOf, readQuota, textAttribute } from './quota-items.ts';
 
 const id = 'sweep';
@@ -81,7 +74,7 @@ export function dynamoQuotaScan(client: TableClient, stack: string): QuotaScan {
   return {
     async *read(items) {
       const keys = items.map((account) => ({ account: textAttribute(account) }));
-      for (const some of chunksOf(keys, batchReadsMax)) yield* (await table.read(some)).map(scanned);
+      for await (const some of table.readBatches(keys)) yield* some.map(scanned);
     },
     async open(after) {
       const input = {
