@@ -1,5 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { tablesOn } from '../support/sdk-tables.ts';
+import type { TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/turn-states.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryTurnStateStore } from '../support/memory-turn-state-store.ts';
@@ -41,4 +43,22 @@ it('on DynamoDB a turn is one write, and the turns of a call one batch', async (
   expect(calls).toEqual(['PutItem relay-runtime', 'PutItem relay-runtime', 'BatchGetItem relay-runtime']);
   client.destroy();
   await emulator.stop();
+});
+
+it('on DynamoDB many turns are read side by side, since a client waits for them', async () => {
+  let running = 0;
+  let most = 0;
+  const call = async (): Promise<object> => {
+    running += 1;
+    most = Math.max(most, running);
+    await setImmediate();
+    running -= 1;
+    return {};
+  };
+  const store = dynamoTurnStateStore({ client: { call } as TableClient, clock, stack: 'relay' });
+  await store.read(
+    'a',
+    Array.from({ length: 150 }, (_, index) => `call${index}`),
+  );
+  expect(most).toBe(3);
 });

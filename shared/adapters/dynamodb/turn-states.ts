@@ -5,12 +5,15 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../../relay/ports/host.ts';
 import { StateTooLarge, type TurnKey, type TurnStateStore } from '../../relay/ports/runtime-stores.ts';
-import { getItems, slicesOf } from './runtime-items.ts';
-import { Table, type TableClient } from './table-client.ts';
+import { getItems, slicesOf, type RuntimeItem } from './runtime-items.ts';
+import { chunksOf, Table, type TableClient } from './table-client.ts';
 
 /** Below DynamoDB's limit of 400 KB for an item, with room for attribute names. */
 const partBytesMax = 300_000;
 const partsMax = 4;
+/** DynamoDB answers with 16 MB at most. A client waits, so batches are read side by side. */
+const idsAtOnce = 50;
+
 interface TurnStateStoreParts {
   client: TableClient;
   clock: Pick<Clock, 'now'>;
@@ -19,6 +22,10 @@ interface TurnStateStoreParts {
 
 export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStoreParts): TurnStateStore {
   const table = new Table(client, stack, 'runtime');
+  const readAll = async (ids: readonly string[]): Promise<Map<string, RuntimeItem>> => {
+    const batches = chunksOf([...new Set(ids)], idsAtOnce).map((some) => getItems(table, some));
+    return new Map((await Promise.all(batches)).flatMap((items) => Array.from(items)));
+  };
   return {
     async put(key, sealed, expires) {
       const bytes = Buffer.from(sealed);
@@ -32,7 +39,7 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
     },
     async read(account, callIds) {
       const keys = callIds.map((callId) => ({ account, callId }));
-      const heads = await getItems(table, [...new Set(keys.map((key) => partId(key, 0)))]);
+      const heads = await readAll(keys.map((key) => partId(key, 0)));
       // DynamoDB removes expired items with a delay.
       const nowSeconds = Math.floor(clock.now() / 1000);
       const kept = keys.flatMap((key) => {
@@ -42,7 +49,7 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
         const restIds = Array.from({ length: parts - 1 }, (_, index) => partId(key, index + 1));
         return [{ callId: key.callId, head, restIds }];
       });
-      const rest = await getItems(table, [...new Set(kept.flatMap(({ restIds }) => restIds))]);
+      const rest = await readAll(kept.flatMap(({ restIds }) => restIds));
       return new Map(
         kept.flatMap(({ callId, head, restIds }) => {
           const items = [head, ...restIds.map((id) => rest.get(id))];
