@@ -171,9 +171,10 @@ function aliasTable({ aliases, models }: PageFacts): string {
 `;
 }
 
-// The page for a terminal.
-
-/** The page without its markup. Must never contain control codes from a row or a header. */
+/**
+ * The page for a terminal: the one for a browser without its markup. What rows and headers hold is escaped there, so what looks like
+ * markup is the page's own. Must never contain control codes from a row or a header.
+ */
 function plain(html: string): string {
   const text = html
     .slice(html.indexOf('<main>'))
