@@ -54,6 +54,8 @@ export interface Quirks {
   lastTurn: 'any' | 'user';
   /** Which of `temperature` and `top_p` it accepts: both, one of them, or neither while it reasons. */
   sampling: 'any' | 'one' | 'none';
+  /** The one kind of summary of its reasoning that it knows; every other one that is asked for becomes it. Absent: all. */
+  summary?: 'auto' | undefined;
   /** The efforts that it knows. Absent: the dialect's own. */
   efforts?: readonly string[] | undefined;
   /** It accepts tools whose input is free text. Absent: as most upstreams of its dialect do. */

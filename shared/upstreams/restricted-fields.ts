@@ -34,7 +34,7 @@ const priced = words(`
   service_tier speed performance_config inference_geo background models fallbacks preset route provider
   provider_options plugins web_search web_search_options enable_web_search search_parameters
   search_options search_settings enable_search enable_code_interpreter vl_high_resolution_images caching
-  connectors data_sources mcp_servers modalities audio image_config
+  connectors data_sources mcp_servers modalities audio image_config prompt_cache_options.ttl
 `);
 
 /** Limits that an upstream may follow instead of the one that the balance covers. Lowered to it where they are allowed. */

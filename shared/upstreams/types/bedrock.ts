@@ -26,8 +26,8 @@ export const bedrock: ChannelType<'region'> = {
   accept: 'text/event-stream, application/vnd.amazon.eventstream, application/json',
   awsScope: ({ region = '' }) => ({ service: 'bedrock', region }),
   limitField: () => 'max_completion_tokens',
-  /** Bedrock refuses `max_tokens`. */
-  quirks: () => ({ limitFields: ['max_completion_tokens'] }),
+  // Bedrock refuses `max_tokens`, and "detailed" and "concise" summaries [coder/coder 29229, 2026-09-11].
+  quirks: () => ({ limitFields: ['max_completion_tokens'], summary: 'auto' }),
   ownFault: (_status, { reasons = [] }) =>
     reasons.some((reason) => ownExceptions.has(reason)) ? 'channel' : undefined,
 };

@@ -6,8 +6,11 @@ import {
   plainModelList,
 } from '../channel-type.ts';
 
-const isOpenai = ({ endpoint }: ChannelAttributes): boolean =>
-  new URL(endpoint).hostname === 'api.openai.com';
+const hostOf = ({ endpoint }: ChannelAttributes): string => new URL(endpoint).hostname;
+const isOpenai = (channel: ChannelAttributes): boolean => hostOf(channel) === 'api.openai.com';
+/** AWS's endpoints for API keys, which refuse other summaries than "auto" [coder/coder 29229, 2026-09-11]. */
+const isOfAws = (channel: ChannelAttributes): boolean =>
+  /^bedrock-(?:mantle|runtime)\./.test(hostOf(channel));
 
 export const openai: ChannelType = {
   // Compatible servers of Anthropic's API read the key from either header.
@@ -23,7 +26,10 @@ export const openai: ChannelType = {
   endUserField: (channel) => (isOpenai(channel) ? 'safety_identifier' : undefined),
   // OpenAI refuses fields of messages that it does not know; compatible servers mostly ignore them. Few of these know
   // custom tools.
-  quirks: (channel) => (isOpenai(channel) ? { echoes: [], customTools: true } : {}),
+  quirks: (channel) => ({
+    ...(isOpenai(channel) && { echoes: [], customTools: true }),
+    ...(isOfAws(channel) && { summary: 'auto' }),
+  }),
 };
 
 export const openaiSetup: ChannelSetup = {

@@ -3,7 +3,7 @@ import { type ChannelRow, readChannel } from '../../../shared/config/rows/channe
 import { dialectOf, channelRequest } from '../../../shared/upstreams/called-channel.ts';
 import { dialectNames, loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { callIds, chatCall } from '../../support/dialect-parts.ts';
-import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';
+import type { CanonicalCall, ChatRequest } from '../../../shared/wire/canonical-call.ts';
 
 const dialects = new Map(
   await Promise.all(dialectNames.map(async (name) => [name as string, await loadDialect(name)] as const)),
@@ -16,14 +16,19 @@ function rowOf(attributes: Record<string, unknown>): ChannelRow {
   return reading.row;
 }
 
-function sent(attributes: Record<string, unknown>, request: Partial<ChatRequest> = {}, limit?: number) {
+function sent(
+  attributes: Record<string, unknown>,
+  request: Partial<ChatRequest> = {},
+  limit?: number,
+  more: Partial<CanonicalCall> = {},
+) {
   const row = rowOf(attributes);
   const model = 'up/stream';
   const dialect = dialects.get(dialectOf(row, model));
   if (!dialect) throw new Error('no dialect');
   const { request: built } = channelRequest(row, {
     dialect,
-    call: chatCall({ model: 'public', messages: [message], ...request }),
+    call: { ...chatCall({ model: 'public', messages: [message], ...request }), ...more },
     outputTokensDefault: 16_384,
     states: new Map(),
     callIds,
@@ -114,6 +119,23 @@ describe('the field of a limit that the client did not set', () => {
     const { body } = sent(row, {}, 99);
     expect(Object.keys(body).filter((name) => name.includes('max_'))).toEqual([field]);
     expect(body[field]).toBe(99);
+  });
+});
+
+describe('a summary of reasoning', () => {
+  const mantle = { endpoint: 'https://bedrock-mantle.us-east-1.api.aws/v1', secret, dialect: 'responses' };
+  const call = { form: 'responses', unknown: { reasoning: { summary: 'detailed' } } };
+  it.each([
+    ['auto at Bedrock, which refuses others', { ...bedrock, dialect: 'responses' }, 'auto'],
+    ["auto at Bedrock's endpoints for keys", mantle, 'auto'],
+    [
+      'auto at the other of them',
+      { ...mantle, endpoint: 'https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1' },
+      'auto',
+    ],
+    ['as the client asks for it elsewhere', { ...openai, dialect: 'responses' }, 'detailed'],
+  ])('goes up %s', (_, row, expected) => {
+    expect(sent(row, {}, undefined, call).body['reasoning']).toMatchObject({ summary: expected });
   });
 });
 

@@ -38,7 +38,7 @@ const fieldOf = (path: string): JsonRecord => {
 const price = `service_tier speed performance_config performanceConfig inference_geo background prediction models fallbacks
   preset route provider providerOptions plugins web_search_options search_parameters search_options search_settings
   enable_search compound_custom data_sources mcp_servers modalities audio image_config extra_body reasoning.mode
-  context_management compaction`;
+  context_management compaction prompt_cache_options.ttl`;
 const limits = `max_new_tokens max_tokens_to_sample n_predict num_predict best_of maxTokens maxOutputTokens max_output_tokens
   options.num_predict generationConfig.maxOutputTokens generation_config.max_output_tokens inferenceConfig.maxTokens
   num_return_sequences parameters.max_new_tokens MAX_TOKENS Max_Completion_Tokens`;

@@ -172,6 +172,7 @@ function reasoningField(
 ): JsonRecord | undefined {
   const effort = typeof asked === 'string' ? knownEffort(asked, quirks.efforts ?? efforts) : undefined;
   const sent = withoutNulls({ ...asRecord(own['reasoning']), effort });
+  if (quirks.summary && typeof sent['summary'] === 'string') sent['summary'] = quirks.summary;
   return Object.keys(sent).length > 0 ? sent : undefined;
 }
 
