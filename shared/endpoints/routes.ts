@@ -10,6 +10,7 @@ export const endpointRoutes = {
 /** Where clients of an endpoint ask for the tokens of an input alone: another path of the endpoint. */
 export const countingRoutes = {
   messages: { ...endpointRoutes.messages, path: '/v1/messages/count_tokens' },
+  responses: { ...endpointRoutes.responses, path: '/v1/responses/input_tokens' },
 } as const satisfies Record<string, EndpointRoute>;
 
 /** Of clients of Messages, which read lists in a form of their own. */

@@ -6,7 +6,7 @@
  */
 import { emptyQuota, reservedOf } from '../billing/quota-item.ts';
 import { isRefusal, planReserve } from '../billing/reservation.ts';
-import { wholeOf, type WholeAccount } from '../billing/shards.ts';
+import { wholeOf } from '../billing/shards.ts';
 import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import { CannotCarry, type AnswerReader, type CountingForm, type Dialect } from '../upstreams/dialect.ts';
 import type { UpstreamEvent } from '../upstreams/body-events.ts';
@@ -20,9 +20,10 @@ import { candidatesInOrder } from './dispatch/candidate-order.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayResponse } from './http/http.ts';
 import { jsonResponse, Refusal } from './http/refusal.ts';
-import { Backoff, within } from './money/backoff.ts';
+import { retried, within } from './money/backoff.ts';
 import { priced } from './money/bill.ts';
 import { endlessBalance, type ReservationRequest } from './money/open-reservation.ts';
+import { readAll } from './money/shards.ts';
 import { countUnbilled, withinKeySlots, withinSlots } from './money/unbilled-limits.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 
@@ -30,7 +31,6 @@ import type { ChatPorts } from './ports/chat-ports.ts';
 const countMs = 3_000;
 /** Of a key without a limit of its own: money bounds its calls, but no counts. */
 const countsOfMinute = 60;
-const readMs = 1_500;
 
 interface CountParts {
   ports: ChatPorts;
@@ -38,15 +38,19 @@ interface CountParts {
   health: HealthRecorder;
 }
 
-/** Throws a Refusal, an InvalidRequest or StoreUnavailable. */
+/**
+ * Throws a Refusal, an InvalidRequest or StoreUnavailable.
+ * @param whole reads what the call goes on from
+ */
 export async function countTokens(
   { ports, endpoint, health }: CountParts,
   counting: Counting,
-  { call }: CheckedCall,
+  { call: { key, identity } }: CheckedCall,
+  whole: () => Promise<CheckedCall>,
 ): Promise<RelayResponse> {
-  const { key, identity } = call;
   const { requestId } = identity;
   await countUnbilled(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
+  const { call } = await whole();
   const { costs, request } = await priced(ports, call, ports.clock.now());
   const asked = await admitted(ports, { requestId, call, request }, () => upstreamCount(ports, health, call));
   const { candidate, reason, status } = asked;
@@ -91,8 +95,11 @@ async function admitted<T>(
   count: () => Promise<T>,
 ): Promise<T> {
   if (!request) return count();
-  const { account, need } = request;
-  const whole = await wholeAccount(ports, request);
+  const { account, need, parts = 1 } = request;
+  const images = await readAll({ ...emptyQuota(account), parts }, (count) =>
+    retried(ports, () => ports.quotas.read(account, count, true)),
+  );
+  const whole = wholeOf(images);
   const hasMoney = whole.available + reservedOf(whole) > 0n;
   const plan = planReserve(need, hasMoney ? { ...whole, available: endlessBalance } : whole);
   if (isRefusal(plan)) throw await request.refused(plan, whole);
@@ -103,20 +110,6 @@ async function admitted<T>(
     refused: () => request.refused({ reason: 'open_entries' }, whole),
   };
   return withinKeySlots(ports, { ...call, requestId }, () => withinSlots(ports, slots, count));
-}
-
-async function wholeAccount(
-  ports: Pick<ChatPorts, 'clock' | 'random' | 'quotas'>,
-  { account, parts: known = 1 }: ReservationRequest,
-): Promise<WholeAccount> {
-  for (let parts = known; ;) {
-    const wanted = parts;
-    const images = await new Backoff(ports, readMs).until(() => ports.quotas.read(account, wanted, true));
-    const [first = emptyQuota(account), ...others] = images;
-    // It was split meanwhile, so this is not all of it.
-    if (first.parts > wanted) parts = first.parts;
-    else return wholeOf([first, ...others.filter(({ part }) => part < first.parts)]);
-  }
 }
 
 interface UpstreamCount {

@@ -259,12 +259,12 @@ export const besideStates = (
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const relay = relayOf(ports, endpoint);
   return async (request) => {
-    if (endpoint.storing && request.path.startsWith(responsesPrefix)) {
+    const { counting, storing } = endpoint;
+    if (storing && request.path.startsWith(responsesPrefix) && request.path !== counting?.path) {
       const { storedHandle } = await import('./stored/routes.ts');
       return storedHandle(ports)(request);
     }
     const over = new AbortController();
-    const { counting } = endpoint;
     const edge =
       request.path === counting?.path
         ? countingEdge(relay, counting, { request, over: over.signal })
@@ -318,12 +318,14 @@ function countingEdge(
   { request, over }: { request: RelayRequest; over: AbortSignal },
 ): Edge {
   const { read } = counting;
+  const counted = { ...relay, endpoint: { ...relay.endpoint, read } };
   return {
-    ...clientEdge({ ...relay, endpoint: { ...relay.endpoint, read } }, request, over),
+    ...clientEdge(counted, request, over),
     claim: () => Promise.resolve({ held: undefined }),
     reserve: async (checked) => {
       const { countTokens } = await import('./count-tokens.ts');
-      return { answered: await countTokens(relay, counting, checked) };
+      const whole = (): Promise<CheckedCall> => withConversation(counted, request, checked);
+      return { answered: await countTokens(relay, counting, checked, whole) };
     },
   };
 }
@@ -357,20 +359,26 @@ async function reserved(
   claim: HeldKey | undefined,
 ): Promise<Reserved> {
   const { ports, reservations } = relay;
-  const { storage, unread } = checked.read;
   const admitted = await Bill.admit(reservations, ports, checked.call);
-  let whole = checked;
-  if (unread) {
-    // Read and checked again with the stored responses that it refers to.
-    const { conversationBefore } = await import('./stored/conversation.ts');
-    const conversation = await conversationBefore(ports, checked.call, { unread, request });
-    whole = orThrow(await checkedCall(relay, checked.source, conversation));
-  }
-  if (storage?.background) {
+  const whole = await withConversation(relay, request, checked);
+  if (checked.read.storage?.background) {
     const { accept } = await import('./stored/accept.ts');
     return { answered: await accept(ports, admitted, { ...whole, claim, request }) };
   }
   return heldCall(whole, await besideStates(ports, whole, () => admitted.open(whole.call)));
+}
+
+/** A call that refers to stored responses is read and checked again with them. */
+async function withConversation(
+  relay: RelayParts,
+  request: RelayRequest,
+  checked: CheckedCall,
+): Promise<CheckedCall> {
+  const { unread } = checked.read;
+  if (!unread) return checked;
+  const { conversationBefore } = await import('./stored/conversation.ts');
+  const conversation = await conversationBefore(relay.ports, checked.call, { unread, request });
+  return orThrow(await checkedCall(relay, checked.source, conversation));
 }
 
 export function orThrow(read: ReadCall): CheckedCall {

@@ -63,7 +63,9 @@ export function openaiEndpoints(models: RegExp): {
       if (at === 'POST /v1/chat/completions') return serveChat({ headers, text }, chat, memory);
       if (at === 'POST /v1/responses') return serveResponses({ headers, text, organization }, responses);
       if (at === 'POST /v1/responses/compact')
-        return serveResponses({ headers, text, organization, compacts: true }, responses);
+        return serveResponses({ headers, text, organization, asks: 'compact' }, responses);
+      if (at === 'POST /v1/responses/input_tokens')
+        return serveResponses({ headers, text, organization, asks: 'count' }, responses);
       return refuse({ status: 404, message: `Invalid URL (${at})` });
     },
   };

@@ -41,6 +41,11 @@ export const ResponsesRequest = z.looseObject({
 });
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>;
 
+/** Of what is no answer: all of the input may be stored. */
+export const StoredInputRequest = z.extend(ResponsesRequest, {
+  input: optional(ResponsesRequest.shape.input),
+});
+
 /** Values of `include` that the relay serves itself, whatever the upstream speaks. */
 const encryptedReasoning = 'reasoning.encrypted_content';
 const outputLogprobs = 'message.output_text.logprobs';

@@ -8,6 +8,7 @@ import {
   unknownFields,
   wantsLogprobs,
   ResponsesRequest,
+  StoredInputRequest,
   chatFields,
   topLogprobs,
 } from './request.ts';
@@ -16,12 +17,13 @@ import {
   streamedAnswer,
   type ContentAt,
   type Endpoint,
+  type EndpointRequest,
   type PlacedItem,
   type Renderer,
   type SentFacts,
   type StorageAtHand,
 } from '../endpoint.ts';
-import { endpointRoutes } from '../routes.ts';
+import { countingRoutes, endpointRoutes } from '../routes.ts';
 import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
@@ -34,31 +36,40 @@ import { commentFrame, eventFrame, eventPieces } from '../../stream/sse.ts';
 export const responsesEndpoint: Endpoint = {
   ...endpointRoutes.responses,
   storing: async () => (await import('./stored-input.ts')).storedReading,
-  read(body, _headers, storage) {
-    const request = parseRequest(ResponsesRequest, body);
-    const { chat, beginning, items, declared, placed, ...reading } = responsesToChat(request, storage);
-    checkLogprobs(chat, [reading.outputTokensMax]);
-    const [unknown, served] = [unknownFields(request), servedFields(request)];
-    return {
-      call: { form: endpointRoutes.responses.name, request: chat, unknown, served, beginning, items },
-      contents: () => contentsOf(placed),
-      ...reading,
-      keepsState: keepsState(request),
-      renderer: (identity, facts) => {
-        const asked = {
-          started: startedResponse(identity),
-          echo: echoOf.bind(undefined, request, chat),
-          declared,
-          summary: summaryKind(request) !== undefined,
-          keepsState: keepsState(request),
-          logprobs: wantsLogprobs(request),
-        };
-        const events = new ChatToResponses(asked, facts);
-        return request.stream === true ? responsesStreamRenderer(events) : responsesJsonRenderer(events);
-      },
-    };
+  read: (body, _headers, storage) => readResponses(parseRequest(ResponsesRequest, body), storage),
+  counting: {
+    path: countingRoutes.responses.path,
+    read(body, _headers, storage) {
+      const request = parseRequest(StoredInputRequest, body);
+      return readResponses({ ...request, input: request.input ?? [] }, storage);
+    },
+    answer: (tokens) => ({ object: 'response.input_tokens', input_tokens: tokens }),
   },
 };
+
+function readResponses(request: ResponsesRequest, storage: StorageAtHand | undefined): EndpointRequest {
+  const { chat, beginning, items, declared, placed, ...reading } = responsesToChat(request, storage);
+  checkLogprobs(chat, [reading.outputTokensMax]);
+  const [unknown, served] = [unknownFields(request), servedFields(request)];
+  return {
+    call: { form: endpointRoutes.responses.name, request: chat, unknown, served, beginning, items },
+    contents: () => contentsOf(placed),
+    ...reading,
+    keepsState: keepsState(request),
+    renderer: (identity, facts) => {
+      const asked = {
+        started: startedResponse(identity),
+        echo: echoOf.bind(undefined, request, chat),
+        declared,
+        summary: summaryKind(request) !== undefined,
+        keepsState: keepsState(request),
+        logprobs: wantsLogprobs(request),
+      };
+      const events = new ChatToResponses(asked, facts);
+      return request.stream === true ? responsesStreamRenderer(events) : responsesJsonRenderer(events);
+    },
+  };
+}
 
 /**
  * Converts a Responses request to the equivalent chat request. Throws InvalidRequest.

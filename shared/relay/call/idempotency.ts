@@ -11,7 +11,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import { Backoff, within } from '../money/backoff.ts';
+import { Backoff, retried, within } from '../money/backoff.ts';
 import { mayStore } from './read.ts';
 import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
 import { StoredReader } from '../stored/reads.ts';
@@ -26,7 +26,6 @@ const keyPattern = /^[\x20-\x7e]{1,255}$/;
  * counts as running, until the ledger says how it ended.
  */
 const finishMsMax = 2_000;
-const readMsMax = 2_000;
 const hurriedMsMax = 500;
 /** The SDKs wait so long before they repeat a request whose first one still runs. */
 const againSeconds = '5';
@@ -86,7 +85,7 @@ export async function claimed(
     const kept = (): Promise<StoredResult | undefined> => {
       const { admit } = new StoredReader(ports, account, request);
       const result = { account, key: reply.requestId };
-      return new Backoff(ports, readMsMax).until(() => ports.stored.results.read(result, admit));
+      return retried(ports, () => ports.stored.results.read(result, admit));
     };
     const { acceptedBefore, repeatResult } = await import('../stored/repeated.ts');
     const first =

@@ -46,6 +46,16 @@ export class Backoff {
   }
 }
 
+/** How long a store that throttles is asked again, while a client waits. */
+const storeMsMax = 2_000;
+
+/** A call of the store that is safe to repeat. Throws StoreUnavailable. */
+export const retried = <T>(
+  ports: { clock: Clock; random: Random },
+  call: () => Promise<T>,
+  ms = storeMsMax,
+): Promise<T> => new Backoff(ports, ms).until(call);
+
 /** The result of a work, or `late` when the time is up or the signal aborts before. The work itself goes on. */
 export async function within<Result, Late>(
   clock: Clock,

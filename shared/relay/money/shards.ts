@@ -110,20 +110,24 @@ const paysFromSum = (images: AccountParts, plan: CallPayment | ReserveRefusal): 
 
 async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
   const { ports, request } = tries;
-  let count = refused.parts;
-  for (;;) {
-    const wanted = count;
-    const images = await quickly(tries, refused, () => ports.quotas.read(request.account, wanted, exact));
-    const current = images.map((item) => (item.part === refused.part && !exact ? refused : item));
-    const [first = refused, ...others] = current;
+  const parts = await readAll(refused, async (count) => {
+    const images = await quickly(tries, refused, () => ports.quotas.read(request.account, count, exact));
+    return images.map((item) => (item.part === refused.part && !exact ? refused : item));
+  });
+  tries.sawSums(wholeOf(parts), parts[0].parts);
+  return parts;
+}
+
+/** All parts of an account, of which one is known. @param read the first parts, so many */
+export async function readAll(
+  known: QuotaItem,
+  read: (count: number) => Promise<readonly QuotaItem[]>,
+): Promise<AccountParts> {
+  for (let count = known.parts; ;) {
+    const [first = known, ...others] = await read(count);
+    if (first.parts <= count) return [first, ...others.filter(({ part }) => part < first.parts)];
     // It was split meanwhile, so this is not all of it.
-    if (first.parts > wanted) {
-      count = first.parts;
-      continue;
-    }
-    const parts: AccountParts = [first, ...others.filter(({ part }) => part < first.parts)];
-    tries.sawSums(wholeOf(parts), first.parts);
-    return parts;
+    count = first.parts;
   }
 }
 

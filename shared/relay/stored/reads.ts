@@ -11,7 +11,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HeldRoom, RelayRequest } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import { Backoff } from '../money/backoff.ts';
+import { retried } from '../money/backoff.ts';
 import type { Admit, EventLog, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 
 /** Who asks: the key decides the account, which is part of the name of everything stored. */
@@ -30,22 +30,12 @@ export type ReadPorts = Pick<ChatPorts, 'clock' | 'random' | 'stored'>;
 
 /** UTF-16 code units of contents as JSON. Three times what a conversation may have: each response also repeats the tools and the instructions of its request. */
 export const unpackedLengthMax = 32 * 1024 * 1024;
-/** How long a store that throttles is asked again, while a client waits. */
-const storeMsMax = 2_000;
-
 const storedId = /^resp-[0-9a-z]{26}$/;
 export const isStoredId = (id: string): boolean => storedId.test(id);
 
 /** The same whatever the reason, and of any text that was sent as an id. */
 export const noSuchResponse = (id: string): Refusal =>
   refuse('response_not_found', `Response with id '${id.slice(0, 64)}' not found.`, { param: 'id' });
-
-/** A call of the store that is safe to repeat. Throws StoreUnavailable. */
-export const retried = <T>(
-  ports: Pick<ReadPorts, 'clock' | 'random'>,
-  call: () => Promise<T>,
-  ms = storeMsMax,
-): Promise<T> => new Backoff(ports, ms).until(call);
 
 const nowSeconds = ({ clock }: Pick<ReadPorts, 'clock'>): number => Math.floor(clock.now() / 1000);
 

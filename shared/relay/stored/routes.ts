@@ -19,18 +19,12 @@ import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';
 import { jsonResponse, Refusal } from '../http/refusal.ts';
+import { retried } from '../money/backoff.ts';
 import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
 import { conversationOf, readTurn } from './conversation.ts';
 import { releaseWaiting, waitingIn, type Waiting } from './handed-call.ts';
-import {
-  retried,
-  isStoredId,
-  noSuchResponse,
-  StoredReader,
-  type AskedStored,
-  type StoredCaller,
-} from './reads.ts';
+import { isStoredId, noSuchResponse, StoredReader, type AskedStored, type StoredCaller } from './reads.ts';
 import { cancelledResponse } from './run.ts';
 
 /** How old a key and the setting may be that forbid to store: another environment may have seen newer ones. */

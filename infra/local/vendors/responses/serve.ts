@@ -4,6 +4,7 @@ import {
   asks,
   outputCounts,
   piecesOf,
+  promptTokens,
   refusalOf,
   wordsOf,
   type AskedTurn,
@@ -48,12 +49,12 @@ interface ResponsesRequest {
   headers: Record<string, string>;
   text: string;
   organization: string;
-  /** For `/compact`, which answers with the conversation's summary. */
-  compacts?: boolean;
+  /** For `/compact`, which answers with the conversation's summary, and `/input_tokens`. */
+  asks?: 'compact' | 'count';
 }
 
 export function serveResponses(
-  { headers, text, organization, compacts = false }: ResponsesRequest,
+  { headers, text, organization, asks: asked }: ResponsesRequest,
   server: ResponsesServer,
 ): VendorReply {
   const { rules, refuse } = server;
@@ -62,8 +63,30 @@ export function serveResponses(
   if (body['input'] === undefined)
     return refuse(refused("Missing required parameter: 'input'.", 'input', 'missing_required_parameter'));
   const call = responsesCall(headers, body, organization);
-  return refusedBy(rules, call, refuse) ?? (compacts ? compactedReply(call, server) : answer(call, server));
+  const unknown = asked && Object.keys(body).find((field) => !fieldsOf[asked].includes(field));
+  if (unknown) return refuse(refused(`Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter'));
+  const refusal = refusedBy(rules, call, refuse);
+  if (refusal || !asked) return refusal ?? answer(call, server);
+  return asked === 'compact' ? compactedReply(call, server) : countReply(call);
 }
+
+/** [developers.openai.com/api/reference, "Compact a response" and "Get input token counts", November 2026] */
+const fieldsOf = {
+  compact:
+    'model input instructions previous_response_id prompt_cache_key prompt_cache_options prompt_cache_retention service_tier image'.split(
+      ' ',
+    ),
+  count:
+    'model input instructions previous_response_id conversation parallel_tool_calls reasoning text tool_choice tools truncation'.split(
+      ' ',
+    ),
+};
+
+const countReply = (call: ResponsesCall): VendorReply =>
+  jsonReply(200, {
+    object: 'response.input_tokens',
+    input_tokens: promptTokens(promptParts(call).join('')),
+  });
 
 function answer(call: ResponsesCall, { refuse, failures, thinks, memory }: ResponsesServer): VendorReply {
   const streams = call.body['stream'] === true;

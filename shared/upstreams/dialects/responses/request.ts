@@ -187,7 +187,17 @@ function outputLimit(request: ChatRequest, settings: RequestSettings): number | 
 const withoutUndefined = (source: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined));
 
+/** What a count of the input takes [developers.openai.com, "Count input tokens"]. */
+const counted = new Set(
+  'model input instructions tools tool_choice parallel_tool_calls reasoning text truncation'.split(' '),
+);
+
 export const responses: DialectCode = {
   body: responsesBody,
+  counting: {
+    path: '/responses/input_tokens',
+    body: (body) => Object.fromEntries(Object.entries(body).filter(([field]) => counted.has(field))),
+    tokens: ({ input_tokens: tokens }) => tokens,
+  },
   Reader: ResponsesReader,
 };

@@ -43,7 +43,7 @@ describe('refusing', () => {
       expect(status).toBe(404);
       expect(message).toContain(`${path} is not offered`);
       expect(message).toContain(
-        'POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, POST /v1/messages/count_tokens, GET /v1/models, GET /v1/charge',
+        'POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, POST /v1/messages/count_tokens, POST /v1/responses/input_tokens, GET /v1/models, GET /v1/charge',
       );
     },
   );
