@@ -2,7 +2,8 @@
 import { ruleOf, sinceMs, pricedModels } from '../billing/price.ts';
 import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
-import type { LearnedFact } from '../upstreams/quirks.ts';
+import { rowRules } from '../upstreams/called-channel.ts';
+import { ruleOfFact, type LearnedFact, type RuleName, type WrittenRules } from '../upstreams/quirks.ts';
 import { type ChannelRow, secretsOf } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';
@@ -76,10 +77,6 @@ export function withWarnings(results: RowResult[], warnings: Warnings): RowResul
 const lessons: Record<string, (models: string, detail: string, found: string) => string> = {
   speaks: (models, dialect) =>
     `dialect: ${models} took calls with tools only in the dialect "${dialect}"; name it here, so that they are asked in it at once`,
-  wants_back: (models, field) =>
-    `params.wants_back: ${models} refused tool loops until "${field}" was given back; name it here, so that they are not asked twice`,
-  efforts: (models, efforts) =>
-    `params.efforts: ${models} knows ${efforts.replaceAll('+', ', ')} alone; list them here, so that it is not asked twice`,
   refuses_limit: (models, limit, found) =>
     `params.max_output_tokens: ${found}, ${models} refused a limit of ${limit}; set it to the maximum of the model, so that limits are lowered to it`,
   limit_over_context: (models, limit, found) =>
@@ -87,15 +84,30 @@ const lessons: Record<string, (models: string, detail: string, found: string) =>
 };
 
 /** Repeats cost each call a request; a row that says what was learned saves it. */
-function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly LearnedFact[]): string[] {
+function learnedWarnings(row: ChannelRow, learned: readonly LearnedFact[]): string[] {
+  const { id, models, params } = row;
   const own = learned.filter(({ channel, model }) => channel === id && models.includes(model));
   const { max_output_tokens: known } = params;
   return [...Map.groupBy(own, ({ fact }) => fact)].flatMap(([fact, facts]) => {
     const names = namesShown(facts.map(({ model }) => model).toSorted(compareCodeUnits));
     const [kind = '', detail = ''] = fact.split(':');
+    const rules = ruleOfFact(fact);
+    if (Object.keys(rules).length > 0) return facts.flatMap(({ model }) => ruleLesson(row, model, rules));
     const isKnown = known !== undefined && Number(detail) > known;
     return isKnown ? [] : (lessons[kind]?.(names, detail, String(known ?? 'absent')) ?? []);
   });
+}
+
+/** Nothing where the row says so by now. */
+function ruleLesson(row: ChannelRow, model: string, rules: WrittenRules): string[] {
+  const [name, value] = Object.entries(rules)[0] ?? [];
+  const written = JSON.stringify({ [model]: rules });
+  const isSaid = JSON.stringify(rowRules(row, model)[name as RuleName]) === JSON.stringify(value);
+  return isSaid
+    ? []
+    : [
+        `params.model_rules: ${model} refused calls until this held; write ${written}, so that it is not asked twice`,
+      ];
 }
 
 export const nameOf = (table: ConfigTable, key: string | number): string => `${table} ${key}`;

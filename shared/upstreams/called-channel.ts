@@ -4,26 +4,22 @@
  */
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
-import type { ChannelAttributes, ChannelType } from './channel-type.ts';
+import { namesLike, type ChannelAttributes, type ChannelType } from './channel-type.ts';
 import { CannotCarry, type Dialect, type Repeat, type RequestSettings, type SentBody } from './dialect.ts';
 import { defaultDialect } from './dialects/dialects.ts';
 import type { KnownTexts } from './error-text.ts';
 import type { UpstreamRequest } from './exchange.ts';
-import { noQuirks, type LimitField, type Quirks, type unknownFieldChoices } from './quirks.ts';
+import { modelRules } from './model-rules.ts';
+import {
+  noQuirks,
+  quirksIn,
+  type LimitField,
+  type Quirks,
+  type unknownFieldChoices,
+  type WrittenRules,
+} from './quirks.ts';
 import { boundedBody, permittedCall } from './restricted-fields.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './types/channel-types.ts';
-
-/** The quirks that a row may name in its `params`, by their names there. Absent: as the type and the model have it. */
-const paramNames = {
-  call_ids: 'callIds',
-  system: 'system',
-  null_content: 'nullContent',
-  think_tags: 'thinkTags',
-  efforts: 'efforts',
-  custom_tools: 'customTools',
-  wants_back: 'wantsBack',
-} as const satisfies Record<string, keyof Quirks>;
-type QuirkParams = { [Param in keyof typeof paramNames]?: Quirks[(typeof paramNames)[Param]] | undefined };
 
 /** The attributes of a channel's row that a request needs. */
 export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
@@ -33,7 +29,9 @@ export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
   mapper: Record<string, string>;
   connect_seconds: number;
   max_tokens_field?: LimitField | undefined;
-  params: QuirkParams & {
+  params: Omit<WrittenRules, 'max_output_tokens'> & {
+    /** By the public or the upstream's name, with `*` for any text. */
+    model_rules?: Record<string, WrittenRules> | undefined;
     set: JsonRecord;
     drop: string[];
     allow: string[];
@@ -66,20 +64,48 @@ export function dialectOf(channel: CalledChannel, model: string): string {
   return chosen ?? typeOf(channel).dialect?.(upstreamModel(channel, model)) ?? defaultDialect;
 }
 
-/** How a channel differs from its dialect for a model. `model`: the public name. */
+/**
+ * How a channel differs from its dialect for a model, what was said of more models first: by the model's name, the type, the row,
+ * the row of this model. `model`: the public name.
+ */
 export function quirksOf(channel: CalledChannel, model: string): Quirks {
-  const name = upstreamModel(channel, model);
-  const named = Object.entries(paramNames).flatMap(([param, quirk]) => {
-    const value = channel.params[param as keyof QuirkParams];
-    return value === undefined ? [] : [[quirk, value]];
-  });
+  const { max_output_tokens: _bound, ...flat } = channel.params;
+  const type = typeOf(channel).quirks?.(channel);
+  const { wantsBack, ...known } = modelRules(upstreamModel(channel, model), limitFieldOf(channel));
+  // Only where the field that carries it is known to be taken.
+  const isTaken = wantsBack !== 'thought_signature' || type?.echoes?.includes('extra_content');
   return {
     ...noQuirks,
-    ...modelQuirks(name, limitFieldOf(channel)),
-    ...typeOf(channel).quirks?.(channel, name),
-    ...(Object.fromEntries(named) as Partial<Quirks>),
+    ...known,
+    ...(isTaken && { wantsBack }),
+    ...type,
+    ...quirksIn(flat),
+    ...quirksIn(rowRules(channel, model)),
   };
 }
+
+/** What the row says of this model: the longest pattern counts, and a name before all patterns. */
+export function rowRules(
+  { params, mapper }: Pick<CalledChannel, 'mapper' | 'params'>,
+  model: string,
+): WrittenRules {
+  const fitting = Object.entries(params.model_rules ?? {}).filter(([name]) =>
+    ruleFits({ mapper }, name, model),
+  );
+  fitting.sort(([a], [b]) => exactness(a) - exactness(b));
+  return Object.assign({}, ...fitting.map(([, rules]) => rules));
+}
+
+/** Patterns have at most 128 characters. */
+const exactness = (name: string): number => (name.includes('*') ? name.length : 1000);
+
+/** Whether a name or pattern of `model_rules` means the model. */
+export const ruleFits = (channel: Pick<CalledChannel, 'mapper'>, name: string, model: string): boolean =>
+  namesLike([name], [model, upstreamModel(channel, model)]).length > 0;
+
+/** The most output tokens that the row says of the model. */
+export const outputTokensMaxOf = (channel: CalledChannel, model: string): number | undefined =>
+  rowRules(channel, model).max_output_tokens ?? channel.params.max_output_tokens;
 
 type CallSettings =
   | 'outputTokensLimit'
@@ -124,8 +150,8 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     includeUsage: params.include_usage && (type.reportsUsage?.(channel) ?? true),
     set: params.set,
     drop: params.drop,
-    maxOutputTokens: params.max_output_tokens,
-    limitField: limitFieldOf(channel),
+    maxOutputTokens: outputTokensMaxOf(channel, publicModel),
+    limitField: quirks.limitField ?? limitFieldOf(channel),
     allow: params.allow,
     quirks,
     apiVersion: type.apiVersion?.(channel),
@@ -253,65 +279,3 @@ function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
 const holdsState = (message: JsonRecord): boolean =>
   !isNothing(message['reasoning_details']) ||
   [message, ...recordsIn(message['tool_calls'])].some(({ extra_content: extra }) => !isNothing(extra));
-
-// What vendors' models want whoever serves them.
-
-/** Of the rules that fit the upstream's name of the model, the first that says something of a field counts. */
-function modelQuirks(model: string, limitField: string): Partial<Quirks> {
-  const fitting = modelRules.filter(([models]) => models.test(model)).toReversed();
-  const { limitFields, ...quirks }: Partial<Quirks> = Object.assign({}, ...fitting.map(([, own]) => own));
-  // Other servers of such a model may accept another field for a limit: theirs is what the channel says.
-  return limitFields?.some((field) => field === limitField) ? { ...quirks, limitFields } : quirks;
-}
-
-const lowToHigh = ['low', 'medium', 'high'];
-const lowToXhigh = [...lowToHigh, 'xhigh'];
-const lowToMax = [...lowToXhigh, 'max'];
-
-/** OpenAI's names, alone or behind a vendor's name as `openai/` and `openai.`. */
-const gpt = (name: string): RegExp => new RegExp(String.raw`(?:^|[./])gpt-${name}`, 'i');
-const gemini = (name: string): RegExp => new RegExp(String.raw`\bgemini-${name}`, 'i');
-
-/** A line a rule. Sources: the vendors' pages of November 2026, or the thread that is named. */
-const modelRules: readonly [models: RegExp, Partial<Quirks>][] = [
-  // Models that reason accept no temperature but 1, and one of the fields for a limit.
-  [
-    /(^|[./])(o[134]\b|gpt-([5-9]|\d{2})(?!.*chat))/i,
-    { sampling: 'none', limitFields: ['max_completion_tokens'] },
-  ],
-  // Efforts by variant [anomalyco/opencode 26268, 2026-05-08, by the vendor's own refusals; openai/codex 6647, 2025-11-14].
-  [gpt(String.raw`5-chat`), { efforts: [] }],
-  [gpt(String.raw`5\.\d-chat`), { efforts: ['medium'] }],
-  [gpt(String.raw`5-pro`), { efforts: ['high'] }],
-  [gpt(String.raw`5\.[2-5]-pro`), { efforts: ['medium', 'high', 'xhigh'] }],
-  [gpt(String.raw`5\.1-codex-max`), { efforts: lowToXhigh }],
-  [gpt(String.raw`5(\.1)?-codex`), { efforts: lowToHigh }],
-  [gpt(String.raw`5\.[2-5]-codex`), { efforts: lowToXhigh }],
-  // Efforts by version: "Supported values are" of the vendor's refusals [anomalyco/opencode 4451, 2025-11-18, for 5.1;
-  // docs.rs meerkat-core 0.6.25 for 5.2 to 5.5; pydantic/pydantic-ai 7081, July 2026, for 5.6].
-  [gpt(String.raw`5(?![.\d])`), { efforts: ['minimal', ...lowToHigh] }],
-  [gpt(String.raw`5\.1(?!\d)`), { efforts: ['none', ...lowToHigh] }],
-  [gpt(String.raw`5\.[2-5](?!\d)`), { efforts: ['none', ...lowToXhigh] }],
-  [gpt(String.raw`5\.[6-9](?!\d)`), { efforts: ['none', ...lowToMax] }],
-  // [UKGovernmentBEIS/inspect_ai 5254, 2026-09-04; latest-model guides of 6.1 (2026-09-29) and 6.2 (2026-11-17)]
-  [gpt(String.raw`(6-astra|6\.1-sol|6\.[2-9])`), { efforts: lowToMax }],
-  [gpt(String.raw`6`), { efforts: ['none', ...lowToMax] }],
-  // [platform.openai.com/docs/guides/reasoning; for gpt-oss its model card, 2025-08-05]
-  [/(^|[./])(o[134]\b|gpt-oss)/i, { efforts: lowToHigh }],
-  // They do not reason: "Unrecognized request argument supplied: reasoning_effort".
-  [gpt(String.raw`(3\.5|4)`), { efforts: [] }],
-  // Thinking levels [ai.google.dev, "Thinking", "OpenAI compatibility"; ENTERPILOT/GoModel 862, 2026-09-02; vercel/ai
-  // 18986, 2026-08-18]. None of these models stops thinking, but for 2.5 Flash.
-  [gemini(String.raw`(3\.[7-9]|[4-9]|\d{2}|.*-latest$)`), { efforts: lowToHigh }],
-  [gemini(String.raw`3(\.1)?-pro`), { efforts: lowToHigh }],
-  [gemini(String.raw`(3|2\.5-pro)`), { efforts: ['minimal', ...lowToHigh] }],
-  [gemini(String.raw`2\.5`), { efforts: ['none', 'minimal', ...lowToHigh] }],
-  // "Requests ending with a model turn are not supported" [LibreChat-AI/agents 323, 2026-07-21, tried model by model;
-  // anomalyco/opencode 47034, 2026-09-03].
-  [gemini(String.raw`(3\.5-flash-lite|3\.[6-9]|[4-9]|\d{2}|.*-latest$)`), { lastTurn: 'user' }],
-  // A tool loop whose earlier turns lack the field is refused. The names change faster than this table, so every name
-  // counts [ad-naan/Adnify 193, 2026-09-15, for `deepseek-flash`]; servers that refuse the field are asked without it.
-  [/deepseek/i, { wantsBack: 'reasoning_content' }],
-  // `k3` is the name in Kimi's plan for coding.
-  [/\bkimi\b|(^|\/)k[2-9]\b/i, { wantsBack: 'reasoning_content' }],
-];

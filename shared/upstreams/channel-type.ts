@@ -36,8 +36,8 @@ export interface ChannelType<Own extends string = never> {
   accept?: string;
   /** Replaces credentials: requests are signed with the function's own role for this service and region. */
   awsScope?(channel: ChannelAttributes<Own>): AwsScope;
-  /** How a model of this type differs from its dialect, unless the row says otherwise. */
-  quirks?(channel: ChannelAttributes<Own>, model: string): Partial<Quirks>;
+  /** How upstreams of this type differ from their dialect, unless the row says otherwise. What a model wants, model-rules.ts says. */
+  quirks?(channel: ChannelAttributes<Own>): Partial<Quirks>;
   /** The version of the API, for dialects that send one. Absent: the dialect's own. */
   apiVersion?(channel: ChannelAttributes<Own>): string | undefined;
   /** The field for a token limit that the client did not set. */

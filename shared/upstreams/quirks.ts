@@ -1,6 +1,6 @@
 /**
- * How an upstream differs from its dialect. A channel's row says it under `params`; else its type knows it. This
- * file names no type and no dialect: docs/channels.md has the defaults.
+ * How an upstream differs from its dialect, and a model from others. A channel's row says it under `params`; else its type
+ * knows it, else the table of models. This file names no type, no dialect and no model: docs/channels.md has the defaults.
  */
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
@@ -28,6 +28,10 @@ export const systemPlaces = ['anywhere', 'first'] as const;
 export const nullContents = ['null', 'empty'] as const;
 export const returnedFields = ['reasoning_content', 'thought_signature', 'thinking'] as const;
 export const unknownFieldChoices = ['pass', 'drop'] as const;
+export const samplings = ['any', 'one', 'none'] as const;
+export const lastTurns = ['any', 'user'] as const;
+export const thinkingForms = ['adaptive', 'budget', 'none'] as const;
+export const thinkingOffs = ['omit', 'disabled', 'between_tools', 'always'] as const;
 
 /** A user's turn where the vendor wants one and nobody wrote it. */
 export const continuation = 'Continue.';
@@ -51,13 +55,31 @@ export interface Quirks {
   /** Reasoning comes inside the content, between `<think>` and `</think>`. */
   thinkTags: boolean;
   /** `user`: it refuses a conversation that ends with an answer. */
-  lastTurn: 'any' | 'user';
+  lastTurn: (typeof lastTurns)[number];
   /** Which of `temperature` and `top_p` it accepts: both, one of them, or neither while it reasons. */
-  sampling: 'any' | 'one' | 'none';
+  sampling: (typeof samplings)[number];
+  /** It accepts stop sequences. */
+  stops: boolean;
   /** The one kind of summary of its reasoning that it knows; every other one that is asked for becomes it. Absent: all. */
   summary?: 'auto' | undefined;
   /** The efforts that it knows. Absent: the dialect's own. */
   efforts?: readonly string[] | undefined;
+  /** How Messages asks it to think: `adaptive` with an effort, `budget` of tokens, or not at all. */
+  thinking: (typeof thinkingForms)[number];
+  /** What keeps it from thinking there. `omit`: it does not think unless asked. `always`: nothing does. */
+  thinkingOff: (typeof thinkingOffs)[number];
+  /** It accepts a tool choice that forces a call. No Claude does while it thinks. */
+  forcedCalls: boolean;
+  /** A thinking block is valid only while all that stood before it is unchanged. */
+  bindsThinking: boolean;
+  /** Encrypted reasoning is dropped when what stood before it was changed, and instructions hold for one turn. */
+  bindsPrefix: boolean;
+  /** The shortest prompt that its cache takes. */
+  cacheMinTokens: number;
+  /** How many cache breakpoints it takes. */
+  cacheBreakpoints: number;
+  /** Its documented maximum. Absent: unknown. */
+  outputTokensMax?: number | undefined;
   /** It accepts tools whose input is free text. Absent: as most upstreams of its dialect do. */
   customTools?: boolean | undefined;
   /**
@@ -75,8 +97,8 @@ export interface Quirks {
    * tools. Absent: all.
    */
   fields?: ReadonlySet<string> | undefined;
-  /** The fields for a limit that it accepts; a limit in another one moves to the first. Absent: both. */
-  limitFields?: readonly LimitField[] | undefined;
+  /** The one field for a limit that it accepts; a limit in another one moves to it. Absent: both. */
+  limitField?: LimitField | undefined;
 }
 
 export const noQuirks: Quirks = {
@@ -86,7 +108,82 @@ export const noQuirks: Quirks = {
   thinkTags: false,
   lastTurn: 'any',
   sampling: 'any',
+  stops: true,
+  thinking: 'adaptive',
+  thinkingOff: 'omit',
+  forcedCalls: true,
+  bindsThinking: false,
+  bindsPrefix: false,
+  cacheMinTokens: 1024,
+  cacheBreakpoints: 4,
 };
+
+// The same as a channel's row writes it, in `params` and for some models in `params.model_rules`.
+
+/** What a rule may be: one of some texts, a list of them, a whole number up to a most, true or false. */
+export type RuleForm =
+  | { oneOf: readonly string[] }
+  | { listOf: readonly string[] }
+  | { most: number }
+  | 'flag';
+
+/** The rules that a row may name, facts too: the quirk of each, and what it may be. */
+export const ruleForms = {
+  efforts: ['efforts', { listOf: effortScale }],
+  thinking: ['thinking', { oneOf: thinkingForms }],
+  thinking_off: ['thinkingOff', { oneOf: thinkingOffs }],
+  forced_calls: ['forcedCalls', 'flag'],
+  sampling: ['sampling', { oneOf: samplings }],
+  stop: ['stops', 'flag'],
+  wants_back: ['wantsBack', { oneOf: returnedFields }],
+  binds_thinking: ['bindsThinking', 'flag'],
+  binds_prefix: ['bindsPrefix', 'flag'],
+  cache_min_tokens: ['cacheMinTokens', { most: 10_000_000 }],
+  cache_breakpoints: ['cacheBreakpoints', { most: 4 }],
+  max_output_tokens: ['outputTokensMax', { most: 10_000_000 }],
+  limit_field: ['limitField', { oneOf: limitFields }],
+  last_turn: ['lastTurn', { oneOf: lastTurns }],
+  system: ['system', { oneOf: systemPlaces }],
+  null_content: ['nullContent', { oneOf: nullContents }],
+  call_ids: ['callIds', { oneOf: callIdForms }],
+  think_tags: ['thinkTags', 'flag'],
+  custom_tools: ['customTools', 'flag'],
+} as const satisfies Record<string, readonly [keyof Quirks, RuleForm]>;
+
+export type RuleName = keyof typeof ruleForms;
+/** The rules of a model as a row writes them. Names that are unknown here are not used. */
+export type WrittenRules = { [Name in RuleName]?: Quirks[(typeof ruleForms)[Name][0]] | undefined };
+
+const forms = Object.entries(ruleForms) as [RuleName, readonly [keyof Quirks, RuleForm]][];
+
+/** The quirks that written rules name. */
+export const quirksIn = (written: WrittenRules): Partial<Quirks> =>
+  Object.fromEntries(
+    forms.flatMap(([name, [quirk]]) => (written[name] === undefined ? [] : [[quirk, written[name]]])),
+  ) as Partial<Quirks>;
+
+/** Quirks as a row would write them. */
+export const writtenRules = (quirks: Partial<Quirks>): WrittenRules =>
+  Object.fromEntries(
+    forms.flatMap(([name, [quirk]]) => (quirks[quirk] === undefined ? [] : [[name, quirks[quirk]]])),
+  );
+
+/** A rule as a fact: `efforts:low+high`, `sampling:none`. */
+export const ruleFacts = (quirks: Partial<Quirks>): `${RuleName}:${string}`[] =>
+  Object.entries(writtenRules(quirks)).map(
+    ([name, value]) => `${name as RuleName}:${[value].flat().join('+')}` as const,
+  );
+
+/** The rule of a fact. Empty for other facts, and for values that no rule has. */
+export function ruleOfFact(fact: string): WrittenRules {
+  const [name = '', text = ''] = fact.split(':');
+  if (!Object.hasOwn(ruleForms, name)) return {};
+  const form: RuleForm = ruleForms[name as RuleName][1];
+  if (form === 'flag') return { [name]: text === 'true' };
+  if ('most' in form) return { [name]: Number(text) };
+  if ('listOf' in form) return { [name]: text.split('+').filter((each) => form.listOf.includes(each)) };
+  return form.oneOf.includes(text) ? { [name]: text } : {};
+}
 
 /**
  * What answers taught about a model on a channel. Requests use it at once; the publisher says it on the channel's row.
@@ -96,16 +193,15 @@ export const noQuirks: Quirks = {
 /**
  * `keeps_state`: its answers with tool calls carried state that it wants back. `speaks:<dialect>`: it refused calls with
  * tools until they came in this dialect. `refuses_limit:<tokens>`: its maximum of output tokens is below this limit.
- * `limit_over_context:<tokens>`: with this limit the prompt did not fit its context. `wants_back:<field>`: it refused a
- * tool loop whose turns lacked the field. `efforts:<effort>+<effort>`: it knows these alone.
+ * `limit_over_context:<tokens>`: with this limit the prompt did not fit its context. `<rule>:<value>`: a rule of the model
+ * (model-rules.ts), as `efforts:low+high`.
  */
 export type Fact =
   | 'keeps_state'
   | `refuses_limit:${number}`
   | `limit_over_context:${number}`
   | `speaks:${string}`
-  | `wants_back:${string}`
-  | `efforts:${string}`;
+  | `${RuleName}:${string}`;
 
 /** The lowest limit that a model is known to refuse. Undefined: none is known. */
 export function refusedLimit(facts: readonly LearnedFact[]): number | undefined {

@@ -172,14 +172,12 @@ export function knownEffort(requested: string, known: readonly string[]): string
 
 const rank = (effort: string): number => effortScale.indexOf(effort as (typeof effortScale)[number]);
 
-const sampling = ['temperature', 'top_p'];
-
 /** The sampling fields of a request that the upstream refuses. The value 1 is the default and refused by none. */
 export function refusedSampling(given: JsonRecord, quirks: Pick<Quirks, 'sampling'>): string[] {
-  const set = sampling.filter((field) => typeof given[field] === 'number');
-  if (quirks.sampling === 'one') return set.slice(1);
+  const isSet = (field: string): boolean => typeof given[field] === 'number';
+  if (quirks.sampling === 'one') return ['temperature', 'top_p'].filter(isSet).slice(1);
   if (quirks.sampling === 'any' || given['reasoning_effort'] === 'none') return [];
-  return set.filter((field) => given[field] !== 1);
+  return ['temperature', 'top_p', 'top_k'].filter((field) => isSet(field) && given[field] !== 1);
 }
 
 // Stop sequences, and which of them the relay looks for itself.

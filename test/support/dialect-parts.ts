@@ -1,4 +1,5 @@
 import { CallIds, type ReaderContext, type RequestSettings } from '../../shared/upstreams/dialect.ts';
+import { modelRules } from '../../shared/upstreams/model-rules.ts';
 import { noQuirks } from '../../shared/upstreams/quirks.ts';
 import { type CanonicalCall, splitKnown, type ChatRequest } from '../../shared/wire/canonical-call.ts';
 import type { AnswerIdentity } from '../../shared/wire/chat-response.ts';
@@ -17,7 +18,7 @@ export const settingsWith = (more: Partial<RequestSettings> = {}): RequestSettin
   allow: [],
   limitField: 'max_tokens',
   outputTokensDefault: 16_384,
-  quirks: noQuirks,
+  quirks: { ...noQuirks, ...modelRules(more.model ?? '', 'max_tokens') },
   states: new Map(),
   callIds,
   without: new Set(),

@@ -20,7 +20,7 @@ export const typeNameHolders: Record<string, string> = {
   'infra/ops/access/policies.ts': 'the service in IAM actions',
   'shared/adapters/aws/aws-account.ts': 'the service that a signature names',
   'shared/operate/doctor.ts': 'the option bedrockModels, which is public',
-  'shared/upstreams/called-channel.ts': "a vendor's models are named after it",
+  'shared/upstreams/model-rules.ts': "a vendor's models are named after it",
   'shared/upstreams/dialects/messages/request.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/option-table.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay.ts': 'the option bedrockModels, which is public',
@@ -38,7 +38,7 @@ export const typeNameExamples: Record<string, string> = {
 /** Where a dialect's name may stand as a value. */
 export const dialectNameHolders: Record<string, string> = {
   'shared/config/rows/channel-row.ts': 'a field of requests',
-  'shared/upstreams/called-channel.ts': '`messages` is a field of chat requests',
+  'shared/upstreams/model-rules.ts': '`messages` is a field of chat requests',
   'infra/local/seed.ts': 'rows are data',
   'shared/upstreams/types/anthropic.ts': "the type's own dialect, and the header of its key",
   'shared/upstreams/types/azure.ts': 'the address of one dialect',

@@ -226,7 +226,7 @@ const learnedId = 'learned';
 
 /** A channel's id has no bar; a model's name may not contain one either. */
 const form =
-  /^(keeps_state|(?:refuses_limit|limit_over_context):\d{1,9}|(?:speaks|wants_back):[\w-]{1,40}|efforts:[a-z+]{1,60})\|([^|]+)\|([^|]+)$/;
+  /^(keeps_state|(?:refuses_limit|limit_over_context):\d{1,9}|[a-z_]{3,30}:[\w+-]{0,60})\|([^|]+)\|([^|]+)$/;
 
 const modelName = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
 const factName = ({ fact, ...served }: ServedModel & { fact: Fact }): string =>

@@ -4,6 +4,7 @@ import {
   positiveNumber,
   flag,
   integer,
+  integerBetween,
   jsonValue,
   modelList,
   modelName,
@@ -28,8 +29,11 @@ import {
   limitFields,
   nullContents,
   returnedFields,
+  ruleForms,
   systemPlaces,
   unknownFieldChoices,
+  type RuleForm,
+  type WrittenRules,
 } from '../../upstreams/quirks.ts';
 import {
   channelTypeNames,
@@ -40,7 +44,7 @@ import {
 } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { type Capabilities, holdsFor, readCapabilities } from './capabilities.ts';
-import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/called-channel.ts';
+import { dialectOf, quirksOf, rowRules, ruleFits, upstreamModel } from '../../upstreams/called-channel.ts';
 import { normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
 import { lastGoodIsUsed, type TableReader } from './read-table.ts';
 import { referenceProblem, type ReferenceRules } from './secret-reference.ts';
@@ -113,6 +117,23 @@ const wantedEfforts = `a list of ${oneOf(effortScale)}`;
 const wantedSome = `${wantedEfforts}, or no attribute instead of an empty list`;
 const wantedSet = 'a map of request fields, with values that JSON can hold (lists, no sets)';
 
+function ruleSchema(form: RuleForm) {
+  if (form === 'flag') return flag;
+  if ('most' in form) return integerBetween(0, form.most, `a whole number from 0 to ${form.most}`);
+  if ('oneOf' in form) return z.enum(form.oneOf, oneOf(form.oneOf));
+  return z.array(z.enum(form.listOf, wantedEfforts), wantedEfforts);
+}
+
+const wantedRules = 'a map of rules, such as {"efforts": ["low", "high"]}';
+/** Names that are unknown here are a warning: a row may be newer than the version that reads it. */
+const ModelRules = z.looseObject(
+  Object.fromEntries(
+    Object.entries(ruleForms).map(([name, [, form]]) => [name, z.optional(ruleSchema(form))]),
+  ),
+  wantedRules,
+) as unknown as z.ZodMiniType<WrittenRules>;
+const wantedModels = 'a map of model name, with * for any text, to its rules';
+
 const Params = optionMap(
   {
     /** Fields set in every request. They override the client's fields. */
@@ -141,6 +162,14 @@ const Params = optionMap(
     ),
     custom_tools: z.optional(flag),
     wants_back: named(returnedFields),
+    /** The same for some models, by their public or the upstream's name, and what else the table of models says. */
+    model_rules: z.optional(
+      z.record(
+        z.string(wantedModels).check(z.regex(/^[^\s]{1,128}$/, wantedModels)),
+        ModelRules,
+        wantedModels,
+      ),
+    ),
   },
   'a map {set, drop, allow, max_output_tokens, stream, include_usage, ...}',
 );
@@ -222,12 +251,28 @@ const channelWarnings = (row: ChannelRow): string[] => [
     .map((name) => `models: ${name} is out of reach, since web- and -official are cut from what clients ask`),
   ...strangeCosts(row).map((name) => `cost: has ${name}, which is no model's name at the upstream`),
   ...vitalWarnings(row.params),
+  ...strangeRules(row),
   ...conflictsWithProbe(row),
 ];
 
 function strangeCosts({ cost = {}, mapper, models }: ChannelRow): string[] {
   const known = new Set(['*', ...models.map((model) => upstreamModel({ mapper }, model))]);
   return Object.keys(cost).filter((name) => !known.has(name));
+}
+
+function strangeRules({ models, mapper, params: { model_rules: rules = {} } }: ChannelRow): string[] {
+  const strangers = Object.keys(rules).filter(
+    (name) => !models.some((model) => ruleFits({ mapper }, name, model)),
+  );
+  const unknown = Object.entries(rules).flatMap(([name, own]) =>
+    Object.keys(own).flatMap((rule) => (Object.hasOwn(ruleForms, rule) ? [] : [[name, rule.slice(0, 40)]])),
+  );
+  return [
+    ...strangers.map((name) => `params.model_rules: has ${name}, which is the name of no model here`),
+    ...unknown.map(
+      ([name, rule]) => `params.model_rules.${name}: has ${rule}, which is no rule that is known here`,
+    ),
+  ];
 }
 
 /** Where the row asks for what a probe found that the upstream cannot do. */
@@ -238,8 +283,8 @@ function conflictsWithProbe(row: ChannelRow): string[] {
   if (models.length === 0) return [];
   const spoken = new Set(models.map((model) => dialectOf(row, model)));
   const unspoken = dialects ? [...spoken].filter((name) => !dialects.includes(name)) : [];
-  const unknown =
-    efforts && params.efforts ? params.efforts.filter((effort) => !efforts.includes(effort)) : [];
+  const said = models.flatMap((model) => rowRules(row, model).efforts ?? params.efforts ?? []);
+  const unknown = efforts ? [...new Set(said)].filter((effort) => !efforts.includes(effort)) : [];
   const everywhere = models.some((model) => quirksOf(row, model).system === 'anywhere');
   return [
     ...unspoken.map((name) => `dialect: is ${name}, but the probe found ${listed(dialects)} alone`),

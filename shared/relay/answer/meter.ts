@@ -12,6 +12,7 @@ import {
   StreamedText,
   type UsageBounds,
 } from '../../billing/usage.ts';
+import { outputTokensMaxOf } from '../../upstreams/called-channel.ts';
 import { besideText, type ChatChunk, hasContent, visibleText } from '../../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
 import type { Bill } from '../money/bill.ts';
@@ -108,7 +109,7 @@ export function usageBounds(
   const { request, channel, sent, model } = report;
   const params = channel?.params;
   const { maxOutputTokens = Infinity } = ruleLimits(call.snapshot.charges, model, call.startedMs);
-  const known = Math.min(params?.max_output_tokens ?? Infinity, maxOutputTokens);
+  const known = Math.min((channel && outputTokensMaxOf(channel, model)) ?? Infinity, maxOutputTokens);
   const limit = Math.min(sent.outputTokensMax ?? outputTokensEver, known);
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
   // States of earlier turns go up too, though no client sent them.

@@ -23,7 +23,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { storedMessage, storedPath } from '../../upstreams/restricted-fields.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
-import { dialectOf } from '../../upstreams/called-channel.ts';
+import { dialectOf, outputTokensMaxOf } from '../../upstreams/called-channel.ts';
 
 const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
 /** What a call may need and a probe may deny. */
@@ -270,7 +270,7 @@ export function outputLimit(
 
 /** Of the channels of all candidates, of which there may be hundreds: to be kept. */
 export function channelLimits(candidates: readonly Pick<Candidate, 'channel' | 'model'>[]): ChannelLimits {
-  const most = candidates.map(({ channel }) => channel.params.max_output_tokens ?? Infinity);
+  const most = candidates.map(({ channel, model }) => outputTokensMaxOf(channel, model) ?? Infinity);
   const dialects = new Set(candidates.map(({ channel, model }) => dialectOf(channel, model)));
   const sets = candidates.flatMap(({ channel: { params } }) => limitNames.map((name) => params.set[name]));
   const set = Math.max(0, ...sets.filter((limit) => typeof limit === 'number'));

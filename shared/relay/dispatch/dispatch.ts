@@ -13,10 +13,12 @@ import type { HealthRecorder } from '../health/health-recorder.ts';
 import { callTo } from '../call/serving-channels.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import {
+  quirksIn,
   refusedLimit,
+  ruleFacts,
+  ruleOfFact,
   type Fact,
   type LearnedFact,
-  returnedFields,
   type Quirks,
 } from '../../upstreams/quirks.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
@@ -250,8 +252,7 @@ export class Dispatch implements DispatchedCall {
     const facts: (Fact | undefined)[] = [
       dialect === undefined ? undefined : `speaks:${dialect}`,
       limitRefusal && limitFact(limitRefusal),
-      quirks.wantsBack && `wants_back:${quirks.wantsBack}`,
-      quirks.efforts && `efforts:${quirks.efforts.join('+')}`,
+      ...ruleFacts(quirks),
     ];
     for (const fact of facts)
       if (fact && !known.some((one) => one.fact === fact))
@@ -286,11 +287,8 @@ function limitFact({ tokens, overContext }: NonNullable<Variant['limitRefusal']>
   return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
 }
 
-/** What refusals taught of how a model differs from its dialect. */
+/** What refusals taught of a model; of two lessons about one rule the later. */
 function learnedQuirks(facts: readonly LearnedFact[]): Partial<Quirks> {
-  const of = (kind: string): string | undefined =>
-    facts.findLast(({ fact }) => fact.startsWith(`${kind}:`))?.fact.slice(kind.length + 1);
-  const wantsBack = returnedFields.find((field) => field === of('wants_back'));
-  const efforts = of('efforts')?.split('+');
-  return { ...(wantsBack && { wantsBack }), ...(efforts && { efforts }) };
+  const inTime = facts.toSorted((a, b) => a.untilMs - b.untilMs);
+  return quirksIn(Object.assign({}, ...inTime.map(({ fact }) => ruleOfFact(fact))));
 }

@@ -15,7 +15,6 @@ export const anthropic: ChannelType<'api_version'> = {
       : { authorization: `Bearer ${secret}` },
   apiVersion: ({ api_version: version }) => version,
   limitField: () => 'max_tokens',
-  quirks: () => ({ sampling: 'one' }),
   // Messages has it as `metadata.user_id`.
   endUserField: () => 'user',
   /**

@@ -9,9 +9,6 @@ const knownFields: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Gemini 3 and later refuse a tool loop whose calls lack their signature. The `-latest` names are such models. */
-const signsThoughts = /\bgemini-([3-9]|\d{2})\b|\bgemini-.*-latest$/;
-
 /** Reasons of `google.rpc.ErrorInfo` that concern the key or the project behind it. */
 const keyReasons: ReadonlySet<string> = new Set(
   (
@@ -24,12 +21,8 @@ const keyReasons: ReadonlySet<string> = new Set(
 export const gemini: ChannelType = {
   credentials: (secret) => ({ authorization: `Bearer ${secret}` }),
   limitField: () => 'max_tokens',
-  quirks: (_channel, model) => ({
-    fields: knownFields,
-    // An unknown field of a message is refused as one of the request is.
-    echoes: ['extra_content'],
-    ...(signsThoughts.test(model) && { wantsBack: 'thought_signature' }),
-  }),
+  // An unknown field of a message is refused as one of the request is.
+  quirks: () => ({ fields: knownFields, echoes: ['extra_content'] }),
   /** Gemini refuses a wrong key with a 400, whose details name the reason. */
   ownFault: (_status, { reasons = [] }) =>
     reasons.some((reason) => keyReasons.has(reason)) ? 'secret' : undefined,

@@ -46,11 +46,14 @@ describe('a row that is used but deserves a look', () => {
     ] as const;
     const charges = [charge({ models: ['gpt-4o', 'gpt-5'] })];
     expect(warningsOf({ channels, charges }, { learned })).toEqual([
-      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that they are asked in it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that limits are lowered to it; params.wants_back: gpt-5 refused tool loops until "thinking" was given back; name it here, so that they are not asked twice; params.efforts: gpt-5 knows low, high alone; list them here, so that it is not asked twice',
+      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that they are asked in it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that limits are lowered to it; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"wants_back":"thinking"}}, so that it is not asked twice; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"efforts":["low","high"]}}, so that it is not asked twice',
     ]);
     const limited = [channel({ models: ['gpt-4o', 'gpt-5'], params: { max_output_tokens: 9 } })];
     const [refuses] = learned.slice(2);
     expect(warningsOf({ channels: limited, charges }, { learned: refuses ? [refuses] : [] })).toEqual([]);
+    const model_rules = { 'gpt-*': { efforts: ['low', 'high'] } };
+    const told = [channel({ models: ['gpt-4o', 'gpt-5'], params: { model_rules } })];
+    expect(warningsOf({ channels: told, charges }, { learned: learned.slice(5, 6) })).toEqual([]);
   });
 
   it('prices what nobody serves, or the upstream’s name of a model', () => {

@@ -62,6 +62,25 @@ describe('the dialect of a channel for a model', () => {
     ],
     [{ params: { wants_back: 'all' } }, /^params.wants_back: /],
     [{ params: { think_tags: 'perhaps' } }, /^params.think_tags: .*true or false/],
+    [{ params: { model_rules: [] } }, /^params.model_rules: .*a map of model name/],
+    [{ params: { model_rules: { m: 'low' } } }, /^params.model_rules.m: .*a map of rules/],
+    [{ params: { model_rules: { 'm n': {} } } }, /^params.model_rules/],
+    [
+      { params: { model_rules: { m: { thinking: 'deep' } } } },
+      /^params.model_rules.m.thinking: found .*, wanted "adaptive"/,
+    ],
+    [
+      { params: { model_rules: { m: { efforts: ['huge'] } } } },
+      /^params.model_rules.m.efforts\[0\]: .*a list of "none"/,
+    ],
+    [
+      { params: { model_rules: { m: { forced_calls: 'no' } } } },
+      /^params.model_rules.m.forced_calls: .*true or false/,
+    ],
+    [
+      { params: { model_rules: { m: { cache_breakpoints: 5 } } } },
+      /^params.model_rules.m.cache_breakpoints: .*from 0 to 4/,
+    ],
     [{ can: { tools: true } }, /^can: found, but not known here/],
   ])('%j is refused', (more, problem) => {
     expect(reading({ ...openai, ...more })).toMatchObject({
@@ -88,14 +107,14 @@ describe('how a channel differs from its dialect', () => {
     [
       { ...openai, endpoint: 'https://api.openai.com/v1' },
       'gpt-5.6',
-      { sampling: 'none', limitFields: ['max_completion_tokens'] },
+      { sampling: 'none', limitField: 'max_completion_tokens' },
     ],
-    [azure, 'o3-mini', { sampling: 'none', limitFields: ['max_completion_tokens'] }],
-    [azure, 'gpt-4o', { limitFields: undefined }],
-    [openai, 'gpt-5.6', { sampling: 'none', limitFields: undefined }],
-    [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitFields: undefined }],
+    [azure, 'o3-mini', { sampling: 'none', limitField: 'max_completion_tokens' }],
+    [azure, 'gpt-4o', { limitField: undefined }],
+    [openai, 'gpt-5.6', { sampling: 'none', limitField: undefined }],
+    [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitField: undefined }],
   ])('needs no setting: %j, %s', (row, name, quirks) => {
-    const unset = { wantsBack: undefined, echoes: undefined, customTools: undefined, limitFields: undefined };
+    const unset = { wantsBack: undefined, echoes: undefined, customTools: undefined, limitField: undefined };
     expect({ ...unset, ...quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm') }).toMatchObject(quirks);
   });
 
@@ -230,6 +249,26 @@ describe('what a probe found', () => {
     });
     expect(reading({ ...openai, ...row })).not.toHaveProperty('warning');
   });
+});
+
+it('rules of models may be written as tools write them, and may be empty of efforts', () => {
+  const rules = { '*': { forced_calls: 'False', cache_min_tokens: '512', efforts: [], stop: null } };
+  const row = rowOf({ ...openai, params: { model_rules: rules } });
+  expect(row.params.model_rules).toEqual({
+    '*': { forced_calls: false, cache_min_tokens: 512, efforts: [] },
+  });
+});
+
+it.each([
+  [{ other: { stop: false } }, 'params.model_rules: has other, which is the name of no model here'],
+  [{ 'clau*': {} }, 'params.model_rules: has clau*, which is the name of no model here'],
+  [
+    { m: { effort: 'low', stop: true } },
+    'params.model_rules.m: has effort, which is no rule that is known here',
+  ],
+])('rules that mean nothing are a warning, and the row goes on working: %j', (rules, warning) => {
+  const read = reading({ ...openai, params: { model_rules: rules } });
+  expect(read).toMatchObject({ row: { models: ['m'] }, warning });
 });
 
 it.each([

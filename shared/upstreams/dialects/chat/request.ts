@@ -52,7 +52,8 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   for (const field of elsewhere) delete asked[field];
   if (tools.tools === undefined) delete asked['parallel_tool_calls'];
   setLimits(asked, settings);
-  if (call.tellsStop) delete asked['stop'];
+  const cutsHere = call.tellsStop !== undefined || !quirks.stops;
+  if (cutsHere) delete asked['stop'];
 
   const messages = chatMessages(call, settings, tools.wraps);
   const { body: fields, dropped, effort } = fittedFields(asked, settings);
@@ -69,7 +70,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
     effort,
     toolChoice: tools.changedChoice,
     outputTokensMax: limitOf(body, settings),
-    stop: call.tellsStop ? cutHere(stopSequences(request), call.tellsStop) : undefined,
+    stop: cutsHere ? cutHere(stopSequences(request), call.tellsStop) : undefined,
     wrapped: tools.wrapped,
   };
 }
@@ -387,14 +388,16 @@ interface SentTools {
   dropped: string[];
 }
 
-function chatTools({ request }: CanonicalCall, settings: RequestSettings): SentTools {
+function chatTools({ request, unknown }: CanonicalCall, settings: RequestSettings): SentTools {
   const { quirks, allow } = settings;
   // Few compatible servers know custom tools, and the others refuse them.
   const wraps = quirks.customTools !== true;
   const declared = request.tools ?? [];
   const known = declared.filter(({ type }) => callersTools.has(type) || allow.includes(type));
   // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
-  const chosen = chosenTools(request.tool_choice, known, wraps);
+  const asked = chosenTools(request.tool_choice, known, wraps);
+  const thinks = asRecord(settings.set['thinking'] ?? unknown['thinking'])['type'] !== 'disabled';
+  const chosen = quirks.forcedCalls || !thinks ? asked : unforced(asked);
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
   const tools = chosen.tools.map((tool) => {
     const sent = isCustom(tool) ? wrappedTool(tool) : tool;
@@ -405,16 +408,26 @@ function chatTools({ request }: CanonicalCall, settings: RequestSettings): SentT
   const sent = { wraps, wrapped, dropped, changedChoice: undefined };
   if (tools.length === 0) return { ...sent, tools: undefined, choice: undefined };
   const choice = chatChoice(chosen.choice, wraps, allow);
-  const changed = choice === 'auto' && isRecord(chosen.choice);
+  const changed = choice === 'auto' && (isRecord(chosen.choice) || chosen !== asked);
   return { ...sent, tools, choice, changedChoice: changed ? 'auto' : undefined };
 }
 
+interface ChosenTools {
+  tools: readonly ChatTool[];
+  choice: unknown;
+}
+
+/** A model that refuses to be forced is left the named tool alone, since who names one can often read no other answer. */
+function unforced(asked: ChosenTools): ChosenTools {
+  const { tools, choice } = asked;
+  if (choice === 'required') return { tools, choice: 'auto' };
+  if (!isRecord(choice) || !callersTools.has(String(choice['type']))) return asked;
+  const named = tools.filter((tool) => toolName(tool) === entryName(choice));
+  return named.length > 0 ? { tools: named, choice: 'auto' } : asked;
+}
+
 /** Of a list of allowed tools that is not sent, leaves only the tools that it names; the others could not be called. */
-function chosenTools(
-  choice: unknown,
-  tools: readonly ChatTool[],
-  wraps: boolean,
-): { tools: readonly ChatTool[]; choice: unknown } {
+function chosenTools(choice: unknown, tools: readonly ChatTool[], wraps: boolean): ChosenTools {
   if (!wraps || !isRecord(choice) || choice['type'] !== 'allowed_tools')
     return { tools, choice: choice ?? undefined };
   const { mode, tools: entries } = asRecord(choice['allowed_tools']);
@@ -447,9 +460,9 @@ function setLimits(body: JsonRecord, settings: RequestSettings): void {
     for (const field of fields) delete body[field];
     return;
   }
-  const [accepted] = quirks.limitFields ?? [];
+  const { limitField: accepted } = quirks;
   for (const field of limitFields) {
-    if (accepted === undefined || quirks.limitFields?.includes(field) || !(field in body)) continue;
+    if (accepted === undefined || field === accepted || !(field in body)) continue;
     body[accepted] ??= body[field];
     delete body[field];
   }

@@ -17,6 +17,7 @@
  */
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry } from '../../dialect.ts';
+import type { Quirks } from '../../quirks.ts';
 import type { MessagesConversation } from './conversation.ts';
 
 const breakpointsMax = 4;
@@ -29,7 +30,11 @@ interface Prompt extends MessagesConversation {
 /** Throws CannotCarry for more than four breakpoints of the client. */
 export function withBreakpoints(
   prompt: Prompt,
-  { hasCacheKey, cachedTokensMin }: { hasCacheKey: boolean; cachedTokensMin: number },
+  {
+    hasCacheKey,
+    cacheMinTokens,
+    cacheBreakpoints,
+  }: { hasCacheKey: boolean } & Pick<Quirks, 'cacheMinTokens' | 'cacheBreakpoints'>,
 ): Prompt {
   const count = clientsBreakpoints(prompt);
   if (count > breakpointsMax) {
@@ -40,8 +45,8 @@ export function withBreakpoints(
   }
   const { tools, turns } = prompt;
   const isReadAgain = hasCacheKey || tools.length > 0 || turns.some(({ role }) => role === 'assistant');
-  if (count > 0 || !isReadAgain || !isAtLeast(cachedTokensMin, prompt)) return prompt;
-  const chosen = new Set(chosenBlocks(prompt));
+  if (count > 0 || !isReadAgain || !isAtLeast(cacheMinTokens, prompt)) return prompt;
+  const chosen = new Set(chosenBlocks(prompt).slice(0, cacheBreakpoints));
   const mark = (blocks: JsonRecord[]): JsonRecord[] =>
     blocks.map((block) => (chosen.has(block) ? { ...block, cache_control: { type: 'ephemeral' } } : block));
   return {
@@ -51,7 +56,7 @@ export function withBreakpoints(
   };
 }
 
-/** The blocks that end a part that is worth caching, at most four, in the order of their worth. */
+/** The blocks that end a part that is worth caching, in the order of their worth. */
 function chosenBlocks({ tools, system, turns }: Prompt): JsonRecord[] {
   const [before, last] = turns.filter(({ role }) => role === 'user').slice(-2);
   const long = [last, before].find((turn) => turn && turn.content.length > lookbackBlocks);
@@ -63,7 +68,7 @@ function chosenBlocks({ tools, system, turns }: Prompt): JsonRecord[] {
     anchor,
     tools.at(-1),
   ];
-  return [...new Set(ends.filter((block) => block !== undefined))].slice(0, breakpointsMax);
+  return [...new Set(ends.filter((block) => block !== undefined))];
 }
 
 const blocksOf = ({ tools, system, turns }: Prompt): JsonRecord[] => [

@@ -17,18 +17,17 @@ import {
 import type { RequestSettings, SentBody } from '../../dialect.ts';
 import { isCallersTool } from '../../quirks.ts';
 import { setByRow } from '../../request-parts.ts';
-import { isThinkingBlock, lacksThinking, switchedOff, type ModelRules } from './model-rules.ts';
+import { isThinkingBlock, lacksThinking, switchedOff } from './thinking.ts';
 
 interface NativeFacts {
   settings: RequestSettings;
-  rules: ModelRules;
   outputTokensMax: number;
 }
 
 /** Undefined: the client wrote another form. */
 export function nativeBody(
   { native, request, unknown, served }: CanonicalCall,
-  { settings, rules, outputTokensMax }: NativeFacts,
+  { settings, outputTokensMax }: NativeFacts,
 ): Pick<SentBody, 'body' | 'dropped'> | undefined {
   if (!native) return undefined;
   const dropped: string[] = [];
@@ -57,11 +56,12 @@ export function nativeBody(
     delete body['tool_choice'];
     lose('tool_choice');
   }
-  const ofEveryTurn = settings.quirks.wantsBack === 'thinking';
+  const { quirks } = settings;
+  const ofEveryTurn = quirks.wantsBack === 'thinking';
   const wanted = asRecord(settings.set['thinking'] ?? body['thinking'])['type'] ?? 'disabled';
-  const mustBegin = ofEveryTurn || (rules.thinking === 'budget' && dropped.includes('reasoning'));
+  const mustBegin = ofEveryTurn || (quirks.thinking === 'budget' && dropped.includes('reasoning'));
   const isLost = wanted !== 'disabled' && mustBegin && lacksThinking(turns, { ofEveryTurn });
-  const off = ofEveryTurn && rules.off !== 'always' ? switchedOff(rules) : undefined;
+  const off = ofEveryTurn && quirks.thinkingOff !== 'always' ? switchedOff(quirks) : undefined;
   if (isLost) lose('thinking');
   leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
   if (settings.unpricedHour && shortenLifetimes(body)) lose('cache_control.ttl');

@@ -6,14 +6,7 @@ import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
-import {
-  lacksThinking,
-  modelRules,
-  type ModelRules,
-  budgetLeast,
-  samplingFields,
-  thinkingFields,
-} from './model-rules.ts';
+import { lacksThinking, budgetLeast, samplingFields, thinkingFields } from './thinking.ts';
 import { asksForCall, toolFields } from './tools.ts';
 import { MessagesReader } from './events.ts';
 import { dropThinkingEdits, nativeBody, optionalFields, sentBetas, shortenLifetimes } from './native.ts';
@@ -44,9 +37,9 @@ const serviceTiers = new Map([
 /** Throws CannotCarry for a field that must not be left out and has no form here. */
 export function messagesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request, unknown } = call;
-  const rules = modelRules(settings.model);
-  const outputTokensMax = limitOf(request, settings, rules);
-  const native = nativeBody(call, { settings, rules, outputTokensMax });
+  const { quirks } = settings;
+  const outputTokensMax = limitOf(request, settings);
+  const native = nativeBody(call, { settings, outputTokensMax });
   if (native) {
     const { thinking } = native.body;
     keepRoomToAnswer(native.body);
@@ -63,26 +56,27 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     };
   }
   const { system, turns } = conversation(request.messages, settings);
-  const ofEveryTurn = settings.quirks.wantsBack === 'thinking';
+  const ofEveryTurn = quirks.wantsBack === 'thinking';
   const isLoopWithoutThinking = lacksThinking(turns, { ofEveryTurn });
   // A call that is forced excludes thinking: a client that asks for the one and says nothing of the other means the one.
-  const isFirst = rules.forcesCalls && rules.off === 'disabled' && asksForCall(request);
+  const isFirst = quirks.forcedCalls && quirks.thinkingOff === 'disabled' && asksForCall(request);
   const asked = isFirst ? { ...request, reasoning_effort: request.reasoning_effort ?? 'none' } : request;
-  const thinking = thinkingFields(asked, { rules, settings, outputTokensMax, isLoopWithoutThinking });
-  const forcesCalls = rules.forcesCalls && !thinking.isOn;
+  const thinking = thinkingFields(asked, { settings, outputTokensMax, isLoopWithoutThinking });
+  const forcesCalls = quirks.forcedCalls && !thinking.isOn;
   const tools = toolFields(request, { allow: settings.allow, forcesCalls });
   const sampling = samplingFields(request, {
     isThinking: thinking.isOn,
-    rules,
+    quirks,
     apiVersion: settings.apiVersion ?? '',
   });
   const hasCacheKey = typeof request.prompt_cache_key === 'string' && request.prompt_cache_key !== '';
-  const prompt = withBreakpoints({ tools: tools.tools, system, turns }, { ...rules, hasCacheKey });
+  const prompt = withBreakpoints({ tools: tools.tools, system, turns }, { ...quirks, hasCacheKey });
   const tier = serviceTiers.get(request.service_tier ?? '');
   const { format, moved } = formatOf(request);
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
   const sequences = stopSequences(request);
-  const stop = sequences.filter((each) => each.trim() !== '');
+  const isSent = (sequence: string): boolean => quirks.stops && sequence.trim() !== '';
+  const stop = sequences.filter(isSent);
   // No name of a client's gets here as the client wrote it.
   const endUser = endUserOf(request);
 
@@ -124,7 +118,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     toolChoice: tools.changedChoice,
     ...limitFacts(body, call, settings),
     // The vendor refuses white space alone.
-    stop: cutHere(sequences.filter((each) => each.trim() === '')),
+    stop: cutHere(sequences.filter((each) => !isSent(each))),
     wrapped: tools.wrapped,
   };
 }
@@ -134,11 +128,10 @@ function limitFacts(
   { request }: CanonicalCall,
   settings: RequestSettings,
 ): Pick<SentBody, 'outputTokensMax' | 'limitIsLeast'> {
-  const rules = modelRules(settings.model);
-  const repeated = limitOf(request, { ...settings, without: new Set(['limit']) }, rules);
+  const repeated = limitOf(request, { ...settings, without: new Set(['limit']) });
   return {
     outputTokensMax: typeof sent === 'number' ? sent : undefined,
-    limitIsLeast: settings.set['max_tokens'] !== undefined || repeated >= limitOf(request, settings, rules),
+    limitIsLeast: settings.set['max_tokens'] !== undefined || repeated >= limitOf(request, settings),
   };
 }
 
@@ -168,8 +161,9 @@ const leastMaximum = 4_096;
  * documented maximum. `outputTokensLimit` is also what a client of another endpoint asked for. After a refusal, also
  * never more than the smallest documented maximum where the model has none.
  */
-function limitOf(request: ChatRequest, settings: RequestSettings, { outputTokensMax }: ModelRules): number {
+function limitOf(request: ChatRequest, settings: RequestSettings): number {
   const { outputTokensDefault, outputTokensLimit, maxOutputTokens, without } = settings;
+  const { outputTokensMax } = settings.quirks;
   const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensLimit;
   const documented = without.has('limit') ? (outputTokensMax ?? leastMaximum) : outputTokensMax;
   return Math.min(
@@ -214,9 +208,9 @@ const answerFields = new Set(
 
 export const messages: DialectCode = {
   body: messagesBody,
-  headers({ apiVersion, model, refusedFeatures = [] }, call, sent) {
+  headers({ apiVersion, quirks, refusedFeatures = [] }, call, sent) {
     const asked = sent?.isNative ? call?.native?.headers : undefined;
-    const own = !asked && modelRules(model).bindsThinking ? [bindingControls] : [];
+    const own = !asked && quirks.bindsThinking ? [bindingControls] : [];
     const betas = [...own, ...sentBetas(asked?.betas ?? [], sent?.dropped ?? [], refusedFeatures)];
     return {
       'anthropic-version': apiVersion ?? asked?.version ?? defaultVersion,

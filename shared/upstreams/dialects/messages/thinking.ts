@@ -1,0 +1,128 @@
+/** Thinking, effort and sampling of a request: which of them the model accepts, and together with what. */
+import type { ChatRequest } from '../../../wire/canonical-call.ts';
+import { recordsIn, type JsonRecord } from '../../../wire/json.ts';
+import type { RequestSettings } from '../../dialect.ts';
+import type { Quirks } from '../../quirks.ts';
+import { knownEffort } from '../../request-parts.ts';
+
+/** The efforts of a model of which nothing else is known. */
+const usualEfforts = ['low', 'medium', 'high', 'xhigh', 'max'];
+
+/** From this version of the API on, sampling is refused on every model, even with the default values. */
+const versionWithoutSampling = '2026-10-21';
+
+/** Tokens that a model which wants a budget may think, by effort. The vendor's least is 1,024. */
+const budgets = new Map([
+  ['none', 1024],
+  ['minimal', 1024],
+  ['low', 2048],
+  ['medium', 8192],
+  ['high', 16_384],
+]);
+const budgetMost = 32_768;
+export const budgetLeast = 1024;
+
+interface ThinkingFields {
+  thinking?: JsonRecord;
+  /** For `output_config`. */
+  effort?: string | undefined;
+  /** The effort that was sent instead of the requested one. */
+  changedEffort?: string | undefined;
+  /** The model will think, so that it accepts neither sampling nor a forced call. */
+  isOn: boolean;
+  /** The thinking of an earlier turn is lost, so that this one goes up without. */
+  isLost?: true;
+  dropped: string[];
+}
+
+interface ThinkingFacts {
+  settings: RequestSettings;
+  outputTokensMax: number;
+  /** The tool loop that the call continues began without thinking, or its thinking is lost; for some models, any loop. */
+  isLoopWithoutThinking: boolean;
+}
+
+/**
+ * Models that think by default are asked for the text of it, which they leave out otherwise. A model that
+ * cannot stop thinking thinks least for the effort `none`.
+ */
+export function thinkingFields(request: ChatRequest, facts: ThinkingFacts): ThinkingFields {
+  const { quirks } = facts.settings;
+  const { thinkingOff: off } = quirks;
+  const asked = request.reasoning_effort ?? undefined;
+  const none = { isOn: false, dropped: [] };
+  const unthinking = { isOn: false, dropped: (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'] };
+  if (facts.isLoopWithoutThinking && quirks.wantsBack === 'thinking' && off !== 'always')
+    return { ...unthinking, thinking: switchedOff(quirks), isLost: true };
+  if (quirks.thinking === 'none') return unthinking;
+  if (asked === 'none' && off !== 'always')
+    return off === 'omit' ? none : { ...none, thinking: { type: off } };
+  if (asked === undefined && (off === 'omit' || quirks.thinking === 'budget')) return none;
+  if (asked === undefined) return { ...none, thinking: adaptive(quirks), isOn: true };
+  if (quirks.thinking === 'budget') {
+    // The budget has to be smaller than the limit. A loop of calls whose last turn has no thinking block is refused with
+    // thinking on.
+    const budget = Math.min(budgets.get(asked) ?? budgetMost, facts.outputTokensMax - budgetLeast);
+    return budget < budgetLeast || facts.isLoopWithoutThinking
+      ? { ...none, dropped: ['reasoning_effort'] }
+      : { ...none, thinking: { type: 'enabled', budget_tokens: budget }, isOn: true };
+  }
+  const efforts = quirks.efforts?.filter((effort) => effort !== 'none') ?? usualEfforts;
+  const effort = knownEffort(asked, efforts) ?? efforts[0];
+  const changedEffort = effort === asked ? undefined : effort;
+  const dropped = effort === undefined && asked !== 'none' ? ['reasoning_effort'] : [];
+  return { thinking: adaptive(quirks), effort, changedEffort, isOn: true, dropped };
+}
+
+/** As thinking is turned off where its field has to say so. */
+export const switchedOff = ({ thinkingOff: off }: Quirks): JsonRecord => ({
+  type: off === 'omit' ? 'disabled' : off,
+});
+
+export const isThinkingBlock = (block: JsonRecord | undefined): boolean =>
+  block?.['type'] === 'thinking' || block?.['type'] === 'redacted_thinking';
+
+type Turn = Readonly<{ content?: unknown }>;
+
+/**
+ * Whether the call continues a loop of calls that lacks its thinking: its last turn does not begin with thinking, or, where the
+ * upstream wants that of every turn back, any turn with a call.
+ */
+export function lacksThinking(turns: readonly Turn[], { ofEveryTurn }: { ofEveryTurn: boolean }): boolean {
+  const has = (turn: Turn | undefined, kind: string): boolean =>
+    recordsIn(turn?.['content']).some(({ type }) => type === kind);
+  const begins = (turn: Turn | undefined): boolean => isThinkingBlock(recordsIn(turn?.['content'])[0]);
+  if (ofEveryTurn) return turns.some((turn) => has(turn, 'tool_use') && !begins(turn));
+  return has(turns.at(-1), 'tool_result') && !begins(turns.at(-2));
+}
+
+const adaptive = ({ bindsThinking }: Quirks): JsonRecord => ({
+  type: 'adaptive',
+  display: 'summarized',
+  // A changed prefix costs the thinking of earlier turns, not the answer.
+  ...(bindsThinking && { block_binding: { prefix_mismatch_behavior: 'drop_block' } }),
+});
+
+/** The sampling fields that go up, and the names of those that do not or not as they were. */
+export function samplingFields(
+  request: ChatRequest,
+  facts: { isThinking: boolean; quirks: Quirks; apiVersion: string },
+): { fields: JsonRecord; dropped: string[] } {
+  const { temperature, top_p: topP, top_k: topK } = request;
+  const penalties = ['presence_penalty', 'frequency_penalty', 'repetition_penalty'] as const;
+  const asked = (['temperature', 'top_p', 'top_k', ...penalties] as const).filter(
+    (field) => typeof request[field] === 'number',
+  );
+  const isRefused =
+    facts.isThinking || facts.quirks.sampling === 'none' || facts.apiVersion >= versionWithoutSampling;
+  if (isRefused) return { fields: {}, dropped: asked };
+  const dropped: string[] = asked.filter((field) => penalties.some((each) => each === field));
+  const fields: JsonRecord = {};
+  if (typeof temperature === 'number') {
+    fields['temperature'] = Math.min(temperature, 1);
+    if (temperature > 1) dropped.push('temperature');
+    if (typeof topP === 'number') dropped.push('top_p');
+  } else if (typeof topP === 'number') fields['top_p'] = topP;
+  if (typeof topK === 'number') fields['top_k'] = topK;
+  return { fields, dropped };
+}
