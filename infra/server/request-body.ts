@@ -1,16 +1,15 @@
 /** Reads the body of a request into one buffer, within a budget. */
 import type { IncomingMessage } from 'node:http';
-import { bodyBytesMax } from '../../shared/adapters/entry/http-entry.ts';
 import type { HeldRoom } from '../../shared/relay/http/http.ts';
 
-/** As Lambda: a body above it is not read to its end. The relay refuses all above `bodyBytesMax`, once it knows the key. */
-const readBytesMax = 6 * 1024 * 1024;
 const firstCapacity = 16 * 1024;
 
 /** Why a body was not kept. `gone`: the client left before its end. */
 export type BodyFault = 'too_large' | 'no_room' | 'gone' | Leaving;
 
 interface BodyRoom {
+  /** A body above it is not read to its end. */
+  bytesMax: number;
   budget: ByteBudget;
   /** Of this request. */
   claim: Claim;
@@ -22,35 +21,34 @@ interface BodyRoom {
  * they have sent all.
  */
 export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buffer | BodyFault> {
-  const { budget, claim, arrivals } = room;
-  const { headers } = request;
-  const announced = Number(headers['content-length'] ?? 0);
-  if (announced > readBytesMax) return Promise.resolve('too_large');
-  const encoding = headers['content-encoding'] ?? 'identity';
+  const { bytesMax, budget, claim, arrivals } = room;
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > bytesMax) return Promise.resolve('too_large');
   return new Promise((resolve) => {
     let size = 0;
     const take = (piece: Buffer): void => {
       size += piece.length;
       kept.append(piece);
-      if (size > readBytesMax) end('too_large');
+      if (size > bytesMax) end('too_large');
     };
     const end = (result: Buffer | BodyFault): void => {
       request.off('data', take);
       arrival.end();
       resolve(result);
     };
-    const arrival = arrivals.begin((why) => {
-      kept.drop();
-      end(why);
-    });
+    const arrival = arrivals.begin(
+      (why) => {
+        kept.drop();
+        end(why);
+      },
+      () => size,
+    );
     const takeRoom = (bytes: number): boolean => {
       while (!claim.take(bytes)) if (!arrival.makeRoom()) return false;
       return true;
     };
     const kept = new Kept(announced, { take: takeRoom, release: () => claim.release() });
-    const isHopeless = !budget.hasRoomFor(announced) && !arrival.canMakeRoom();
-    // A few bytes may become as many as a body may have.
-    if (isHopeless || (encoding !== 'identity' && !takeRoom(bodyBytesMax))) kept.drop();
+    if (!budget.hasRoomFor(announced) && !arrival.canMakeRoom()) kept.drop();
     request.on('data', take);
     request.once('end', () => end(kept.bytes ?? 'no_room'));
     request.once('close', () => end('gone'));
@@ -121,15 +119,19 @@ interface Arrival {
 
 interface Place {
   sinceMs: number;
+  /** Bytes that have come. */
+  size: () => number;
   leave: (why: Leaving) => void;
 }
 
 interface ArrivalBounds {
   /** At once. */
   most: number;
-  /** A body that takes longer goes where another one needs its room. */
+  /** A body that takes longer goes where another one needs its room; one of many megabytes, that takes longer for each four. */
   slowMs: number;
 }
+
+const slowBytes = 4 * 1024 * 1024;
 
 export class Arrivals {
   readonly #bounds: ArrivalBounds;
@@ -148,10 +150,10 @@ export class Arrivals {
    * Where there is no place, the oldest goes: most bodies come within a second, and those of slow clients are the oldest.
    * @param leave is called at most once, and then drops what has come of the body
    */
-  begin(leave: (why: Leaving) => void): Arrival {
+  begin(leave: Place['leave'], size: Place['size']): Arrival {
     const [oldest] = this.#places;
     if (oldest && this.#places.size >= this.#bounds.most) this.#leave(oldest, 'slow');
-    const place = { sinceMs: performance.now(), leave };
+    const place = { sinceMs: performance.now(), size, leave };
     this.#places.add(place);
     return {
       end: () => void this.#places.delete(place),
@@ -169,9 +171,12 @@ export class Arrivals {
   }
 
   #slowest(asking: Place): Place | undefined {
-    const [oldest] = this.#places;
-    const isSlow = oldest !== undefined && performance.now() - oldest.sinceMs >= this.#bounds.slowMs;
-    return isSlow && oldest !== asking ? oldest : undefined;
+    const nowMs = performance.now();
+    for (const place of this.#places) {
+      const slowMs = this.#bounds.slowMs * Math.max(1, place.size() / slowBytes);
+      if (place !== asking && nowMs - place.sinceMs >= slowMs) return place;
+    }
+    return undefined;
   }
 
   #leave(place: Place, why: Leaving): void {

@@ -1,11 +1,14 @@
 /** The variables that only the server has; those of every function are read by `readEnvironment`. */
 import { isIP } from 'node:net';
 import { getHeapStatistics } from 'node:v8';
+import { serverMegabytesMax } from '../../shared/adapters/entry/json-body.ts';
 
 export interface ServerOptions {
   host: string;
   /** 0 takes a free one. */
   port: number;
+  /** Bytes of one request's body, unpacked. */
+  requestBytesMax: number;
   /** Bytes of request bodies that all requests in flight may hold. */
   bodyBytesMax: number;
   /** Requests at once. */
@@ -24,12 +27,15 @@ const heapShare = 5;
 /** Throws an Error that names the variable and what it may be. */
 export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
   const { heap_size_limit: heapBytes } = getHeapStatistics();
-  const usual = Math.max(8, Math.floor(heapBytes / heapShare / megabyte));
+  const bodies = Math.max(8, Math.floor(heapBytes / heapShare / megabyte));
+  // A body of the largest size and one that is compressed fit at once.
+  const ofOne = { usual: Math.min(32, Math.floor(bodies / 2)), most: serverMegabytesMax };
+  const one = readCount(variables, 'RELAY_REQUEST_MEGABYTES', ofOne);
+  const ofAll = { usual: Math.max(bodies, 2 * one), least: 2 * one, most: 1_000_000 };
   return {
     ...readAddress(variables),
-    // A body of the largest size and one that is compressed fit at once.
-    bodyBytesMax:
-      readCount(variables, 'RELAY_BODY_MEGABYTES', { usual, least: 8, most: 1_000_000 }) * megabyte,
+    requestBytesMax: one * megabyte,
+    bodyBytesMax: readCount(variables, 'RELAY_BODY_MEGABYTES', ofAll) * megabyte,
     requestsMax: readCount(variables, 'RELAY_REQUESTS_MAX', { usual: 256, most: 100_000 }),
     drainMs: readCount(variables, 'RELAY_DRAIN_SECONDS', { usual: 20, least: 0, most: 900 }) * 1000,
   };

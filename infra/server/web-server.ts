@@ -11,6 +11,7 @@ import {
   originHeader,
   type HostRequest,
 } from '../../shared/adapters/entry/http-entry.ts';
+import { tooLarge } from '../../shared/adapters/entry/json-body.ts';
 import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
 import { Arrivals, ByteBudget, type Claim, readBody, type BodyFault, Turns } from './request-body.ts';
 import type { ServerOptions } from './server-options.ts';
@@ -25,10 +26,10 @@ export const healthPath = '/server/health';
 const requestMsMax = 900_000;
 /** Of a body that takes some milliseconds to parse. */
 const largeBytes = 128 * 1024;
-/** For a whole request to arrive: 4 MB at 1.1 megabits a second. Node looks for late ones so often. */
-const arrivalMsMax = 30_000;
+/** For a whole request to arrive: 32 MB at 4.5 megabits a second. Node looks for late ones so often. */
+const arrivalMsMax = 60_000;
 const arrivalChecksMs = 5_000;
-/** Most bodies come within a second. */
+/** Most bodies come within a second. For each 4 MB. */
 const slowBodyMs = 5_000;
 /** Of requests that are answered at once, as many may be arriving. */
 const arrivalsPerRequest = 4;
@@ -43,7 +44,7 @@ const settleMs = 4_000;
 interface WebServerParts {
   /** Which handle serves a raw path. */
   route(path: string): Route;
-  options: Pick<ServerOptions, 'bodyBytesMax' | 'requestsMax'>;
+  options: Pick<ServerOptions, 'requestBytesMax' | 'bodyBytesMax' | 'requestsMax'>;
   /** Part of the base URL, unless a distribution sends another name. Absent: the address of the server. */
   publicHost: string | undefined;
   /** How long bodies may take. Absent: as above. */
@@ -144,7 +145,7 @@ export class WebServer {
     const why = typeof body === 'string' ? body : this.#refusal();
     if (why !== undefined) {
       const closes = this.#isEnding || why === 'slow';
-      return send(response, turnedAway(hosted, why), { closes, onFault: () => undefined });
+      return send(response, turnedAway(hosted, this.#refusalFor(why)), { closes, onFault: () => undefined });
     }
     if (typeof body === 'string') return;
     this.#answering += 1;
@@ -163,20 +164,25 @@ export class WebServer {
     request: IncomingMessage,
     { hosted, body, claim }: { hosted: HostedHandle; body: Buffer; claim: Claim },
   ): Promise<RelayResponse> {
-    if (body.length > largeBytes) await this.#turns.next();
-    const held = { body };
-    const answer = await answerRequest(hosted, () =>
+    const { requestBytesMax: bodyBytesMax } = this.#parts.options;
+    const turn = async (bytes: number): Promise<void> => {
+      if (bytes > largeBytes) await this.#turns.next();
+    };
+    let held = body;
+    return answerRequest(hosted, () =>
       hostRequest(request, {
-        body: () => held.body,
+        // The relay refers to the request as long as the answer runs.
+        body: () => {
+          const whole = held;
+          held = Buffer.alloc(0);
+          return whole;
+        },
         host: this.#parts.publicHost ?? this.#ownAddress(),
         deadlineMs: hosted.clock.now() + requestMsMax,
         ends: this.#ends.signal,
-        room: claim,
+        shared: { bodyBytesMax, room: claim, turn },
       }),
     );
-    // The relay has read it, and refers to the request as long as the answer runs.
-    held.body = Buffer.alloc(0);
-    return answer;
   }
 
   /** Strangers hold no memory and no place: without the origin secret and a key no body is kept, as no refusal needs one. */
@@ -186,10 +192,16 @@ export class WebServer {
   ): Promise<Buffer | BodyFault> {
     const { headers, method } = request;
     const isKnown = isFromOrigin(headers[originHeader]?.toString(), route.hosted);
-    const isRead = isKnown && (route.isSigned || headers.authorization !== undefined);
-    return isRead && method === 'POST'
-      ? readBody(request, { budget: this.#budget, arrivals: this.#arrivals, claim })
+    const hasKey = headers.authorization !== undefined || headers['x-api-key'] !== undefined;
+    const bytesMax = this.#parts.options.requestBytesMax;
+    return isKnown && (route.isSigned || hasKey) && method === 'POST'
+      ? readBody(request, { bytesMax, budget: this.#budget, arrivals: this.#arrivals, claim })
       : Buffer.alloc(0);
+  }
+
+  #refusalFor(why: TurnedAway | 'too_large'): Refusal {
+    if (why !== 'too_large') return refusals[why]();
+    return tooLarge('has more bytes', { bodyBytesMax: this.#parts.options.requestBytesMax });
   }
 
   /** Why no further request is answered. */
@@ -240,7 +252,7 @@ export function routing(handles: Partial<Handles>): (path: string) => Route {
 
 // Node's request in the terms that all hosts share.
 
-type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body' | 'room'>>;
+type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body' | 'shared'>>;
 
 function hostRequest(request: IncomingMessage, host: HostFacts): HostRequest {
   const target = request.url ?? '/';
@@ -285,7 +297,7 @@ async function send(
 
 // Answers to requests that the server does not take: it is ending, or has no room.
 
-type TurnedAway = 'ending' | 'requests_at_once' | 'no_room' | 'slow' | 'too_large';
+type TurnedAway = 'ending' | 'requests_at_once' | 'no_room' | 'slow';
 
 const unavailable = (message: string, reason: string): Refusal =>
   refuse('unavailable', `${message} Nothing was charged; try again.`, {
@@ -299,12 +311,10 @@ const refusals: Record<TurnedAway, () => Refusal> = {
     unavailable('This server answers as many requests as it can.', 'server_requests_at_once'),
   no_room: () => unavailable('This server has no room for the body right now.', 'server_no_room'),
   slow: () => unavailable('The body came too slowly while others waited.', 'server_slow_body'),
-  too_large: () => refuse('request_too_large', 'The body has more than 4194304 bytes (4 MB).'),
 };
 
 /** The answer; its line is in the log. */
-function turnedAway({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, why: TurnedAway): RelayResponse {
-  const refusal = refusals[why]();
+function turnedAway({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, refusal: Refusal): RelayResponse {
   const id = ids.next();
   log.request({
     request_id: id,

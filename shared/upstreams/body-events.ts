@@ -1,7 +1,7 @@
 /** Converts the bytes of an upstream's answer to JSON values, for any dialect. Limits size and depth. */
 import type { Machine } from '../stream/machine.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse.ts';
-import { brokenBound, parseJson } from '../wire/json.ts';
+import { boundedValues, parseJson } from '../wire/json.ts';
 import { UpstreamFailure } from './exchange.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. `isWhole`: the answer is this one document. */
@@ -111,7 +111,7 @@ const valuesMax = 600_000;
 
 /** Counted before the text is parsed, and only where it is long enough to hold so many. */
 function refuseWide(text: string): void {
-  if (text.length > 2 * valuesMax && brokenBound(text, { levelsMax: Infinity, valuesMax }) !== undefined)
+  if (text.length > 2 * valuesMax && boundedValues(text, { levelsMax: Infinity, valuesMax }) === 'values')
     throw new UpstreamFailure('too_large');
 }
 
@@ -122,4 +122,4 @@ const levelsMax = 200;
 
 /** A level takes two characters, so short texts need no check. */
 const isTooDeep = (text: string): boolean =>
-  text.length > 2 * levelsMax && brokenBound(text, { levelsMax, valuesMax: Infinity }) === 'levels';
+  text.length > 2 * levelsMax && boundedValues(text, { levelsMax, valuesMax: Infinity }) === 'levels';

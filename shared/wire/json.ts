@@ -50,13 +50,13 @@ interface JsonBounds {
 }
 
 /**
- * The first limit that the text exceeds, if any. Checked before parsing, because depth and number of values
- * can exhaust memory within the size limit. Takes linear time; the text need not be valid JSON.
+ * The first limit that the text exceeds, or how many values it has. Checked before parsing, because depth and number of
+ * values can exhaust memory within the size limit. Takes linear time; the text need not be valid JSON.
  */
-export function brokenBound(
+export function boundedValues(
   text: string,
   { levelsMax, valuesMax }: JsonBounds,
-): 'levels' | 'values' | undefined {
+): 'levels' | 'values' | number {
   let depth = 0;
   let values = 1;
   for (let at = 0; at < text.length; at += 1) {
@@ -74,7 +74,7 @@ export function brokenBound(
     }
     if (values > valuesMax) return 'values';
   }
-  return undefined;
+  return values;
 }
 
 /**

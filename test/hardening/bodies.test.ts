@@ -1,3 +1,4 @@
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { expectErrorBody } from './answers.ts';
@@ -38,7 +39,7 @@ const megabyte = 1024 * 1024;
 /** A valid request of exactly so many bytes. */
 function sized(bytes: number): string {
   const empty = JSON.stringify({ model: 'plain', messages: [{ role: 'user', content: '' }] });
-  return empty.replace('"content":""', `"content":"${'x'.repeat(bytes - empty.length)}"`);
+  return empty.replace('"content":""', `"content":"${'x'.repeat(Math.floor(bytes) - empty.length)}"`);
 }
 
 /** A valid request with a field of its own that nests so deep; the request itself is one level. */
@@ -50,6 +51,10 @@ const latin1 = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer
 const utf16 = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(Buffer.from(`\uFEFF${text}`, 'utf16le'));
 const binary = { 'content-type': 'application/octet-stream' };
+const inZstd = { 'content-encoding': 'zstd' };
+const bytesOf = (buffer: Buffer): Uint8Array<ArrayBuffer> => Uint8Array.from(buffer);
+const packed = (body: string | Uint8Array): Uint8Array<ArrayBuffer> => bytesOf(zstdCompressSync(body));
+const blanks = ' '.repeat(64 * megabyte);
 const many = (count: number, item: string): string =>
   `[${Array.from({ length: count }, () => item).join(',')}]`;
 
@@ -68,8 +73,26 @@ async function refused(
 
 describe('a body that cannot be served is refused, clearly', () => {
   test.each<[string, string | Uint8Array<ArrayBuffer>, number, string, Record<string, string>?]>([
-    ['a byte over 4 MB', sized(4 * megabyte + 1), 413, 'request_too_large'],
-    ['over 4 MB as bytes', sized(4 * megabyte + 1), 413, 'request_too_large', binary],
+    ['a byte over 6 MB in zstd', packed(sized(6 * megabyte + 1)), 413, 'request_too_large', inZstd],
+    ['a bomb in gzip', bytesOf(gzipSync(blanks)), 413, 'request_too_large', { 'content-encoding': 'gzip' }],
+    ['a bomb in zstd', packed(blanks), 413, 'request_too_large', inZstd],
+    [
+      'a bomb in br',
+      bytesOf(brotliCompressSync(blanks)),
+      413,
+      'request_too_large',
+      { 'content-encoding': 'br' },
+    ],
+    ['zstd in zstd', packed(packed(helloText)), 400, 'invalid_encoding', inZstd],
+    [
+      'zstd that says so twice',
+      packed(packed(helloText)),
+      415,
+      'unsupported_content_encoding',
+      { 'content-encoding': 'zstd, zstd' },
+    ],
+    ['zstd that says gzip', packed(helloText), 400, 'invalid_encoding', { 'content-encoding': 'gzip' }],
+    ['half of a zstd', packed(helloText).subarray(0, -9), 400, 'invalid_encoding', inZstd],
     ['no bytes', '', 400, 'empty_body'],
     ['blanks', ' \r\n\t', 400, 'empty_body'],
     ['half a document', helloText.slice(0, -1), 400, 'invalid_json'],
@@ -148,9 +171,14 @@ describe('a body that cannot be served is refused, clearly', () => {
     expect(answer.text.length).toBeLessThan(500);
   });
 
-  test('over 6 MB: by the platform, before the function', async () => {
+  test.each<[string, string, Record<string, string>?]>([
+    ['over 6 MB', sized(6 * megabyte + 1)],
+    ['less, with which the event has more', sized(6 * megabyte - 200)],
+    ['4 MB of quotes, which the event escapes', sized(4 * megabyte).replaceAll('xx', String.raw`\"`)],
+    ['4.6 MB as bytes, which the event has in base64', sized(4.6 * megabyte), binary],
+  ])('%s: by the platform, before the function', async (_what, body, headers = {}) => {
     const before = await served();
-    const response = await stack.post(sized(6 * megabyte + 1));
+    const response = await stack.post(body, { headers });
     expect(response.status).toBe(413);
     expect(await response.json()).toHaveProperty('message');
     expect(await served()).toBe(before + 1);
@@ -159,7 +187,10 @@ describe('a body that cannot be served is refused, clearly', () => {
 
 describe('a body that looks odd is served all the same', () => {
   test.each<[string, string | Uint8Array<ArrayBuffer>, Record<string, string>?]>([
-    ['exactly 4 MB', sized(4 * megabyte)],
+    ['nearly 6 MB', sized(6 * megabyte - 4_000)],
+    ['4.4 MB as bytes', sized(4.4 * megabyte), binary],
+    ['exactly 6 MB in zstd', packed(sized(6 * megabyte)), inZstd],
+    ['in br', bytesOf(brotliCompressSync(helloText)), { 'content-encoding': 'br' }],
     [
       'as a form, which is what curl says',
       helloText,

@@ -88,7 +88,7 @@ export class PagesServer {
       query: searchParams,
       headers: headers as Record<string, string>,
       baseUrl: `${this.address}/v1`,
-      json: () => undefined,
+      json: async () => undefined,
       rawBody: () => '',
       hostDeadlineMs: Infinity,
     });

@@ -8,6 +8,7 @@ describe('the variables of the server', () => {
     expect(readServerOptions({})).toEqual({
       host: '0.0.0.0',
       port: 8080,
+      requestBytesMax: expect.any(Number) as number,
       bodyBytesMax: expect.any(Number) as number,
       requestsMax: 256,
       drainMs: 20_000,
@@ -22,11 +23,24 @@ describe('the variables of the server', () => {
     expect(readServerOptions(variables)).toMatchObject(address);
   });
 
+  test('say how much one body may have: the bodies of all have room for two', () => {
+    const megabyte = 1024 * 1024;
+    const { requestBytesMax, bodyBytesMax } = readServerOptions({ RELAY_REQUEST_MEGABYTES: '64' });
+    expect(requestBytesMax).toBe(64 * megabyte);
+    expect(bodyBytesMax).toBeGreaterThanOrEqual(128 * megabyte);
+    const narrow = { RELAY_REQUEST_MEGABYTES: '10', RELAY_BODY_MEGABYTES: '19' };
+    expect(() => readServerOptions(narrow)).toThrow(
+      'RELAY_BODY_MEGABYTES is 19; wanted: a whole number from 20 ',
+    );
+  });
+
   test.each([
     ['RELAY_LISTEN', '8080'],
     ['RELAY_LISTEN', 'a:70000'],
     ['RELAY_LISTEN', '[a]:1'],
-    ['RELAY_BODY_MEGABYTES', '7'],
+    ['RELAY_BODY_MEGABYTES', '1'],
+    ['RELAY_REQUEST_MEGABYTES', '0'],
+    ['RELAY_REQUEST_MEGABYTES', '65'],
     ['RELAY_REQUESTS_MAX', '0'],
     ['RELAY_DRAIN_SECONDS', '1.5'],
   ])('are refused by name: %s=%s', (name, value) => {

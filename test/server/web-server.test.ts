@@ -26,6 +26,7 @@ const secret = 'shown by the distribution';
 const megabyte = 1024 * 1024;
 
 interface Bounds {
+  requestBytesMax?: number;
   bodyBytesMax?: number;
   requestsMax?: number;
   isSigned?: boolean;
@@ -35,7 +36,13 @@ interface Bounds {
 
 async function serving(
   handle: (request: RelayRequest) => Promise<Partial<RelayResponse>>,
-  { bodyBytesMax = 64 * megabyte, requestsMax = 100, isSigned = false, ...timeouts }: Bounds = {},
+  {
+    requestBytesMax = 6 * megabyte,
+    bodyBytesMax = 64 * megabyte,
+    requestsMax = 100,
+    isSigned = false,
+    ...timeouts
+  }: Bounds = {},
 ): Promise<Stand> {
   const lines: RequestLog[] = [];
   const faults: unknown[] = [];
@@ -59,7 +66,7 @@ async function serving(
   };
   const server = new WebServer({
     route: () => ({ hosted, isSigned }),
-    options: { bodyBytesMax, requestsMax },
+    options: { requestBytesMax, bodyBytesMax, requestsMax },
     publicHost: undefined,
     timeouts,
   });
@@ -173,24 +180,61 @@ describe('a request body', () => {
     expect(await held).toMatchObject({ status: 200, text: '700000' });
   });
 
-  test('that is compressed counts as all that it may become', async () => {
-    const { go, handle, until } = holding();
-    const stand = await serving(handle, { bodyBytesMax: 5 * megabyte });
-    const sent = { body: gzipSync('{}'), headers: { 'content-encoding': 'gzip' } };
+  test('that is compressed counts as all that it may become until it is unpacked, then as what it is', async () => {
+    const bounds = { requestBytesMax: megabyte, bodyBytesMax: 1.5 * megabyte };
+    const json = `{"text":"${'x'.repeat(400_000)}"}`;
+    const sent = { body: gzipSync(json), headers: { 'content-encoding': 'gzip' } };
+    const go = Promise.withResolvers<void>();
+    let arrived = 0;
+    const stand = await serving(async (asked) => {
+      const code = await asked.json().then(
+        () => 'read',
+        ({ reason }: { reason: string }) => reason,
+      );
+      arrived += 1;
+      if (code === 'read') await go.promise;
+      return { body: code };
+    }, bounds);
     const held = exchange(stand, sent);
-    await until(1);
-    expect(await exchange(stand, sent)).toMatchObject({ status: 503 });
-    go();
-    expect(await held).toMatchObject({ status: 200 });
+    await expect.poll(() => arrived).toBe(1);
+    // 1.1 MB are free: enough to unpack one more, of which 0.7 MB are left.
+    const next = exchange(stand, sent);
+    await expect.poll(() => arrived).toBe(2);
+    expect(await exchange(stand, sent)).toMatchObject({ text: 'server_no_room' });
+    go.resolve();
+    for (const one of [held, next]) expect(await one).toMatchObject({ text: 'read' });
+    expect(await exchange(stand, sent)).toMatchObject({ text: 'read' });
   });
 
-  test('above 6 MB gets 413, announced or not, and the relay does not see it', async () => {
-    const stand = await serving(() => Promise.reject(new Error('was asked')));
-    const large = Buffer.alloc(6 * megabyte + 1, 'x');
-    expect(await exchange(stand, { body: large })).toMatchObject({ status: 413, code: 'request_too_large' });
+  test('above the limit gets 413, announced or not, and the relay does not see it; at the limit it is served', async () => {
+    const stand = await serving(async (asked) => ({ body: String(bytesOf(asked).length) }));
+    expect(await exchange(stand, { body: Buffer.alloc(6 * megabyte, 'x') })).toMatchObject({
+      text: '6291456',
+    });
+    const refused = { status: 413, code: 'request_too_large' };
+    expect(await exchange(stand, { body: Buffer.alloc(6 * megabyte + 1, 'x') })).toMatchObject(refused);
     const pieces = Array.from({ length: 62 }, () => 'x'.repeat(102_400));
-    expect(await exchange(stand, { body: pieces })).toMatchObject({ status: 413 });
-    expect(stand.faults).toEqual([]);
+    const last = await exchange(stand, { body: pieces });
+    expect(last).toMatchObject(refused);
+    expect(last.text).toMatch(/server, which takes at most 6291456 bytes/);
+    expect(stand.lines).toMatchObject([{ status: 413 }, { status: 413 }]);
+  });
+
+  test('one of a hundred large ones at once is served, or asked to come again; the others of the process go on', async () => {
+    const bounds = { requestBytesMax: 2 * megabyte, bodyBytesMax: 8 * megabyte };
+    const stand = await serving(async (asked) => {
+      await asked.json();
+      return { body: 'read' };
+    }, bounds);
+    const json = Buffer.from(`"${'x'.repeat(2 * megabyte - 2)}"`);
+    const packed = { body: gzipSync(json), headers: { 'content-encoding': 'gzip' } };
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, at) => exchange(stand, at % 2 === 0 ? { body: json } : packed)),
+    );
+    const outcomes = new Set(answers.map(({ status, code }) => `${status} ${code}`));
+    expect(outcomes).toContain('200 ');
+    expect([...outcomes].filter((one) => one !== '200 ' && one !== '503 unavailable')).toEqual([]);
+    expect(await exchange(stand, { body: json })).toMatchObject({ text: 'read' });
   });
 
   test('that comes byte by byte is whole', async () => {
@@ -302,6 +346,19 @@ describe('clients that send slowly', () => {
     expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*This server is going away/s);
   });
 });
+
+test.each(['authorization: Bearer sk-x', 'x-api-key: sk-x'])(
+  'a body is read with a key in %s',
+  async (key) => {
+    const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }));
+    const socket = connect(stand.port);
+    onTestFinished(() => void socket.destroy());
+    socket.write(
+      `POST /v1/messages HTTP/1.1\r\nhost: a\r\nx-relay-origin: ${secret}\r\n${key}\r\nconnection: close\r\ncontent-length: 3\r\n\r\nabc`,
+    );
+    expect(await text(socket)).toMatch(/\r\n\r\n3$/);
+  },
+);
 
 test('a body without a key is read where a signature over it says who sent it', async () => {
   const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }), {

@@ -206,7 +206,7 @@ export class CoreRig {
       query: new URLSearchParams(),
       headers: { authorization: `Bearer ${demoKey}` },
       baseUrl: 'https://relay.test/v1',
-      json: () => body,
+      json: async () => body,
       rawBody: () => '',
       hostDeadlineMs: this.clock.now() + 900_000,
       ...options,

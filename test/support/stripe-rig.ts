@@ -102,7 +102,7 @@ export class StripeRig {
       query: new URLSearchParams(),
       headers: { 'stripe-signature': header },
       baseUrl: 'https://relay.example/v1',
-      json: () => undefined,
+      json: async () => undefined,
       rawBody: () => new TextEncoder().encode(body),
       hostDeadlineMs: this.nowMs + 30_000,
     });

@@ -136,7 +136,7 @@ export class WiredRelay {
           query: new URLSearchParams(),
           headers: { authorization: `Bearer ${wiredKey}` },
           baseUrl: 'https://relay.test/v1',
-          json: () => whole,
+          json: async () => whole,
           rawBody: () => '',
           hostDeadlineMs: clock.now() + deadlineMs,
         });

@@ -73,7 +73,7 @@ function queryParameters(query: string): Record<string, string> {
 
 const preludeType = 'application/vnd.awslambda.http-integration-response';
 const errorTypeTrailer = 'lambda-runtime-function-error-type';
-/** Of a request, and of an answer that does not stream. */
+/** Of an event, with the body in it as JSON text or base64, and of an answer that does not stream. */
 const wholeBytesMax = 6 * 1024 * 1024;
 
 export type InvokeMode = 'BUFFERED' | 'RESPONSE_STREAM';
@@ -95,12 +95,14 @@ export type FunctionUrl = (
 export const functionUrl =
   (called: LocalFunction, mode: InvokeMode, domain: string): FunctionUrl =>
   async (request, { target, headers }) => {
+    const tooLong = failure(413, 'Request Too Long');
     const body = await readBody(request, wholeBytesMax);
-    if (!body) return failure(413, 'Request Too Long');
+    if (!body) return tooLong;
     const requestId = randomUUID();
     const { method = 'GET', socket } = request;
     const sourceIp = socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1';
     const event = toUrlEvent({ method, target, headers, body, sourceIp, domain }, requestId);
+    if (Buffer.byteLength(JSON.stringify(event)) > wholeBytesMax) return tooLong;
     const base = { 'x-amzn-requestid': requestId };
     try {
       const answered = await called.invoke(event, requestId);

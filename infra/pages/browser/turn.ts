@@ -144,7 +144,7 @@ export class PlaygroundTurn {
 // ever shown as a picture, nothing is loaded.
 
 const kinds = /^image\/(png|jpeg|webp|gif)$/;
-/** Larger files are made smaller: a request may have 4 MB. */
+/** Larger files are made smaller: a request may have 6 MB. */
 const bytesMax = 700_000;
 const sideMax = 1_568;
 

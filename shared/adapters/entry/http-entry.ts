@@ -3,11 +3,10 @@
  * has `x-request-id`. Must never reject, because the host would then have no response to send.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { gunzipSync } from 'node:zlib';
-import type { HostedHandle, RelayRequest, RelayResponse, HeldRoom } from '../../relay/http/http.ts';
+import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import { asRefusal, refusalResponse, refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { hopHeader, loopHeader } from '../../wire/ids.ts';
-import { brokenBound } from '../../wire/json.ts';
+import { readJsonBody, type SharedHost } from './json-body.ts';
 
 /** The distribution sends the origin secret in this header. */
 export const originHeader = 'x-relay-origin';
@@ -109,17 +108,14 @@ export interface HostRequest {
   headers: Record<string, string | undefined>;
   /** The host's own name. Part of the base URL unless the distribution sends another name. */
   host: string;
-  /**
-   * Text, or bytes when the host does not know whether they are text. Called after the key check, and again when the checks
-   * are repeated: it must return the same each time.
-   */
+  /** Text, or bytes when the host does not know whether they are text. Called after the key check, and once: a host need not keep it. */
   body(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
   deadlineMs: number;
   /** Aborts when the host has to end before. */
   ends?: AbortSignal;
-  /** Absent: it serves one request at a time. */
-  room?: HeldRoom;
+  /** Absent: a function, which serves one request at a time. */
+  shared?: SharedHost;
 }
 
 /** @param local true on the local stack, whose public address is http */
@@ -131,6 +127,7 @@ export function relayRequest(
     Object.entries(received.headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
   const host = publicHost(headers['x-forwarded-host']) ?? received.host;
+  let json: Promise<unknown> | undefined;
   return {
     id,
     // HEAD is handled like GET; `answerRequest` removes the body.
@@ -139,39 +136,12 @@ export function relayRequest(
     query: new URLSearchParams(received.query),
     headers,
     baseUrl: `${local ? 'http' : 'https'}://${host}/v1`,
-    json: () => readJsonBody(decodedBody(() => received.body(), headers['content-encoding'])),
+    json: () => (json ??= readJsonBody(received.body(), headers['content-encoding'], received.shared)),
     rawBody: () => received.body(),
     hostDeadlineMs: received.deadlineMs,
     hostEnds: received.ends,
-    room: received.room,
+    room: received.shared?.room,
   };
-}
-
-/**
- * The body as it was before the client compressed it. Must never unpack more than a body may have, whatever a few bytes
- * of it would become.
- */
-function decodedBody(body: HostRequest['body'], encoding = ''): string | Uint8Array {
-  const name = encoding.trim().toLowerCase();
-  if (name === '' || name === 'identity') return body();
-  if (name !== 'gzip' && name !== 'x-gzip')
-    throw refuse(
-      'unsupported_content_encoding',
-      'The body may be compressed with gzip alone. Send it with "content-encoding: gzip", or as it is, without this header.',
-    );
-  const packed = body();
-  const bytes = typeof packed === 'string' ? Buffer.from(packed, 'latin1') : packed;
-  refuseAbove(bytes.byteLength);
-  try {
-    return gunzipSync(bytes, { maxOutputLength: bodyBytesMax });
-  } catch (error) {
-    if ((error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE')
-      throw refuse('request_too_large', `The body unpacks to more than ${bodyBytesMax} bytes (4 MB).`);
-    throw refuse(
-      'invalid_encoding',
-      'The header says "content-encoding: gzip", but the body is not valid gzip.',
-    );
-  }
 }
 
 /**
@@ -191,48 +161,3 @@ function decodedPath(path: string): string {
     return path;
   }
 }
-
-// Parses a request body as JSON, within limits for size, depth and number of values.
-
-export const bodyBytesMax = 4 * 1024 * 1024;
-const levelsMax = 200;
-/** Validation needs up to a kilobyte per value, so millions of values would exhaust the function's memory. */
-const valuesMax = 100_000;
-
-/** Throws a Refusal that explains what is wrong with the body. */
-export function readJsonBody(body: string | Uint8Array): unknown {
-  const text = readText(body);
-  if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
-  const broken = brokenBound(text, { levelsMax, valuesMax });
-  if (broken === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
-  if (broken === 'values') throw refuse('json_too_wide', `The body holds more than ${valuesMax} values.`);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw refuse('invalid_json', 'The body is not valid JSON.');
-  }
-}
-
-function readText(body: string | Uint8Array): string {
-  refuseAbove(Buffer.byteLength(body));
-  return withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
-}
-
-/** Throws a Refusal for a body of so many bytes if that is too many. */
-function refuseAbove(bytes: number): void {
-  if (bytes > bodyBytesMax)
-    throw refuse(
-      'request_too_large',
-      `The body has ${bytes} bytes; at most ${bodyBytesMax} (4 MB) are accepted.`,
-    );
-}
-
-function decodeUtf8(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw refuse('invalid_encoding', 'The body is not valid UTF-8.');
-  }
-}
-
-const withoutByteOrderMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);

@@ -94,7 +94,7 @@ export async function readRequest(
     let caller: Caller | undefined;
     try {
       caller = await admitCaller(ports, endpoint, request);
-      const source = { body: request.json(), headers, caller, facts: factsOf(caller) };
+      const source = { body: await request.json(), headers, caller, facts: factsOf(caller) };
       return await checkedCall(relay, source);
     } catch (error) {
       return { error, caller };

@@ -1,12 +1,33 @@
+import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { readJsonBody } from '../../../../shared/adapters/entry/http-entry.ts';
+import { readJsonBody, type SharedHost } from '../../../../shared/adapters/entry/json-body.ts';
 import { Refusal } from '../../../../shared/relay/http/refusal.ts';
 
-const bytes = (text: string): Uint8Array => Buffer.from(text);
+const megabyte = 1024 * 1024;
+const bytes = (text: string): Buffer => Buffer.from(text);
 
-function refusalOf(body: string | Uint8Array) {
+/** A server with so much room, and what of it is taken. */
+function serverOf(bodyBytesMax: number, roomBytes = Infinity) {
+  const seen = { taken: 0, most: 0, turns: [] as number[] };
+  const host: SharedHost = {
+    bodyBytesMax,
+    room: {
+      take(count) {
+        if (seen.taken + count > roomBytes) return false;
+        seen.taken += count;
+        seen.most = Math.max(seen.most, seen.taken);
+        return true;
+      },
+      give: (count) => void (seen.taken -= count),
+    },
+    turn: async (count) => void seen.turns.push(count),
+  };
+  return { host, seen };
+}
+
+async function refusalOf(body: string | Uint8Array, encoding?: string, host?: SharedHost) {
   try {
-    readJsonBody(body);
+    await readJsonBody(body, encoding, host);
   } catch (error) {
     if (error instanceof Refusal) return `${error.status} ${error.body.error.code}`;
     throw error;
@@ -14,16 +35,18 @@ function refusalOf(body: string | Uint8Array) {
   return 'accepted';
 }
 
-const limit = 4 * 1024 * 1024;
+const limit = 6 * megabyte;
 /** A JSON string of so many bytes. */
-const sized = (bytes: number) => `"${'x'.repeat(bytes - 2)}"`;
+const sized = (length: number) => `"${'x'.repeat(length - 2)}"`;
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+/** A list of so many values, in at least so many bytes. */
+const listed = (count: number, length = 0) => `[${'0,'.repeat(count - 2)}0]`.padEnd(length);
 
 describe('a JSON body', () => {
-  test('is read from text and from bytes, also after a byte order mark', () => {
+  test('is read from text and from bytes, also after a byte order mark', async () => {
     const json = '{"text":"ü€😀"}';
     for (const body of [json, `\uFEFF${json}`, bytes(json), bytes(`\uFEFF${json}`)])
-      expect(readJsonBody(body)).toEqual({ text: 'ü€😀' });
+      expect(await readJsonBody(body)).toEqual({ text: 'ü€😀' });
   });
 
   test.each<[string, string | Uint8Array, string]>([
@@ -34,28 +57,157 @@ describe('a JSON body', () => {
     ['two values', '{} {}', '400 invalid_json'],
     ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), '400 invalid_encoding'],
     ['a surrogate in UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), '400 invalid_encoding'],
-    ['exactly 4 MB', sized(limit), 'accepted'],
-    ['a byte more than 4 MB', sized(limit + 1), '413 request_too_large'],
+    ['exactly 6 MB', sized(limit), 'accepted'],
+    ['a byte more than 6 MB', sized(limit + 1), '413 request_too_large'],
     ['few characters of many bytes', `"${'€'.repeat(limit / 2)}"`, '413 request_too_large'],
-    ['exactly 4 MB of bytes', bytes(sized(limit)), 'accepted'],
-    ['more than 4 MB of bytes', bytes(sized(limit + 1)), '413 request_too_large'],
+    ['exactly 6 MB of bytes', bytes(sized(limit)), 'accepted'],
+    ['more than 6 MB of bytes', bytes(sized(limit + 1)), '413 request_too_large'],
     ['200 levels', nested(200), 'accepted'],
     ['201 levels', nested(201), '400 json_too_deep'],
     ['a million levels', '['.repeat(1_000_000), '400 json_too_deep'],
-    ['100,000 values', `[${'0,'.repeat(99_998)}0]`, 'accepted'],
-    ['100,001 values', `[${'0,'.repeat(99_999)}0]`, '400 json_too_wide'],
+    ['100,000 values', listed(100_000), 'accepted'],
+    ['100,001 values', listed(100_001), '400 json_too_wide'],
+    ['150,000 values in 6 MB', listed(150_000, limit), 'accepted'],
+    ['150,001 values in 6 MB', listed(150_001, limit), '400 json_too_wide'],
     ['a million empty objects', `[${'{},'.repeat(999_999)}{}]`, '400 json_too_wide'],
     ['commas in a string', `"${','.repeat(200_000)}"`, 'accepted'],
     ['brackets in a string', JSON.stringify('["\\"['.repeat(300)), 'accepted'],
     ['a string that never closes', `{"a":"${'['.repeat(300)}`, '400 invalid_json'],
     ['many short branches', `[${'[{"a":[]}],'.repeat(500)}1]`, 'accepted'],
-  ])('with %s is %s', (_what, body, outcome) => {
-    expect(refusalOf(body)).toBe(outcome);
+  ])('with %s is %s', async (_what, body, outcome) => {
+    expect(await refusalOf(body)).toBe(outcome);
   });
 
-  test('keeps a key named __proto__ as data and changes no prototype', () => {
-    const read = readJsonBody('{"__proto__":{"polluted":true}}');
+  test('keeps a key named __proto__ as data and changes no prototype', async () => {
+    const read = await readJsonBody('{"__proto__":{"polluted":true}}');
     expect(Object.hasOwn(read as object, '__proto__')).toBe(true);
     expect(Object.getPrototypeOf(read)).toBe(Object.prototype);
+  });
+});
+
+const packers: [string, (body: Uint8Array) => Buffer][] = [
+  ['gzip', gzipSync],
+  ['zstd', zstdCompressSync],
+  ['br', (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })],
+];
+const json = bytes('{"model":"m"}');
+
+describe('a compressed body', () => {
+  test.each([...packers, ['GZIP', gzipSync] as const, [' x-gzip ', gzipSync] as const])(
+    'is read in %s',
+    async (encoding, pack) => {
+      expect(await readJsonBody(pack(json), encoding)).toEqual({ model: 'm' });
+    },
+  );
+
+  test.each(['', 'identity'])('is read as it is in %j', async (encoding) => {
+    expect(await readJsonBody(json, encoding)).toEqual({ model: 'm' });
+  });
+
+  test.each(['deflate', 'compress', 'gzip, gzip', 'br,gzip', 'gzip;q=1', 'constructor', '__proto__'])(
+    'is refused by name in %s',
+    async (encoding) => {
+      const error = await readJsonBody(gzipSync(gzipSync(json)), encoding).catch((each: unknown) => each);
+      expect(error).toMatchObject({
+        status: 415,
+        body: { error: { code: 'unsupported_content_encoding' } },
+        headers: { 'accept-encoding': 'gzip, zstd, br' },
+      });
+    },
+  );
+
+  describe.each(packers)('in %s', (encoding, pack) => {
+    const packed = pack(json);
+    test.each<[string, string | Uint8Array]>([
+      ['is something else', json],
+      ['is cut', packed.subarray(0, -3)],
+      ['is empty', ''],
+      ['has other bytes after its end', Buffer.concat([packed, json])],
+      ['is compressed twice', pack(pack(json))],
+    ])('that %s is refused', async (_what, body) => {
+      expect(await refusalOf(body, encoding)).toBe('400 invalid_encoding');
+    });
+
+    const full = Buffer.alloc(limit, ' ');
+    json.copy(full);
+    test.each<[string, Uint8Array, string]>([
+      ['to 6 MB', pack(full), 'accepted'],
+      ['to a byte more', pack(Buffer.concat([full, bytes(' ')])), '413 request_too_large'],
+      ['from a bomb', pack(Buffer.alloc(64 * megabyte)), '413 request_too_large'],
+      ['from more than 6 MB', Buffer.alloc(limit + 1), '413 request_too_large'],
+    ])('is unpacked to 6 MB and no further: %s', async (_what, body, outcome) => {
+      expect(await refusalOf(body, encoding)).toBe(outcome);
+    });
+  });
+
+  test('that comes in several parts is bounded as a whole in gzip, and refused elsewhere', async () => {
+    const half = bytes(' '.repeat(limit / 2));
+    const two = [gzipSync(json), gzipSync(half)];
+    expect(await readJsonBody(Buffer.concat(two), 'gzip')).toEqual({ model: 'm' });
+    expect(await refusalOf(Buffer.concat([...two, gzipSync(half)]), 'gzip')).toBe('413 request_too_large');
+    for (const [encoding, pack] of packers.slice(1))
+      expect(await refusalOf(Buffer.concat([pack(json), pack(half)]), encoding)).toBe('400 invalid_encoding');
+  });
+
+  test('in zstd may want a window of 8 MB, and no more', async () => {
+    const body = Buffer.alloc(limit, ' ');
+    json.copy(body);
+    const packed = (windowLog: number) =>
+      zstdCompressSync(Buffer.concat([body, body]), {
+        params: { [constants.ZSTD_c_windowLog]: windowLog },
+      });
+    const { host } = serverOf(16 * megabyte);
+    expect(await refusalOf(packed(23), 'zstd', host)).toBe('400 invalid_json');
+    expect(await refusalOf(packed(24), 'zstd', host)).toBe('400 invalid_encoding');
+  });
+});
+
+describe('a body on a server', () => {
+  test.each<[string, string, number]>([
+    ['of exactly its limit', 'accepted', 9 * megabyte],
+    ['of a byte more', '413 request_too_large', 9 * megabyte + 1],
+  ])('%s is %s', async (_what, outcome, length) => {
+    const { host } = serverOf(9 * megabyte);
+    expect(await refusalOf(bytes(sized(length)), undefined, host)).toBe(outcome);
+    for (const [encoding, pack] of packers)
+      expect(await refusalOf(pack(bytes(sized(length))), encoding, host)).toBe(outcome);
+  });
+
+  test('has at most 200,000 values, however large it is', async () => {
+    const { host } = serverOf(9 * megabyte);
+    expect(await refusalOf(listed(200_000, 9 * megabyte), undefined, host)).toBe('accepted');
+    expect(await refusalOf(listed(200_001, 9 * megabyte), undefined, host)).toBe('400 json_too_wide');
+  });
+
+  test('says the limit, the compute and what to do', async () => {
+    const { host } = serverOf(9 * megabyte);
+    const words = async (on?: SharedHost) =>
+      ((await readJsonBody(sized(10 * megabyte), '', on).catch((each: unknown) => each)) as Error).message;
+    expect(await words()).toMatch(/6291456 bytes \(6 MB\).*functions|functions.*6291456 bytes \(6 MB\)/);
+    expect(await words(host)).toMatch(/server.*9437184 bytes \(9 MB\).*64 MB/);
+    for (const on of [undefined, host]) expect(await words(on)).toMatch(/Send fewer or smaller images/);
+  });
+
+  test('takes room for all that it may become while it is unpacked, then for what it is with its values', async () => {
+    const { host, seen } = serverOf(9 * megabyte);
+    const body = bytes(listed(1_000, 500_000));
+    expect(await refusalOf(gzipSync(body), 'gzip', host)).toBe('accepted');
+    expect(seen).toEqual({ most: 9 * megabyte, taken: 500_000 + 40_000, turns: [500_000] });
+  });
+
+  test('gives back all room when it cannot be unpacked, and without room is asked to come again', async () => {
+    const { host, seen } = serverOf(9 * megabyte);
+    expect(await refusalOf(json, 'zstd', host)).toBe('400 invalid_encoding');
+    expect(await refusalOf(gzipSync(Buffer.alloc(10 * megabyte)), 'gzip', host)).toBe(
+      '413 request_too_large',
+    );
+    expect(seen).toMatchObject({ taken: 0, turns: [] });
+    const full = serverOf(9 * megabyte, 8 * megabyte).host;
+    for (const [body, encoding] of [[gzipSync(json), 'gzip'] as const, [listed(100_000, megabyte)] as const])
+      expect(await refusalOf(body, encoding, serverOf(9 * megabyte, 3 * megabyte).host)).toBe(
+        '503 unavailable',
+      );
+    const error = await readJsonBody(gzipSync(json), 'gzip', full).catch((each: unknown) => each);
+    expect(error).toMatchObject({ headers: { 'retry-after': '1' }, reason: 'server_no_room' });
   });
 });

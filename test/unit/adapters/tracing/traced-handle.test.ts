@@ -60,7 +60,7 @@ describe('the trace of a call', () => {
     query: new URLSearchParams(),
     headers: {},
     baseUrl: 'https://relay.test/v1',
-    json: () => ({}),
+    json: async () => ({}),
     rawBody: () => '',
     hostDeadlineMs: Infinity,
     ...more,

@@ -89,7 +89,7 @@ export class AccountRig {
       query: searchParams,
       headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
       baseUrl: 'https://relay.test/v1',
-      json: () => undefined,
+      json: async () => undefined,
       rawBody: () => '',
       hostDeadlineMs: nowMs + 30_000,
       ...changes,

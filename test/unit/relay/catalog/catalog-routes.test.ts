@@ -9,7 +9,7 @@ const requestTo = (method: string, path: string): RelayRequest => ({
   query: new URLSearchParams(),
   headers: {},
   baseUrl: 'https://relay.example/v1',
-  json: () => undefined,
+  json: async () => undefined,
   rawBody: () => '',
   hostDeadlineMs: 60_000,
 });

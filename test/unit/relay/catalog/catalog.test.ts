@@ -67,7 +67,7 @@ async function call(
     query: new URLSearchParams(),
     headers: {},
     baseUrl: 'https://relay.example/v1',
-    json: () => undefined,
+    json: async () => undefined,
     rawBody: () => '',
     hostDeadlineMs: 60_000,
     ...changes,

@@ -34,7 +34,7 @@ function send(
     query: new URLSearchParams(),
     headers,
     baseUrl: 'https://relay.example/v1',
-    json: () => undefined,
+    json: async () => undefined,
     rawBody: () => '',
     hostDeadlineMs: 60_000,
   });

@@ -160,7 +160,7 @@ export class FollowedRig {
       query: new URLSearchParams(after === undefined ? {} : { starting_after: String(after) }),
       headers: {},
       baseUrl: 'https://relay.test/v1',
-      json: () => ({}),
+      json: async () => ({}),
       rawBody: () => '',
       hostDeadlineMs: this.clock.now() + 900_000,
       ...rest,

@@ -1,0 +1,176 @@
+/**
+ * Reads the JSON body of a request, as it was before its client compressed it. Must never unpack more than a body may have, nor
+ * parse more values than there is memory for, whatever a few bytes would become.
+ */
+import { brotliDecompress, constants, gunzip, zstdDecompress } from 'node:zlib';
+import type { HeldRoom } from '../../relay/http/http.ts';
+import { refuse, type Refusal } from '../../relay/http/refusal.ts';
+import { boundedValues } from '../../wire/json.ts';
+
+const megabyte = 1024 * 1024;
+/**
+ * Of a function. AWS takes an event of 6 MB, in which a body is JSON text or base64, and answers 413 itself above that. So only
+ * what was compressed comes near this bound.
+ */
+const functionBytesMax = 6 * megabyte;
+/** Of a server, at most. */
+export const serverMegabytesMax = 64;
+
+const levelsMax = 200;
+/**
+ * Validation needs up to a kilobyte and 3 to 7 microseconds per value. Larger bodies may have more, in proportion, up to what a
+ * process can work on while nobody else's request goes on.
+ */
+const values = { least: 100_000, per: 4 * megabyte, most: 200_000 };
+/** What a value takes of a server's room, beside its bytes: 200 bytes of the heap, of which room is a fifth. Up to 90 stay. */
+const valueBytes = 40;
+
+/** A host that serves many requests at once. */
+export interface SharedHost {
+  /** Of one body, unpacked. */
+  bodyBytesMax: number;
+  room: HeldRoom;
+  /** Resolves when so many bytes may be worked on: nobody else's request goes on meanwhile. */
+  turn(bytes: number): Promise<void>;
+}
+
+/**
+ * Rejects with a Refusal that explains what is wrong with the body.
+ * @param encoding the header `content-encoding`
+ * @param host absent: a function
+ */
+export async function readJsonBody(
+  sent: string | Uint8Array,
+  encoding = '',
+  host?: SharedHost,
+): Promise<unknown> {
+  refuseAbove(Buffer.byteLength(sent), host);
+  const name = encoding.trim().toLowerCase();
+  const body = name === '' || name === 'identity' ? sent : await unpacked(sent, name, host);
+  await host?.turn(body.length);
+  return parsed(body, host);
+}
+
+function parsed(body: string | Uint8Array, host: SharedHost | undefined): unknown {
+  const text = withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
+  if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
+  const inProportion = Math.floor((values.least * body.length) / values.per);
+  const valuesMax = Math.min(values.most, Math.max(values.least, inProportion));
+  const found = boundedValues(text, { levelsMax, valuesMax });
+  if (found === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
+  if (found === 'values') throw refuse('json_too_wide', `The body holds more than ${valuesMax} values.`);
+  takeRoom(host, found * valueBytes);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw refuse('invalid_json', 'The body is not valid JSON.');
+  }
+}
+
+type Unpack = (
+  bytes: Uint8Array,
+  options: { maxOutputLength: number; chunkSize: number; info: true },
+  done: (error: Error | null, result: unknown) => void,
+) => void;
+
+/** A wider window is a bound of the memory that is kept while it is unpacked: RFC 8878 asks decoders for 8 MB. */
+const zstdParameters = { params: { [constants.ZSTD_d_windowLogMax]: 23 } };
+/** They run beside the event loop. All bound what they make as they make it. */
+const unpackers: Readonly<Record<string, Unpack>> = {
+  gzip: gunzip,
+  'x-gzip': gunzip,
+  zstd: (bytes, options, done) => zstdDecompress(bytes, { ...options, ...zstdParameters }, done),
+  br: brotliDecompress,
+};
+const encodings = 'gzip, zstd, br';
+
+async function unpacked(
+  sent: string | Uint8Array,
+  name: string,
+  host: SharedHost | undefined,
+): Promise<Uint8Array> {
+  const unpack = Object.hasOwn(unpackers, name) ? unpackers[name] : undefined;
+  if (!unpack)
+    throw refuse(
+      'unsupported_content_encoding',
+      `The body may be compressed once, with one of ${encodings}. Say so in "content-encoding", or send it as it is, without this header.`,
+      { headers: { 'accept-encoding': encodings } },
+    );
+  const packed = typeof sent === 'string' ? Buffer.from(sent, 'latin1') : sent;
+  const maxOutputLength = bytesMaxOf(host);
+  takeRoom(host, maxOutputLength);
+  let length = 0;
+  try {
+    const body = await new Promise<Uint8Array>((resolve, reject) => {
+      unpack(packed, { maxOutputLength, chunkSize: 256 * 1024, info: true }, (error, result) => {
+        const { buffer, engine } = (result ?? {}) as Unpacked;
+        if (error) reject(notUnpacked(error, name, host));
+        else if (engine.bytesWritten < packed.byteLength)
+          reject(invalid(name, 'has more after its end: it must be compressed in one piece'));
+        else resolve(buffer);
+      });
+    });
+    length = body.byteLength;
+    return body;
+  } finally {
+    host?.room.give(maxOutputLength - length);
+  }
+}
+
+interface Unpacked {
+  buffer: Uint8Array;
+  /** Its bytes that were read. */
+  engine: { bytesWritten: number };
+}
+
+function notUnpacked({ code }: NodeJS.ErrnoException, name: string, host: SharedHost | undefined): Refusal {
+  if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('unpacks to more', host);
+  if (code === 'ZSTD_error_frameParameter_windowTooLarge')
+    return invalid(
+      name,
+      'needs a window of more than 8 MB: compress it at level 19 or below, without --long',
+    );
+  return invalid(name, `is not valid ${name}`);
+}
+
+const invalid = (name: string, what: string): Refusal =>
+  refuse('invalid_encoding', `The header says "content-encoding: ${name}", but the body ${what}.`);
+
+function takeRoom(host: SharedHost | undefined, bytes: number): void {
+  if (host?.room.take(bytes) !== false) return;
+  throw refuse(
+    'unavailable',
+    'This server has no room for the body right now. Nothing was charged; try again.',
+    { headers: { 'retry-after': '1' }, reason: 'server_no_room' },
+  );
+}
+
+const bytesMaxOf = (host: SharedHost | undefined): number => host?.bodyBytesMax ?? functionBytesMax;
+
+/** Throws a Refusal for a body of so many bytes if that is too many. */
+function refuseAbove(bytes: number, host: SharedHost | undefined): void {
+  if (bytes > bytesMaxOf(host)) throw tooLarge(`has ${bytes} bytes`, host);
+}
+
+/** Says the limit, whose it is, and what to do. `what` of the body: `has 7000000 bytes`. */
+export function tooLarge(what: string, host: Pick<SharedHost, 'bodyBytesMax'> | undefined): Refusal {
+  const bytesMax = host?.bodyBytesMax ?? functionBytesMax;
+  const most = `at most ${bytesMax} bytes (${Math.floor(bytesMax / megabyte)} MB)`;
+  const advice = 'Send fewer or smaller images, or less of the conversation.';
+  return refuse(
+    'request_too_large',
+    host
+      ? `The body ${what}; this relay runs as a server, which takes ${most} unpacked. ${advice} Its operator may allow up to ${serverMegabytesMax} MB.`
+      : `The body ${what}; this relay runs on functions, which take ${most} unpacked. ${advice} A relay that runs as a server takes 32 MB.`,
+  );
+}
+
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw refuse('invalid_encoding', 'The body is not valid UTF-8.');
+  }
+}
+
+const withoutByteOrderMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);
