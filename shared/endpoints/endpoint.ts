@@ -2,6 +2,7 @@ import { type CanonicalCall, type ChatMessage, keptToEnd } from '../wire/canonic
 import type { JsonRecord } from '../wire/json.ts';
 import { type AnswerIdentity, type ChatUsage, type ChatChunk, Kept } from '../wire/chat-response.ts';
 import { type ErrorObject, InvalidRequest } from '../wire/invalid-request.ts';
+import type { InputTransformation } from '../wire/turn-state.ts';
 import type { Ending, Machine } from '../stream/machine.ts';
 
 export interface EndpointRoute {
@@ -216,6 +217,8 @@ export interface SentFacts {
   serviceTier?: string | undefined;
   /** Stop sequences that were not sent, and at which the relay ends the text. */
   stop?: readonly string[] | undefined;
+  /** What the upstream did to the input, with the ids that the client has. Absent: it does not say. */
+  inputTransformations?: readonly InputTransformation[] | undefined;
 }
 
 /**

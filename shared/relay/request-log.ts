@@ -1,6 +1,7 @@
 /** The one line of each call, built at its end from the results of the stages. Must never hold a prompt, an answer or a secret. */
 import { flagText } from '../billing/usage.ts';
 import { partCountsOf } from '../wire/chat-response.ts';
+import type { SentFacts } from '../endpoints/endpoint.ts';
 import { droppedNames } from './answer/answer.ts';
 import type { Measure } from './answer/meter.ts';
 import type { ChatCall, DispatchReport } from './call/call.ts';
@@ -39,6 +40,7 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
     ...call.attribution,
     dropped_tools: call.droppedTools || undefined,
     dropped: droppedNames(report.sent),
+    input_transformations: reasonsOf(report.sent),
     ...(report.search !== undefined && { search: report.search }),
     channel: report.tried.at(-1)?.channel,
     attempts: report.tried.length > 0 ? report.tried : undefined,
@@ -70,6 +72,13 @@ const usageFields = (
         reported_input: reported?.input,
         reported_output: reported?.output,
       };
+
+/** What the upstream did to the input: how often, by its reason. Undefined: nothing, as far as it says. */
+function reasonsOf({ inputTransformations = [] }: SentFacts): Record<string, number> | undefined {
+  if (inputTransformations.length === 0) return undefined;
+  const byReason = Map.groupBy(inputTransformations, ({ type, reason }) => reason ?? type ?? 'unknown');
+  return Object.fromEntries([...byReason].map(([reason, each]) => [reason, each.length]));
+}
 
 /** Writes the one line of each call, and counts what accounts were refused. */
 export class RequestLogger {

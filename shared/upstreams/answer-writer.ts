@@ -11,8 +11,8 @@ import {
   type ReportedPart,
   type ReportedUsage,
 } from '../wire/chat-response.ts';
-import { asRecord, isRecord, listIn, textIn, type JsonRecord } from '../wire/json.ts';
-import type { StatePart } from '../wire/turn-state.ts';
+import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '../wire/json.ts';
+import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { AnswerReport, ReaderContext } from './dialect.ts';
 import { UpstreamFailure, type UpstreamError } from './exchange.ts';
 
@@ -23,6 +23,18 @@ export const callsMax = 1024;
 
 export const tooLarge = (): UpstreamFailure => new UpstreamFailure('too_large');
 
+const transformationsMax = 20;
+
+const inputTransformation = ({ type, action, reason, id }: JsonRecord): InputTransformation => ({
+  type: wordOf(type),
+  action: wordOf(action),
+  reason: wordOf(reason),
+  id: textIn(id) || undefined,
+});
+
+/** Clients and the log are shown words of small letters alone, which hold nothing else that an upstream knows. */
+const wordOf = (value: unknown): string | undefined => /^[a-z][a-z_]{0,39}$/.exec(textIn(value))?.[0];
+
 export class AnswerWriter {
   readonly kept = new Kept(keptBytesMax, tooLarge);
   calls = 0;
@@ -32,6 +44,7 @@ export class AnswerWriter {
   readonly #shownIds = new Set<string>();
   readonly #usage = new UsageCounts();
   #serviceTier: string | undefined;
+  #transformations: InputTransformation[] | undefined;
 
   constructor(context: Pick<ReaderContext, 'identity' | 'callIds'>) {
     this.#context = context;
@@ -47,12 +60,19 @@ export class AnswerWriter {
     if (typeof tier === 'string' && /^[\w-]{1,32}$/.test(tier)) this.#serviceTier = tier;
   }
 
+  /** What an event says of the input: one that says it again has the whole of it. */
+  transformed(list: unknown): void {
+    if (Array.isArray(list))
+      this.#transformations = recordsIn(list).slice(0, transformationsMax).map(inputTransformation);
+  }
+
   /** `parts`: of the first choice's turn. Undefined if they say no more than the visible turn does. */
   report(parts: readonly StatePart[]): AnswerReport {
     const isTelling = parts.some((part) => 'opaque' in part || 'phase' in part);
     return {
       usage: this.#usage.reported,
       serviceTier: this.#serviceTier,
+      ...(this.#transformations && { inputTransformations: this.#transformations }),
       state: isTelling ? parts : undefined,
     };
   }

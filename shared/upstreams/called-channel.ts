@@ -112,6 +112,7 @@ type CallSettings =
   | 'outputTokensDefault'
   | 'states'
   | 'foreign'
+  | 'dropsForeign'
   | 'callIds'
   | 'without'
   | 'refusedFeatures'

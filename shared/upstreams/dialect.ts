@@ -3,7 +3,7 @@ import type { Machine } from '../stream/machine.ts';
 import type { CanonicalCall, ChatMessage } from '../wire/canonical-call.ts';
 import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../wire/chat-response.ts';
 import type { JsonRecord } from '../wire/json.ts';
-import type { StatePart } from '../wire/turn-state.ts';
+import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
 import type { Quirks } from './quirks.ts';
 import { fingerprint } from '../wire/ids.ts';
@@ -100,6 +100,8 @@ export interface AnswerReport {
    */
   state: readonly StatePart[] | undefined;
   serviceTier: string | undefined;
+  /** At most 20, with the vendor's ids. Absent: the upstream does not say. */
+  inputTransformations?: readonly InputTransformation[] | undefined;
 }
 
 /** The settings of one channel for its request bodies. */
@@ -131,6 +133,8 @@ export interface RequestSettings {
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
   /** Turns whose state is another upstream's, so that what a client sent back of it means nothing here. */
   foreign?: ReadonlySet<ChatMessage> | undefined;
+  /** A client's own state may be another candidate's: what is not this one's is to be dropped, not refused. Absent: it is not. */
+  dropsForeign?: boolean | undefined;
   callIds: CallIds;
   /** What a repeat leaves out, because the upstream refused it. */
   without: ReadonlySet<Repeat>;

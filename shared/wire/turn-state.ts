@@ -29,6 +29,17 @@ export interface TurnState {
   readonly callIds: readonly string[];
   /** Up to the last opaque one at least: what was sealed in the middle of a turn does not name what followed. */
   readonly parts: readonly StatePart[];
+  /** The item in which its client has it. Absent: the relay keeps it. */
+  readonly item?: string | undefined;
+}
+
+/** What a vendor says that it did to the input, such as leaving reasoning out: words. Source: OpenAI's SDK 7.57, `InputTransformation`. */
+export interface InputTransformation {
+  readonly type: string | undefined;
+  readonly action: string | undefined;
+  readonly reason: string | undefined;
+  /** Of the item that it was done to. */
+  readonly id: string | undefined;
 }
 
 /**

@@ -41,8 +41,8 @@ import {
 export const openaiDouble = (): Vendor => ({
   name: 'openai',
   base: '/v1',
-  models: ['gpt-5.6', 'gpt-4.1', 'gpt-5', 'gpt-6-astra', 'gpt-6.1-sol'],
-  ...openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol)$/),
+  models: ['gpt-5.6', 'gpt-4.1', 'gpt-5', 'gpt-6-astra', 'gpt-6.1-sol', 'gpt-6.2-astra', 'gpt-6.2-sol'],
+  ...openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol|6\.2-(astra|sol))$/),
 });
 
 const thinks = (call: VendorChatCall | ResponsesCall): boolean =>
@@ -145,13 +145,13 @@ const effortOf = ({ body }: AnyCall): unknown =>
 
 /**
  * The efforts of a model [anomalyco/opencode 26268, 2026-05-08, for gpt-5; litellm-docs 1173, 2026-09-03, for gpt-6-astra,
- * which takes `max` on Responses alone].
+ * which takes `max` on Responses alone; the guides of 6.1 and 6.2, 2026-09-29 and 2026-11-17].
  */
 function effortsOf(model: string, isChat: boolean): string[] {
   if (model.endsWith('gpt-5')) return ['minimal', 'low', 'medium', 'high'];
   const all = ['low', 'medium', 'high', 'xhigh', 'max'];
   if (/gpt-6-astra/.test(model)) return isChat ? all.slice(0, -1) : all;
-  return /gpt-6\.1-sol/.test(model) ? all : ['none', ...all];
+  return /gpt-6\.(1-sol|2)/.test(model) ? all : ['none', ...all];
 }
 
 /** A wrong key is refused with a 401 [platform.openai.com/docs/guides/error-codes]. */

@@ -48,11 +48,11 @@ export const responsesEndpoint: Endpoint = {
 };
 
 function readResponses(request: ResponsesRequest, storage: StorageAtHand | undefined): EndpointRequest {
-  const { chat, beginning, items, declared, placed, ...reading } = responsesToChat(request, storage);
+  const { chat, placed, declared, call, ...reading } = responsesToChat(request, storage);
   checkLogprobs(chat, [reading.outputTokensMax]);
   const [unknown, served] = [unknownFields(request), servedFields(request)];
   return {
-    call: { form: endpointRoutes.responses.name, request: chat, unknown, served, beginning, items },
+    call: { form: endpointRoutes.responses.name, request: chat, unknown, served, ...call },
     contents: () => contentsOf(placed),
     ...reading,
     keepsState: keepsState(request),
@@ -93,6 +93,7 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
   const input = responsesInputToChat(placed, { declared, isPart: unread !== undefined });
   const { messages: conversation, found, ...state } = input;
   const messages = instructed(request.instructions, conversation);
+  const instructions = messages[0] === conversation[0] ? undefined : messages[0];
   const [first] = storage?.stored?.earlier ?? [];
   if (messages.length === 0 && !unread)
     throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
@@ -108,14 +109,15 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     ...(chosen.tools && typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
   };
   const items = found.items({
-    first: messages[0] === conversation[0] ? undefined : messages[0],
+    first: instructions,
     tools: converted.byItem,
     effort: request.reasoning?.effort ?? undefined,
   });
   const beginning = first && instructed(first.instructions, conversation);
   const outputTokensMax = request.max_output_tokens ?? undefined;
   const storing = { storage: storage?.reading.asked(request, own), unread };
-  return { chat, beginning, items, declared, placed, outputTokensMax, droppedTools, ...state, ...storing };
+  const call = { beginning, items, instructions };
+  return { chat, call, declared, placed, outputTokensMax, droppedTools, ...state, ...storing };
 }
 
 const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
@@ -227,6 +229,7 @@ function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentFacts): 
   return {
     background: request['background'] === true,
     frequency_penalty: numberOr(0, inForce('frequency_penalty', request['frequency_penalty'])),
+    ...(sent.inputTransformations && { input_transformations: sent.inputTransformations }),
     instructions: request.instructions ?? null,
     max_output_tokens: limitInForce(request.max_output_tokens ?? null, sent),
     max_tool_calls: countOrNull(inForce('max_tool_calls', request['max_tool_calls'])),

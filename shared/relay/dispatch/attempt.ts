@@ -22,7 +22,7 @@ import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call
 import { ruleLimits } from '../../billing/price.ts';
 import { defaultOutputTokens } from '../call/serving-channels.ts';
 import { endUserOf } from '../../wire/canonical-call.ts';
-import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { SecretUnusable } from '../ports/config-store.ts';
@@ -94,11 +94,23 @@ export class Attempt {
 
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
-    const { usage, serviceTier, state } = this.#reader?.report() ?? {};
+    const { usage, serviceTier, state, inputTransformations: vendors } = this.#reader?.report() ?? {};
     const { dropped = [], effort, toolChoice, isMultiplied, stop } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
-    const sent = { dropped: named, effort, toolChoice, outputTokensMax, isMultiplied, serviceTier, stop };
+    const inputTransformations = vendors?.map((one) =>
+      Object.assign({}, one, { id: clientsItem(this.#call, one.id) }),
+    );
+    const sent = {
+      dropped: named,
+      effort,
+      toolChoice,
+      outputTokensMax,
+      isMultiplied,
+      serviceTier,
+      stop,
+      inputTransformations,
+    };
     return { upstreamStatus: this.#upstreamStatus, usage, sent, state: this.#turn(state) };
   }
 
@@ -185,6 +197,7 @@ export class Attempt {
       refusedLimit,
       states: fitting.states,
       foreign: fitting.foreign,
+      dropsForeign: this.#call.candidates.length > 1,
       callIds: this.#callIds,
       without,
       refusedFeatures,
@@ -455,6 +468,13 @@ export function newestOrigin({
   if (states.size === 0) return undefined;
   const newest = request.messages.findLast((message) => states.has(message));
   return newest && states.get(newest)?.origin;
+}
+
+/** The client's id of the item that holds an item of the vendor's. Undefined: it has none. */
+function clientsItem({ states }: Pick<ChatCall, 'states'>, id: string | undefined): string | undefined {
+  const holds = ({ parts }: TurnState): boolean =>
+    parts.some((part) => 'opaque' in part && asRecord(part.opaque['item'])['id'] === id);
+  return id === undefined ? undefined : [...states.values()].find(holds)?.item;
 }
 
 /** The states that may go to a candidate that speaks `dialect`. `foreign`: the turns whose state may not. */

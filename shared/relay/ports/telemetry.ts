@@ -23,6 +23,8 @@ export interface RequestLog extends PartCounts, Attribution {
   dropped_tools?: number | undefined;
   /** The client's fields that the upstream was not sent. */
   dropped?: string[] | undefined;
+  /** What the upstream did to the input, such as reasoning that it left out: how often, by its reason. Absent: nothing, as far as it says. */
+  input_transformations?: Readonly<Record<string, number>> | undefined;
   /** `web-` calls only: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */
   search?: string | undefined;
   /** Of a call that went wrong with all that is known of each candidate. */

@@ -9,7 +9,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatMessage } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
-import { asRecord, parseJson } from '../../wire/json.ts';
+import { asRecord, parseJson, textIn } from '../../wire/json.ts';
 import type { ServedModel } from '../../upstreams/quirks.ts';
 import { quirksOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchedCall } from '../call/call.ts';
@@ -18,8 +18,8 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Sealer } from '../ports/host.ts';
 import { StateTooLarge } from '../ports/runtime-stores.ts';
 
-/** How many turns are looked up, newest first. */
-const lookedUpMax = 200;
+/** How many turns are looked up, and how many seals one call may open, newest first: each costs up to 16 MB of inflating and parsing. */
+const turnsMax = 200;
 /** How long a call waits for what is kept of its turns. */
 const stateLookupWaitMs = 1_000;
 /** How long a finish chunk waits for the writes. They go on after it. */
@@ -27,8 +27,11 @@ const waitMs = 300;
 const daySeconds = 24 * 60 * 60;
 /** How much opened state one call may hold, in UTF-16 code units; the newest turns come first. */
 const statesLengthMax = 16 * 1024 * 1024;
-/** How many seals one call may open, newest first: each costs up to 16 MB of inflating and parsing. */
-const openedMax = 200;
+
+/** The oldest are left out many at a time: vendors drop the state behind a turn that has lost its own, so each step costs all of it. */
+const turnsStep = 100;
+const turnsWithState = (count: number): number =>
+  count - turnsStep * Math.max(0, Math.ceil((count - turnsMax) / turnsStep));
 
 type StatePorts = Pick<ChatPorts, 'clock' | 'sealer' | 'turnStates' | 'learned' | 'log'>;
 
@@ -48,7 +51,7 @@ export class TurnStates {
 
   /** False: the seal is damaged. A seal that does not fit is dropped; one beyond the bounds is not opened. */
   add(message: ChatMessage, { text, itemId, whole }: SealedTurn & { whole: boolean }): boolean {
-    if (this.#length > statesLengthMax || this.#opened >= openedMax) {
+    if (this.#length > statesLengthMax || this.#opened >= turnsMax) {
       this.dropped = true;
       return true;
     }
@@ -115,7 +118,9 @@ export function openSeals(
   const turns = new TurnStates(sealer, bindings);
   if (foreignLeftOut) turns.dropped = true;
   if (!sealed) return turns;
-  for (const message of call.request.messages.toReversed()) {
+  const held = call.request.messages.filter((message) => sealed.has(message));
+  if (held.length > turnsMax) turns.dropped = true;
+  for (const message of held.slice(-turnsWithState(held.length)).toReversed()) {
     const seal = sealed.get(message);
     if (!seal || turns.add(message, { ...seal, whole: false })) continue;
     if (!seal.stored)
@@ -138,7 +143,6 @@ function bareTurns(
   /** The models' whole state is their reasoning text. */
   let textIsState: boolean | undefined;
   for (const message of request.messages.toReversed()) {
-    if (bare.size === lookedUpMax) break;
     if (message.role !== 'assistant' || sealed?.has(message) === true || echoesState(message)) continue;
     const [callId = ''] = callIdsOf(message);
     if (callId === '') continue;
@@ -150,7 +154,7 @@ function bareTurns(
     }
     bare.set(callId, message);
   }
-  return bare;
+  return new Map([...bare].slice(0, turnsWithState(bare.size)));
 }
 
 /**
@@ -335,5 +339,6 @@ function openTurn(
   const fits = sealed['account'] === account && models.some((model) => sealed['model'] === model);
   if (!fits || (itemId !== undefined && sealed['item'] !== itemId)) return 'foreign';
   // Nobody but the relay seals.
-  return { state: sealed['state'] as TurnState, length: opened.text.length };
+  const state = sealed['state'] as TurnState;
+  return { state: { ...state, item: textIn(sealed['item']) || undefined }, length: opened.text.length };
 }

@@ -135,3 +135,39 @@ describe('the usage of a Responses upstream', () => {
     expect(usageOf({}, tier).report().serviceTier).toBeUndefined();
   });
 });
+
+describe('what a Responses upstream did to the input', () => {
+  const told = (list: unknown): unknown => {
+    const reader = readerOf();
+    push(reader, [{ type: 'response.created', response: { input_transformations: list } }]);
+    return reader.report().inputTransformations;
+  };
+
+  it('is known from its first event on, and by words of small letters alone', () => {
+    expect(told(undefined)).toBeUndefined();
+    expect(told('none')).toBeUndefined();
+    expect(told([])).toEqual([]);
+    const kept = { type: 'reasoning', action: 'removed', reason: 'prefix_mismatch', id: 'rs_1' };
+    const entry = { ...kept, prompt: 'secret words' };
+    const foreign = { type: 'sk-12345', reason: 'https://internal.test', id: 7 };
+    expect(told([entry, 'x', foreign])).toEqual([
+      kept,
+      { type: undefined, action: undefined, reason: undefined, id: undefined },
+    ]);
+  });
+
+  it('is at most twenty entries, of the last event that says it', () => {
+    const reader = readerOf();
+    const entry = { reason: 'prefix_mismatch' };
+    push(reader, [{ type: 'response.created', response: { input_transformations: [{ reason: 'x' }] } }]);
+    push(reader, [
+      {
+        type: 'response.completed',
+        response: { input_transformations: Array.from({ length: 1000 }, () => entry) },
+      },
+    ]);
+    const { inputTransformations: list } = reader.report();
+    expect(list).toHaveLength(20);
+    expect(list?.[0]).toMatchObject(entry);
+  });
+});

@@ -161,3 +161,46 @@ describe('the fields of a client that wrote Responses', () => {
     ]);
   });
 });
+
+describe('instructions', () => {
+  const instructions = { role: 'system' as const, content: 'Be brief.' };
+  const call = {
+    form: 'responses',
+    request: { model: 'm', messages: [instructions, ...messages] },
+    unknown: {},
+  };
+  const early = { type: 'additional_tools', role: 'developer' };
+  const tool = { type: 'function', function: { name: 'f' } };
+  const items = {
+    after: new Map([[instructions, [early]]]),
+    instead: new Map(),
+    tools: new Map([[tool, early]]),
+    effort: undefined,
+    lost: [],
+  };
+  const bound = settingsWith(quirks({ bindsPrefix: true }));
+  const first = (role: string) => ({
+    type: 'message',
+    role,
+    content: [{ type: 'input_text', text: 'Be brief.' }],
+  });
+
+  it('stay a field where they are of one turn, and are the first item elsewhere', () => {
+    const own = { ...call, instructions };
+    expect(responsesBody(own, bound).body).toEqual({ ...base, instructions: 'Be brief.' });
+    expect(responsesBody(own, settingsWith({})).body).toEqual({
+      ...base,
+      input: [first('system'), ...input],
+    });
+  });
+
+  it('leave what follows them in its place', () => {
+    const withItems = { ...call, request: { ...call.request, tools: [tool] }, items, instructions };
+    const { body } = responsesBody(withItems, bound);
+    expect(body['input']).toMatchObject([{ type: 'additional_tools', tools: [{ name: 'f' }] }, ...input]);
+  });
+
+  it('of a client of another form are the first message of the developer', () => {
+    expect(responsesBody(call, bound).body).toEqual({ ...base, input: [first('developer'), ...input] });
+  });
+});

@@ -65,3 +65,49 @@ test('encrypted content comes only where the request includes it, a summary only
     encrypted_content: expect.any(String),
   });
 });
+
+const bindingOf = (more: Json = {}, key?: string) =>
+  asked('', { model: 'gpt-6.2-astra', tools: [responsesTool], safety_identifier: 'ann', ...more }, key);
+
+/** A first turn with one call at GPT-6.2, and what its second turn is told of its reasoning. */
+async function boundTurn(more: Json, change: (input: Json[]) => Json[] = (input) => input, key?: string) {
+  const double = doubleOf('openai');
+  const input = [user('weather '.repeat(600))];
+  const first = outputOf(jsonOf(await send(double, bindingOf({ input }))));
+  const call = first.find(({ type }) => type === 'function_call')!;
+  const result = { type: 'function_call_output', call_id: call['call_id'], output: 'sunny' };
+  const second = await send(double, bindingOf({ input: change([...input, ...first, result]), ...more }, key));
+  const { input_transformations: told, usage } = jsonOf(second);
+  const reasons = (told as Json[]).map(({ reason, id }) => [reason, id === first[0]?.['id']]);
+  return {
+    reasons,
+    usage: usage as { input_tokens: number; input_tokens_details: { cached_tokens: number } },
+  };
+}
+
+test('since GPT-6.2 reasoning is dropped, and told, behind another beginning and for others, and never refused', async () => {
+  const edited = (input: Json[]) => input.map((item, at) => (at === 0 ? user('weather') : item));
+  const added = { type: 'additional_tools', role: 'developer', tools: [{ ...responsesTool, name: 'more' }] };
+  expect((await boundTurn({})).reasons).toEqual([]);
+  expect((await boundTurn({}, withoutIds)).reasons).toEqual([]);
+  expect((await boundTurn({}, (input) => [...input, added])).reasons).toEqual([]);
+  expect((await boundTurn({ instructions: 'Be brief.' })).reasons).toEqual([]);
+  expect((await boundTurn({}, edited)).reasons).toEqual([['prefix_mismatch', true]]);
+  expect((await boundTurn({ tools: [] })).reasons).toEqual([['prefix_mismatch', true]]);
+  expect((await boundTurn({ safety_identifier: 'bob' })).reasons).toEqual([['end_user_mismatch', true]]);
+  expect((await boundTurn({ model: 'gpt-6.2-sol' })).reasons).toEqual([['model_mismatch', true]]);
+  const elsewhere = await boundTurn({}, undefined, 'Bearer sk-two');
+  expect(elsewhere.reasons).toEqual([['organization_mismatch', true]]);
+});
+
+test('since GPT-6.2 instructions count, and are never read from the cache', async () => {
+  const { usage: plain } = await boundTurn({});
+  const { usage } = await boundTurn({ instructions: 'Be brief. '.repeat(40) });
+  expect(usage.input_tokens_details).toEqual(plain.input_tokens_details);
+  expect(usage.input_tokens - plain.input_tokens).toBe(100);
+});
+
+test.each(['none', 'minimal'])('GPT-6.2 knows no effort %s', async (effort) => {
+  const reply = await send(doubleOf('openai'), bindingOf({ input: 'hello', reasoning: { effort } }));
+  expect(reply.rule).toBe('efforts');
+});

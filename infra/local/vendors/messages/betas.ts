@@ -60,7 +60,10 @@ export const bedrockBetas: Betas = {
   ],
 };
 
-const namedIn = ({ headers }: Gate): string[] =>
+/** Whether an answer tells what was done to the input. */
+export const hasBinding = (call: Pick<Gate, 'headers'>): boolean => namedIn(call).includes(binding);
+
+const namedIn = ({ headers }: Pick<Gate, 'headers'>): string[] =>
   (headers['anthropic-beta'] ?? '')
     .split(',')
     .map((name) => name.trim())

@@ -154,7 +154,7 @@ export const thinkingRules: Rules<MessagesCall> = {
   // Thinking is valid only for its model and account, while system, tools and all messages before it are the same
   // [pydantic/pydantic-ai/pull/7989, 2026-09-02; anomalyco/opencode/issues/48637, 2026-09-12].
   'thinking-bound'(call) {
-    const found = returnedThinking(call).find(({ problem }) => problem === 'bound');
+    const found = returnedThinking(call).find(({ problem }) => problem === 'bound' || problem === 'foreign');
     return (
       found &&
       call.can.boundThinking &&

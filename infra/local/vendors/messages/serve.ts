@@ -21,7 +21,7 @@ import {
   type Rules,
   type VendorReply,
 } from '../vendor.ts';
-import { betaRules, type Betas, type Gate } from './betas.ts';
+import { betaRules, hasBinding, type Betas, type Gate } from './betas.ts';
 import {
   messagesTranscript,
   placedBlocks,
@@ -265,11 +265,11 @@ interface MessageAnswer {
   stopReason?: string;
 }
 
-const wholeMessage = ({ body, account }: MessagesCall, answer: MessageAnswer): Json => ({
-  id: `msg_01Double${account.length}${answer.turn.step}`,
+const wholeMessage = (call: MessagesCall, answer: MessageAnswer): Json => ({
+  id: `msg_01Double${call.account.length}${answer.turn.step}`,
   type: 'message',
   role: 'assistant',
-  model: body.model,
+  model: call.body.model,
   container: null,
   content: answer.made.map(({ block }) => block),
   stop_reason:
@@ -280,9 +280,20 @@ const wholeMessage = ({ body, account }: MessagesCall, answer: MessageAnswer): J
     answer.turn.finish === 'refusal'
       ? { type: 'refusal', category: 'general_harms', explanation: 'The double refuses, as asked.' }
       : null,
-  ...(body.context_management && { context_management: { applied_edits: [] } }),
+  ...(call.body.context_management && { context_management: { applied_edits: [] } }),
+  ...(hasBinding(call) && { input_transformations: droppedThinking(call) }),
   usage: usageOf(answer.counts),
 });
+
+/** By the SDK's type, `BetaThinkingDroppedInputTransformation`. */
+const droppedThinking = (call: MessagesCall): Json[] =>
+  returnedThinking(call)
+    .filter(({ problem }) => problem)
+    .map(({ message, index, problem }) => ({
+      type: 'thinking_dropped',
+      path: `messages.${message}.content.${index}`,
+      reason: `${problem === 'foreign' ? 'organization' : 'prefix'}_binding_mismatch`,
+    }));
 
 /** The events of a stream, in order. */
 function messageEvents(call: MessagesCall, answer: MessageAnswer): ({ type: string } & Json)[] {

@@ -34,11 +34,12 @@ export const redactedBlock = (facts: Signed): SignedBlock => ({
 function thinkingProblem(
   block: SignedBlock,
   { account, prefix }: Pick<Signed, 'account' | 'prefix'>,
-): 'forged' | 'changed' | 'bound' | undefined {
+): 'forged' | 'changed' | 'foreign' | 'bound' | undefined {
   const facts = unsealed(block.type === 'thinking' ? block.signature : block.data);
   if (!facts) return 'forged';
   if (facts['text'] !== short(block.type === 'thinking' ? block.thinking : '')) return 'changed';
-  return facts['account'] === account && facts['prefix'] === prefix ? undefined : 'bound';
+  if (facts['account'] !== account) return 'foreign';
+  return facts['prefix'] === prefix ? undefined : 'bound';
 }
 
 const withoutMarks = (value: unknown): string =>

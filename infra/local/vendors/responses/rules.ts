@@ -1,5 +1,5 @@
 /** What a request of Responses may say: its form, the encrypted content that comes back, and what OpenAI refuses of it. */
-import type { ScriptTool, Transcript } from '../script.ts';
+import { prefixHashes, type ScriptTool, type Transcript } from '../script.ts';
 import {
   contentText,
   isObject,
@@ -64,17 +64,18 @@ export function responsesTranscript({ body, items }: ResponsesCall): Transcript 
     results: after
       .filter(isOutput)
       .map(({ call_id: id, output }) => ({ name: names.get(textIn(id)) ?? '', text: contentText(output) })),
-    ...toolsIn(body),
+    ...toolsIn(body, items),
     ...(body['parallel_tool_calls'] === false && { single: true }),
     ...(isObject(schema) && { schema }),
   };
 }
 
-function toolsIn({
-  tools,
-  tool_choice: choice,
-}: Record<string, unknown>): Pick<Transcript, 'tools' | 'choice'> {
-  const declared = objectsIn(tools).flatMap((tool) => callable(tool));
+function toolsIn(
+  { tools, tool_choice: choice }: Record<string, unknown>,
+  items: VendorInputItem[],
+): Pick<Transcript, 'tools' | 'choice'> {
+  const added = items.filter(({ type }) => toolItems.has(type)).flatMap((item) => objectsIn(item['tools']));
+  const declared = [...objectsIn(tools), ...added].flatMap((tool) => callable(tool));
   if (choice === 'none' || choice === 'required') return { tools: declared, choice };
   if (!isObject(choice)) return { tools: declared, choice: 'auto' };
   if (choice['type'] === 'allowed_tools') {
@@ -86,6 +87,9 @@ function toolsIn({
   }
   return { tools: declared, choice: { name: textIn(choice['name']) } };
 }
+
+/** Items that add tools from their place on. */
+const toolItems = new Set(['additional_tools', 'tool_search_output']);
 
 /** Hosted tools are the vendor's to call. */
 function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool[] {
@@ -102,12 +106,59 @@ function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool
   ];
 }
 
-/** Instructions, tools, then items: what a cache of prefixes sees. */
-export const promptParts = ({ body, items }: ResponsesCall): string[] => [
-  textIn(body['instructions']),
-  JSON.stringify(body['tools'] ?? []),
-  ...items.map((item) => JSON.stringify(item)),
-];
+/** Instructions, tools, then items: what a cache of prefixes sees. Models that bind reasoning have instructions after all else, in no cache. */
+export function promptParts(call: ResponsesCall): string[] {
+  const { body, items } = call;
+  const left = new Set(bindsReasoning(call) ? droppedReasoning(call).map(({ item }) => item) : []);
+  return [
+    ...(bindsReasoning(call) ? [] : [textIn(body['instructions'])]),
+    JSON.stringify(body['tools'] ?? []),
+    ...items.filter((item) => !left.has(item)).map((item) => JSON.stringify(item)),
+  ];
+}
+
+/** Since GPT-6.2 [developers.openai.com/api/docs/guides/keep-prefix-unchanged, 2026-11-17]. */
+export const bindsReasoning = ({ model }: Pick<ResponsesCall, 'model'>): boolean => /gpt-6\.2/.test(model);
+
+/** What stands before each item, by hash: tools and items as the model sees them, without instructions. */
+export const prefixesOf = ({ body, items }: ResponsesCall): string[] =>
+  prefixHashes('gpt', [JSON.stringify(body['tools'] ?? []), ...items.map(asSeen)]);
+
+/** Ids and states are the service's; a text and its only part are one thing. */
+function asSeen({ id: _id, status: _status, content, summary: _summary, ...item }: VendorInputItem): string {
+  const parts = typeof content === 'string' ? [{ text: content }] : objectsIn(content);
+  const seen = parts.map(
+    ({
+      type: _type,
+      annotations: _notes,
+      logprobs: _probabilities,
+      prompt_cache_breakpoint: _mark,
+      ...part
+    }) => part,
+  );
+  return JSON.stringify([seen, ...Object.entries(item).toSorted(([one], [other]) => (one < other ? -1 : 1))]);
+}
+
+/** Who the end user is, as far as the request says. */
+export const endUserOf = ({ body }: ResponsesCall): string =>
+  textIn(body['safety_identifier'] ?? body['user']);
+
+/** The reasoning that is left out, each with the reason [OpenAI's SDK 7.57, `Response.InputTransformation`, 2026-11-25]. */
+export function droppedReasoning(
+  call: ResponsesCall,
+): { item: VendorInputItem; reason: string; id: string }[] {
+  const prefixes = prefixesOf(call);
+  return call.items.flatMap((item, at) => {
+    const facts = item.type === 'reasoning' ? factsIn(textIn(item['encrypted_content'])) : undefined;
+    if (!facts) return [];
+    const reason =
+      (facts['organization'] !== short(call.organization) && 'organization_mismatch') ||
+      (facts['endUser'] !== endUserOf(call) && 'end_user_mismatch') ||
+      (facts['model'] !== call.model && 'model_mismatch') ||
+      (facts['prefix'] !== prefixes[at] && 'prefix_mismatch');
+    return reason ? [{ item, reason, id: textIn(facts['item']) }] : [];
+  });
+}
 
 export const responsesFields = (
   'background context_management conversation include input instructions max_output_tokens max_tool_calls metadata ' +
@@ -123,6 +174,10 @@ const itemFields: Record<string, string[]> = {
   custom_tool_call: ['id', 'call_id', 'name', 'input', 'status', 'namespace', 'caller', 'async'],
   custom_tool_call_output: ['id', 'call_id', 'output', 'status', 'caller', 'async'],
   reasoning: ['id', 'summary', 'content', 'encrypted_content', 'status'],
+  additional_tools: ['id', 'role', 'tools'],
+  configuration_update: ['id', 'reasoning', 'text'],
+  tool_search_call: ['id', 'call_id', 'execution', 'arguments', 'status'],
+  tool_search_output: ['id', 'call_id', 'execution', 'tools', 'status'],
   compaction: ['id', 'encrypted_content', 'created_by'],
   compaction_trigger: ['id'],
   item_reference: ['id'],
@@ -205,7 +260,10 @@ export const responsesRules: Rules<ResponsesCall> = {
     return lost && { ...refused(message, 'input'), status: 404 };
   },
   // Encrypted content is unchanged, of this organisation and of its item [BerriAI/litellm/issues/18094, 2025-12-17].
-  'encrypted-content'({ items, organization }) {
+  'encrypted-content'(call) {
+    const { items } = call;
+    // Of another organization it is dropped where reasoning is bound.
+    const organization = bindsReasoning(call) ? undefined : call.organization;
     for (const { encrypted_content: content, id } of items) {
       if (typeof content !== 'string') continue;
       const problem = encryptionProblem(content, { organization, item: id });
@@ -270,11 +328,14 @@ const isReasoningOf = ({ type, id }: VendorInputItem, wanted: string): boolean =
 export const isLooseSchema = (schema: unknown): boolean =>
   isObject(schema) && schema['type'] === 'object' && schema['additionalProperties'] !== false;
 
-/** What stands in `encrypted_content`: opaque for clients, bound to an organisation and an item. */
+/** What stands in `encrypted_content`: opaque for clients, bound to an organisation and an item, since GPT-6.2 to more. */
 interface Sealed {
   organization: string;
   item: string;
   text: string;
+  model?: string;
+  endUser?: string;
+  prefix?: string | undefined;
 }
 
 const prefix = 'gAAAA';
@@ -283,14 +344,17 @@ const short = (text: string): string => sha256(text).slice(0, 16);
 export const encrypted = ({ organization, ...facts }: Sealed): string =>
   prefix + sealed({ ...facts, organization: short(organization) });
 
-/** Why the content cannot be used for the item; undefined where it can. */
+const factsIn = (content: string): Record<string, unknown> | undefined =>
+  content.startsWith(prefix) ? unsealed(content.slice(prefix.length)) : undefined;
+
+/** Why the content cannot be used for the item; undefined where it can. `organization` undefined: it is not bound to one. */
 export function encryptionProblem(
   content: string,
-  { organization, item }: { organization: string; item: unknown },
+  { organization, item }: { organization: string | undefined; item: unknown },
 ): string | undefined {
-  const facts = content.startsWith(prefix) ? unsealed(content.slice(prefix.length)) : undefined;
+  const facts = factsIn(content);
   if (!facts) return 'Encrypted content could not be decrypted or parsed.';
-  if (facts['organization'] !== short(organization))
+  if (organization !== undefined && facts['organization'] !== short(organization))
     return 'Encrypted content organization_id did not match the target organization.';
   // Codex leaves the id out.
   if (item !== undefined && item !== null && item !== facts['item'])

@@ -26,8 +26,12 @@ import {
   type VendorReply,
 } from '../vendor.ts';
 import {
+  bindsReasoning,
+  droppedReasoning,
   encrypted,
+  endUserOf,
   isCall,
+  prefixesOf,
   promptParts,
   refused,
   responsesCall,
@@ -134,7 +138,8 @@ function countsOf(call: ResponsesCall, turn: ModelTurn, memory: PrefixMemory): C
   const isCached = total >= 1024;
   const cacheRead = isCached ? seen : 0;
   const written = isCached ? total - cacheRead - 1 : 0;
-  const input = total - cacheRead - written;
+  const apart = bindsReasoning(call) ? promptTokens(textIn(call.body['instructions'])) : 0;
+  const input = total - cacheRead - written + apart;
   return { input, cacheRead, cacheWrite5m: written, cacheWrite1h: 0, ...outputCounts(turn) };
 }
 
@@ -213,14 +218,19 @@ function outputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
   ];
 }
 
-function reasoningItem({ body, organization }: ResponsesCall, id: string, text: string): Json {
+function reasoningItem(call: ResponsesCall, id: string, text: string): Json {
+  const { body, organization, model } = call;
+  const facts = { organization, item: id, text };
+  const bound = bindsReasoning(call)
+    ? { model, endUser: endUserOf(call), prefix: prefixesOf(call).at(-1) }
+    : {};
   const reasoning = objectOr(body['reasoning']);
   const included = Array.isArray(body['include']) && body['include'].includes('reasoning.encrypted_content');
   return {
     id,
     type: 'reasoning',
     summary: reasoning['summary'] ? [{ type: 'summary_text', text }] : [],
-    ...(included && { encrypted_content: encrypted({ organization, item: id, text }) }),
+    ...(included && { encrypted_content: encrypted({ ...facts, ...bound }) }),
   };
 }
 
@@ -265,6 +275,14 @@ function emptyResponse(call: ResponsesCall): Json {
     completed_at: null,
     error: null,
     incomplete_details: null,
+    ...(bindsReasoning(call) && {
+      input_transformations: droppedReasoning(call).map(({ reason, id }) => ({
+        type: 'reasoning',
+        action: 'removed',
+        reason,
+        id,
+      })),
+    }),
     instructions: body['instructions'] ?? null,
     max_output_tokens: body['max_output_tokens'] ?? null,
     max_tool_calls: body['max_tool_calls'] ?? null,

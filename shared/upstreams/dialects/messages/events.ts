@@ -29,7 +29,9 @@ import { unwrappedInput } from '../../request-parts.ts';
 import { deltaKinds, isContent, isWholeMessage, NativeEvents } from './native-events.ts';
 
 /** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */
-type Message = Partial<Record<'role' | 'content' | 'stop_reason' | 'stop_details' | 'usage', unknown>>;
+type Message = Partial<
+  Record<'role' | 'content' | 'stop_reason' | 'stop_details' | 'usage' | 'input_transformations', unknown>
+>;
 type MessagesEvent = Message &
   Partial<Record<'type' | 'index' | 'message' | 'content_block' | 'delta' | 'error', unknown>>;
 
@@ -173,8 +175,9 @@ export class MessagesReader implements AnswerReader {
     return reason === 'refusal' && explanation !== '' ? [{ refusal: explanation }] : [];
   }
 
-  #note({ usage }: Message): void {
+  #note({ usage, input_transformations: transformations }: Message): void {
     this.#writer.note(countsOf(usage), asRecord(usage)['service_tier']);
+    this.#writer.transformed(transformations);
   }
 }
 

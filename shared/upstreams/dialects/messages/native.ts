@@ -17,7 +17,7 @@ import {
 import type { RequestSettings, SentBody } from '../../dialect.ts';
 import { isCallersTool } from '../../quirks.ts';
 import { setByRow } from '../../request-parts.ts';
-import { isThinkingBlock, lacksThinking, switchedOff } from './thinking.ts';
+import { dropsBlocks, isThinkingBlock, lacksThinking, switchedOff } from './thinking.ts';
 
 interface NativeFacts {
   settings: RequestSettings;
@@ -66,11 +66,18 @@ export function nativeBody(
   leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
   if (settings.unpricedHour && shortenLifetimes(body)) lose('cache_control.ttl');
   setByRow(body, settings);
+  const thinking = asRecord(body['thinking']);
+  const holdsThinking = turns.some(({ content }) => recordsIn(content).some(isThinkingBlock));
+  if (settings.dropsForeign && quirks.bindsThinking && holdsThinking && isAdaptive(thinking))
+    body['thinking'] = { type: 'adaptive', block_binding: dropsBlocks, ...thinking };
   // Neither the client's nor the row's, which would be refused again.
   if (isLost && off) body['thinking'] = off;
   else if (isLost) delete body['thinking'];
   return { body, dropped };
 }
+
+/** Models that bind thinking think unless they are told not to. */
+const isAdaptive = ({ type = 'adaptive' }: JsonRecord): boolean => type === 'adaptive';
 
 function permittedTools(tools: unknown, allow: readonly string[]): JsonRecord[] {
   return recordsIn(tools).filter(({ type }) => isCallersTool(type) || allow.includes(textIn(type)));

@@ -210,7 +210,8 @@ export const messages: DialectCode = {
   body: messagesBody,
   headers({ apiVersion, quirks, refusedFeatures = [] }, call, sent) {
     const asked = sent?.isNative ? call?.native?.headers : undefined;
-    const own = !asked && quirks.bindsThinking ? [bindingControls] : [];
+    const binds = asked ? 'block_binding' in asRecord(sent?.body['thinking']) : quirks.bindsThinking;
+    const own = binds && !asked?.betas?.includes(bindingControls) ? [bindingControls] : [];
     const betas = [...own, ...sentBetas(asked?.betas ?? [], sent?.dropped ?? [], refusedFeatures)];
     return {
       'anthropic-version': apiVersion ?? asked?.version ?? defaultVersion,

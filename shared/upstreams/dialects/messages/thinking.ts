@@ -99,9 +99,11 @@ export function lacksThinking(turns: readonly Turn[], { ofEveryTurn }: { ofEvery
 const adaptive = ({ bindsThinking }: Quirks): JsonRecord => ({
   type: 'adaptive',
   display: 'summarized',
-  // A changed prefix costs the thinking of earlier turns, not the answer.
-  ...(bindsThinking && { block_binding: { prefix_mismatch_behavior: 'drop_block' } }),
+  ...(bindsThinking && { block_binding: dropsBlocks }),
 });
+
+/** A changed prefix, or another account, costs the thinking of earlier turns, not the answer. */
+export const dropsBlocks: JsonRecord = { prefix_mismatch_behavior: 'drop_block' };
 
 /** The sampling fields that go up, and the names of those that do not or not as they were. */
 export function samplingFields(

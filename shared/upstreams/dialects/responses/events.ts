@@ -17,7 +17,17 @@ import {
 
 /** The fields that are read, of a whole response and of an event. Compatible servers send anything, so each is checked. */
 type WholeResponse = Partial<
-  Record<'object' | 'status' | 'output' | 'usage' | 'service_tier' | 'incomplete_details' | 'error', unknown>
+  Record<
+    | 'object'
+    | 'status'
+    | 'output'
+    | 'usage'
+    | 'service_tier'
+    | 'incomplete_details'
+    | 'error'
+    | 'input_transformations',
+    unknown
+  >
 >;
 type ResponsesEvent = JsonRecord & WholeResponse & Partial<Record<EventField, unknown>>;
 type EventField = 'type' | 'response' | 'item' | 'part' | 'delta' | 'logprobs' | 'name' | 'annotation';
@@ -78,7 +88,9 @@ export class ResponsesReader implements AnswerReader {
       throw new ErrorInAnswer(errorIn(value) ?? {});
     if (typeof type !== 'string' || !type.startsWith('response.')) return [];
     this.#understood = true;
-    this.#writer.note(countsOf(asRecord(value.response)['usage']));
+    const told: WholeResponse = asRecord(value.response);
+    this.#writer.note(countsOf(told.usage));
+    this.#writer.transformed(told.input_transformations);
     if (lastEvents.has(type)) return this.#last(lastResponse(type, value));
     if (type === 'response.output_item.added' || type === 'response.output_item.done')
       return this.#item(type, value);
@@ -146,6 +158,7 @@ export class ResponsesReader implements AnswerReader {
   #last(response: WholeResponse): ChatChunk[] {
     this.#understood = true;
     this.#writer.note(countsOf(response.usage), response.service_tier);
+    this.#writer.transformed(response.input_transformations);
     const { reason } = asRecord(response.incomplete_details);
     // Some upstreams leave the status of a whole answer out or empty.
     const status = response.status || (reason === undefined ? undefined : 'incomplete');

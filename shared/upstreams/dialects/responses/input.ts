@@ -16,6 +16,8 @@ interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'qu
   carried: CarriedItems | undefined;
   /** The tools that carried items declare, as they go up. */
   itemTools: ReadonlyMap<JsonRecord, readonly JsonRecord[]>;
+  /** The message that goes up as a field. Undefined: none does. */
+  instructions: ChatMessage | undefined;
 }
 
 /** Throws CannotCarry. */
@@ -41,14 +43,15 @@ export function inputItems(messages: readonly ChatMessage[], settings: InputSett
       return [{ type, call_id: callId, output: toolOutput(content, path) }];
     }
     // The endpoint leaves the role `function` only to results without a call.
-    const sent = role === 'function' ? 'user' : role;
+    const usual = role === 'function' ? 'user' : role;
+    const sent = usual === 'system' && quirks.bindsPrefix ? 'developer' : usual;
     return [{ type: 'message', role: sent, content: inputParts(content, path) }];
   };
   const after = (message: ChatMessage | undefined): JsonRecord[] =>
     (carried?.after.get(message) ?? []).flatMap((item) => carriedItem(item, settings));
   const items = messages.flatMap((message, i) => {
     const own = carriedMessage(message, settings) ?? itemsOf(message, `messages[${i}].content`);
-    return [...own, ...after(message)];
+    return message === settings.instructions ? after(message) : [...own, ...after(message)];
   });
   items.unshift(...after(undefined));
   return quirks.system === 'first' ? withSystemFirst(items) : items;

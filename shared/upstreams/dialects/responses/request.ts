@@ -1,6 +1,6 @@
 /** OpenAI's Responses, which Azure and GPT models on Bedrock speak in the same form. */
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
-import { asRecord, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, textIn, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { knownEffort, refusedSampling } from '../../request-parts.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
@@ -64,6 +64,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   if (hasState && settings.without.has('state')) dropped.push('reasoning');
 
   const own = ownForm ? unknown : {};
+  const instructions = settings.quirks.bindsPrefix ? call.instructions : undefined;
   // Vendors cache from the front, so tools and input precede what may change between turns.
   const fields: JsonRecord = {
     model: settings.model,
@@ -73,7 +74,9 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
       customTools: settings.quirks.customTools !== false,
       carried,
       itemTools: tools.itemTools,
+      instructions,
     }),
+    instructions: instructions && textIn(instructions.content),
     ...passed,
     ...tools.choice,
     store: false,

@@ -96,14 +96,22 @@ describe('the second turn of a tool loop', () => {
     expect(statesSent(rig)).toEqual(kept);
   });
 
-  it('looks up at most 200 turns, the newest', async () => {
-    const rig = new CoreRig();
-    await startLoop(rig);
-    const ids = Array.from({ length: 210 }, (_, i) => `call_of_some_turn_number_${i}`);
-    const messages = ids.flatMap((id) => turn2(calledTurn(id), id).messages.slice(1));
-    await rig.post({ ...turn1, messages });
-    expect(rig.turnStates.reads[0]).toEqual(ids.toReversed().slice(0, 200));
-  });
+  it.each([
+    [200, 200],
+    [201, 101],
+    [300, 200],
+    [301, 101],
+  ])(
+    'of %i turns are looked up for the newest %i: the others are left out a hundred at a time',
+    async (count, found) => {
+      const rig = new CoreRig();
+      await startLoop(rig);
+      const ids = Array.from({ length: count }, (_, i) => `call_of_some_turn_number_${i}`);
+      const messages = ids.flatMap((id) => turn2(calledTurn(id), id).messages.slice(1));
+      await rig.post({ ...turn1, messages });
+      expect(rig.turnStates.reads[0]).toEqual(ids.toReversed().slice(0, found));
+    },
+  );
 });
 
 describe('a model that needs no state', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TurnStates, sealTurn } from '../../../../shared/relay/state/turn-states.ts';
+import { openSeals, TurnStates, sealTurn } from '../../../../shared/relay/state/turn-states.ts';
 import type { Sealer } from '../../../../shared/relay/ports/host.ts';
 import type { ChatMessage } from '../../../../shared/wire/canonical-call.ts';
 
@@ -42,5 +42,17 @@ describe('seals that came back', () => {
   it('are not opened once those before them pass 16 MB', () => {
     const { opens, kept, dropped } = added(20, 6 * 1024 * 1024);
     expect([opens, kept.length, dropped]).toEqual([3, 2, true]);
+  });
+
+  it('are opened for the newest turns, the others left out a hundred at a time', () => {
+    const sealer = new CountingSealer();
+    const state = { origin, callIds: [], parts: [{ opaque: { text: 'x' } }] };
+    const text = sealTurn(sealer, binding, { state, itemId: '' });
+    const messages = Array.from({ length: 201 }, (): ChatMessage => ({ role: 'assistant', content: 'a' }));
+    const sealed = new Map(messages.map((one) => [one, { text, itemId: undefined, param: 'input' }]));
+    const call = { form: 'responses', request: { model: 'm', messages }, unknown: {} };
+    const turns = openSeals(sealer, { account: binding.account, models: [binding.model] }, { call, sealed });
+    expect([...turns.states.keys()]).toEqual(messages.slice(-101).toReversed());
+    expect(turns.dropped).toBe(true);
   });
 });
