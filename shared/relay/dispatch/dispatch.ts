@@ -223,7 +223,9 @@ export class Dispatch implements DispatchedCall {
         if (!(error instanceof AskAgain)) throw error;
         if (forms === formsMax) throw error.refusal;
         asked = { again: error, refused: tried.attempt };
-        tried.attempt = new Attempt(this.#ports, { candidate, call, variant: error.variant });
+        const again = new Attempt(this.#ports, { candidate, call, variant: error.variant });
+        if (await again.sendsAs(tried.attempt)) throw error.refusal;
+        tried.attempt = again;
       }
     }
   }

@@ -22,7 +22,8 @@ import {
   statusOfError,
 } from '../../upstreams/read-failure.ts';
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
-import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
+import type { Quirks } from '../../upstreams/quirks.ts';
+import { taughtBy } from './lessons.ts';
 
 const defaultRetrySeconds = 5;
 const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);
@@ -122,7 +123,7 @@ export interface Repeated {
 }
 
 export interface RefusedAttempt {
-  built: Pick<BuiltRequest, 'known' | 'sent' | 'request'>;
+  built: BuiltRequest;
   type: Pick<ChannelType, 'alsoSpeaks' | 'ownFault'>;
   variant: Variant;
   /** The dialect that was spoken. */
@@ -194,10 +195,10 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
   const { variant } = refused;
   const limitRefusal = refusedLimit(refused);
   if (limitRefusal) return withoutLimit(refused, limitRefusal);
-  const repeat = refusedPart(refused);
-  if (repeat !== undefined) return without(variant, repeat);
   const quirks = taughtQuirks(refused);
   if (quirks) return { ...variant, quirks: { ...variant.quirks, ...quirks } };
+  const repeat = refusedPart(refused);
+  if (repeat !== undefined) return without(variant, repeat);
   const dialect = wantedDialect(refused);
   if (dialect !== undefined) return { ...variant, dialect };
   const refusedFeatures = unknownFeatures(refused);
@@ -240,35 +241,22 @@ function refusedPart(refused: RefusedForm): Repeat | undefined {
 const foreignState =
   /Invalid `?signature`? in `?thinking`? block|The block is bound to a different conversation|Thought signature is not valid/;
 
-/** How they say that a turn came back without its state, and what they want then. */
-const lostStates: readonly [RegExp, Quirks['wantsBack']][] = [
-  // Gemini [ai.google.dev, "Thought signatures", 2026-06-22]
-  [/\bmissing a thought_signature\b/, 'thought_signature'],
-  // DeepSeek [api-docs.deepseek.com, "Thinking mode", 2026-05-25] and Kimi [MoonshotAI/kimi-cli 2141]
-  [/`?reasoning_content`? in the thinking mode must be passed back/, 'reasoning_content'],
-  [/\breasoning_content is missing in assistant tool call message\b/, 'reasoning_content'],
-  // DeepSeek in Anthropic's form [decolua/9router 2397, 2026-07-05], Claude ["Extended thinking", November 2026]
-  [/`?content\[\]\.thinking`? in the thinking mode must be passed back/, 'thinking'],
-  [/\bmust start with a thinking block\b/, 'thinking'],
-];
-
-/** What a refusal says of how the model differs from what is known of it. Undefined: nothing, or what was sent is so. */
+/** What a refusal says of how the model differs from what is known of it. Undefined: nothing. */
 function taughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
-  const { error, variant } = refused;
-  const [, wantsBack] = lostStates.find(([sentence]) => says(refused, sentence)) ?? [];
-  if (wantsBack) return variant.quirks.wantsBack === wantsBack ? undefined : { wantsBack };
-  const isOfEffort = error.code === 'unsupported_value' && effortFields.has(textOf(error.param) ?? '');
-  if (!isOfEffort || variant.quirks.efforts || !says(refused, /Supported values are/)) return undefined;
-  const efforts = namedEfforts(textOf(error.message) ?? '');
-  return efforts.length === 0 ? undefined : { efforts };
-}
-
-/** OpenAI's form: the field and the code are machine-readable, the values are named after them. */
-const effortFields = new Set(['reasoning_effort', 'reasoning.effort']);
-
-function namedEfforts(message: string): string[] {
-  const named = new Set(message.slice(message.indexOf('Supported values are')).match(/[a-z]+/g));
-  return effortScale.filter((effort) => named.has(effort));
+  const { status, error, built } = refused;
+  if (status !== 400 || (statusOfError(error) ?? 400) !== 400) return undefined;
+  const { message, param, code } = error;
+  const taught = taughtBy(
+    {
+      param: textOf(param) ?? '',
+      code: textOf(code) ?? '',
+      message: textOf(message) ?? '',
+      says: (sentence) => says(refused, sentence),
+    },
+    { sent: built.sent.body, inForce: built.quirks },
+  );
+  // What a client wrote in this form goes up as it came, but for the state of its turns.
+  return built.sent.isNative && !taught?.wantsBack ? undefined : taught;
 }
 
 /** Only a 400 counts, whose machine-readable fields say nothing else. */

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { noQuirks } from '../../../../shared/upstreams/quirks.ts';
 import { repeatFor, type RefusedForm } from '../../../../shared/relay/dispatch/refused-attempt.ts';
 
 const sent = (outputTokensMax: number, more: object = {}): Pick<RefusedForm, 'built'> =>
-  ({ built: { request: { body: '' }, sent: { outputTokensMax, ...more } } }) as Pick<RefusedForm, 'built'>;
+  ({
+    built: { request: { body: '' }, sent: { body: {}, outputTokensMax, ...more }, quirks: noQuirks },
+  }) as Pick<RefusedForm, 'built'>;
 const refused: RefusedForm = {
   status: 400,
   error: { message: 'max_tokens is too large: 16384. This model supports at most 4096.' },
