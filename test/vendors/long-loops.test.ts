@@ -131,7 +131,7 @@ const responsesClient =
           : `${step} degrees`;
         input.push({ type: 'function_call_output', call_id: call.call_id, output });
       }
-      if (changes && searched.has(step))
+      if (searched.has(step))
         input.push({ type: 'additional_tools', role: 'developer', tools: [toolOf(`radar_${step}`)] });
     }
   };
@@ -233,7 +233,7 @@ describe.each(Object.keys(vendorOf))(
     it.each(clients)('by a client of %s keeps its reasoning and its cache', async (way, client) => {
       const at = Object.keys(vendorOf).indexOf(upstream);
       const [first, second] = gates[at] ?? [];
-      const adds = way.startsWith('Responses') && at === 0;
+      const adds = way.startsWith('Responses');
       const lines = Array.from({ length: steps }, (_, index) => {
         const name = adds && searched.has(index) ? `radar_${index}` : 'weather';
         return `call ${name} {"city":"Paris"}`;

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type RequestSettings, type SentBody, CannotCarry } from '../../../shared/upstreams/dialect.ts';
 import { messages as dialect, messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
-import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
+import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import type { CanonicalCall, ChatMessage } from '../../../shared/wire/canonical-call.ts';
+import type { JsonRecord } from '../../../shared/wire/json.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const hi: ChatMessage[] = [{ role: 'user', content: 'hi' }];
@@ -324,5 +326,60 @@ describe('tools', () => {
     expect(send({ tools: [search, weather], tool_choice: { type: 'web_search' } }).toolChoice).toBe('auto');
     expect(send({ tools: [search] }).body).not.toHaveProperty('tools');
     expect(send({ tools: [search] }, { allow: [search.type] }).body['tools']).toEqual([search]);
+  });
+});
+
+describe('tools that an item of the input adds', () => {
+  const binding = { quirks: { ...noQuirks, bindsThinking: true } };
+  const asked = { role: 'user' as const, content: 'The weather?' };
+  const system = { role: 'system' as const, content: 'Be brief.' };
+  const answered = { role: 'assistant' as const, content: 'Sunny.' };
+  const more = { role: 'user' as const, content: 'And the time?' };
+  const item = { type: 'additional_tools', role: 'developer' };
+  /** The item stands after `place`. */
+  const sentAfter = (place: ChatMessage, settings: Partial<RequestSettings> = binding) => {
+    const call: CanonicalCall = {
+      form: 'responses',
+      request: { model: 'm', messages: [system, asked, answered, more], tools: [weather, clock] },
+      unknown: {},
+      items: {
+        after: new Map([[place, [item]]]),
+        instead: new Map(),
+        tools: new Map([[clock, item]]),
+        effort: undefined,
+        lost: [],
+      },
+    };
+    const used = settingsWith(settings);
+    const sent = messagesBody(call, used);
+    const { tools, messages } = sent.body as { tools: JsonRecord[]; messages: JsonRecord[] };
+    return {
+      tools: tools.map(({ name }) => name),
+      turns: messages.map(({ role }) => role),
+      added: messages.find(({ role }) => role === 'system')?.['content'],
+      betas: dialect.headers?.(used, call, sent)['anthropic-beta'],
+    };
+  };
+  const definition = { name: 'clock', input_schema: { type: 'object', properties: {} } };
+
+  it.each([
+    ['behind the user turn that they follow', asked, ['user', 'system', 'assistant', 'user']],
+    ['behind the next user turn after an answer', answered, ['user', 'assistant', 'user', 'system']],
+    ['behind the last user turn', more, ['user', 'assistant', 'user', 'system']],
+  ])('stand %s where thinking is bound to what is before it', (_where, place, turns) => {
+    const sent = sentAfter(place);
+    expect(sent).toMatchObject({ tools: ['weather'], turns });
+    expect(sent.added).toEqual([{ type: 'tool_addition', tool: { type: 'tool_definition', definition } }]);
+    expect(sent.betas).toContain('inline-tools-');
+  });
+
+  it.each<[string, ChatMessage, Partial<RequestSettings>]>([
+    ['where they were there from the beginning', system, binding],
+    ['where nothing is bound', asked, {}],
+    ['where the vendor refused that', asked, { ...binding, refusedFeatures: ['inline-tools-2026-09-15'] }],
+  ])('stand with the others %s', (_where, place, settings) => {
+    const sent = sentAfter(place, settings);
+    expect(sent).toMatchObject({ tools: ['weather', 'clock'], added: undefined });
+    expect(sent.betas ?? '').not.toContain('inline-tools-');
   });
 });

@@ -46,7 +46,7 @@ export function messagesTranscript({ body }: MessagesCall): Transcript {
           ? [{ name: names.get(block.tool_use_id) ?? '', text: contentText(block.content) }]
           : [],
       ),
-    tools: tools.map(({ name, input_schema: parameters }) => ({
+    tools: [...tools, ...addedTools(body)].map(({ name, input_schema: parameters }) => ({
       name,
       parameters: parameters as JsonSchema,
     })),
@@ -58,6 +58,12 @@ export function messagesTranscript({ body }: MessagesCall): Transcript {
     ...(body.output_config?.format && { schema: body.output_config.format.schema }),
   };
 }
+
+/** Tools that a turn of the system adds [docs/build-with-claude/mid-conversation-system-messages]. */
+const addedTools = ({ messages }: MessagesBody) =>
+  messages.flatMap(({ content }) =>
+    blocksOf(content).flatMap((each) => (each.type === 'tool_addition' ? [each.tool.definition] : [])),
+  );
 
 function choiceOf(choice: MessagesBody['tool_choice']): Transcript['choice'] {
   if (choice?.type === 'tool') return { name: choice.name };
@@ -158,6 +164,19 @@ const document = kind('document', {
   ...cached,
 });
 const reference = kind('tool_reference', { tool_name: z.string(), ...cached });
+const tool = z.strictObject({
+  type: maybe(z.literal('custom')),
+  name: z.string(),
+  description: z.optional(z.string()),
+  input_schema: z.looseObject({ type: z.literal('object') }),
+  strict: flag,
+  defer_loading: flag,
+  eager_input_streaming: maybe(z.boolean()),
+  input_examples: z.optional(z.array(anything)),
+  allowed_callers: z.optional(z.array(z.string())),
+  ...cached,
+});
+
 const block = z.discriminatedUnion('type', [
   textBlock,
   image,
@@ -181,6 +200,7 @@ const block = z.discriminatedUnion('type', [
   }),
   kind('thinking', { thinking: z.string(), signature: z.string() }),
   kind('redacted_thinking', { data: z.string() }),
+  kind('tool_addition', { tool: kind('tool_definition', { definition: tool }) }),
 ]);
 
 const shown = {
@@ -202,19 +222,6 @@ const toolChoice = z.discriminatedUnion('type', [
   kind('tool', { name: z.string(), ...single }),
   kind('none', {}),
 ]);
-
-const tool = z.strictObject({
-  type: maybe(z.literal('custom')),
-  name: z.string(),
-  description: z.optional(z.string()),
-  input_schema: z.looseObject({ type: z.literal('object') }),
-  strict: flag,
-  defer_loading: flag,
-  eager_input_streaming: maybe(z.boolean()),
-  input_examples: z.optional(z.array(anything)),
-  allowed_callers: z.optional(z.array(z.string())),
-  ...cached,
-});
 
 const counted = z.optional(z.looseObject({ type: z.string(), value: z.int() }));
 /** What the vendor leaves out of a long conversation. */

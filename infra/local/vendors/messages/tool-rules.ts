@@ -29,9 +29,14 @@ export const messageRules: Rules<MessagesCall> = {
     const misplaced = messages.findIndex(
       ({ role, content }, at) =>
         role === 'system' &&
-        (messages[at - 1]?.role !== 'user' || blocksOf(content).some(({ type }) => type !== 'text')),
+        (messages[at - 1]?.role !== 'user' ||
+          messages[at + 1]?.role === 'user' ||
+          blocksOf(content).some(({ type }) => type !== 'text' && type !== 'tool_addition')),
     );
-    return misplaced >= 0 && `messages.${misplaced}: a system message has texts and follows a user message`;
+    return (
+      misplaced >= 0 &&
+      `messages.${misplaced}: a system message has texts or tools and stands between a user message and an answer`
+    );
   },
   // Newer models take no assistant message at the end [docs/models/opus-5-5/migration-guide].
   'no-prefill': ({ body: { messages }, can }) =>

@@ -3,7 +3,12 @@
  * appends: what a conversation has become stays as it is when messages are added, so that caches and thinking that is
  * bound to its prefix stay valid.
  */
-import type { ChatMessage, ChatToolCall, ChatContentPart } from '../../../wire/canonical-call.ts';
+import type {
+  CarriedItems,
+  ChatMessage,
+  ChatToolCall,
+  ChatContentPart,
+} from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../../wire/json.ts';
 import { sentIds, type SentIds } from '../../request-parts.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
@@ -11,7 +16,8 @@ import { continuation } from '../../quirks.ts';
 import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 
 export interface MessagesTurn {
-  role: 'user' | 'assistant';
+  /** `system`: what an operator adds in the middle of a conversation. */
+  role: 'user' | 'assistant' | 'system';
   content: JsonRecord[];
 }
 
@@ -22,10 +28,15 @@ export interface MessagesConversation {
 
 const isSystem = ({ role }: ChatMessage): boolean => role === 'system' || role === 'developer';
 
-/** Throws CannotCarry for content that has no form here. */
+/**
+ * Throws CannotCarry for content that has no form here.
+ * @param added by the message that it follows, what is content of a turn of the system; the vendor takes one between a
+ *   user's turn and the answer alone
+ */
 export function conversation(
   messages: readonly ChatMessage[],
   settings: RequestSettings,
+  added: CarriedItems['after'] = new Map(),
 ): MessagesConversation {
   const firstTurn = messages.findIndex((message) => !isSystem(message));
   const leading = messages.slice(0, firstTurn < 0 ? messages.length : firstTurn);
@@ -43,6 +54,11 @@ export function conversation(
   const endWithUser = (): void => {
     if (turns.at(-1)?.role !== 'user') add('user', textBlocks(continuation));
   };
+  let waiting: readonly JsonRecord[] = [];
+  const addWaiting = (): void => {
+    add('system', waiting);
+    waiting = [];
+  };
   for (const [offset, message] of messages.slice(leading.length).entries()) {
     const path = `messages[${leading.length + offset}]`;
     if (message.role !== 'assistant') add('user', userBlocks(message, path, ids));
@@ -52,10 +68,13 @@ export function conversation(
       // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
       // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
       endWithUser();
+      if (content.length > 0) addWaiting();
       add('assistant', content);
     }
+    waiting = [...waiting, ...(added.get(message) ?? [])];
   }
   endWithUser();
+  addWaiting();
   return { system, turns: turns.map(resultsFirst) };
 }
 

@@ -7,7 +7,7 @@ import { withBreakpoints } from './cache-policy.ts';
 import { conversation } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
 import { lacksThinking, budgetLeast, samplingFields, thinkingFields } from './thinking.ts';
-import { asksForCall, toolFields } from './tools.ts';
+import { asksForCall, placedTools, toolFields } from './tools.ts';
 import { MessagesReader } from './events.ts';
 import { dropThinkingEdits, nativeBody, optionalFields, sentBetas, shortenLifetimes } from './native.ts';
 
@@ -55,9 +55,12 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
       wrapped: new Set(),
     };
   }
-  const { system, turns } = conversation(request.messages, settings);
+  const isInline = quirks.bindsThinking && !settings.refusedFeatures?.includes(inlineTools);
+  const items = isInline ? call.items : undefined;
+  const { system, turns } = conversation(request.messages, settings, items?.after);
   const ofEveryTurn = quirks.wantsBack === 'thinking';
-  const isLoopWithoutThinking = lacksThinking(turns, { ofEveryTurn });
+  const said = turns.filter(({ role }) => role !== 'system');
+  const isLoopWithoutThinking = lacksThinking(said, { ofEveryTurn });
   // A call that is forced excludes thinking: a client that asks for the one and says nothing of the other means the one.
   const isFirst = quirks.forcedCalls && quirks.thinkingOff === 'disabled' && asksForCall(request);
   const asked = isFirst ? { ...request, reasoning_effort: request.reasoning_effort ?? 'none' } : request;
@@ -70,7 +73,8 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     apiVersion: settings.apiVersion ?? '',
   });
   const hasCacheKey = typeof request.prompt_cache_key === 'string' && request.prompt_cache_key !== '';
-  const prompt = withBreakpoints({ tools: tools.tools, system, turns }, { ...quirks, hasCacheKey });
+  const placed = placedTools(tools, turns, items);
+  const prompt = withBreakpoints({ ...placed, system }, { ...quirks, hasCacheKey });
   const tier = serviceTiers.get(request.service_tier ?? '');
   const { format, moved } = formatOf(request);
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
@@ -120,6 +124,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     // The vendor refuses white space alone.
     stop: cutHere(sequences.filter((each) => !isSent(each))),
     wrapped: tools.wrapped,
+    ...(placed.isAny && { features: [inlineTools] }),
   };
 }
 
@@ -198,6 +203,8 @@ function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonR
 const defaultVersion = '2023-06-01';
 /** Without it the vendor refuses `thinking.block_binding`. Endpoints that check betas know it where the model binds. */
 const bindingControls = 'thinking-binding-controls-2026-08-01';
+/** For tools that stand in the middle of a conversation. Where it is refused, they stand at the front. */
+const inlineTools = 'inline-tools-2026-09-15';
 
 /** What says something of an answer, and is refused where none is asked for. */
 const answerFields = new Set(
@@ -212,7 +219,8 @@ export const messages: DialectCode = {
     const asked = sent?.isNative ? call?.native?.headers : undefined;
     const binds = asked ? 'block_binding' in asRecord(sent?.body['thinking']) : quirks.bindsThinking;
     const own = binds && !asked?.betas?.includes(bindingControls) ? [bindingControls] : [];
-    const betas = [...own, ...sentBetas(asked?.betas ?? [], sent?.dropped ?? [], refusedFeatures)];
+    const added = asked ? [] : (sent?.features ?? []);
+    const betas = [...own, ...added, ...sentBetas(asked?.betas ?? [], sent?.dropped ?? [], refusedFeatures)];
     return {
       'anthropic-version': apiVersion ?? asked?.version ?? defaultVersion,
       ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }),

@@ -1,12 +1,14 @@
 /** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
-import type { ChatRequest, ChatTool } from '../../../wire/canonical-call.ts';
+import type { CarriedItems, ChatRequest, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, listIn, type JsonRecord } from '../../../wire/json.ts';
 import { wrappedTool } from '../../request-parts.ts';
 import { grammarSchema } from './grammar-schema.ts';
-import { cacheControlOf } from './conversation.ts';
+import { cacheControlOf, type MessagesTurn } from './conversation.ts';
 
 interface ToolFields {
+  /** As they go up, in the order of `sent`. */
   tools: JsonRecord[];
+  sent: readonly ChatTool[];
   /** Undefined: the field is not sent, which means auto. */
   choice: JsonRecord | undefined;
   /** The choice that was sent instead of the requested one. */
@@ -49,12 +51,43 @@ export function toolFields(
   const isChanged = type === 'auto' && (choice.mode === 'required' || choice.isForeign === true);
   return {
     tools: converted.tools,
+    sent,
     choice: sent.length === 0 || isDefault ? undefined : sentChoice,
     changedChoice: isChanged && sent.length > 0 ? 'auto' : undefined,
     wrapped,
     dropped,
   };
 }
+
+/**
+ * The tools that an item added go up where it stands, as the content of a turn of the system: at the front they would change what thinking is
+ * bound to. Source: "Mid-conversation tool changes", the vendor's page of November 2026.
+ */
+export function placedTools(
+  { tools, sent }: Pick<ToolFields, 'tools' | 'sent'>,
+  turns: readonly MessagesTurn[],
+  items: CarriedItems | undefined,
+): { tools: JsonRecord[]; turns: MessagesTurn[]; isAny: boolean } {
+  const places = new Set(turns.flatMap(({ role, content }) => (role === 'system' ? content : [])));
+  const placeOf = (index: number): JsonRecord | undefined => {
+    const tool = sent[index];
+    const item = tool && items?.tools.get(tool);
+    return item && places.has(item) ? item : undefined;
+  };
+  const byItem = Map.groupBy(tools, (_, index) => placeOf(index));
+  const placed = turns.flatMap(({ role, content }): MessagesTurn[] => {
+    if (role !== 'system') return [{ role, content }];
+    const added = content.flatMap((item) => byItem.get(item) ?? []);
+    return added.length > 0 ? [{ role, content: added.map(addition) }] : [];
+  });
+  const own = byItem.get(undefined) ?? [];
+  return { tools: own, turns: placed, isAny: own.length < tools.length };
+}
+
+const addition = (definition: JsonRecord): JsonRecord => ({
+  type: 'tool_addition',
+  tool: { type: 'tool_definition', definition },
+});
 
 /** Whether the client wants a call whatever happens. */
 export const asksForCall = ({ tool_choice: choice }: ChatRequest): boolean =>
