@@ -7,6 +7,7 @@ import {
   type PartCounts,
 } from '../wire/chat-response.ts';
 import type { ChargeEntry } from '../wire/public-api.ts';
+import { tierFactor, type ServiceTiers } from '../wire/service-tier.ts';
 
 /** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */
 export type PicoYuan = bigint;
@@ -16,7 +17,16 @@ export const priceDecimals = 12;
 export type Price =
   | { type: 'non-billing'; rule: number | null }
   | { type: 'times-billing'; rule: number; perCall: PicoYuan }
-  | { type: 'token-billing'; rule: number; tiers: Tiers };
+  | TokenPrice;
+
+/** `factors`: of the service tiers that calls may ask for. `factor`: of the one that this price is of, in millionths. */
+export interface TokenPrice {
+  type: 'token-billing';
+  rule: number;
+  tiers: Tiers;
+  factors?: ServiceTiers | undefined;
+  factor?: bigint | undefined;
+}
 
 /** Ascending by `above`. The first holds from the first token on. */
 export type Tiers = readonly [Tier, ...Tier[]];
@@ -40,7 +50,10 @@ export interface TokenCounts {
 /** Rates as rows write them, in yuan. The price of a part that is absent is that of `input`. */
 export type WrittenRates = { input: number; output: number } & Partial<Record<PartPrice, number | undefined>>;
 export type WrittenTier = WrittenRates & { above: number };
-export type WrittenPrice = WrittenRates & { tiers?: readonly WrittenTier[] | undefined };
+export type WrittenPrice = WrittenRates & {
+  tiers?: readonly WrittenTier[] | undefined;
+  service_tiers?: ServiceTiers | undefined;
+};
 
 export const tiersOf = (written: WrittenPrice): Tiers => [
   { above: 0, rates: ratesOf(written) },
@@ -97,11 +110,37 @@ const sumOf = (tiers: Tiers, tokens: TokenCounts): bigint =>
     0n,
   );
 
+export const factorDecimals = 6;
+export const factorOne = 10n ** BigInt(factorDecimals);
+/** Tokens times rate times factor that make a nano-yuan. */
+export const productsPerNano = 1_000_000n * factorOne;
+
+/** In millionths. Undefined: it has more decimals. */
+export const toFactor = (written: number | string): bigint | undefined =>
+  parseDecimal(written, factorDecimals, true);
+
+/** Of a service tier, in millionths. A tier without one costs what the standard tier costs. */
+export const factorIn = (factors: ServiceTiers | undefined, tier: string | undefined): bigint =>
+  toFactor(tierFactor(factors, tier) ?? 1) ?? factorOne;
+
+/** The price of calls in a service tier, from that of the standard one. */
+export function priceIn(price: Price, tier: string | undefined): Price {
+  if (price.type !== 'token-billing') return price;
+  const factor = factorIn(price.factors, tier);
+  return { ...price, factor: factor === factorOne ? undefined : factor };
+}
+
+/** An upstream may serve a call in the standard tier, whatever was asked for: the dearer of both. */
+export const priceHeld = (price: Price, asked: string | undefined): Price =>
+  price.type === 'token-billing' && factorIn(price.factors, asked) > factorOne
+    ? priceIn(price, asked)
+    : price;
+
 /** The cost of a call with these token counts, rounded once, half up. */
 export function costOf(price: Price, tokens: TokenCounts): NanoYuan {
   if (price.type === 'non-billing') return 0n;
   if (price.type === 'times-billing') return divideHalfUp(price.perCall, 1_000n);
-  return divideHalfUp(sumOf(price.tiers, tokens), 1_000_000n);
+  return divideHalfUp(sumOf(price.tiers, tokens) * (price.factor ?? factorOne), productsPerNano);
 }
 
 /** The cost of the input alone, if nothing of it is in a cache. */
@@ -112,15 +151,20 @@ export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
 const estimateError = 1.05;
 
 /**
- * The highest prices that a call can come to whose input is estimated at so much at most: nobody knows beforehand what of
- * it is read from a cache or written to it. A tier is reachable from an estimate just below its step, since a token more
- * gives all tokens its prices.
+ * The highest prices that a call can come to whose input is estimated at so much at most, times the factor: nobody knows
+ * beforehand what of it is read from a cache or written to it. A tier is reachable from an estimate just below its step,
+ * since a token more gives all tokens its prices.
  */
-export function mostRates(tiers: Tiers, inputTokensMax: number): { input: PicoYuan; output: PicoYuan } {
+export function mostRates(
+  { tiers, factor = factorOne }: TokenPrice,
+  inputTokensMax: number,
+): { input: bigint; output: bigint } {
   const reachable = tiers.filter(({ above }, at) => at === 0 || inputTokensMax * estimateError > above);
   return {
-    input: largest(reachable.flatMap(({ rates: { output: _output, ...inputs } }) => Object.values(inputs))),
-    output: largest(reachable.map(({ rates }) => rates.output)),
+    input:
+      factor *
+      largest(reachable.flatMap(({ rates: { output: _output, ...inputs } }) => Object.values(inputs))),
+    output: factor * largest(reachable.map(({ rates }) => rates.output)),
   };
 }
 
@@ -129,17 +173,18 @@ const largest = (values: bigint[]): bigint => values.reduce((a, b) => (b > a ? b
 /** The most that a call can cost, for its reservation. */
 export function mostCost(price: Price, inputTokensMax: number, outputTokens: number): NanoYuan {
   if (price.type !== 'token-billing') return costOf(price, { prompt_tokens: 0, completion_tokens: 0 });
-  const { input, output } = mostRates(price.tiers, inputTokensMax);
-  return divideHalfUp(input * BigInt(inputTokensMax) + output * BigInt(outputTokens), 1_000_000n);
+  const { input, output } = mostRates(price, inputTokensMax);
+  return divideHalfUp(input * BigInt(inputTokensMax) + output * BigInt(outputTokens), productsPerNano);
 }
 
 const abovePattern = /^above=([1-9]\d{0,15})$/;
+const factorPattern = /^x(\d[\d.]{0,15})$/;
 
 /**
  * Formats a price as short text. Open reservations and ledger rows store it, so that charges can be recomputed from a
  * row alone. Of a price with tiers it has the tier alone that these tokens come to; without tokens the first.
  * Prices of parts of the input stand in it only where one differs from that of input, those of later parts up to the last
- * that does: so a new part changes no text of prices that do not name it.
+ * that does: so a new part changes no text of prices that do not name it. The factor of a service tier comes last.
  */
 export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tokens'>): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
@@ -150,7 +195,8 @@ export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tok
   const last = parts.findLastIndex((rate) => rate !== input);
   const shown = last < 0 ? [] : parts.slice(0, Math.max(last + 1, firstCounts.length));
   const tier = above > 0 ? [`above=${above}`] : [];
-  return [price.rule, 'tokens', ...[input, output, ...shown].map(yuan), ...tier].join(':');
+  const times = price.factor === undefined ? [] : [`x${formatDecimal(price.factor, factorDecimals)}`];
+  return [price.rule, 'tokens', ...[input, output, ...shown].map(yuan), ...tier, ...times].join(':');
 }
 
 const yuan = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);
@@ -167,10 +213,12 @@ export function parsePrice(text: string): Price | undefined {
   return type === 'call' && perCall !== undefined ? { type: 'times-billing', rule, perCall } : undefined;
 }
 
-function tokenPrice(rule: number, parts: string[]): Price | undefined {
+function tokenPrice(rule: number, all: string[]): Price | undefined {
+  const factor = toFactor(factorPattern.exec(all.at(-1) ?? '')?.[1] ?? '');
+  const parts = factor === undefined ? all : all.slice(0, -1);
   const above = Number(abovePattern.exec(parts.at(-1) ?? '')?.[1] ?? 0);
   const rates = toRates(above > 0 ? parts.slice(0, -1) : parts);
-  return rates && { type: 'token-billing', rule, tiers: [{ above, rates }] };
+  return rates && { type: 'token-billing', rule, tiers: [{ above, rates }], factor };
 }
 
 /** Two rates, or those of the parts too. A text from before a part had a price lacks its rate at the end. */
@@ -232,10 +280,10 @@ export function priceOf(charges: readonly PriceRule[], model: string, nowMs: num
   if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
   if (rule.type === 'times-billing')
     return { type: 'times-billing', rule: rule.id, perCall: toPico(rule.output) };
-  return { type: 'token-billing', rule: rule.id, tiers: tiersOf(rule) };
+  return { type: 'token-billing', rule: rule.id, tiers: tiersOf(rule), factors: rule.service_tiers };
 }
 
-/** What the rule that prices a model says about the size of calls. Absent: the rule says nothing. */
+/** What the rule that prices a model says about the size and the form of calls. Absent: the rule says nothing. */
 export interface RuleLimits {
   /** The model's own maximum of one answer. */
   maxOutputTokens?: number | undefined;
@@ -246,16 +294,19 @@ export interface RuleLimits {
   inputFactor: number;
   /** What is written to a cache for an hour, which costs the operator twice the input, has no price of its own. */
   unpricedHour: boolean;
+  serviceTiers: ServiceTiers;
 }
 
 export function ruleLimits(charges: readonly PriceRule[], model: string, nowMs: number): RuleLimits {
   const rule = ruleOf(charges, model, nowMs);
+  const byTokens = rule?.type === 'token-billing';
   return {
     maxOutputTokens: rule?.max_output_tokens,
     defaultOutputTokens: rule?.default_output_tokens,
     imageTokens: rule?.image_tokens,
     inputFactor: rule?.input_factor ?? 1,
-    unpricedHour: rule?.type === 'token-billing' && rule.cache_write_1h === undefined,
+    unpricedHour: byTokens && rule.cache_write_1h === undefined,
+    serviceTiers: (byTokens && rule.service_tiers) || {},
   };
 }
 
@@ -278,17 +329,19 @@ export function buyingPriceOf<Price extends BuyingPrice>(
   return name === undefined ? undefined : cost[name];
 }
 
-/** What a call cost the operator, rounded once, half up. Undefined: the row does not say. */
+/** What a call cost the operator, rounded once, half up. Undefined: the row does not say. `tier`: that served it. */
 export function boughtOf(
   cost: BuyingPrices | undefined,
   upstreamModel: string,
   tokens: TokenCounts,
+  tier?: string,
 ): NanoYuan | undefined {
   const price = buyingPriceOf(cost, upstreamModel);
   if (!price) return undefined;
-  const { input = 0, output = 0, per_call = 0, rate = 1 } = price;
-  const sum = sumOf(tiersOf({ ...price, input, output }), tokens) + toPico(per_call) * 1_000n;
-  return divideHalfUp(sum * toPico(rate), 1_000_000n * toPico(1));
+  const { input = 0, output = 0, per_call = 0, rate = 1, service_tiers: factors } = price;
+  const byTokens = sumOf(tiersOf({ ...price, input, output }), tokens) * factorIn(factors, tier);
+  const sum = byTokens + toPico(per_call) * 1_000n * factorOne;
+  return divideHalfUp(sum * toPico(rate), productsPerNano * toPico(1));
 }
 
 // Prices that are announced: rules whose `from` has not come yet.

@@ -105,6 +105,8 @@ export const closeFields = {
   /** The end user and the tags that the client named. They are here alone, so that an open entry does not grow. */
   end_user: 'text',
   tags: 'tags',
+  /** That the call was charged by; missing: the standard one. */
+  service_tier: 'text',
 } as const;
 
 function countsOf(names: readonly PartCount[]): Record<PartCount, 'count'> {

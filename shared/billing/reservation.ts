@@ -1,4 +1,4 @@
-import { larger, smaller, type NanoYuan, mostCost, mostRates, type Price } from './price.ts';
+import { larger, smaller, type NanoYuan, mostCost, mostRates, productsPerNano, type Price } from './price.ts';
 import { reservedOf, type QuotaItem, type RateCount } from './quota-item.ts';
 import type { PlanEntry, AccountPlan } from '../wire/public-api.ts';
 
@@ -166,12 +166,12 @@ function leastAmount(cost: ModelCost): NanoYuan {
 function tokensFor(cost: ModelCost, amount: NanoYuan): number {
   const { price, estimate } = cost;
   const rest = amount - amountOf(price, { ...estimate, outputTokensMax: 0 });
-  return Number((rest * 1_000_000n) / (outputRate(cost) * BigInt(estimate.n)));
+  return Number((rest * productsPerNano) / (outputRate(cost) * BigInt(estimate.n)));
 }
 
-/** The highest price of 1,000 output tokens. Zero: the price does not grow with the output. */
+/** The highest price of 1,000 output tokens, times the factor. Zero: the price does not grow with the output. */
 const outputRate = ({ price, estimate }: ModelCost): bigint =>
-  price.type === 'token-billing' ? mostRates(price.tiers, estimate.inputTokensMax).output : 0n;
+  price.type === 'token-billing' ? mostRates(price, estimate.inputTokensMax).output : 0n;
 
 export const isRefusal = (plan: CallPayment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
 

@@ -7,6 +7,8 @@
 import {
   formatDecimal,
   buyingPriceOf,
+  factorIn,
+  factorOne,
   priceKinds,
   type BuyingPrice,
   type WrittenRates,
@@ -51,6 +53,8 @@ const kinds: readonly (Limits & { names: RegExp })[] = [
 const tierFactor = 2;
 /** Nobody sells at a hundred times what it costs; a price per million is a thousand times as high. */
 const costFactor = 100;
+/** No vendor's tier costs as many times its standard price: the dearest of November 2026 six times. */
+const usualFactor = 10;
 
 /** Of one billing rule. `channels`: those that are on. */
 export const chargeDoubts = (charge: ChargeRow, channels: readonly ChannelRow[]): string[] =>
@@ -66,11 +70,17 @@ export const costDoubts = ({ cost = {} }: Pick<ChannelRow, 'cost'>): string[] =>
     doubtsOf(entry, [{ model, limits: limitsOf([model]), cost: false }], `cost.${model}.`),
   );
 
-type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers' | 'rate'> & { currency?: string | undefined };
+type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers' | 'service_tiers' | 'rate'> & {
+  currency?: string | undefined;
+};
 
 function doubtsOf(prices: Prices, known: readonly Known[], prefix = ''): string[] {
-  const { currency = 'yuan', rate = 1 } = prices;
-  return pricesOf(prices).flatMap(({ attribute, kind, price, factor }) => {
+  const { currency = 'yuan', rate = 1, service_tiers = {} } = prices;
+  const ofTiers = Object.entries(service_tiers).flatMap(([name, factor]) => {
+    const means = `${factor} is a factor, so such calls cost ${factor} times the standard price`;
+    return factor > usualFactor ? [`${prefix}service_tiers.${name}: ${means}`] : [];
+  });
+  const ofPrices = pricesOf(prices).flatMap(({ attribute, kind, price, factor }) => {
     const found = known.find(({ limits }) => price * rate >= limits[kind] * factor);
     if (!found) return [];
     const { model, limits } = found;
@@ -81,6 +91,7 @@ function doubtsOf(prices: Prices, known: readonly Known[], prefix = ''): string[
       `${prefix}${attribute}: ${price} ${currency} per 1,000 tokens ${over}looks like a price per million tokens${isSmall ? ` for ${model}` : ''}; that would be ${here} here`,
     ];
   });
+  return [...ofPrices, ...ofTiers];
 }
 
 interface Known {
@@ -237,13 +248,18 @@ function ratesAround(before: Price, after: Price): NamedRate[] {
     return [{ name: 'a call', old: before.perCall, next: after.perCall }];
   if (before.type !== 'token-billing' || after.type !== 'token-billing') return [];
   const lengths = [...before.tiers, ...after.tiers].map(({ above }) => above);
-  return [...new Set(lengths)].flatMap((above) => {
-    const old = tierFor(before.tiers, above + 1).rates;
-    const next = tierFor(after.tiers, above + 1).rates;
-    return priceKinds.map(([name, kind]) => ({
-      name: above > 0 ? `${name} above ${above}` : name,
-      old: old[kind],
-      next: next[kind],
-    }));
-  });
+  // A service tier that had no price before was served to nobody.
+  const { factors = {} } = before;
+  const kept = Object.keys(after.factors ?? {}).filter((tier) => Object.hasOwn(factors, tier));
+  return [undefined, ...kept].flatMap((tier) =>
+    [...new Set(lengths)].flatMap((above) => {
+      const old = tierFor(before.tiers, above + 1).rates;
+      const next = tierFor(after.tiers, above + 1).rates;
+      return priceKinds.map(([name, kind]) => ({
+        name: `${name}${above > 0 ? ` above ${above}` : ''}${tier ? ` in ${tier}` : ''}`,
+        old: (old[kind] * factorIn(factors, tier)) / factorOne,
+        next: (next[kind] * factorIn(after.factors, tier)) / factorOne,
+      }));
+    }),
+  );
 }

@@ -213,8 +213,10 @@ export interface SentFacts {
   outputTokensMax?: number | null | undefined;
   /** The upstream may honestly count more than limit and input say. */
   isMultiplied?: boolean | undefined;
-  /** The service tier that the upstream used, if it said so. */
+  /** The service tier that is charged. `default`: the standard one. Absent: neither client nor upstream named one. */
   serviceTier?: string | undefined;
+  /** The one that the upstream says that it used. Absent: it says none. */
+  reportedTier?: string | undefined;
   /** Stop sequences that were not sent, and at which the relay ends the text. */
   stop?: readonly string[] | undefined;
   /** What the upstream did to the input, with the ids that the client has. Absent: it does not say. */

@@ -174,7 +174,8 @@ async function ended({ ports, logger }: RelayParts, { call, bill, claim, answer 
   if (length > closedFirstLengthMax) await answer.delivery.handOver(call.deadlineMs);
   // The charge first: who repeats the request meets a call that runs until its charge is written.
   const serving = servingFacts(report, answered, outcome.usage);
-  const closed = bill.close({ outcome, flag: flagText(measure.flags), end, answered, serving });
+  const tier = report.sent.serviceTier;
+  const closed = bill.close({ outcome, flag: flagText(measure.flags), end, answered, tier, serving });
   const billed: BillReport = await closed.catch((error: unknown) => (fault(error), {}));
   if (billed.exceeded !== undefined)
     log.event('charged_above_reserve', {

@@ -1,6 +1,7 @@
 /** The one line of each call, built at its end from the results of the stages. Must never hold a prompt, an answer or a secret. */
 import { flagText } from '../billing/usage.ts';
 import { partCountsOf } from '../wire/chat-response.ts';
+import { standardTiers } from '../wire/service-tier.ts';
 import type { SentFacts } from '../endpoints/endpoint.ts';
 import { droppedNames } from './answer/answer.ts';
 import type { Measure } from './answer/meter.ts';
@@ -26,6 +27,8 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
   const counted = measure.anyContent || !refusal;
   const { prompt_tokens, completion_tokens, prompt_tokens_details } = measure.usage;
   const tokens = { prompt_tokens, completion_tokens, ...partCountsOf(prompt_tokens_details) };
+  const { serviceTier = 'default', reportedTier = serviceTier } = report.sent;
+  const isOther = reportedTier !== serviceTier && !standardTiers.has(reportedTier);
   return {
     request_id: call.identity.requestId,
     endpoint: call.endpoint,
@@ -53,6 +56,8 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
       max_tokens: call.outputTokensLimit,
       limit_reached: measure.atLimit,
     }),
+    service_tier: standardTiers.has(serviceTier) ? undefined : serviceTier,
+    reported_tier: isOther ? reportedTier : undefined,
     charge: billed.charge,
     plan_slot: billed.planSlot,
   };

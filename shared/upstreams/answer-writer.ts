@@ -54,10 +54,10 @@ export class AnswerWriter {
     return this.#opened.size > 0;
   }
 
-  /** What an event says beside the answer: its counts, and the tier, of which clients are shown one short word. */
+  /** What an event says beside the answer: its counts, and the tier, which is one short word; `auto` leaves it open. */
   note(counts: VendorCounts | undefined, tier?: unknown): void {
     this.#usage.push(counts);
-    if (typeof tier === 'string' && /^[\w-]{1,32}$/.test(tier)) this.#serviceTier = tier;
+    if (typeof tier === 'string' && /^(?!auto$)[\w-]{1,32}$/.test(tier)) this.#serviceTier = tier;
   }
 
   /** What an event says of the input: one that says it again has the whole of it. */

@@ -18,7 +18,7 @@ import {
   type unknownFieldChoices,
   type WrittenRules,
 } from './quirks.ts';
-import { boundedBody, permittedCall } from './restricted-fields.ts';
+import { boundedBody, permittedCall, tierFields } from './restricted-fields.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './types/channel-types.ts';
 
 /** The attributes of a channel's row that a request needs. */
@@ -116,7 +116,8 @@ type CallSettings =
   | 'callIds'
   | 'without'
   | 'refusedFeatures'
-  | 'unpricedHour';
+  | 'unpricedHour'
+  | 'serviceTiers';
 
 interface ChannelCall extends Pick<RequestSettings, CallSettings> {
   dialect: Dialect;
@@ -209,7 +210,11 @@ export function sentBody(
     limit: written.outputTokensMax,
   });
   const dropped = [...permitted.dropped, ...written.dropped, ...lowered];
-  const sent = { ...written, body, isMultiplied, dropped };
+  const isTierSent = tierFields.some(
+    (field) => Object.hasOwn(body, field) && !Object.hasOwn(settings.set, field),
+  );
+  const serviceTier = (isTierSent && permitted.call.request.service_tier) || undefined;
+  const sent = { ...written, body, isMultiplied, dropped, serviceTier };
   return { ...sent, dropped: lostFields(asked, { sent, settings }) };
 }
 

@@ -3,6 +3,7 @@ import type { Machine } from '../stream/machine.ts';
 import type { CanonicalCall, ChatMessage } from '../wire/canonical-call.ts';
 import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../wire/chat-response.ts';
 import type { JsonRecord } from '../wire/json.ts';
+import type { ServiceTiers } from '../wire/service-tier.ts';
 import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
 import type { Quirks } from './quirks.ts';
@@ -49,6 +50,8 @@ export interface SentBody {
   outputTokensMax?: number | undefined;
   /** The upstream may honestly count more than limit and input say. */
   isMultiplied?: boolean | undefined;
+  /** The service tier that was asked for as the client asked for it. Absent: none was. */
+  serviceTier?: string | undefined;
   /** true: a repeat without the limit would send one that is no lower. */
   limitIsLeast?: boolean | undefined;
   /** Stop sequences that were not sent, because there is no field for them: the relay ends the text at them. */
@@ -142,6 +145,8 @@ export interface RequestSettings {
   refusedFeatures?: readonly string[] | undefined;
   /** What is written to a cache for an hour has no price of its own, so it is written for five minutes. */
   unpricedHour?: boolean | undefined;
+  /** The service tiers that have a price: these may be asked for. */
+  serviceTiers?: ServiceTiers | undefined;
 }
 
 /**

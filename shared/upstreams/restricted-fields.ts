@@ -14,6 +14,7 @@ import {
   onlyClears,
 } from '../wire/canonical-call.ts';
 import { isRecord, type JsonRecord } from '../wire/json.ts';
+import { tierFactor } from '../wire/service-tier.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
 import { isCallersTool, limitNames } from './quirks.ts';
 
@@ -141,15 +142,20 @@ function changed(
   return copy ?? source;
 }
 
-type Permissions = Pick<RequestSettings, 'allow'> & { dropsUnknown: boolean };
+type Permissions = Pick<RequestSettings, 'allow' | 'serviceTiers'> & { dropsUnknown: boolean };
+
+/** In which clients ask for a service tier. Anthropic's `speed` means the tier of its name. */
+export const tierFields: readonly string[] = ['service_tier', 'speed'];
 
 /** The call as it may go up, and the paths of what was left out. Throws CannotCarry for content that a tenant must not name. */
 export function permittedCall(
   call: CanonicalCall,
-  { allow, dropsUnknown }: Permissions,
+  { allow, dropsUnknown, serviceTiers }: Permissions,
 ): { call: CanonicalCall; dropped: string[] } {
-  const gate = new Gate(allow);
   const { request, items } = call;
+  const { service_tier: tier, ...others } = request;
+  const pricedTier = tierFactor(serviceTiers, tier ?? '') === undefined ? undefined : tier;
+  const gate = new Gate(allow, pricedTier);
   const path = gate.storedInMessages(request);
   if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
   const unknown = Object.entries(call.unknown).filter(([field, value]) => {
@@ -160,8 +166,8 @@ export function permittedCall(
       (typeof value === 'object' && gate.storedIn(value) !== undefined);
     return !isRefused || gate.permit(field, value) !== undefined;
   });
-  const { service_tier: tier, ...others } = request;
-  const isTierKept = (tier ?? undefined) === undefined || gate.permit('service_tier', tier) !== undefined;
+  const asking = call.served?.['speed'] === tier ? 'speed' : 'service_tier';
+  const isTierKept = (tier ?? undefined) === undefined || gate.permit(asking, tier) !== undefined;
   const tools = permittedTools(request.tools ?? [], gate);
   const { tool_choice: choice } = request;
   const isChoiceLost = isRecord(choice) && tools.left.has(String(choice['type']));
@@ -218,9 +224,12 @@ const quotes = new Set(['annotations', 'citations']);
 class Gate {
   readonly dropped: string[] = [];
   readonly #allowed: ReadonlySet<string>;
+  /** The service tier that the call asks for. Undefined: it has no price. */
+  readonly #pricedTier: string | null | undefined;
 
-  constructor(allow: readonly string[]) {
+  constructor(allow: readonly string[], pricedTier?: string | null) {
     this.#allowed = new Set(allow.map(folded));
+    this.#pricedTier = pricedTier;
   }
 
   allows(name: string): boolean {
@@ -229,6 +238,7 @@ class Gate {
 
   readonly permit = (path: string, value: unknown): unknown => {
     if (this.allows(path) || onlyClears(value)) return value;
+    if (tierFields.includes(path) && value === this.#pricedTier) return value;
     this.dropped.push(path);
     return undefined;
   };

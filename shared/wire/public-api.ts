@@ -147,6 +147,8 @@ export interface UsageEntry extends Record<PartCount, number | null> {
   /** true: the token counts are the relay's estimate, for input, output or both. */
   estimated: boolean;
   flag: string | null;
+  /** By which the call was charged. Null: the standard one. */
+  service_tier: string | null;
   first_content_ms: number | null;
   /** `completed`, `failed` or `client_gone`. */
   end: string | null;

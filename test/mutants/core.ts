@@ -88,8 +88,8 @@ export const core: Mutants = {
   },
   'the most that a call may cost leaves out its input': {
     file: 'shared/billing/price.ts',
-    find: 'divideHalfUp(input * BigInt(inputTokensMax) + output * BigInt(outputTokens), 1_000_000n)',
-    replace: 'divideHalfUp(output * BigInt(outputTokens), 1_000_000n)',
+    find: 'divideHalfUp(input * BigInt(inputTokensMax) + output * BigInt(outputTokens), productsPerNano)',
+    replace: 'divideHalfUp(output * BigInt(outputTokens), productsPerNano)',
     noticed: 'test/unit/billing/price.test.ts',
     by: /the most that a call can cost/,
   },

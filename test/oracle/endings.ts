@@ -1,4 +1,4 @@
-import { costOf, dearestInput, ruleAt, type ChargeText, type Tokens } from './price-list.ts';
+import { costOf, dearestInput, ruleAt, servedIn, type ChargeText, type Tokens } from './price-list.ts';
 
 /** A call as its client made it. */
 export interface CallAsked {
@@ -9,6 +9,8 @@ export interface CallAsked {
   /** A call to an alias: the others that may. */
   others?: readonly string[];
   official: boolean;
+  /** The service tier that it asks for. */
+  tier?: string | undefined;
   startedMs: number;
   /** As a tokenizer counts them, with what the vendor adds. */
   inputTokens: number;
@@ -27,6 +29,8 @@ export interface Delivered {
   outputTokens: number;
   /** What it said of that; undefined: nothing. */
   reported: Tokens | undefined;
+  /** The service tier that it says it used. */
+  tier?: string | undefined;
 }
 
 export interface Bounds {
@@ -64,7 +68,8 @@ export class Endings {
 
   /** What a call would cost that no plan pays and that is not official. */
   cost(asked: CallAsked, delivered: Delivered): Bounds {
-    const rule = this.#rule(asked, delivered.model);
+    const tiers = { asked: asked.tier, reported: delivered.tier };
+    const rule = servedIn(this.#rule(asked, delivered.model), tiers);
     const { anyContent, leftEarly, reported, outputTokens } = delivered;
     if (this.isNothing(delivered)) return nothing;
     if (rule?.type === 'times-billing' && (!anyContent || leftEarly)) return nothing;
@@ -72,9 +77,9 @@ export class Endings {
     return this.#estimated(asked, rule, outputTokens);
   }
 
-  /** What a call costs whose function crashed: the input's estimate, at the price of the first model. */
+  /** What a call costs whose function crashed: the input's estimate, at the price of the first model in the tier asked for. */
   expired(asked: CallAsked): Bounds {
-    const rule = this.#rule(asked);
+    const rule = servedIn(this.#rule(asked), { asked: asked.tier });
     return rule?.type === 'token-billing' ? this.#estimated(asked, rule, 0) : nothing;
   }
 
@@ -87,7 +92,10 @@ export class Endings {
 
   /** The error of the input's estimate from above, which the bound leaves open. */
   leftOpen(asked: CallAsked, answered?: string): bigint {
-    return dearestInput(this.#rule(asked, answered), asked.inputTokens) / 20n + 1n;
+    const held = [asked.tier, 'default'].map((reported) =>
+      dearestInput(servedIn(this.#rule(asked, answered), { asked: asked.tier, reported }), asked.inputTokens),
+    );
+    return held.reduce((a, b) => (b > a ? b : a)) / 20n + 1n;
   }
 
   /** Whichever model answers. */

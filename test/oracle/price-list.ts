@@ -7,6 +7,9 @@ export interface ChargeText extends RatesText {
   type: 'non-billing' | 'times-billing' | 'token-billing';
   models: string[];
   tiers?: (RatesText & { above: number })[];
+  service_tiers?: Record<string, number>;
+  /** Of the service tier by which a call is charged. */
+  factor?: number | string;
 }
 
 /** Yuan per 1,000 tokens. */
@@ -50,8 +53,28 @@ export function costOf(rule: ChargeText | undefined, tokens: Tokens): bigint {
     [output, rates.output ?? 0],
   ];
   const perThousand = sums.reduce((sum, [count, rate]) => sum + BigInt(count) * exactYuan(rate), 0n);
-  // No price has more than 12 digits, so nothing is lost here.
-  return nano(perThousand / 1_000n);
+  // What is lost below 18 digits decides no half.
+  return nano((perThousand * exactYuan(rule.factor ?? 1)) / exactYuan(1_000));
+}
+
+/** The factor of a service tier, by either of the names that OpenAI has for one; undefined: the rule has none. */
+export function factorOf({ service_tiers: tiers = {} }: ChargeText, tier = ''): number | undefined {
+  const other = tier === 'fast' ? 'priority' : tier === 'priority' ? 'fast' : tier;
+  return new Map(Object.entries(tiers)).get(tier) ?? new Map(Object.entries(tiers)).get(other);
+}
+
+/**
+ * The rule as it prices one call: by the tier that was reported, else by the one that was asked for, where that went up;
+ * never more than the dearer of the latter and the standard.
+ */
+export function servedIn(
+  rule: ChargeText | undefined,
+  { asked, reported }: Partial<Record<'asked' | 'reported', string | undefined>>,
+): ChargeText | undefined {
+  if (rule?.type !== 'token-billing') return rule;
+  const ofAsked = factorOf(rule, asked) ?? 1;
+  const served = reported === undefined || reported === 'auto' ? ofAsked : (factorOf(rule, reported) ?? 1);
+  return { ...rule, factor: Math.min(served, Math.max(1, ofAsked)) };
 }
 
 /** The most that so many tokens of input can cost, whatever of them a cache had. */
@@ -63,17 +86,18 @@ export function dearestInput(rule: ChargeText | undefined, input: number): bigin
     .reduce((most, cost) => (cost > most ? cost : most), 0n);
 }
 
-/** The rule that a ledger row names in `price`: `rule:tokens:in:out[:cached:written:for an hour][:above=N]`. */
+/** The rule that a ledger row names in `price`: `rule:tokens:in:out[:cached:written:for an hour][:above=N][:xFACTOR]`. */
 export function ruleOfText(text: string): ChargeText {
   const [id = '', type, ...parts] = text.split(':');
   const rule = { id: Number(id), models: [] };
   if (type === 'free') return { ...rule, type: 'non-billing' };
   if (type === 'call') return { ...rule, type: 'times-billing', output: String(parts[0]) };
   const [input, output, cached_input, cache_write, cache_write_1h] = parts.filter(
-    (part) => !part.includes('='),
+    (part) => !/[=x]/.test(part),
   );
+  const factor = parts.find((part) => part.startsWith('x'))?.slice(1);
   if (type !== 'tokens' || input === undefined || output === undefined) throw new Error(`no price: ${text}`);
   const cache =
     cached_input && cache_write && cache_write_1h ? { cached_input, cache_write, cache_write_1h } : {};
-  return { ...rule, type: 'token-billing', input, output, ...cache };
+  return { ...rule, type: 'token-billing', input, output, ...cache, ...(factor && { factor }) };
 }

@@ -36,7 +36,15 @@ const usual = { default_output_tokens: 2_500 };
 
 /** As an operator writes them: the product and the oracle read them apart. */
 export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
-  { id: 1, type: 'token-billing', models: ['by-token'], input: 0.1, output: 0.2, ...usual },
+  {
+    id: 1,
+    type: 'token-billing',
+    models: ['by-token'],
+    input: 0.1,
+    output: 0.2,
+    service_tiers: { flex: 0.5, priority: 2 },
+    ...usual,
+  },
   { id: 2, type: 'times-billing', models: ['by-call'], output: 0.05 },
   {
     id: 3,
@@ -47,6 +55,7 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
     cached_input: 0.006000003,
     cache_write: 0.075,
     cache_write_1h: 0.12,
+    service_tiers: { fast: 5.999_999 },
     max_output_tokens: 3_000,
     ...usual,
   },
@@ -58,6 +67,7 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
     output: 0.15,
     cached_input: 0.005,
     tiers: [{ above: 150, input: 0.1, output: 0.3, cached_input: 0.01 }],
+    service_tiers: { flex: 0.333_333, batch: 0.5 },
     ...usual,
   },
   // A new price, in the middle of the world.
@@ -68,8 +78,20 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
     models: ['by-token'],
     input: 0.15,
     output: 0.125,
+    service_tiers: { fast: 1.5 },
     ...usual,
   },
+];
+
+/** What clients ask for, and upstreams say. */
+export const tierNames: readonly [string, ...string[]] = [
+  'flex',
+  'priority',
+  'fast',
+  'batch',
+  'ultrafast',
+  'default',
+  'auto',
 ];
 
 /** Of every call to an alias, whatever its models: plans may name it. */

@@ -1,5 +1,5 @@
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
-import { parseYuan } from '../../shared/billing/price.ts';
+import { parseYuan, ruleLimits } from '../../shared/billing/price.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/bill.ts';
@@ -8,14 +8,24 @@ import { channelLimits, callTo } from '../../shared/relay/call/serving-channels.
 import { parseModelName } from '../../shared/relay/call/read.ts';
 import { asRefusal } from '../../shared/relay/http/refusal.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
-import { aliasName, models, channels, dialects, snapshot, type Customer, type Model } from './accounts.ts';
+import {
+  aliasName,
+  models,
+  channels,
+  dialects,
+  snapshot,
+  tierNames,
+  type Customer,
+  type Model,
+} from './accounts.ts';
 import type { Server } from './server.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { handedReservation } from '../../shared/relay/stored/handed-call.ts';
 import { texts } from './texts.ts';
-import { bodyFor, deliver, limitIn } from './upstream.ts';
+import { bodyFor, deliver, limitIn, type AskedUpstream } from './upstream.ts';
 import { hold } from './watch.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
+import { settledTier } from '../../shared/wire/service-tier.ts';
 
 /** How one call ended, as far as its client or its log can tell. */
 export interface CallReport {
@@ -111,28 +121,27 @@ export async function answer(
     `the upstream hears of ${id}, but nothing is open for it`,
   );
   const answering = random.pick([asked.model, ...(asked.others ?? [])]);
-  const outputMax = askUpstream({ mutation }, callTo(call, answering), bill);
+  const sent = askUpstream({ mutation }, callTo(call, answering), bill);
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
-  const delivered = { ...deliver(random, asked, outputMax), model: answering };
-  oracle.delivered(id, delivered, outputMax);
+  const delivered = { ...deliver(random, asked, sent), model: answering };
+  oracle.delivered(id, delivered, sent.outputMax);
+  const { serviceTiers } = ruleLimits(call.charges, answering, call.startedMs);
+  const named = delivered.tier === 'auto' ? undefined : delivered.tier;
+  const tier = settledTier(serviceTiers, sent.tier, named);
   const outcome = outcomeOf(delivered, () => bill.inputTokens(call.request, answering));
   const { charge = '' } = await bill.close({
     outcome: mutation?.outcome?.(outcome) ?? outcome,
     flag: delivered.reported ? undefined : 'output:absent',
     end: delivered.failed ? 'failed' : 'completed',
     answered: mutation?.answered?.(answering, call) ?? answering,
+    tier: mutation?.tier ? mutation.tier(sent.tier, delivered.tier) : tier,
   });
   return { id, account, refused: false, limited: bill.limitedTo !== undefined, charge: parseYuan(charge) };
 }
 
-/** Returns how many tokens the request allows the upstream, for all answers. */
-function askUpstream(
-  { mutation }: Pick<Server, 'mutation'>,
-  call: BillableCall,
-  bill: Bill,
-): number | undefined {
+function askUpstream({ mutation }: Pick<Server, 'mutation'>, call: BillableCall, bill: Bill): AskedUpstream {
   const model = call.model.base as Model;
-  const written = bodyFor(call, bill.outputTokensLimit(model) ?? call.outputTokensAsked);
+  const { body: written, tier } = bodyFor(call, bill.outputTokensLimit(model) ?? call.outputTokensAsked);
   const body = mutation?.body?.(dialects[model], written) ?? written;
   const limit = limitIn(model, body);
   // Where output costs nothing, only the client's limit goes up.
@@ -142,7 +151,7 @@ function askUpstream(
     limitedTo === undefined || (limit !== undefined && limit <= Math.max(limitedTo, leastSent(model))),
     `${id} is limited to ${limitedTo} tokens in ${dialects[model]}, but the upstream is sent ${limit}`,
   );
-  return limit === undefined ? undefined : limit * (call.request.n ?? 1);
+  return { tier, outputMax: limit === undefined ? undefined : limit * (call.request.n ?? 1) };
 }
 
 const leastSent = (model: Model): number => (dialects[model] === 'responses' ? 16 : 1);
@@ -156,11 +165,13 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
   const { account } = customer;
   const plan = account.plan && { ...account.plan, level: random.integer(1, 2) };
   const [content, tokens] = random.pick(texts as [(typeof texts)[0], ...typeof texts]);
+  const tier = random.chance(0.5) ? random.pick(tierNames) : undefined;
   const call: BillableCall = {
     identity: { requestId: id, created: Math.floor(nowMs / 1000), model: model.base },
     request: {
       model: model.base,
       messages: [{ role: 'user', content }],
+      ...(tier && { service_tier: tier }),
       ...(random.chance(0.6) && { max_tokens: random.integer(1, random.chance(0.2) ? 4_000 : 200) }),
       n:
         [name, ...(others ?? [])].every((one) => dialects[one] === 'chat') && random.chance(0.2)
@@ -187,6 +198,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     model: name,
     ...(others && { others }),
     official: model.official,
+    tier,
     startedMs: nowMs,
     inputTokens: tokens + random.integer(3, 16),
   };
@@ -198,8 +210,10 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
 
 /** The same call through another endpoint. */
 function asMessages(call: BillableCall): BillableCall {
-  const { model, messages, max_tokens: limit } = call.request;
-  const { call: read, outputTokensMax } = messagesEndpoint.read({ model, messages, max_tokens: limit }, {});
+  const { model, messages, max_tokens: limit, service_tier: tier } = call.request;
+  const asked = tier === 'fast' ? { speed: tier } : { service_tier: tier };
+  const body = { model, messages, max_tokens: limit, ...asked };
+  const { call: read, outputTokensMax } = messagesEndpoint.read(body, {});
   return { ...call, ...read, endpoint: 'messages', outputTokensAsked: outputTokensMax };
 }
 

@@ -1,4 +1,4 @@
-import { inputCost, costOf, tierFor, type Price } from '../../shared/billing/price.ts';
+import { inputCost, costOf, priceIn, tierFor, type Price } from '../../shared/billing/price.ts';
 import { partCountsOf } from '../../shared/wire/chat-response.ts';
 import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
@@ -28,6 +28,10 @@ const priced =
       cache_write: row.cache_write && row.cache_write * times,
       cache_write_1h: row.cache_write_1h && row.cache_write_1h * times,
     }));
+
+/** As the record says that it was served. */
+const priceOfRecord = (call: BillableCall, { service_tier: tier }: CloseRecord): Price =>
+  priceIn(priceOfCall(call), tier);
 
 const limitless =
   (dialect: string): NonNullable<Mutation['body']> =>
@@ -137,7 +141,10 @@ const ofPrices = {
     what: 'the tier goes by the input that no cache had',
     noticed: chargedWrong,
     reservations: changed({
-      record: (record, _reservation, call) => ({ ...record, charge: byUncached(priceOfCall(call), record) }),
+      record: (record, _reservation, call) => ({
+        ...record,
+        charge: byUncached(priceOfRecord(call, record), record),
+      }),
     }),
   },
   unit_times_1000: {
@@ -179,7 +186,32 @@ const ofPrices = {
     noticed: chargedWrong,
     reservations: changed({
       record: (record, { entry }, call) =>
-        entry.slot === '' ? record : { ...record, charge: costOf(priceOfCall(call), tokensOf(record)) },
+        entry.slot === ''
+          ? record
+          : { ...record, charge: costOf(priceOfRecord(call, record), tokensOf(record)) },
+    }),
+  },
+} satisfies Record<string, Mutation>;
+
+const ofServiceTiers = {
+  tier_as_asked: {
+    what: 'a call is charged by the service tier that it asked for, whichever served it',
+    noticed: chargedWrong,
+    tier: (sent, reported) => sent ?? reported,
+  },
+  tier_as_told: {
+    what: 'a call is charged by whatever service tier its upstream names',
+    noticed: chargedWrong,
+    tier: (sent, reported) => reported ?? sent,
+  },
+  tier_not_held: {
+    what: 'a call holds the price of the standard tier, whatever it asks for',
+    noticed: /from an honest upstream/,
+    reservations: changed({
+      request: ({ need, ...request }) => ({
+        ...request,
+        need: { ...need, price: priceIn(need.price, undefined) },
+      }),
     }),
   },
 } satisfies Record<string, Mutation>;
@@ -225,7 +257,7 @@ const ofCalls = {
   },
   budget_count_lost: {
     what: 'what a call did not use of its budget stays held',
-    noticed: /of the budget/,
+    noticed: /o[fn] the budget/,
     losesBudgetCount: true,
   },
   chat_limit_not_sent: {
@@ -269,6 +301,6 @@ const ofCalls = {
  * Ways in which the product could be broken. Each one takes out a single safeguard; the watch has to notice, else it proves
  * nothing about the product as it is.
  */
-const all = { ...ofTheStore, ...ofPrices, ...ofAliases, ...ofCalls };
+const all = { ...ofTheStore, ...ofPrices, ...ofServiceTiers, ...ofAliases, ...ofCalls };
 export type Mutant = keyof typeof all;
 export const mutants: Record<Mutant, Mutation> = all;

@@ -26,6 +26,8 @@ export interface Mutation {
   outcome?: (outcome: AnswerOutcome) => AnswerOutcome;
   /** The model by which the bill charges. */
   answered?: (model: string, call: BillableCall) => string;
+  /** The service tier by which the bill charges. */
+  tier?: (sent: string | undefined, reported: string | undefined) => string | undefined;
   /** What an upstream is sent. */
   body?: (dialect: string, body: JsonRecord) => JsonRecord;
   reservations?: (ports: ReservationsPorts, call: () => BillableCall | undefined) => Reservations;

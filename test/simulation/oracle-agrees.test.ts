@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest';
-import { priceOf, formatPrice } from '../../shared/billing/price.ts';
+import {
+  formatPrice,
+  mostCost,
+  priceHeld,
+  priceIn,
+  priceOf,
+  ruleLimits,
+} from '../../shared/billing/price.ts';
 import { chargeOf } from '../../shared/billing/usage.ts';
 import { planSlots } from '../../shared/billing/reservation.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
@@ -7,7 +14,9 @@ import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { Endings } from '../oracle/endings.ts';
 import { planMonth } from '../oracle/plan-month.ts';
 import { costOf, ruleOfText, type ChargeText } from '../oracle/price-list.ts';
+import { settledTier } from '../../shared/wire/service-tier.ts';
 import { SeededRandom } from './seeded-random.ts';
+import { tierNames } from './accounts.ts';
 
 const random = new SeededRandom(11);
 const rate = (): number => random.integer(0, 10 ** random.integer(1, 9)) / 10 ** random.integer(3, 12);
@@ -22,6 +31,13 @@ const rates = () => ({
   }),
 });
 
+const factors = (): Record<string, number> =>
+  Object.fromEntries(
+    ['flex', 'fast', 'priority'].flatMap((name) =>
+      random.chance(0.7) ? [[name, random.integer(1, 4_000_000) / 1_000_000]] : [],
+    ),
+  );
+
 function row(id: number): ChargeText & Record<string, unknown> {
   const from = maybe(new Date(random.integer(0, 4) * 1000).toISOString());
   const base = { id, models: ['m'], ...(from && { from }) };
@@ -33,6 +49,7 @@ function row(id: number): ChargeText & Record<string, unknown> {
     type: 'token-billing' as const,
     ...rates(),
     ...(random.chance(0.5) && { tiers }),
+    ...(random.chance(0.5) && { service_tiers: factors() }),
   };
   return JSON.parse(JSON.stringify(written)) as ChargeText & Record<string, unknown>;
 }
@@ -56,18 +73,22 @@ it('the oracle and the relay charge the same, to the last digit', () => {
       },
     };
     const startedMs = random.integer(0, 5_000);
-    const price = priceOf(
-      list.map((text) => ChargeRow.parse(text)),
-      'm',
-      startedMs,
+    const charges = list.map((text) => ChargeRow.parse(text));
+    const standard = priceOf(charges, 'm', startedMs);
+    const { serviceTiers } = ruleLimits(charges, 'm', startedMs);
+    const [wanted, reported] = [0, 1].map(() => maybe(random.pick(tierNames)));
+    const price = priceIn(
+      standard,
+      settledTier(serviceTiers, wanted, reported === 'auto' ? undefined : reported),
     );
     const ended = {
       failed: random.chance(0.3),
       anyContent: random.chance(0.7),
       leftEarly: random.chance(0.2),
     };
-    const asked = { account: 'a', key: 'k', model: 'm', official: false, startedMs, inputTokens: input };
-    const delivered = { ...ended, outputTokens: output, reported: tokens };
+    const call = { account: 'a', key: 'k', model: 'm', official: false };
+    const asked = { ...call, tier: wanted, startedMs, inputTokens: input };
+    const delivered = { ...ended, outputTokens: output, reported: tokens, tier: reported };
     const charge = chargeOf(price, { ...ended, usage });
     expect({ list, ...new Endings(list).cost(asked, delivered) }).toEqual({
       list,
@@ -76,6 +97,7 @@ it('the oracle and the relay charge the same, to the last digit', () => {
     });
     const whole = chargeOf(price, { failed: false, anyContent: true, usage });
     expect(costOf(ruleOfText(formatPrice(price, usage)), tokens)).toBe(whole);
+    expect(mostCost(priceHeld(standard, wanted), input, output)).toBeGreaterThanOrEqual(whole);
   }
 });
 

@@ -6,7 +6,8 @@ import { defaultOutputTokens } from '../../shared/relay/call/serving-channels.ts
 import type { JsonRecord } from '../../shared/wire/json.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import type { Tokens } from '../oracle/price-list.ts';
-import { channels, dialects, type Model } from './accounts.ts';
+import { ruleLimits } from '../../shared/billing/price.ts';
+import { channels, dialects, tierNames, type Model } from './accounts.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 const loaded = new Map<string, Dialect>(
@@ -16,12 +17,15 @@ const loaded = new Map<string, Dialect>(
 const [channel] = channels;
 const callIds = new CallIds({ channel: channel.id, requestId: 'simulated' });
 
-/** What a channel is sent for the call, as JSON. */
-export function bodyFor(call: BillableCall, outputTokensLimit: number | undefined): JsonRecord {
+/** What a channel is sent for the call, as JSON, and the service tier that it asks for in it. */
+export function bodyFor(
+  call: BillableCall,
+  outputTokensLimit: number | undefined,
+): { body: JsonRecord; tier: string | undefined } {
   const name = dialects[call.model.base as Model];
   const dialect = loaded.get(name);
   if (!dialect) throw new Error(`no dialect ${name}`);
-  const { request } = channelRequest(channel, {
+  const { request, sent } = channelRequest(channel, {
     dialect,
     call: { ...call, form: call.endpoint, unknown: {} },
     model: call.model.base,
@@ -31,8 +35,9 @@ export function bodyFor(call: BillableCall, outputTokensLimit: number | undefine
     states: new Map(),
     callIds,
     without: new Set(),
+    serviceTiers: ruleLimits(call.charges, call.model.base, call.startedMs).serviceTiers,
   });
-  return JSON.parse(request.body) as JsonRecord;
+  return { body: JSON.parse(request.body) as JsonRecord, tier: sent.serviceTier };
 }
 
 const limitFields = {
@@ -56,8 +61,19 @@ export function withoutLimit(body: JsonRecord): JsonRecord {
 /** What a model writes that nothing limits. */
 const wordyTokens = 6_000;
 
-/** Any ending. Now and then the upstream writes, or counts, far more than it was asked for. */
-export function deliver(random: SeededRandom, asked: CallAsked, outputMax: number | undefined): Delivered {
+/** What the request that reached the upstream asks for. */
+export interface AskedUpstream {
+  /** For all answers. Undefined: it has no limit. */
+  outputMax: number | undefined;
+  tier: string | undefined;
+}
+
+/** Any ending. Now and then the upstream writes, or counts, far more than it was asked for, or serves it in another tier. */
+export function deliver(
+  random: SeededRandom,
+  asked: CallAsked,
+  { outputMax, tier: wanted }: AskedUpstream,
+): Delivered {
   const failed = random.chance(0.3);
   const anyContent = random.chance(failed ? 0.5 : 0.95);
   const leftEarly = !failed && random.chance(0.1);
@@ -68,7 +84,8 @@ export function deliver(random: SeededRandom, asked: CallAsked, outputMax: numbe
   const input = goesBeyond ? asked.inputTokens * random.integer(1, 3) : asked.inputTokens;
   const isSilent = !failed && random.chance(0.1);
   const reported = isSilent ? undefined : { ...cacheOf(random, input), input, output: outputTokens };
-  return { failed, anyContent, leftEarly, outputTokens, reported };
+  const tier = random.chance(0.5) ? wanted : random.pick([undefined, 'standard', ...tierNames]);
+  return { failed, anyContent, leftEarly, outputTokens, reported, tier };
 }
 
 function cacheOf(random: SeededRandom, input: number): Partial<Tokens> {

@@ -135,6 +135,7 @@ export function closeRowOf(attributes: Attributes): CloseRow {
       ['endpoint', 'alias', 'end', 'plan_slot', 'budget', 'channel', 'upstream_model', 'flag', 'end_user'],
       (value) => value?.S,
     ),
+    service_tier: attributes['service_tier']?.S,
     tags: attributes['tags'] && tagsOf(attributes['tags']),
     ...each(['estimated', 'official'], (value) => value?.BOOL === true || undefined),
     ...each(['prompt_tokens', 'completion_tokens', 'first_content_ms'], count),

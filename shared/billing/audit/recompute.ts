@@ -6,6 +6,8 @@ import {
   parsePrice,
   costOf,
   inputCost,
+  factorOne,
+  productsPerNano,
   type Price,
   type TokenCounts,
 } from '../price.ts';
@@ -83,9 +85,10 @@ function expiredProblem(row: CloseRow, price: Price): string | undefined {
   if (row.charge < 0n || row.charge > row.reserved)
     return `it charges ${formatYuan(row.charge)} yuan, wanted its input's price, at most the ${formatYuan(row.reserved)} reserved`;
   if (row.charge === 0n) return undefined;
-  const perToken = price.type === 'token-billing' ? price.tiers[0].rates.input : 0n;
+  const perToken =
+    price.type === 'token-billing' ? price.tiers[0].rates.input * (price.factor ?? factorOne) : 0n;
   if (perToken === 0n) return unless(row, [0n], 'its input is free');
-  const nearest = Number((row.charge * 1_000_000n) / perToken);
+  const nearest = Number((row.charge * productsPerNano) / perToken);
   const fits = [nearest - 1, nearest, nearest + 1].some(
     (tokens) => tokens >= 0 && inputCost(price, tokens) === row.charge,
   );

@@ -20,7 +20,7 @@ import {
   type RowProblem,
   type RowReading,
 } from './read-row.ts';
-import { rowPartPrices, tiers } from './charge-row.ts';
+import { rowPartPrices, serviceTiers, tiers } from './charge-row.ts';
 import type { OwnAttribute } from '../../upstreams/channel-type.ts';
 import { dialectNames } from '../../upstreams/dialects/dialects.ts';
 import {
@@ -63,6 +63,7 @@ const CostEntry = z
       output: z.optional(amount),
       ...rowPartPrices,
       tiers,
+      service_tiers: serviceTiers,
       /** Of a call, in addition to its tokens. */
       per_call: z.optional(amount),
       currency: z.optional(z.string(wantedCurrency).check(z.regex(/^[A-Z]{3}$/, wantedCurrency))),
@@ -85,7 +86,7 @@ interface Priced {
   per_call?: unknown;
 }
 
-/** Prices of the cache and tiers are no price without both. */
+/** Prices of the cache and tiers of either kind are no price without both. */
 function isPriced({ input, output, per_call, ...more }: Priced): boolean {
   if (input !== undefined || output !== undefined) return input !== undefined && output !== undefined;
   const { currency: _currency, rate: _rate, ...others } = more as Record<string, unknown>;

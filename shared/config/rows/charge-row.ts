@@ -13,7 +13,8 @@ import {
   readRow,
   type RowReading,
 } from './read-row.ts';
-import { toPico } from '../../billing/price.ts';
+import { toFactor, toPico } from '../../billing/price.ts';
+import { standardTiers } from '../../wire/service-tier.ts';
 
 // Token prices as rows write them, in `charges` and in a channel's `cost`.
 
@@ -43,6 +44,20 @@ export const tiers = z.optional(
     .check(z.refine(isAscending, 'tiers in the order of above, each with an above of its own')),
 );
 
+const wantedTier =
+  'a service tier but the standard one: up to 32 of the characters a-z 0-9 _ -, a letter first';
+const isTier = (name: string): boolean => /^[a-z][a-z0-9_-]{0,31}$/.test(name) && !standardTiers.has(name);
+const wantedFactor = 'a factor of more than 0 and at most 100, with at most 6 decimals';
+const isFactor = (value: number): boolean => value > 0 && value <= 100 && toFactor(value) !== undefined;
+
+export const serviceTiers = z.optional(
+  z.record(
+    z.string(wantedTier).check(z.refine(isTier, wantedTier)),
+    amount.check(z.refine(isFactor, wantedFactor)),
+    'a map of service tiers to factors, such as {"flex": 0.5, "priority": 2}',
+  ),
+);
+
 const wantedType = '"non-billing", "times-billing" or "token-billing"';
 
 /**
@@ -58,6 +73,7 @@ export const ChargeRow = z.strictObject({
   output: z._default(amount, 0),
   ...rowPartPrices,
   tiers,
+  service_tiers: serviceTiers,
   max_output_tokens: z.optional(positiveInteger),
   default_output_tokens: z.optional(positiveInteger),
   image_tokens: z.optional(positiveInteger),
@@ -102,7 +118,8 @@ function chargeWarnings(row: ChargeRow): string[] {
 /** What decides token prices and their reservation has no effect on other types. */
 function idleWarnings({ type, tiers = [], image_tokens, input_factor, ...row }: ChargeRow): string[] {
   const parts = eachPart('price', ({ price }) => row[price]);
-  const prices = { ...parts, tiers: tiers.length, image_tokens, input_factor };
+  const service_tiers = Object.keys(row.service_tiers ?? {}).length;
+  const prices = { ...parts, tiers: tiers.length, service_tiers, image_tokens, input_factor };
   return Object.entries(prices).flatMap(([attribute, value = 0]) =>
     value > 0 ? [`${attribute}: without effect, as the type is ${type}`] : [],
   );

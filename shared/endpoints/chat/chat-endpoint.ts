@@ -23,14 +23,19 @@ export const chatEndpoint: Endpoint = {
   read(body, headers) {
     const { request, unknown } = splitKnown(parseRequest(ChatRequest, body));
     checkLogprobs(request, [request.max_tokens, request.max_completion_tokens]);
-    const form: ChatAnswerForm = {
+    const asked = {
       usage: usagePlace(request, headers['x-stainless-lang']),
       legacy: asksForFunctionCall(request),
     };
     return {
       call: { form: endpointRoutes.chat.name, request: withoutLegacy(request), unknown },
-      renderer: (identity, { model = () => identity.model }) =>
-        request.stream === true ? chatStreamRenderer({ ...identity, model }, form) : chatJsonRenderer(form),
+      renderer: (identity, { model = () => identity.model, sent }) => {
+        const tellsTier = (request.service_tier ?? '') !== '';
+        const form = { ...asked, tier: () => (tellsTier ? (sent().serviceTier ?? 'default') : undefined) };
+        return request.stream === true
+          ? chatStreamRenderer({ ...identity, model }, form)
+          : chatJsonRenderer(form);
+      },
     };
   },
 };
@@ -45,6 +50,8 @@ interface ChatAnswerForm {
   /** Where a stream has its usage: in a chunk of its own, on the finish chunk, or nowhere. */
   usage: 'chunk' | 'finish' | 'none';
   legacy: boolean;
+  /** The service tier that is charged, known at the end. Undefined: as OpenAI, it is told alone to who asks for one. */
+  tier: () => string | undefined;
 }
 
 type RenderedIdentity = Pick<AnswerIdentity, 'requestId' | 'created'> & Required<Pick<AnswerFacts, 'model'>>;
@@ -87,7 +94,7 @@ function chatStreamRenderer({ requestId, created, model }: RenderedIdentity, for
   };
 }
 
-function chatJsonRenderer({ legacy }: ChatAnswerForm): Renderer {
+function chatJsonRenderer({ legacy, tier }: ChatAnswerForm): Renderer {
   const fold = new ChunksToCompletion();
   return {
     ...jsonAnswer,
@@ -97,17 +104,20 @@ function chatJsonRenderer({ legacy }: ChatAnswerForm): Renderer {
     },
     end() {
       const folded = fold.completion();
-      const completion = { ...folded, usage: shownUsage(folded.usage) };
+      const completion = { ...folded, usage: shownUsage(folded.usage), service_tier: tier() };
       return [JSON.stringify(legacy ? legacyCompletion(completion) : completion)];
     },
   };
 }
 
 /** The chunk as Chat Completions has it: phases and annotations of files are words of Responses. */
-function shown(chunk: ChatChunk, { legacy }: ChatAnswerForm): object {
+function shown(chunk: ChatChunk, { legacy, tier }: ChatAnswerForm): object {
   const isPlain = chunk.choices.every(({ delta }) => delta.phase === undefined && !delta.annotations);
   const plain = isPlain ? chunk : plainChunk(chunk);
-  return legacy ? legacyChunk(plain) : plain;
+  const whole = legacy ? legacyChunk(plain) : plain;
+  const isOfEnd = chunk.usage !== null || chunk.choices.some(({ finish_reason: reason }) => reason !== null);
+  const service_tier = isOfEnd ? tier() : undefined;
+  return service_tier === undefined ? whole : { ...whole, service_tier };
 }
 
 const plainChunk = (chunk: ChatChunk): ChatChunk => ({

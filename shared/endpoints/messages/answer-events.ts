@@ -291,7 +291,9 @@ function shownUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {
     cache_read_input_tokens: read,
     cache_creation: { ephemeral_5m_input_tokens: forMinutes, ephemeral_1h_input_tokens: forHour },
     output_tokens: usage.completion_tokens,
-    ...(tier !== undefined && { service_tier: tier }),
+    // Fast mode is no tier of its own in this form.
+    ...(tier === 'fast' && { speed: tier }),
+    ...(tier !== undefined && { service_tier: tier === 'default' || tier === 'fast' ? 'standard' : tier }),
   };
 }
 

@@ -26,7 +26,7 @@ const decided = new Set(
 /** Fields that other forms say otherwise, so that no other upstream misses them. */
 const translated = new Set(
   // Other vendors cache by themselves.
-  'tool_choice stop_sequences temperature top_p top_k thinking output_config cache_control'.split(' '),
+  'tool_choice stop_sequences temperature top_p top_k thinking output_config cache_control speed'.split(' '),
 );
 
 type Headers = Readonly<Record<string, string | undefined>>;
@@ -53,7 +53,7 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
       top_k: request.top_k,
       reasoning_effort: effortOf(request),
       user,
-      service_tier: tierOf(request.service_tier),
+      service_tier: tierOf(request),
       response_format: formatOf(request),
       official: request.official,
     }),
@@ -130,8 +130,9 @@ function effortOf({ thinking, output_config: config }: MessagesRequest): string 
   return budgetEfforts.find(([most]) => budget <= most)?.[1] ?? 'high';
 }
 
-const tierOf = (tier: string | null | undefined): string | undefined =>
-  tier === 'standard_only' ? 'default' : (tier ?? undefined);
+/** Fast mode is a tier of its own. */
+const tierOf = ({ speed, service_tier: tier }: MessagesRequest): string | undefined =>
+  speed === 'fast' ? speed : tier === 'standard_only' ? 'default' : (tier ?? undefined);
 
 /** `output_format` is the name that it had while it was a beta. */
 function formatOf(request: MessagesRequest): ChatRequest['response_format'] {

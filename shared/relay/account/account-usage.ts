@@ -176,6 +176,7 @@ function usageEntry(row: LedgerRow): UsageEntry {
     ...eachPart('count', ({ count }) => (hasTokens ? (call[count] ?? 0) : null)),
     estimated: call.estimated ?? false,
     flag: call.flag ?? null,
+    service_tier: call.service_tier ?? null,
     first_content_ms: call.first_content_ms ?? null,
     end: call.end ?? null,
     end_user: call.end_user ?? null,

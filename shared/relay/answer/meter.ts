@@ -87,7 +87,9 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   #withQuota(chunk: ChatChunk): ChatChunk {
     const { quota } = this.#parts.bill;
     if (!quota) return chunk;
-    return { ...chunk, quota: chunk.usage ? quota(chunk.usage, this.#parts.dispatch.report().model) : null };
+    if (!chunk.usage) return { ...chunk, quota: null };
+    const { model, sent } = this.#parts.dispatch.report();
+    return { ...chunk, quota: quota(chunk.usage, model, sent.serviceTier) };
   }
 }
 

@@ -19,11 +19,12 @@ import {
 } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
-import { ruleLimits } from '../../billing/price.ts';
+import { ruleLimits, type RuleLimits } from '../../billing/price.ts';
 import { defaultOutputTokens } from '../call/serving-channels.ts';
 import { endUserOf } from '../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
+import { settledTier } from '../../wire/service-tier.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { SecretUnusable } from '../ports/config-store.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -69,6 +70,7 @@ export class Attempt {
   readonly #variant: Variant;
   readonly #speaking: (dialect: Dialect) => Dialect;
   readonly #callIds: CallIds;
+  readonly #rule: RuleLimits;
   /** The ids of the first choice's tool calls as the client sees them, by index. */
   readonly #shownIds: (string | undefined)[] = [];
   #reader: AnswerReader | undefined;
@@ -89,12 +91,13 @@ export class Attempt {
     this.#variant = variant;
     this.#speaking = speaking;
     this.#callIds = new CallIds({ channel: candidate.channel.id, requestId: call.identity.requestId });
+    this.#rule = ruleLimits(call.charges, candidate.model, call.startedMs);
     this.chunks = this.#read();
   }
 
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
-    const { usage, serviceTier, state, inputTransformations: vendors } = this.#reader?.report() ?? {};
+    const { usage, serviceTier: told, state, inputTransformations: vendors } = this.#reader?.report() ?? {};
     const { dropped = [], effort, toolChoice, isMultiplied, stop } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
@@ -107,7 +110,8 @@ export class Attempt {
       toolChoice,
       outputTokensMax,
       isMultiplied,
-      serviceTier,
+      serviceTier: settledTier(this.#rule.serviceTiers, this.#built?.sent.serviceTier, told),
+      reportedTier: told,
       stop,
       inputTransformations,
     };
@@ -210,7 +214,8 @@ export class Attempt {
       callIds: this.#callIds,
       without,
       refusedFeatures,
-      unpricedHour: ruleLimits(this.#call.charges, model, this.#call.startedMs).unpricedHour,
+      unpricedHour: this.#rule.unpricedHour,
+      serviceTiers: this.#rule.serviceTiers,
       learned,
     });
   }

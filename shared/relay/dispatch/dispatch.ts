@@ -279,7 +279,9 @@ export class Dispatch implements DispatchedCall {
     const { key, entry } = this.#call;
     const hasPassedRelays = entry?.hops.includes(',') === true;
     const { account } = key;
-    await this.#health.failed({ candidate, failure, secretChanged, hasPassedRelays, account, tried });
+    const { serviceTier = 'default' } = this.report().sent;
+    const facts = { secretChanged, hasPassedRelays, account, isOfTier: serviceTier !== 'default' };
+    await this.#health.failed({ candidate, failure, tried, ...facts });
   }
 }
 

@@ -175,16 +175,18 @@ export interface FailedCall extends Omit<Extract<HealthEvent, { type: 'failed' }
   secretChanged: boolean;
   /** The call came from another relay, or says so: a loop may then be of the caller's making. */
   hasPassedRelays: boolean;
+  /** It asked for a service tier, whose limits vendors keep apart: they say nothing of calls without one. */
+  isOfTier?: boolean;
 }
 
 /** Undefined: the failure says nothing about the candidate. */
 export function eventOf(
   { kind, status, retryAfterSeconds: restSeconds, statedRetrySeconds: statedSeconds }: UpstreamFailure,
-  { account, succeededMs, secretChanged, hasPassedRelays }: FailedCall,
+  { account, succeededMs, secretChanged, hasPassedRelays, isOfTier }: FailedCall,
 ): HealthEvent | undefined {
   if (kind === 'status' && harmless.has(status ?? 0)) return undefined;
   if (harmlessKinds.has(kind) || secretChanged) return undefined;
-  if (kind === 'loop' && hasPassedRelays) return undefined;
+  if ((kind === 'loop' && hasPassedRelays) || (status === 429 && isOfTier)) return undefined;
   if (status === 429) return { type: 'rate_limited', restSeconds, statedSeconds };
   if (status === 401 || status === 402 || kind === 'secret') return { type: 'credentials_refused' };
   return { type: 'failed', account, succeededMs };

@@ -11,6 +11,8 @@ import {
   formatPrice,
   inputCost,
   mostRates,
+  priceHeld,
+  priceIn,
   priceOf,
   type Price,
   type TokenCounts,
@@ -47,6 +49,8 @@ interface CallEnding {
   end: string;
   /** The model that answered, or was tried last. Absent: the call's own. */
   answered?: string | undefined;
+  /** The service tier that is charged. Absent: the standard one. */
+  tier?: string | undefined;
   serving?: ServingFacts | undefined;
 }
 
@@ -181,10 +185,11 @@ export class Bill {
     return headers;
   }
 
-  /** Official mode only: computes what a usage would have cost, in yuan. `answering`: the model. */
-  get quota(): ((usage: ChatUsage, answering: string) => number) | undefined {
+  /** Official mode only: computes what a usage would have cost, in yuan. `answering`: the model. `tier`: its service tier. */
+  get quota(): ((usage: ChatUsage, answering: string, tier: string | undefined) => number) | undefined {
     if (!this.#of.call.model.official) return undefined;
-    return (usage, answering) => yuanNumber(costOf(this.#costIf(answering).price, usage));
+    return (usage, answering, tier) =>
+      yuanNumber(costOf(priceIn(this.#costIf(answering).price, tier), usage));
   }
 
   /** Releases the reservation of a call that was never made. Never throws. */
@@ -194,14 +199,15 @@ export class Bill {
   }
 
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
-  async close({ outcome, flag, end, answered, serving }: CallEnding): Promise<BillReport> {
+  async close({ outcome, flag, end, answered, tier, serving }: CallEnding): Promise<BillReport> {
     const { reservations, reservation, clock, call } = this.#of;
     this.#ended.abort('closed');
     if (!reservation) return {};
     const { amount, slot, official, ...entry } = reservation.entry;
     const { usage } = outcome;
     const isNothing = costsNothing(outcome);
-    const { model, price } = this.#costIf(answered);
+    const { model, price: held } = this.#costIf(answered);
+    const price = priceIn(held, tier);
     const due = chargeOf(price, outcome);
     // Of the tier that the usage came to.
     const priceText = formatPrice(price, usage);
@@ -228,6 +234,7 @@ export class Bill {
       model: model === entry.model ? undefined : model,
       alias: call.alias?.name,
       ...call.attribution,
+      service_tier: isNothing || tier === 'default' ? undefined : tier,
     };
     await reservations.close(reservation, closeRecord, releaseSlot);
     return {
@@ -240,7 +247,7 @@ export class Bill {
 
 /** The limit that bounds the cost. Undefined: output costs nothing, or the call costs the same at any length. */
 const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
-  price.type === 'token-billing' && mostRates(price.tiers, estimate.inputTokensMax).output > 0n
+  price.type === 'token-billing' && mostRates(price, estimate.inputTokensMax).output > 0n
     ? estimate.outputTokensMax
     : undefined;
 
@@ -266,7 +273,7 @@ type ServingFacts = Pick<CloseRecord, 'channel' | 'upstream_model' | 'first_cont
 
 /** `model`: the public name. */
 export function servingFacts(
-  { channel, firstContentMs }: Pick<DispatchReport, 'channel' | 'firstContentMs'>,
+  { channel, firstContentMs, sent }: Pick<DispatchReport, 'channel' | 'firstContentMs' | 'sent'>,
   model: string,
   usage: TokenCounts,
 ): ServingFacts | undefined {
@@ -276,7 +283,8 @@ export function servingFacts(
     channel: channel.id,
     upstream_model: upstream === model ? undefined : upstream,
     first_content_ms: firstContentMs,
-    bought: boughtOf(channel.cost, upstream, usage),
+    // What the vendor says that it served is what it bills.
+    bought: boughtOf(channel.cost, upstream, usage, sent.reportedTier ?? sent.serviceTier),
   };
 }
 
@@ -298,7 +306,7 @@ const unboundedTokens = Number.MAX_SAFE_INTEGER;
 export const priceOfCall = ({ charges, model, startedMs }: BillableCall): Price =>
   priceOf(charges, model.base, startedMs);
 
-/** What a call costs if one model answers it. */
+/** What a call costs if one model answers it: at most this price, whatever service tier serves it. */
 interface CallCost extends ModelCost {
   /** The public base name. */
   model: string;
@@ -334,7 +342,7 @@ function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallC
     model: model.base,
     media,
     unknownPart: input.unknownPart,
-    price: priceOfCall(call),
+    price: priceHeld(priceOfCall(call), request.service_tier ?? undefined),
     estimate: {
       inputTokens: input.unbiased,
       inputTokensMax: input.unknownPart === undefined ? inputTokensMax : unboundedTokens,
@@ -362,6 +370,8 @@ function reservationRequestOf(
   nowMs: number,
 ): ReservationRequest | undefined {
   const [{ price, estimate }, ...others] = costs;
+  // Nobody hears which service tier a crashed call had, so its input is that of the one that was asked for.
+  const asked = priceIn(price, call.request.service_tier ?? undefined);
   const { identity, key, model, alias, snapshot, account } = call;
   const paidFor = costs.filter((cost) => cost.price.type !== 'non-billing').map((cost) => cost.model);
   const isFree = paidFor.length === 0;
@@ -384,11 +394,11 @@ function reservationRequestOf(
     takesNothing: isFree || model.official,
   };
   const entry = {
-    input: need.takesNothing ? 0n : inputCost(price, estimate.inputTokens),
+    input: need.takesNothing ? 0n : inputCost(asked, estimate.inputTokens),
     key: need.key,
     model: model.base,
     // Of the tier that `input` has: a row of an expired call has this text.
-    price: formatPrice(price, { prompt_tokens: estimate.inputTokens }),
+    price: formatPrice(asked, { prompt_tokens: estimate.inputTokens }),
     official: model.official,
     ...(call.queued && { queued: true }),
   };

@@ -43,6 +43,10 @@ export interface RequestLog extends PartCounts, Attribution {
   /** What the upstream reported, if any of it was not used. */
   reported_input?: number | undefined;
   reported_output?: number | undefined;
+  /** The service tier that was charged. Absent: the standard one. */
+  service_tier?: string | undefined;
+  /** What the upstream reported, if that was not charged: nobody asked for a tier that is as dear. */
+  reported_tier?: string | undefined;
   /** The charge in yuan, as an exact decimal. */
   charge?: string | undefined;
   plan_slot?: string | undefined;

@@ -10,6 +10,8 @@ import {
   mostCost,
   parsePrice,
   pricedModels,
+  priceHeld,
+  priceIn,
   priceOf,
   ruleLimits,
   ruleOf,
@@ -146,6 +148,33 @@ describe('tiers', () => {
   });
 });
 
+describe('a service tier', () => {
+  const tiers = { flex: 0.5, priority: 2, fast: 1.000_001, batch: 0.333_333 };
+  const tiered = { ...priced(vendor), factors: tiers };
+  it.each([
+    ['half', 'flex', 23_150_000n],
+    ['twice', 'priority', 92_600_000n],
+    ['a factor to its last digit, rounded once', 'fast', 46_300_046n],
+    ['a third, rounded half up', 'batch', 15_433_318n],
+    ['the standard price without a factor', 'ultrafast', 46_300_000n],
+    ['the standard price without a tier', undefined, 46_300_000n],
+  ])('costs %s', (_what, tier, nano) => {
+    expect(costOf(priceIn(tiered, tier), cached)).toBe(nano);
+    // 0.0000005 yuan per 1,000 tokens: a half of the smallest amount.
+    const tiny = { ...priced({ input: 0.000_000_5, output: 0 }), factors: { half: 0.999_999 } };
+    expect(costOf(priceIn(tiny, 'half'), tokens(1, 0))).toBe(0n);
+    expect(costOf(tiny, tokens(1, 0))).toBe(1n);
+  });
+
+  it('of a price per call or of none changes nothing', () => {
+    for (const price of [
+      { type: 'non-billing', rule: 1 },
+      { type: 'times-billing', rule: 1, perCall: 5n },
+    ] as const)
+      expect(priceIn(price, 'flex')).toEqual(price);
+  });
+});
+
 const yuan = fc.integer({ min: 0, max: 5_000_000 }).map((micro) => micro / 1_000_000);
 const maybe = fc.option(yuan, { nil: undefined });
 const rates = { input: yuan, output: yuan, cached_input: maybe, cache_write: maybe, cache_write_1h: maybe };
@@ -153,8 +182,14 @@ const tier = fc.record({ ...rates, above: fc.integer({ min: 1, max: 4_000 }) });
 const tiersByStep = fc
   .array(tier, { maxLength: 3 })
   .map((list) => list.toSorted((a, b) => a.above - b.above));
+const tierName = fc.constantFrom('flex', 'priority', 'fast', 'ultrafast', undefined);
+const factor = fc.integer({ min: 1, max: 100_000_000 }).map((millionths) => millionths / 1_000_000);
+const factors = fc.record({ flex: factor, priority: factor }, { requiredKeys: [] });
+const byTokens = fc
+  .tuple(fc.record({ ...rates, tiers: tiersByStep }), factors)
+  .map(([written, own]) => Object.assign(priced(written), { factors: own }));
 const anyPrice: fc.Arbitrary<Price> = fc.oneof(
-  fc.record({ ...rates, tiers: tiersByStep }).map(priced),
+  fc.tuple(byTokens, tierName).map(([price, tier]) => priceIn(price, tier)),
   fc.record({ type: fc.constant('non-billing' as const), rule: fc.option(fc.nat()) }),
   fc.record({
     type: fc.constant('times-billing' as const),
@@ -180,6 +215,15 @@ it('the most that a call can cost is never less than what it costs, however its 
   );
 });
 
+it('what a call holds in any service tier covers it in that tier and in the standard one', () => {
+  fc.assert(
+    fc.property(byTokens, anyCall, tierName, (price, used, asked) => {
+      const held = mostCost(priceHeld(price, asked), used.prompt_tokens, used.completion_tokens);
+      for (const tier of [asked, undefined]) expect(held >= costOf(priceIn(price, tier), used)).toBe(true);
+    }),
+  );
+});
+
 describe('a price in short', () => {
   const tiered = priced({ ...vendor, tiers: [long] });
   it.each<[Price, string, number?]>([
@@ -189,6 +233,11 @@ describe('a price in short', () => {
     [tokenPriceOf(2_000_000_000n, 1n, 3), '3:tokens:0.002:0.000000000001'],
     [tiered, '3:tokens:0.02:0.1:0.002:0.025:0.04', 200_000],
     [tiered, '3:tokens:0.04:0.15:above=200000', 200_001],
+    [{ ...tiered, factor: 500_000n }, '3:tokens:0.04:0.15:above=200000:x0.5', 200_001],
+    [
+      { ...tokenPriceOf(2_000_000_000n, 1n, 3), factor: 12_000_001n },
+      '3:tokens:0.002:0.000000000001:x12.000001',
+    ],
   ])(
     'names the rule and its prices in yuan, of several tiers that of the tokens: %#',
     (price, text, input = 1) => {
@@ -219,8 +268,14 @@ describe('a price in short', () => {
     '1.5:call:1',
     'x:free',
   ];
+  const badFactors = [
+    '1:tokens:1:2:x',
+    '1:tokens:1:2:x-1',
+    '1:tokens:1:2:x0.0000001',
+    '1:tokens:1:2:x2:above=5',
+  ];
   const badTokens = ['1:tokens:1', '1:tokens:1:above=5', '1:tokens:1:2:3', '1:tokens:1:2:3:4:5:6:7:8:9'];
-  it.each([...bad, ...badTokens, '1:tokens:1:2:above=0', '1:tokens:1:2:over=7'])(
+  it.each([...bad, ...badFactors, ...badTokens, '1:tokens:1:2:above=0', '1:tokens:1:2:over=7'])(
     'is not made of %j',
     (text) => {
       expect(parsePrice(text)).toBeUndefined();
@@ -251,6 +306,12 @@ describe('a ledger row is recomputed from itself', () => {
     ['prices of the cache', { ...ofCache, charge: 46_300_000n }, undefined],
     ['a higher tier', { ...ofLong, charge: 8_150_040_000n }, undefined],
     ['an expiry, for its input', { kind: 'expired', price: longPrice, charge: 40_000n }, undefined],
+    [
+      'a service tier',
+      { price: '1:tokens:0.018:0.072:x0.5', service_tier: 'flex', charge: 23_400_000n },
+      undefined,
+    ],
+    ['an expiry in one', { kind: 'expired', price: '1:tokens:0.018:0.072:x0.5', charge: 63_000n }, undefined],
     ['an official call', { ...ofCache, official: true, charge: 0n, cost: 46_300_000n }, undefined],
     [
       'cached tokens charged twice',
@@ -258,6 +319,16 @@ describe('a ledger row is recomputed from itself', () => {
       'charges 0.0543 yuan, wanted 0.0463',
     ],
     ['a cache charged like other input', { ...ofCache, charge: 116_400_000n }, 'wanted 0.0463'],
+    [
+      'a service tier at the standard price',
+      { price: '1:tokens:0.018:0.072:x0.5', service_tier: 'flex' },
+      'wanted 0.0234',
+    ],
+    [
+      'an expiry at the standard price of no number of tokens',
+      { kind: 'expired', price: '1:tokens:0.018:0.072:x5', charge: 36_000n },
+      'no number of input tokens',
+    ],
     ['a double price', { charge: 93_600_000n }, 'wanted 0.0468'],
     ['a price for a million', { charge: 46_800n }, 'wanted 0.0468'],
     [
@@ -306,11 +377,17 @@ describe('what a call cost the operator', () => {
     ['that of all others', { b: { input: 0, output: 0 }, '*': plain }, 50_000_000n],
     // (3 x 0.00015 + 0.0006) x 7.123456 = 0.0074796288
     ['in yuan, rounded once', { a: dollars }, 7_479_629n],
+    ['by the service tier', { a: { ...plain, service_tiers: { flex: 0.5 } } }, 25_000_000n],
+    [
+      'by the service tier, but for what the call costs',
+      { a: { ...plain, per_call: 0.05, service_tiers: { flex: 0.5 } } },
+      75_000_000n,
+    ],
     ['by the call', { '*': { per_call: 0.05, rate: 7 } }, 350_000_000n],
     ['by the call and by tokens', { '*': { per_call: 0.05, input: 0.01, output: 0 } }, 80_000_000n],
     ['unknown', { b: plain }, undefined],
     ['unknown without prices', undefined, undefined],
   ])('%s', (_case, cost, nano) => {
-    expect(boughtOf(cost, 'a', used)).toBe(nano);
+    expect(boughtOf(cost, 'a', used, 'flex')).toBe(nano);
   });
 });

@@ -62,6 +62,18 @@ describe('a billing rule', () => {
     [{ tiers: tier(5) }, 'wanted a list of {above, input, output,'],
     ...['0,018', '-0.1'].map((input): [object, string] => [{ input }, `input: found "${input}", ${amount}`]),
     ...Object.keys(cache).map((name): [object, string] => [{ [name]: -1 }, `${name}: found -1, ${amount}`]),
+    ...[0, -1, 100.5, 0.000_000_1, 'half', '0'].map((factor): [object, string] => [
+      { service_tiers: { flex: factor } },
+      `service_tiers.flex: found ${JSON.stringify(factor)}, wanted a`,
+    ]),
+    ...['default', 'auto', 'standard_only', 'Flex', '1x', 'x'.repeat(33), ''].map(
+      (name): [object, string] => [
+        { service_tiers: { [name]: 2 } },
+        'wanted a service tier but the standard one',
+      ],
+    ),
+    [{ service_tiers: ['flex'] }, 'service_tiers: found ["flex"], wanted a map of service tiers to factors'],
+    [{ service_tiers: 0.5 }, 'service_tiers: found 0.5, wanted a map of service tiers to factors'],
     [{ input_factor: 0.9 }, 'input_factor: found 0.9, wanted a number from 1 to 4'],
     [{ image_tokens: 0.5 }, 'image_tokens: found 0.5, wanted a whole number of 1 or more'],
     [{ max_output_tokens: 0 }, 'max_output_tokens: found 0, wanted a whole number of 1 or more'],
@@ -79,14 +91,22 @@ describe('a billing rule', () => {
       'default_output_tokens: 11 is more than max_output_tokens, so 10 counts',
     ],
     [
-      { type: 'times-billing', input: 0, tiers: [tier(5)], input_factor: 2, image_tokens: 9 },
-      ['tiers', 'image_tokens', 'input_factor']
+      {
+        type: 'times-billing',
+        input: 0,
+        tiers: [tier(5)],
+        service_tiers: { flex: 0.5 },
+        input_factor: 2,
+        image_tokens: 9,
+      },
+      ['tiers', 'service_tiers', 'image_tokens', 'input_factor']
         .map((name) => `${name}: without effect, as the type is times-billing`)
         .join('; '),
     ],
     [{ output: undefined }, 'output: absent, so output tokens are free (if that is meant, 0 says so)'],
     [{ input: undefined }, 'input: absent, so input tokens are free (if that is meant, 0 says so)'],
     [{ output: 0 }, undefined],
+    [{ service_tiers: { flex: '0.5', priority: 2, a_1: 0.000_001, 'on-demand': 100 } }, undefined],
   ])('is used with a warning: %j', (more, warning) => {
     expect(readCharge(row(more))).toMatchObject({ row: {}, ...(warning && { warning }) });
     if (warning === undefined) expect(readCharge(row(more))).not.toHaveProperty('warning');

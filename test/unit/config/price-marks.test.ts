@@ -65,6 +65,17 @@ describe('a price per million tokens that was typed as one per 1,000', () => {
   });
 });
 
+it('a factor of a service tier that no vendor has is doubted, in prices and in costs', () => {
+  const prices = { input: 0.002, output: 0.01, service_tiers: { flex: 0.5, ultrafast: 10, priority: 20 } };
+  expect(doubtsOf('m', prices)).toEqual([
+    'service_tiers.priority: 20 is a factor, so such calls cost 20 times the standard price',
+  ]);
+  const cost = { '*': { input: 0.001, output: 0.005, service_tiers: { fast: 60 } } };
+  expect(doubtsOf('m', { ...prices, service_tiers: {} }, { cost })[0]).toContain(
+    'cost.*.service_tiers.fast: 60',
+  );
+});
+
 describe('what a channel pays', () => {
   const cost = (entry: object) => ({ cost: { '*': entry } });
   const dollar = { input: 0.000_15, output: 0.000_6, currency: 'USD', rate: 7.2 };
@@ -125,6 +136,12 @@ describe('a rule that changes a price', () => {
     [{}, { input: 0.001 }, 'falls by 90 %: input 10 to 1 yuan per million tokens'],
     [{}, { cached_input: 0.001 }, 'falls by 90 %: cached_input 10 to 1 yuan per million tokens'],
     [{}, { tiers }, 'rises by 100 %: input above 1000 10 to 20 yuan per million tokens'],
+    [{}, { service_tiers: { flex: 0.5, priority: 2 } }, undefined],
+    [
+      { service_tiers: { flex: 0.5, priority: 2 } },
+      { service_tiers: { flex: 0.5, priority: 3 } },
+      'rises by 50 %: input in priority 20 to 30 yuan per million tokens',
+    ],
     [{}, free, 'becomes nothing: calls are free'],
     [free, {}, 'begins: calls were free'],
     [{}, { type: 'times-billing', input: 0 }, 'changes from token-billing to times-billing'],

@@ -35,7 +35,7 @@ describe('what an answer says beside text', () => {
     expect(read([{ ...delta({ content: 'x' }), service_tier: 'flex' }]).reader.report().serviceTier).toBe(
       'flex',
     );
-    for (const tier of ['a b', 'x'.repeat(33), 7])
+    for (const tier of ['a b', 'auto', 'x'.repeat(33), 7])
       expect(
         read([{ ...delta({ content: 'x' }), service_tier: tier }]).reader.report().serviceTier,
       ).toBeUndefined();

@@ -102,6 +102,11 @@ export const freeFields: FieldCase[] = [
     more: { service_tier: 'default' },
     settings: { allow: ['service_tier'] },
   },
+  {
+    field: 'service_tier: fast, with a factor',
+    more: { service_tier: 'fast' },
+    settings: { serviceTiers: { fast: 2 } },
+  },
   { field: 'a hosted tool', base: onlyLook, more: { tools: [look, hosted] } },
   {
     field: 'prompt_cache_options',

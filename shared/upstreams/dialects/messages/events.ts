@@ -51,6 +51,8 @@ export class MessagesReader implements AnswerReader {
   readonly #native: NativeEvents | undefined;
   #understood = false;
   #finish: FinishReason | undefined;
+  /** Which of the counts' events names it the vendor does not say. */
+  #speed: unknown;
   /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
   #early: Message | undefined;
 
@@ -176,7 +178,9 @@ export class MessagesReader implements AnswerReader {
   }
 
   #note({ usage, input_transformations: transformations }: Message): void {
-    this.#writer.note(countsOf(usage), asRecord(usage)['service_tier']);
+    const { speed = this.#speed, service_tier: tier } = asRecord(usage);
+    this.#speed = speed;
+    this.#writer.note(countsOf(usage), speed === 'fast' ? speed : tier);
     this.#writer.transformed(transformations);
   }
 }

@@ -1,6 +1,7 @@
 /** Anthropic's Messages, as Anthropic, Claude on Bedrock and compatible endpoints of other vendors speak it. */
 import { endUserOf, type CanonicalCall, type ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { tierFactor } from '../../../wire/service-tier.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
@@ -28,11 +29,20 @@ const droppedFields = [
   'verbosity',
 ] as const;
 
-/** OpenAI's service tiers that mean one of the vendor's. */
-const serviceTiers = new Map([
-  ['auto', 'auto'],
-  ['default', 'standard_only'],
+/** Service tiers by OpenAI's names. `auto`: the priority tier as far as the organisation has bought some, else the standard one. */
+const serviceTiers = new Map<string, JsonRecord>([
+  ['auto', { service_tier: 'auto' }],
+  ['priority', { service_tier: 'auto' }],
+  ['default', { service_tier: 'standard_only' }],
+  ['fast', { speed: 'fast' }],
 ]);
+
+/** Who allows `service_tier` does not allow `speed`, which is a beta [platform.claude.com, "Fast mode", 2026]. */
+function tierFields({ service_tier: tier }: ChatRequest, settings: RequestSettings): JsonRecord | undefined {
+  const isPriced = tierFactor(settings.serviceTiers, 'fast') !== undefined;
+  if (tier === 'fast' && !isPriced && !settings.allow.includes('speed')) return undefined;
+  return serviceTiers.get(tier ?? '');
+}
 
 /** Throws CannotCarry for a field that must not be left out and has no form here. */
 export function messagesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
@@ -75,7 +85,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
   const hasCacheKey = typeof request.prompt_cache_key === 'string' && request.prompt_cache_key !== '';
   const placed = placedTools(tools, turns, items);
   const prompt = withBreakpoints({ ...placed, system }, { ...quirks, hasCacheKey });
-  const tier = serviceTiers.get(request.service_tier ?? '');
+  const tier = tierFields(request, settings);
   const { format, moved } = formatOf(request);
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
   const sequences = stopSequences(request);
@@ -97,7 +107,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
     ...sampling.fields,
     ...(stop.length > 0 && { stop_sequences: stop }),
-    ...(tier && { service_tier: tier }),
+    ...tier,
     ...(endUser && { metadata: { user_id: endUser } }),
   };
   // The row's own thinking would be refused again.
@@ -219,6 +229,7 @@ export const messages: DialectCode = {
     const asked = sent?.isNative ? call?.native?.headers : undefined;
     const binds = asked ? 'block_binding' in asRecord(sent?.body['thinking']) : quirks.bindsThinking;
     const own = binds && !asked?.betas?.includes(bindingControls) ? [bindingControls] : [];
+    if (!asked && sent?.body['speed'] === 'fast') own.push('fast-mode-2026-02-01');
     const added = asked ? [] : (sent?.features ?? []);
     const betas = [...own, ...added, ...sentBetas(asked?.betas ?? [], sent?.dropped ?? [], refusedFeatures)];
     return {
