@@ -38,8 +38,8 @@ export const operate: Mutants = {
   },
   'what-if forgets that each call is rounded': {
     file: 'shared/operate/what-if/edit-effects.ts',
-    find: 'high: (high + rounding) / picoThousandthsInNano',
-    replace: 'high: high / picoThousandthsInNano',
+    find: 'high: (high + rounding) / productsPerNano',
+    replace: 'high: high / productsPerNano',
     noticed: 'test/unit/operate/what-if.property.test.ts',
     by: /within its bounds/,
   },

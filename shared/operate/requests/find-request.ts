@@ -10,6 +10,7 @@ import type { OperatorPorts } from '../operator-ports.ts';
 import {
   formatDecimal,
   formatYuan,
+  factorDecimals,
   parsePrice,
   priceDecimals,
   ratePerMillion,
@@ -18,6 +19,7 @@ import {
   type Price,
   type Product,
   type TokenKind,
+  type TokenPrice,
   type PicoYuan,
   type Tier,
 } from '../../billing/price.ts';
@@ -208,6 +210,7 @@ function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
     ['counted', `${input} input and ${output} output tokens, which ${source}`],
     ['cache', words && `of the input: ${words}`],
     ...shownProducts(products).map(productStep),
+    ['service tier', row.service_tier && `${row.service_tier}${isByToken ? factorWords(price) : ''}`],
   ]);
 }
 
@@ -230,8 +233,13 @@ export function priceWords(price: Price): string {
   const rule = price.rule === null ? 'no rule names the model' : `rule ${price.rule}`;
   if (price.type === 'non-billing') return `${rule}: free`;
   if (price.type === 'times-billing') return `${rule}: ${yuan(price.perCall)} yuan per call`;
-  return `${rule}: ${price.tiers.map(tierWords).join('; ')}`;
+  const named = Object.entries(price.factors ?? {}).map(([tier, factor]) => `, in ${tier} times ${factor}`);
+  return `${rule}: ${price.tiers.map(tierWords).join('; ')}${named.join('')}${factorWords(price)}`;
 }
+
+/** Of the service tier that a price is of. */
+const factorWords = ({ factor }: TokenPrice): string =>
+  factor === undefined ? '' : `, times ${formatDecimal(factor, factorDecimals)}`;
 
 /** Prices of parts of the input are named only where one differs from that of input. */
 function tierWords({ above, rates }: Tier): string {

@@ -9,16 +9,20 @@ import {
   smaller,
   type NanoYuan,
   buyingPriceOf,
+  factorOne,
   priceOf,
   pricedModels,
   productsOf,
+  productsPerNano,
   tiersOf,
+  toFactor,
   toPico,
   type BuyingPrice,
   type Price,
   type Tier,
   type Tiers,
   type TokenCounts,
+  type TokenPrice,
 } from '../../billing/price.ts';
 import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { servedKey, servedOf } from '../../billing/daily-keys.ts';
@@ -229,7 +233,7 @@ function callsPaid(perCall: bigint, charged: NanoYuan): bigint | undefined {
 /** @param paidCalls how many of the calls a price per call was charged for. Undefined: some of them. */
 function chargeBounds(price: Price, usage: Usage, paidCalls?: bigint): Bounds {
   if (price.type === 'non-billing') return nothing;
-  if (price.type === 'token-billing') return tokenBounds(price.tiers, usage);
+  if (price.type === 'token-billing') return tokenBounds(price, usage);
   const perCall = (price.perCall + 500n) / 1_000n;
   // Whoever leaves before the first content pays nothing, and no sum says how many did.
   return paidCalls === undefined
@@ -237,28 +241,32 @@ function chargeBounds(price: Price, usage: Usage, paidCalls?: bigint): Bounds {
     : exactly(perCall * paidCalls);
 }
 
-const picoThousandthsInNano = 1_000_000n;
-
 /** Rounded for each call, half up, unless each token costs whole nano-yuan. */
-function tokenBounds(tiers: Tiers, usage: Usage): Bounds {
-  const { low, high, isWhole } = sumBounds(tiers, usage);
-  const rounding = isWhole ? 0n : (BigInt(usage.calls) * picoThousandthsInNano) / 2n;
-  const up = isWhole ? 0n : picoThousandthsInNano - 1n;
+function tokenBounds(price: TokenPrice, usage: Usage): Bounds {
+  const { low, high, isWhole } = sumBounds(price, usage);
+  const rounding = isWhole ? 0n : (BigInt(usage.calls) * productsPerNano) / 2n;
+  const up = isWhole ? 0n : productsPerNano - 1n;
   return {
-    low: low <= rounding ? 0n : (low - rounding + up) / picoThousandthsInNano,
-    high: (high + rounding) / picoThousandthsInNano,
+    low: low <= rounding ? 0n : (low - rounding + up) / productsPerNano,
+    high: (high + rounding) / productsPerNano,
   };
 }
 
-/** In thousandths of a pico-yuan. `isWhole`: each token costs whole nano-yuan, so no call is rounded. */
-function sumBounds(tiers: Tiers, usage: Usage): Bounds & { isWhole: boolean } {
-  const sums = { low: 0n, high: 0n, isWhole: true };
+/** Of `productsPerNano`, in whatever service tiers. `isWhole`: each token costs whole nano-yuan, so no call is rounded. */
+function sumBounds(
+  { tiers, factors = {} }: Pick<TokenPrice, 'tiers' | 'factors'>,
+  usage: Usage,
+): Bounds & { isWhole: boolean } {
+  const possible = [factorOne, ...Object.values(factors).map((factor) => toFactor(factor) ?? factorOne)];
+  const sums = { low: 0n, high: 0n, isWhole: possible.length === 1 };
   const products = reachableTiers(tiers, usage).flatMap((tier) => productsOf(tier, usage.tokens));
   for (const same of Map.groupBy(products, ([kind]) => kind).values()) {
     const amounts = same.map(([, count, rate]) => BigInt(count) * rate);
-    sums.low += amounts.reduce(smaller);
-    sums.high += amounts.reduce(larger);
-    sums.isWhole &&= same.every(([, count, rate]) => count === 0 || rate % picoThousandthsInNano === 0n);
+    sums.low += amounts.reduce(smaller) * possible.reduce(smaller);
+    sums.high += amounts.reduce(larger) * possible.reduce(larger);
+    sums.isWhole &&= same.every(
+      ([, count, rate]) => count === 0 || (rate * factorOne) % productsPerNano === 0n,
+    );
   }
   return sums;
 }
@@ -313,9 +321,10 @@ function costBounds(
   figures: DailyFigures,
 ): Bounds {
   const usage = usageOf(figures);
-  const sums = sumBounds(tiersOf({ ...price, input, output }), usage);
-  const perCalls = BigInt(usage.calls) * toPico(per_call) * 1_000n;
-  const inYuan = (sum: bigint): bigint => divideHalfUp(sum * toPico(rate), 1_000_000n * toPico(1));
+  const tiers = tiersOf({ ...price, input, output });
+  const sums = sumBounds({ tiers, factors: price.service_tiers }, usage);
+  const perCalls = BigInt(usage.calls) * toPico(per_call) * 1_000n * factorOne;
+  const inYuan = (sum: bigint): bigint => divideHalfUp(sum * toPico(rate), productsPerNano * toPico(1));
   const rounding = BigInt(Math.ceil(usage.calls / 2));
   return { low: larger(0n, inYuan(sums.low) - rounding), high: inYuan(sums.high + perCalls) + rounding };
 }

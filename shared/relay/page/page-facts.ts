@@ -64,13 +64,18 @@ function linesOf(rule: PriceRule | undefined, when: string): PriceLine[] {
   if (rule === undefined || rule.type === 'non-billing') return [{ when, rates: 'free' }];
   if (rule.type === 'times-billing')
     return [{ when, rates: rule.output === 0 ? 'free' : `${yuan(rule.output)} per call` }];
-  const { tiers = [] } = rule;
+  const { tiers = [], service_tiers = {} } = rule;
+  const of = when === '' ? '' : `${when}, `;
   if ([rule, ...tiers].every(isFree)) return [{ when, rates: 'free' }];
   return [
     { when, rates: ratesOf(rule) },
     ...tiers.map((tier) => ({
-      when: `${when === '' ? '' : `${when}, `}above ${tier.above.toLocaleString('en-US')} input tokens`,
+      when: `${of}above ${tier.above.toLocaleString('en-US')} input tokens`,
       rates: ratesOf(tier),
+    })),
+    ...Object.entries(service_tiers).map(([name, factor]) => ({
+      when: `${of}service tier ${name}`,
+      rates: `${factor} times these prices`,
     })),
   ];
 }

@@ -7,7 +7,7 @@ import { emptyRows } from '../../../shared/config/rows/read-table.ts';
 import type { ServedDay } from '../../../shared/operate/operator-ports.ts';
 import { editEffects } from '../../../shared/operate/what-if/edit-effects.ts';
 import { timeText } from '../../../shared/wire/ids.ts';
-import { costOf, ruleAt, type ChargeText } from '../../oracle/price-list.ts';
+import { costOf, ruleAt, servedIn, type ChargeText } from '../../oracle/price-list.ts';
 import { compile } from '../config/rows.ts';
 
 const atMs = Date.parse('2026-11-20T12:00:00Z');
@@ -27,10 +27,13 @@ const rule = fc
     own: rates,
     higher: fc.option(rates, { nil: undefined }),
     models: fc.subarray(models),
+    service_tiers: fc.option(fc.constantFrom({ flex: 0.5 }, { flex: 0.333_333, priority: 2.5 }), {
+      nil: undefined,
+    }),
   })
-  .map(({ type, own, higher, models: named }) => {
+  .map(({ type, own, higher, models: named, service_tiers }) => {
     const tiers = type === 'token-billing' && higher ? [{ ...higher, above: 500 }] : undefined;
-    return Object.assign({ type, models: named, tiers }, own);
+    return Object.assign({ type, models: named, tiers, service_tiers }, own);
   });
 const list = fc
   .array(rule, { maxLength: 3 })
@@ -44,6 +47,7 @@ const call = fc.record({
   output: fc.nat(900),
   cached: fc.nat(100),
   written: fc.nat(100),
+  tier: fc.constantFrom('flex', 'priority', undefined),
   how: fc.constantFrom('paid', 'paid', 'paid', 'left', 'plan', 'official', 'released', 'expired'),
 });
 type Call = typeof call extends fc.Arbitrary<infer Made> ? Made : never;
@@ -57,8 +61,8 @@ const tokensOf = ({ input, output, cached, written }: Call) => ({
 
 /** By the pages alone. */
 function dueOf(rules: readonly ChargeText[], each: Call): bigint {
-  const { model, how } = each;
-  const found = ruleAt(rules, model, atMs);
+  const { model, how, tier } = each;
+  const found = servedIn(ruleAt(rules, model, atMs), { asked: tier, reported: tier });
   if (how === 'paid') return costOf(found, tokensOf(each));
   // Who leaves before the first content pays tokens, but no price per call.
   if (how === 'left') return found?.type === 'times-billing' ? 0n : costOf(found, tokensOf(each));

@@ -275,6 +275,7 @@ const columns: Column<Rule>[] = [
   ['max_output_tokens', '', (charge) => charge.max_output_tokens],
   ['anonymous', '', ({ anonymous }) => anonymous],
   ...laterPrices.map((name): Column<Rule> => [name, '', (charge) => charge[name]]),
+  ['service_tiers', '', (charge) => charge.service_tiers],
 ];
 
 /** Dates stand in it only if a rule has one. */
@@ -293,9 +294,10 @@ function outputPrices({ type, output, tiers = [] }: NewCharge): string {
 }
 
 /** The price of input, with the prices of cached and written input that the rule has. */
-function inputPrices({ tiers = [], ...base }: NewCharge): string {
+function inputPrices({ tiers = [], service_tiers = {}, ...base }: NewCharge): string {
   const higher = tiers.map((tier) => `, above ${tier.above}: ${rateWords(tier)}`);
-  return rateWords(base) + higher.join('');
+  const served = Object.entries(service_tiers).map(([tier, factor]) => `, ${tier}: x ${factor}`);
+  return [rateWords(base), ...higher, ...served].join('');
 }
 
 function rateWords({ input, ...rates }: WrittenRates): string {

@@ -238,7 +238,7 @@ const ledgerNames = [
   ...firstCounts,
   'channel upstream_model bought first_content_ms flag',
   ...laterCounts,
-  'end_user tags',
+  'end_user tags service_tier',
 ].flatMap((names) => names.split(' '));
 
 const ledgerColumns: Column<LedgerRow>[] = [

@@ -153,8 +153,8 @@ const own: readonly RowField[] = [
 ];
 
 function fieldsOf(row: RawRow): Field[] {
-  const help = html`JSON: <code>tiers</code>, <code>cache_write</code>, <code>max_output_tokens</code> and
-    others, as the table has them: prices for 1,000 tokens.`;
+  const help = html`JSON: <code>tiers</code>, <code>service_tiers</code>, <code>cache_write</code> and others,
+    as the table has them: prices for 1,000 tokens.`;
   return withMarks(wholeRowFields(own, row, help), marksIn(row));
 }
 
