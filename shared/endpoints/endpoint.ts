@@ -19,6 +19,7 @@ export interface Endpoint extends EndpointRoute {
     body: unknown,
     headers: Readonly<Record<string, string | undefined>>,
     storage?: StorageAtHand,
+    summaryOf?: SummaryOpener,
   ): EndpointRequest;
   /** Where its clients send their key. Absent: in `Authorization`, as a bearer token. */
   keyHeader?: KeyHeader;
@@ -31,9 +32,17 @@ export interface Endpoint extends EndpointRoute {
   answerHeaders?(requestId: string): Record<string, string>;
   /** How its clients ask for the tokens of an input alone. Absent: they do not. */
   counting?: Counting;
+  /** How its clients ask for a summary of a conversation, to go on from. Absent: they do not. */
+  compacting?: Pick<Endpoint, 'path' | 'read'>;
   /** Loaded by the first call of a key that may store. Absent: answers of this endpoint are not stored. */
   storing?: () => Promise<StoredReading>;
 }
+
+/**
+ * The summary in a seal, if it is one for the account. Undefined: it is not, or it holds something else. Throws InvalidRequest for
+ * more than one call may hold. `param`: the path of the seal.
+ */
+export type SummaryOpener = (sealed: string, param: string) => string | undefined;
 
 /** The same body as for an answer, at another path, is answered with a number. */
 export interface Counting {
@@ -189,8 +198,11 @@ export interface AnswerFacts {
   usage: () => ChatUsage;
   /** What the answering upstream was sent; before its first chunk, that nothing was. */
   sent: () => SentFacts;
-  /** The state of the turn so far, sealed for the client; undefined: there is none, or `keepsState` is not set. */
-  sealedState: (itemId: string) => string | undefined;
+  /**
+   * The state of the turn so far, or a summary, sealed for the client; undefined: there is no state, or `keepsState` is not
+   * set.
+   */
+  sealedState: (itemId: string, summary?: string) => string | undefined;
   /**
    * The number of opaque parts in the state so far. A seal that was made when there were as many is whole: what follows
    * the last opaque part is visible, and the client sends it back.

@@ -13,9 +13,10 @@ export const countingRoutes = {
   responses: { ...endpointRoutes.responses, path: '/v1/responses/input_tokens' },
 } as const satisfies Record<string, EndpointRoute>;
 
+/** Where clients of an endpoint ask for a conversation to be compacted: another path of the endpoint. */
+export const compactingRoutes = {
+  responses: { ...endpointRoutes.responses, path: '/v1/responses/compact' },
+} as const satisfies Record<string, EndpointRoute>;
+
 /** Of clients of Messages, which read lists in a form of their own. */
 export const listHeaders = ['anthropic-version', 'x-api-key'] as const;
-
-/** What a client does that wants OpenAI's compaction: Codex does where it believes to speak to OpenAI. */
-export const compactByClient =
-  'Codex compacts by itself if the name of its model provider in config.toml is not "OpenAI".';

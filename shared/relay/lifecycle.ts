@@ -130,7 +130,10 @@ async function begun(
   held: HeldCall & { claim: HeldKey | undefined },
 ): Promise<Answer> {
   const { call, read, bill, claim } = held;
-  const searched = call.model.web ? await (await import('./search.ts')).withSearch(ports, call) : undefined;
+  const searched =
+    call.model.web && !call.compacts
+      ? await (await import('./search.ts')).withSearch(ports, call)
+      : undefined;
   const dispatched = new Dispatch(ports, { call, searched, health });
   const dispatch = edge.stoppable?.(dispatched, call) ?? dispatched;
   const recorder = await edge.recorder(held);
@@ -260,17 +263,20 @@ export const besideStates = (
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const relay = relayOf(ports, endpoint);
   return async (request) => {
-    const { counting, storing } = endpoint;
-    if (storing && request.path.startsWith(responsesPrefix) && request.path !== counting?.path) {
+    const { counting, compacting, storing } = endpoint;
+    const isCompacted = request.path === compacting?.path;
+    const isOwn = isCompacted || request.path === counting?.path;
+    if (storing && request.path.startsWith(responsesPrefix) && !isOwn) {
       const { storedHandle } = await import('./stored/routes.ts');
       return storedHandle(ports)(request);
     }
     const over = new AbortController();
+    const asked = isCompacted ? { ...relay, endpoint: { ...endpoint, ...compacting } } : relay;
     const edge =
       request.path === counting?.path
         ? countingEdge(relay, counting, { request, over: over.signal })
-        : clientEdge(relay, request, over.signal);
-    const response = await relayed(relay, edge);
+        : clientEdge(asked, request, over.signal);
+    const response = await relayed(asked, edge);
     // Without a reason of ours, each abort makes a DOMException with a stack.
     return { ...response, done: response.done.finally(() => over.abort('over')) };
   };

@@ -165,7 +165,8 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
   const unlimited = { ...settings, without: new Set<Repeat>([...own.without, 'limit']) };
   const sent = isRefused ? sentBody(dialect, call, unlimited) : usual;
   const awsScope = type.awsScope?.(channel);
-  const { name, path } = dialect;
+  const { name } = dialect;
+  const { path = dialect.path } = sent;
   const headers = dialect.headers?.(settings, call, sent);
   const url = type.address?.(channel, { model, dialect: name, path }) ?? `${channel.endpoint}${path}`;
   return {

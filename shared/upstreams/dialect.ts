@@ -58,6 +58,10 @@ export interface SentBody {
   stop?: readonly string[] | undefined;
   /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */
   wrapped: ReadonlySet<string>;
+  /** The path that the body is for, where it is not the dialect's own. */
+  path?: string | undefined;
+  /** The upstream was asked to compact the conversation. */
+  compacts?: boolean | undefined;
   /** What of the client's form no message holds went up in its place. */
   carriesItems?: boolean | undefined;
   /** The body went up in its client's own form, so its answer is passed on in that form, too. */
@@ -155,6 +159,9 @@ export interface RequestSettings {
  * state (nothing does), `include` of encrypted reasoning, `items` that no message holds.
  */
 export type Repeat = 'limit' | 'state' | 'echoes' | 'include' | 'items';
+
+/** The code of an answer without the compaction item that was asked for. */
+export const noCompaction = 'no_compaction';
 
 // Ids of tool calls. Vendors' short ids repeat between turns, so clients see a unique id that holds the vendor's
 // own; the vendor gets its own back.

@@ -74,6 +74,8 @@ export interface Quirks {
   bindsThinking: boolean;
   /** Encrypted reasoning is dropped when what stood before it was changed, and instructions hold for one turn. */
   bindsPrefix: boolean;
+  /** It compacts conversations, where its dialect has a form for that. Else it is asked for a summary in words. */
+  compacts: boolean;
   /** The shortest prompt that its cache takes. */
   cacheMinTokens: number;
   /** How many cache breakpoints it takes. */
@@ -114,6 +116,7 @@ export const noQuirks: Quirks = {
   forcedCalls: true,
   bindsThinking: false,
   bindsPrefix: false,
+  compacts: true,
   cacheMinTokens: 1024,
   cacheBreakpoints: 4,
 };
@@ -138,6 +141,7 @@ export const ruleForms = {
   wants_back: ['wantsBack', { oneOf: returnedFields }],
   binds_thinking: ['bindsThinking', 'flag'],
   binds_prefix: ['bindsPrefix', 'flag'],
+  compaction: ['compacts', 'flag'],
   cache_min_tokens: ['cacheMinTokens', { most: 10_000_000 }],
   cache_breakpoints: ['cacheBreakpoints', { most: 4 }],
   max_output_tokens: ['outputTokensMax', { most: 10_000_000 }],

@@ -33,6 +33,11 @@ export interface CanonicalCall {
    * is not told.
    */
   readonly tellsStop?: string | undefined;
+  /**
+   * A summary of the conversation is asked for, to go on from, by the last item of the input or at a path of its own. The last
+   * message says so in words. Absent: the next turn is.
+   */
+  readonly compacts?: 'item' | 'path' | undefined;
   /** The client's own name for the conversation, for the choice of the candidate alone. Absent: how it began, or its `prompt_cache_key`. */
   readonly conversation?: string | undefined;
 }

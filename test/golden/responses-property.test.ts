@@ -143,7 +143,9 @@ describe('any answer of an upstream, on Responses', () => {
         );
         expect(textOf(output)).toBe(words.join(''));
         const calls = output.filter((item) => item.type !== 'message' && item.type !== 'reasoning');
-        expect(calls.map((call) => call.call_id)).toEqual((message?.tool_calls ?? []).map(({ id }) => id));
+        expect(calls.map((call) => 'call_id' in call && call.call_id)).toEqual(
+          (message?.tool_calls ?? []).map(({ id }) => id),
+        );
       }),
       { numRuns: 120 },
     );

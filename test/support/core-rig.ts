@@ -341,7 +341,7 @@ export class CoreRig {
 /** The same endpoint, whose requests nobody can write into. */
 const frozen = (endpoint: Endpoint): Endpoint => ({
   ...endpoint,
-  read: (body, headers, storage) => deepFreeze(endpoint.read(body, headers, storage)),
+  read: (...asked) => deepFreeze(endpoint.read(...asked)),
 });
 
 export const keyRow = (more: Record<string, unknown> = {}): KeyRow =>

@@ -185,6 +185,7 @@ export function chatTranscript({ body, messages }: VendorChatCall): Transcript {
     stops: [body['stop'] ?? []].flat().map(textIn),
     ...(body['parallel_tool_calls'] === false && { single: true }),
     ...schemaIn(body['response_format']),
+    whole: () => JSON.stringify(body['messages']),
   };
 }
 

@@ -17,6 +17,8 @@ export interface Transcript {
   stops?: string[];
   /** The schema of the answer, if the request sets one. */
   schema?: JsonSchema;
+  /** All that the model reads, as JSON. */
+  whole: () => string;
 }
 
 export interface ScriptTool {
@@ -127,7 +129,7 @@ function toolToCall(
   { tools, choice, said, turns }: Transcript,
   wanted: WantedCall | undefined,
 ): ScriptTool | undefined {
-  if (choice === 'none') return undefined;
+  if (choice === 'none' || asksSummary(said)) return undefined;
   if (typeof choice === 'object') return tools.find(({ name }) => name === choice.name);
   if (choice === 'auto' && turns >= callingTurnsIn(said)) return undefined;
   const text = wanted?.name ?? said;
@@ -170,7 +172,14 @@ export function beforeStop(text: string, stops: string[] = []): { text: string; 
   return first === undefined ? { text } : { text: text.slice(0, text.indexOf(first)), stoppedBy: first };
 }
 
-function answerTo({ said, results }: Transcript): string {
+/** The words by which clients and relays ask for a summary of a conversation. */
+export const asksSummary = (said: string): boolean => /\bwrite that summary\b/i.test(said.slice(0, reach));
+
+/** What is to be remembered of a conversation: `fact-` and letters or digits. */
+export const factsIn = (text: string): string => [...new Set(text.match(/\bfact-[a-z0-9]+/g))].join(', ');
+
+function answerTo({ said, results, whole }: Transcript): string {
+  if (asksSummary(said)) return `Summary: ${factsIn(whole())}.`;
   if (asks(said, 'long')) return Array.from({ length: 400 }, (_, index) => `word${index + 1}`).join(' ');
   if (results.length === 0) return `You said: "${said}".`;
   return `The tools answered: ${results.map(({ name, text }) => `${name}: ${text}`).join('; ')}.`;

@@ -6,13 +6,16 @@ import {
   type ChatUsage,
   deltaText,
   type ToolCallDelta,
+  GrowingText,
 } from '../../wire/chat-response.ts';
 import { InvalidRequest, type ErrorObject } from '../../wire/invalid-request.ts';
 import { asRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import { type AnswerFacts, type SentFacts, keptForAnswer } from '../endpoint.ts';
+import { noSummary } from './compaction.ts';
 import { type ResponseObject, finishedResponse, incompleteReason, responseError } from './response-object.ts';
 import {
   CallWriter,
+  CompactionWriter,
   type DeclaredTool,
   ItemQueue,
   MessageWriter,
@@ -40,6 +43,8 @@ interface AskedAnswer {
   summary: boolean;
   keepsState: boolean;
   logprobs: boolean;
+  /** The answer is one compaction item: its upstream's, or with the text as a summary. */
+  compacts: boolean;
 }
 
 /**
@@ -74,6 +79,9 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   /** Reasoning came after the last seal. It may lengthen an opaque part. */
   #reasonedSince = false;
   #ending = false;
+  readonly #summary = new GrowingText();
+  /** The upstream compacted the conversation in its own way. */
+  #isCompacted = false;
 
   constructor(asked: AskedAnswer, facts: AnswerFacts) {
     this.#asked = asked;
@@ -99,6 +107,12 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     const events = this.start();
     for (const { delta, logprobs, finish_reason: finish } of shown) {
       if (finish) this.#finish = finish;
+      if (this.#asked.compacts) {
+        this.#kept.text(delta.content ?? '');
+        this.#summary.add(delta.content ?? '');
+        this.#isCompacted ||= chunk.native !== undefined;
+        continue;
+      }
       const known = this.#asked.logprobs && logprobs !== null ? tokenLogprobs(logprobs) : [];
       events.push(...this.#pushDelta(delta, known));
     }
@@ -203,6 +217,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
 
   /** Closes all items; then comes the state that no item has yet. */
   #endItems(): ResponsesEvent[] {
+    if (this.#asked.compacts) return this.#compaction();
     const cut = incompleteReason(this.#finish) !== undefined;
     const phase = this.#finish === 'tool_calls' ? 'commentary' : 'final_answer';
     this.#ending = true;
@@ -210,6 +225,14 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     const state = this.#stateBefore();
     if (state.length === 0) return events;
     return [...events, ...state, ...this.#queue.end({ status: 'completed' })];
+  }
+
+  #compaction(): ResponsesEvent[] {
+    const summary = this.#isCompacted ? undefined : this.#summary.text.trim();
+    if (summary === '') throw noSummary();
+    const seal = (id: string): string | undefined => this.#facts.sealedState(id, summary);
+    const item = new CompactionWriter(this.#suffix, this.#nextIndex(), seal);
+    return [...this.#queue.add(item), ...this.#queue.end({ status: 'completed' })];
   }
 
   /** The open message, unless the upstream said that another phase began. */

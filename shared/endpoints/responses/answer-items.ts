@@ -51,7 +51,7 @@ abstract class ItemWriter {
 }
 
 type Item<Type extends string, More> = { id: string; type: Type; status: ItemStatus } & More;
-export type OutputItem = MessageItem | ReasoningItem | CallItem;
+export type OutputItem = MessageItem | ReasoningItem | CallItem | CompactionItem;
 
 export interface TopLogprob {
   token: string;
@@ -183,6 +183,31 @@ export class ReasoningWriter extends ItemWriter {
 
   #summaryEvent(type: string, more: object): ResponsesEvent {
     return this.event(type, { summary_index: 0, ...more });
+  }
+}
+
+interface CompactionItem {
+  id: string;
+  type: 'compaction';
+  encrypted_content: string;
+}
+
+/** What a conversation goes on from. `seal`: as of reasoning. */
+export class CompactionWriter extends ItemWriter {
+  readonly #seal: (id: string) => string | undefined;
+
+  constructor(suffix: string, outputIndex: number, seal: (id: string) => string | undefined) {
+    super('cmp', suffix, outputIndex);
+    this.#seal = seal;
+  }
+
+  protected closing(): ResponsesEvent[] {
+    return [];
+  }
+
+  item(id: string, { status }: ItemEnd): CompactionItem {
+    const sealed = status === 'in_progress' ? undefined : this.#seal(id);
+    return { id, type: 'compaction', encrypted_content: sealed ?? '' };
   }
 }
 

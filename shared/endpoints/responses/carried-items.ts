@@ -97,6 +97,13 @@ export class ItemsFound {
     this.#instead.set(message, carried);
     return message;
   }
+
+  /** An item that is read as `message` elsewhere. Returns that. */
+  addAs(message: ChatMessage, item: JsonRecord, carried: JsonRecord): ChatMessage {
+    this.#carried.set(item, carried);
+    this.#instead.set(message, carried);
+    return message;
+  }
 }
 
 /** The items whose tools are declared as those of the request are. */

@@ -1,18 +1,16 @@
 import type { ChatMessage, ChatToolCall, ChatContentPart } from '../../wire/canonical-call.ts';
-import type { PlacedItem, SealedState } from '../endpoint.ts';
+import type { PlacedItem, SealedState, SummaryOpener } from '../endpoint.ts';
 import type { InputItem } from './request.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
-import { compactByClient } from '../routes.ts';
 import { sealPrefix } from '../../wire/ids.ts';
 import { carriedTypes, ItemsFound } from './carried-items.ts';
+import { compactionTypes, lostTurns, notLast, summarised, summaryAsked, triggerType } from './compaction.ts';
 import { checkNameLength, flatToolName } from './tools.ts';
 import type { DeclaredTool } from './answer-items.ts';
 import { isRecord, jsonText, type JsonRecord } from '../../wire/json.ts';
 
 export const callTypes = new Set(['function_call', 'custom_tool_call']);
 export const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
-/** Summaries that only the provider that wrote them can read: Codex keeps them in its history under these types. */
-const foreignSummaries = new Set(['compaction', 'compaction_summary', 'context_compaction']);
 const roles = new Set(['system', 'developer', 'user', 'assistant']);
 
 /** The type of an item. An item without a type but with a role is a message. */
@@ -32,6 +30,8 @@ interface ItemContext {
   declared: ReadonlyMap<string, DeclaredTool>;
   /** Stored items that are not read yet belong to them, with calls that outputs are for and tools that calls are of. */
   isPart: boolean;
+  /** Absent: no seal holds a summary. */
+  summaryOf?: SummaryOpener | undefined;
 }
 
 /**
@@ -43,6 +43,7 @@ export function responsesInputToChat(items: readonly PlacedItem[], context: Item
   const messages: ChatMessage[] = [];
   const sealed = new Map<ChatMessage, SealedState>();
   const found = new ItemsFound();
+  let foreignLeftOut = false;
   let turn: Turn | undefined;
   const closeTurn = (): void => {
     for (const one of turn?.messages(outputs, sealed) ?? []) messages.push(one);
@@ -60,14 +61,41 @@ export function responsesInputToChat(items: readonly PlacedItem[], context: Item
     else {
       closeTurn();
       if (said) messages.push(said);
+      else if (compactionTypes.has(type)) {
+        const compacted = compactedTurns(placed, context, found);
+        if (compacted) messages.push(compacted.message);
+        else foreignLeftOut = true;
+        if (compacted?.seal) sealed.set(compacted.message, compacted.seal);
+      } else if (type === triggerType) messages.push(...askedSummary(placed, items, found));
       else if (carriedTypes.includes(type)) messages.push(...found.add(item, messages.at(-1)));
-      else if (!outputTypes.has(type) && !foreignSummaries.has(type)) throw unsupported(item, param);
+      else if (!outputTypes.has(type)) throw unsupported(item, param);
     }
   }
   closeTurn();
   if (!context.isPart) refuseOrphans(outputs);
-  const foreignLeftOut = items.some(({ item }) => foreignSummaries.has(itemType(item)));
   return { messages, sealed, foreignLeftOut, found };
+}
+
+/** What stands for the turns that a compaction item replaced. Undefined: another provider wrote it, so no upstream here can read it. */
+function compactedTurns(
+  placed: PlacedItem,
+  { summaryOf }: ItemContext,
+  found: ItemsFound,
+): { message: ChatMessage; seal?: SealedState | undefined } | undefined {
+  const { item, param } = placed;
+  const { encrypted_content: text } = item;
+  if (typeof text !== 'string' || !text.startsWith(sealPrefix)) return undefined;
+  const summary = summaryOf?.(text, `${param}.encrypted_content`);
+  if (summary !== undefined) return { message: summarised(summary) };
+  const carried = { type: 'compaction', encrypted_content: text };
+  return { message: found.addAs(lostTurns(), item, carried), seal: sealedState(placed) };
+}
+
+/** The request of an earlier turn is part of what is stored of it. */
+function askedSummary(placed: PlacedItem, items: readonly PlacedItem[], found: ItemsFound): ChatMessage[] {
+  const isLast = placed === items.at(-1);
+  if (!isLast && !placed.stored) throw notLast(placed.param);
+  return isLast ? [found.addAs(summaryAsked(), placed.item, { type: triggerType })] : [];
 }
 
 /** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */
@@ -156,12 +184,6 @@ function requiredText(item: InputItem, field: string, param: string): string {
 }
 
 function unsupported(item: InputItem, param: string): InvalidRequest {
-  if (item.type === 'compaction_trigger')
-    return new InvalidRequest(
-      'unsupported_input_item',
-      `${param}.type`,
-      `"compaction_trigger" is not supported: conversations are compacted by their clients. ${compactByClient}`,
-    );
   if (item.type === 'item_reference')
     return new StorageNotAllowed(
       'unsupported_input_item',

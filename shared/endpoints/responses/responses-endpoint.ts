@@ -22,11 +22,13 @@ import {
   type Renderer,
   type SentFacts,
   type StorageAtHand,
+  type SummaryOpener,
 } from '../endpoint.ts';
-import { countingRoutes, endpointRoutes } from '../routes.ts';
-import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
+import { compactingRoutes, countingRoutes, endpointRoutes } from '../routes.ts';
+import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
+import { keptMessages, triggerType } from './compaction.ts';
 import { responsesInputToChat } from './input.ts';
 import { chosenTools, placedTools, responsesToolsToChat, plainTool } from './tools.ts';
 import type { ResponsesEvent } from './answer-items.ts';
@@ -36,26 +38,46 @@ import { commentFrame, eventFrame, eventPieces } from '../../stream/sse.ts';
 export const responsesEndpoint: Endpoint = {
   ...endpointRoutes.responses,
   storing: async () => (await import('./stored-input.ts')).storedReading,
-  read: (body, _headers, storage) => readResponses(parseRequest(ResponsesRequest, body), storage),
+  read: (body, _headers, storage, summaryOf) =>
+    readResponses(parseRequest(ResponsesRequest, body), { storage, summaryOf }),
   counting: {
     path: countingRoutes.responses.path,
-    read(body, _headers, storage) {
-      const request = parseRequest(StoredInputRequest, body);
-      return readResponses({ ...request, input: request.input ?? [] }, storage);
-    },
+    read: (body, _headers, storage, summaryOf) => readResponses(withInput(body), { storage, summaryOf }),
     answer: (tokens) => ({ object: 'response.input_tokens', input_tokens: tokens }),
+  },
+  compacting: {
+    path: compactingRoutes.responses.path,
+    read: (body, _headers, storage, summaryOf) => ({
+      ...readResponses(withInput(body), { storage, summaryOf, compacts: 'path' }),
+      // Only responses are stored.
+      storage: undefined,
+    }),
   },
 };
 
-function readResponses(request: ResponsesRequest, storage: StorageAtHand | undefined): EndpointRequest {
-  const { chat, placed, declared, call, ...reading } = responsesToChat(request, storage);
+function withInput(body: unknown): ResponsesRequest {
+  const request = parseRequest(StoredInputRequest, body);
+  return { ...request, input: request.input ?? [] };
+}
+
+interface Reading {
+  /** Absent: the key may not store. */
+  storage?: StorageAtHand | undefined;
+  summaryOf?: SummaryOpener | undefined;
+  /** Absent: what the input asks for. */
+  compacts?: 'path';
+}
+
+function readResponses(request: ResponsesRequest, given: Reading): EndpointRequest {
+  const { chat, placed, declared, call, ...reading } = responsesToChat(request, given);
+  const { compacts } = call;
   checkLogprobs(chat, [reading.outputTokensMax]);
   const [unknown, served] = [unknownFields(request), servedFields(request)];
   return {
     call: { form: endpointRoutes.responses.name, request: chat, unknown, served, ...call },
     contents: () => contentsOf(placed),
     ...reading,
-    keepsState: keepsState(request),
+    keepsState: keepsState(request) || compacts !== undefined,
     renderer: (identity, facts) => {
       const asked = {
         started: startedResponse(identity),
@@ -64,18 +86,17 @@ function readResponses(request: ResponsesRequest, storage: StorageAtHand | undef
         summary: summaryKind(request) !== undefined,
         keepsState: keepsState(request),
         logprobs: wantsLogprobs(request),
+        compacts: compacts !== undefined,
       };
       const events = new ChatToResponses(asked, facts);
+      if (compacts === 'path') return compactedRenderer(events, keptMessages(placed, identity.requestId));
       return request.stream === true ? responsesStreamRenderer(events) : responsesJsonRenderer(events);
     },
   };
 }
 
-/**
- * Converts a Responses request to the equivalent chat request. Throws InvalidRequest.
- * @param storage undefined: the key may not store
- */
-export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHand) {
+/** Converts a Responses request to the equivalent chat request. Throws InvalidRequest. */
+export function responsesToChat(request: ResponsesRequest, { storage, summaryOf, ...asked }: Reading = {}) {
   refuseStored(request, storage);
   if (typeof request.n === 'number' && request.n > 1)
     throw new InvalidRequest(
@@ -87,15 +108,19 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
   const inBody = own.map((item, i): PlacedItem => ({ item, param: `input[${i}]` }));
   const unread = storage?.stored ? undefined : storage?.reading.references(request);
   /** The whole conversation, the items of stored turns first. */
-  const placed = storage ? storage.reading.placed(inBody, storage.stored) : inBody;
+  const whole = storage ? storage.reading.placed(inBody, storage.stored) : inBody;
+  const placed = asked.compacts ? [...whole, { item: { type: triggerType }, param: 'input' }] : whole;
+  const asksInItem = placed.at(-1)?.item['type'] === triggerType;
+  const compacts: CanonicalCall['compacts'] = asked.compacts ?? (asksInItem ? 'item' : undefined);
   const converted = responsesToolsToChat(placedTools(request.tools ?? [], placed));
   const { declared, dropped: droppedTools } = converted;
-  const input = responsesInputToChat(placed, { declared, isPart: unread !== undefined });
+  const input = responsesInputToChat(placed, { declared, isPart: unread !== undefined, summaryOf });
   const { messages: conversation, found, ...state } = input;
   const messages = instructed(request.instructions, conversation);
   const instructions = messages[0] === conversation[0] ? undefined : messages[0];
   const [first] = storage?.stored?.earlier ?? [];
-  if (messages.length === 0 && !unread)
+  // What asks for a summary is no part of what is summarised.
+  if ((compacts ? conversation.length === 1 : messages.length === 0) && !unread)
     throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
 
   const chosen = chosenTools(request.tool_choice, converted);
@@ -116,8 +141,20 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
   const beginning = first && instructed(first.instructions, conversation);
   const outputTokensMax = request.max_output_tokens ?? undefined;
   const storing = { storage: storage?.reading.asked(request, own), unread };
-  const call = { beginning, items, instructions };
-  return { chat, call, declared, placed, outputTokensMax, droppedTools, ...state, ...storing };
+  const call = { beginning, items, instructions, compacts };
+  const form = { chat: compacts ? forSummary(chat) : chat, call };
+  return { ...form, declared, placed, outputTokensMax, droppedTools, ...state, ...storing };
+}
+
+/** Text of any form, and no call. */
+function forSummary({
+  response_format: _form,
+  stop: _stop,
+  logprobs: _probabilities,
+  top_logprobs: _top,
+  ...chat
+}: ChatRequest): ChatRequest {
+  return { ...chat, ...(chat.tools && { tool_choice: 'none' }) };
 }
 
 const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
@@ -194,6 +231,20 @@ function responsesStreamRenderer(events: ChatToResponses): Renderer {
     failed: (error) => frames(events.failed(error)).join(''),
     close: () => frames(events.close()),
     ...asObject(events),
+  };
+}
+
+/** The conversation as it goes on: an object that is no response, and is not stored. */
+function compactedRenderer(events: ChatToResponses, kept: readonly JsonRecord[]): Renderer {
+  return {
+    ...responsesJsonRenderer(events),
+    end() {
+      events.end();
+      const { id, created_at: created, output, usage, quota } = events.whole();
+      const object = 'response.compaction';
+      const compacted = { id, object, created_at: created, output: [...kept, ...output], usage };
+      return [JSON.stringify({ ...compacted, ...(quota !== undefined && { quota }) })];
+    },
   };
 }
 

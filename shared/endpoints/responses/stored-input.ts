@@ -119,6 +119,7 @@ const prefixes: Record<string, string> = {
   custom_tool_call: 'ctc',
   custom_tool_call_output: 'ctco',
   reasoning: 'rs',
+  compaction: 'cmp',
 };
 const clientsId = /^[\w-]{1,64}$/;
 

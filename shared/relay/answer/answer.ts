@@ -293,8 +293,8 @@ export class Answer {
       sent: () => dispatch.report().sent,
       model: () => dispatch.report().model,
       usage: () => this.#meter.measure().usage,
-      sealedState: (itemId) =>
-        read.keepsState === true && !this.#cut?.ended ? turn?.sealed(itemId) : undefined,
+      sealedState: (...of) =>
+        read.keepsState === true && !this.#cut?.ended ? turn?.sealed(...of) : undefined,
       stored: () => this.#recorder?.stored ?? false,
       stoppedAt: () => this.#cut?.endedAt,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,

@@ -117,10 +117,12 @@ export function usageBounds(
   // States of earlier turns go up too, though no client sent them.
   const putBack = [...call.states.values()];
   const { items, native } = call;
+  // Not every upstream is asked in words for a summary.
+  const read = call.compacts ? { ...request, messages: request.messages.slice(0, -1) } : request;
   const carried = items && [...items.after.values(), ...items.instead.values()];
   const unknown = { ...call.unknown, putBack, carried, counted: native?.counted };
   return {
-    inputBelow: () => inputBelow({ request, unknown: call.unknown }),
+    inputBelow: () => inputBelow({ request: read, unknown: call.unknown }),
     inputUnbiased: () => bill.inputTokens(request, model),
     // What multiplies was allowed by the row, and its limits are the vendor's own.
     inputMax: () => (sent.isMultiplied ? Infinity : inputMax({ request, unknown }) + hosted),

@@ -71,8 +71,8 @@ export async function claimed(
     account,
     idempotencyKey: header,
     requestId,
-    // The same words at another endpoint are another request.
-    body: [call.endpoint, body],
+    // The same words at another endpoint, or at another path of one, are another request.
+    body: [call.endpoint, body, ...(call.compacts === 'path' ? [call.compacts] : [])],
     untilMs: Math.max(call.deadlineMs, isRun ? call.startedMs + runEndsMsMax : 0) + graceMs,
     namesMembers: keeps,
   };

@@ -8,6 +8,7 @@ import { bearer, type Endpoint, type EndpointRequest } from '../../endpoints/end
 import { claudeCodePrefix, matchRoute, tagsHeader, type RelayRequest } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
+import { summaryOpener } from '../state/summary-seals.ts';
 import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
 import type { Attribution } from '../../billing/ledger-row.ts';
@@ -169,14 +170,15 @@ async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayR
  * wrong with it is refused before the store is asked, and with the conversation that was read for it. Never rejects.
  */
 export async function checkedCall(
-  { ports, endpoint, channels }: ReadParts,
+  relay: ReadParts,
   source: CallSource,
   conversation?: Conversation,
 ): Promise<ReadCall> {
+  const { ports, endpoint, channels } = relay;
   const { caller, facts } = source;
   let asked: AskedCall | undefined;
   try {
-    asked = await askedCall(endpoint, source, conversation);
+    asked = await askedCall(relay, source, conversation);
     const named = modelsOf(channels, caller, asked, facts.startedMs);
     await checkContents(asked, caller);
     const call = callOf(endpoint, source, asked, named);
@@ -201,13 +203,14 @@ async function turnsOf(
 
 /** Checks schema, model name, official gate and whitelist. */
 async function askedCall(
-  endpoint: Endpoint,
+  { endpoint, ports: { sealer } }: ReadParts,
   { body, headers, caller, attribution: given }: CallSource,
   conversation: Conversation | undefined,
 ): Promise<AskedCall> {
   const { storing } = endpoint;
   const reading = storing && mayStore(caller) ? await storing() : undefined;
-  const read = endpoint.read(body, headers, reading && { reading, stored: conversation });
+  const atHand = reading && { reading, stored: conversation };
+  const read = endpoint.read(body, headers, atHand, summaryOpener(sealer, caller.key.account));
   const { request } = read.call;
   const { model: requested, official } = request;
   const attribution = given ?? (await attributionIn(request, headers));

@@ -346,7 +346,8 @@ export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: numb
   const totalMs = call.isRun ? Math.max(runMs, total * 1000) : total * 1000;
   const thinkingMs = firstContentMs * (longEfforts.has(call.request.reasoning_effort ?? '') ? 2 : 1);
   // An answer that is not streamed sends no byte until it is whole, so it has the time of the whole answer.
-  const usualMs = params.stream ? thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs) : totalMs;
+  const isStreamed = params.stream && call.compacts !== 'path';
+  const usualMs = isStreamed ? thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs) : totalMs;
   return { firstContentMs: own === undefined ? usualMs : own * 1000, idleMs: idle * 1000, totalMs };
 }
 

@@ -12,7 +12,7 @@ import {
 import { loopHeader } from '../../wire/ids.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
-import type { Repeat } from '../../upstreams/dialect.ts';
+import { noCompaction, type Repeat } from '../../upstreams/dialect.ts';
 import { defaultDialect, dialectPath } from '../../upstreams/dialects/dialects.ts';
 import { withheldTexts } from '../../upstreams/error-text.ts';
 import {
@@ -24,6 +24,7 @@ import {
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { taughtBy } from './lessons.ts';
+import { listIn } from '../../wire/json.ts';
 
 const defaultRetrySeconds = 5;
 const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);
@@ -150,7 +151,8 @@ export async function errorOfReply(
 ): Promise<Error | Repeated> {
   const withheld = withheldTexts(refused.built.known);
   const failure = await readFailure(reply, { type: refused.type, withheld, clock });
-  if (!(failure instanceof CallerFault)) return deniedFeatures(failure, refused) ?? failure;
+  if (!(failure instanceof CallerFault))
+    return deniedFeatures(failure, refused) ?? withoutCompaction(failure, refused) ?? failure;
   return againOr(failure, { ...refused, error: failure.raw, status: failure.status });
 }
 
@@ -166,6 +168,23 @@ function deniedFeatures(
   const isDenied = failure.status === 403 && features.length > 0 && !variant.refusedFeatures;
   return isDenied ? { variant: { ...variant, refusedFeatures: features }, refusal: failure } : undefined;
 }
+
+/** What an upstream answers that does not have a path. */
+const noPath = new Set([404, 405, 501]);
+
+/** A server without compaction answers with any page. */
+function withoutCompaction(
+  failure: UpstreamFailure,
+  { built, variant }: Pick<RefusedAttempt, 'built' | 'variant'>,
+): Repeated | undefined {
+  const lacks = built.sent.path !== undefined && noPath.has(failure.status ?? 0);
+  return lacks ? { variant: inWords(variant), refusal: failure } : undefined;
+}
+
+const inWords = (variant: Variant): Variant => ({
+  ...variant,
+  quirks: { ...variant.quirks, compacts: false },
+});
 
 function againOr(failure: CallerFault | UpstreamFailure, refused: RefusedForm): Error | Repeated {
   const variant = refused.hadContent ? undefined : repeatFor(refused);
@@ -195,6 +214,7 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
   const { variant } = refused;
   const limitRefusal = refusedLimit(refused);
   if (limitRefusal) return withoutLimit(refused, limitRefusal);
+  if (lacksCompaction(refused)) return inWords(variant);
   const quirks = taughtQuirks(refused);
   if (quirks) return { ...variant, quirks: { ...variant.quirks, ...quirks } };
   const repeat = refusedPart(refused);
@@ -232,6 +252,19 @@ function refusedPart(refused: RefusedForm): Repeat | undefined {
   // Older models do not know the newest items, which come back with each turn of their client.
   if (refused.built.sent.carriesItems === true && field.startsWith('input[')) return 'items';
   return echoedField.test(field) ? 'echoes' : undefined;
+}
+
+/**
+ * Whether the upstream does not compact: it has no such path, does not know the item that asks for it, which is the last one, or
+ * answered with something else. No other item and no field of the caller's must teach that.
+ */
+function lacksCompaction({ status, error, built }: RefusedForm): boolean {
+  if (!built.sent.compacts) return false;
+  const field = textOf(error.param) ?? '';
+  if (built.sent.path !== undefined && noPath.has(status) && field === '' && error.code !== 'model_not_found')
+    return true;
+  const [, place] = /^input\[(\d+)\](?:\.type)?$/.exec(field) ?? [];
+  return error.code === noCompaction || Number(place) === listIn(built.sent.body['input']).length - 1;
 }
 
 /**

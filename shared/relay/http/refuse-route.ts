@@ -1,6 +1,6 @@
 /** What clients that call another path or method are refused with, and which they may have meant. */
 import { methodsOf, responsesPrefix, modelPrefix, routes, routesAt, type RelayRequest } from './http.ts';
-import { compactByClient, endpointRoutes } from '../../endpoints/routes.ts';
+import { endpointRoutes } from '../../endpoints/routes.ts';
 import { refuse, type Refusal } from './refusal.ts';
 
 const { responses: responsesRoute } = endpointRoutes;
@@ -62,8 +62,6 @@ export function refuseRoute(request: RelayRequest): Refusal {
       'not_found',
       `The path was sent with escapes such as %2F. Send it as ${shown(baseUrl + belowBase(path))}.`,
     );
-  if (path.endsWith(`${belowBase(responsesRoute.path)}/compact`))
-    return refuse('not_found', `Conversations are not compacted here. ${compactByClient}`);
   const meant = meantPath(path);
   if (meant !== undefined)
     return refuse('not_found', `There is nothing at ${shown(path)}. ${suggestion(baseUrl, meant)}`);

@@ -17,6 +17,7 @@ import { within } from '../money/backoff.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Sealer } from '../ports/host.ts';
 import { StateTooLarge } from '../ports/runtime-stores.ts';
+import { sealSummary } from './summary-seals.ts';
 
 /** How many turns are looked up, and how many seals one call may open, newest first: each costs up to 16 MB of inflating and parsing. */
 const turnsMax = 200;
@@ -227,11 +228,12 @@ export class TurnRecorder {
     this.#of = of;
   }
 
-  /** The state of the turn so far, sealed for an item of the client's. Undefined: there is none. */
-  sealed(itemId: string): string | undefined {
+  /** The state of the turn so far, or a summary, sealed for an item of the client's. Undefined: there is no state. */
+  sealed(itemId: string, summary?: string): string | undefined {
     const { call, dispatch } = this.#of;
     const { state, model } = dispatch.report();
     const { account } = call.key;
+    if (summary !== undefined) return sealSummary(this.#ports.sealer, account, summary);
     return state && sealTurn(this.#ports.sealer, { account, model }, { state, itemId });
   }
 

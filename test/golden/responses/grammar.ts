@@ -78,7 +78,11 @@ export function readByGrammar(events: readonly ReadEvent[]): ResponseObject {
   );
   const cut = response.status === 'incomplete';
   check((response.incomplete_details !== null) === cut, last, 'an incomplete response says why');
-  check(cut || response.output.every((item) => item.status === 'completed'), last, 'all items are complete');
+  check(
+    cut || response.output.every((item) => !('status' in item) || item.status === 'completed'),
+    last,
+    'all items are complete',
+  );
   return { ...response, output: items.map(fromDeltas) as ResponseObject['output'] };
 }
 

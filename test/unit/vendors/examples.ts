@@ -139,6 +139,11 @@ const openaiExamples: Record<string, Example> = {
     /could not be verified.*invalid_encrypted_content/s,
     items(call(), output()),
   ],
+  'trigger-last': [
+    items({ type: 'compaction_trigger' }, user('next')),
+    /must be the final input item/,
+    items(user('next'), { type: 'compaction_trigger' }),
+  ],
   'reasoning-followed': [
     items({ type: 'reasoning', summary: [] }, user('next')),
     /without its required following item/,

@@ -11,6 +11,7 @@ const transcript = (turns: number, more: Partial<Transcript> = {}): Transcript =
   results: [],
   tools: [{ name: 'run' }, { name: 'patch' }, { name: 'ns__run' }],
   choice: 'auto',
+  whole: () => '',
   ...more,
 });
 const callsAt = (turns: number, more?: Partial<Transcript>) =>

@@ -3,7 +3,7 @@
  * is refused, what each model can, and what the scripted model sees of it. What depends on model or version is in the rules.
  */
 import * as z from 'zod/mini';
-import type { JsonSchema, Transcript } from '../script.ts';
+import { asksSummary, type JsonSchema, type Transcript } from '../script.ts';
 import { contentText } from '../vendor.ts';
 
 /** A Messages request of the right form for a model that exists. */
@@ -35,7 +35,9 @@ export function messagesTranscript({ body }: MessagesCall): Transcript {
     after.flat().flatMap((block) => (block.type === 'tool_use' ? [[block.id, block.name] as const] : [])),
   );
   // Texts of users in a row are blocks of one message.
-  const said = blocksOf(messages[lastUser]?.content ?? '').findLast(({ type }) => type === 'text');
+  const text = blocksOf(messages[lastUser]?.content ?? '').findLast(({ type }) => type === 'text');
+  const last = blocksOf(messages.at(-1)?.content ?? '').at(-1);
+  const said = last?.type === 'text' && asksSummary(last.text) ? last : text;
   return {
     said: contentText(said && [said]),
     turns: after.filter((blocks) => blocks.some(({ type }) => type === 'tool_use')).length,
@@ -56,6 +58,7 @@ export function messagesTranscript({ body }: MessagesCall): Transcript {
       'disable_parallel_tool_use' in choice &&
       choice.disable_parallel_tool_use && { single: true }),
     ...(body.output_config?.format && { schema: body.output_config.format.schema }),
+    whole: () => JSON.stringify(messages),
   };
 }
 

@@ -48,7 +48,7 @@ export const isCall = ({ type }: VendorInputItem): boolean =>
   type === 'function_call' || type === 'custom_tool_call';
 export const isOutput = ({ type }: VendorInputItem): boolean =>
   type === 'function_call_output' || type === 'custom_tool_call_output';
-const isUser = ({ type, role }: VendorInputItem): boolean => type === 'message' && role === 'user';
+export const isUser = ({ type, role }: VendorInputItem): boolean => type === 'message' && role === 'user';
 
 export function responsesTranscript({ body, items }: ResponsesCall): Transcript {
   const lastUser = items.findLastIndex(isUser);
@@ -67,8 +67,15 @@ export function responsesTranscript({ body, items }: ResponsesCall): Transcript 
     ...toolsIn(body, items),
     ...(body['parallel_tool_calls'] === false && { single: true }),
     ...(isObject(schema) && { schema }),
+    whole: () => items.map((item) => openedText(item) ?? JSON.stringify(item)).join('\n'),
   };
 }
+
+/** What the vendor itself reads of an encrypted item. */
+export const openedText = ({ encrypted_content: content }: Record<string, unknown>): string | undefined => {
+  const text = typeof content === 'string' ? unsealed(content.slice(prefix.length))?.['text'] : undefined;
+  return typeof text === 'string' ? text : undefined;
+};
 
 function toolsIn(
   { tools, tool_choice: choice }: Record<string, unknown>,
@@ -277,6 +284,12 @@ export const responsesRules: Rules<ResponsesCall> = {
         };
     }
     return undefined;
+  },
+  // What asks for a compaction is the last item [openai-node 7.57.0, `CompactionTrigger`].
+  'trigger-last'({ items }) {
+    const index = items.findIndex(({ type }) => type === 'compaction_trigger');
+    const message = "'compaction_trigger' must be the final input item.";
+    return index >= 0 && index < items.length - 1 && refused(message, `input[${index}]`);
   },
   // A reasoning item stands before what came of it [vercel/ai/issues/7099, 2025-07-07].
   'reasoning-followed'({ items }) {

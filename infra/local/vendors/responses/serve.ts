@@ -2,6 +2,7 @@
 import {
   answerAsAsked,
   asks,
+  factsIn,
   outputCounts,
   piecesOf,
   promptTokens,
@@ -31,6 +32,7 @@ import {
   encrypted,
   endUserOf,
   isCall,
+  isUser,
   prefixesOf,
   promptParts,
   refused,
@@ -145,7 +147,7 @@ function countsOf(call: ResponsesCall, turn: ModelTurn, memory: PrefixMemory): C
 
 const compactionItem = (call: ResponsesCall) => {
   const id = `cmp_${turnDigits(call.organization, promptParts(call))}`;
-  const text = `${call.items.length} items; the last user text: ${responsesTranscript(call).said}`;
+  const text = `${call.items.length} items: ${factsIn(responsesTranscript(call).whole())}`;
   return {
     id,
     type: 'compaction',
@@ -153,7 +155,8 @@ const compactionItem = (call: ResponsesCall) => {
   };
 };
 
-function compactedReply(call: ResponsesCall, { memory }: ResponsesServer): VendorReply {
+function compactedReply(call: ResponsesCall, { memory, refuse }: ResponsesServer): VendorReply {
+  if (call.items.length === 0) return refuse(refused("Missing required parameter: 'input'.", 'input'));
   const turn: ModelTurn = {
     thinking: '',
     text: 'a summary of some words',
@@ -167,7 +170,7 @@ function compactedReply(call: ResponsesCall, { memory }: ResponsesServer): Vendo
     id: item.id.replace('cmp', 'resp'),
     object: 'response.compaction',
     created_at: 1_790_000_000,
-    output: [item],
+    output: [...call.items.filter(isUser), item],
     usage: usageOf(countsOf(call, turn, memory)),
   });
 }

@@ -76,7 +76,9 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
   const asked = isFirst ? { ...request, reasoning_effort: request.reasoning_effort ?? 'none' } : request;
   const thinking = thinkingFields(asked, { settings, outputTokensMax, isLoopWithoutThinking });
   const forcesCalls = quirks.forcedCalls && !thinking.isOn;
-  const tools = toolFields(request, { allow: settings.allow, forcesCalls });
+  // Another choice would make the vendor read the whole conversation anew, not from its cache ["Tool use with prompt caching"].
+  const choosing = call.compacts ? { ...request, tool_choice: 'auto' } : request;
+  const tools = toolFields(choosing, { allow: settings.allow, forcesCalls });
   const sampling = samplingFields(request, {
     isThinking: thinking.isOn,
     quirks,

@@ -2,7 +2,7 @@
 import type { ChatChunk, FinishReason } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, jsonText, recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
-import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
+import { noCompaction, type AnswerReader, type AnswerReport, type ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
 import { AnswerWriter, errorIn, type VendorCounts } from '../../answer-writer.ts';
 import {
@@ -59,8 +59,11 @@ export class ResponsesReader implements AnswerReader {
   readonly #items: OutputItems;
   #finish: FinishReason | undefined;
   #understood = false;
+  /** The answer is to be a compacted conversation: of what it shows the item counts alone. */
+  readonly #compacts: boolean;
 
   constructor(context: ReaderContext) {
+    this.#compacts = context.sent.compacts === true;
     this.#writer = new AnswerWriter(context);
     this.#items = new OutputItems(this.#writer, context.sent.wrapped);
   }
@@ -78,6 +81,11 @@ export class ResponsesReader implements AnswerReader {
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
+    const chunks = this.#read(event);
+    return this.#compacts ? [] : chunks;
+  }
+
+  #read(event: UpstreamEvent): ChatChunk[] {
     // `[DONE]` says nothing here: compatible servers also send it after an answer that broke off.
     if (this.done || event.kind === 'done' || !isRecord(event.value)) return [];
     const value: ResponsesEvent = event.value;
@@ -102,6 +110,7 @@ export class ResponsesReader implements AnswerReader {
       if (this.#writer.opened || this.#items.any) throw new UpstreamFailure('cut');
       throw new UpstreamFailure(this.#understood ? 'empty' : 'junk');
     }
+    if (this.#compacts) return this.#compacted(this.#finish);
     return this.#writer.finish(this.#finish, this.#writer.calls > 0);
   }
 
@@ -109,6 +118,13 @@ export class ResponsesReader implements AnswerReader {
   fail(error: unknown): ChatChunk[] {
     if (this.done) return this.end();
     throw error;
+  }
+
+  #compacted(finish: FinishReason): ChatChunk[] {
+    const isThere = this.#items.parts().some((part) => 'opaque' in part && isCompaction(part.opaque['item']));
+    if (!isThere) throw new ErrorInAnswer({ code: noCompaction, type: 'invalid_request_error' });
+    const native = { event: { type: 'compaction' }, isContent: true };
+    return [{ ...this.#writer.delta({}), native }, ...this.#writer.finish(finish, false)];
   }
 
   #item(type: string, value: ResponsesEvent): ChatChunk[] {
@@ -180,6 +196,8 @@ function lastResponse(type: string, value: ResponsesEvent): WholeResponse {
   const status = type === 'response.done' ? undefined : type.slice('response.'.length);
   return { ...response, status: response.status || status, error: response.error ?? value.error };
 }
+
+const isCompaction = (item: unknown): boolean => asRecord(item)['type'] === 'compaction';
 
 const placeOf = (value: JsonRecord, field: string): number =>
   typeof value[field] === 'number' ? value[field] : 0;

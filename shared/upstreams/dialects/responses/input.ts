@@ -76,10 +76,23 @@ function carriedItem(item: JsonRecord, { itemTools, without }: InputSettings): J
   return [item['type'] === 'tool_search_output' ? { ...item, tools } : item];
 }
 
-/** The item that a message is here. What is encrypted in it may be another origin's: without it, it is a message. */
-function carriedMessage(message: ChatMessage, { carried, without }: InputSettings): JsonRecord[] | undefined {
+/**
+ * The items that a message is here. What is encrypted in them may be another origin's: without it, it is a message. So it is where
+ * the item of a compaction came from elsewhere: the client's own is sealed.
+ */
+function carriedMessage(
+  message: ChatMessage,
+  { carried, without, states, quirks }: InputSettings,
+): JsonRecord[] | undefined {
   const item = carried?.instead.get(message);
-  return item && !without.has('state') ? [item] : undefined;
+  if (item?.['type'] === 'compaction_trigger') return quirks.compacts ? [item] : undefined;
+  if (!item || without.has('state')) return undefined;
+  if (item['type'] !== 'compaction') return [item];
+  const opaque = (states.get(message) ?? []).flatMap((part) =>
+    'opaque' in part ? [part.opaque['item']] : [],
+  );
+  const own = opaque.filter(isRecord).filter(({ type }) => type === 'compaction');
+  return own.length > 0 ? own : undefined;
 }
 
 /** Phases are no secret of another origin, so they stay where encrypted items are left out. */

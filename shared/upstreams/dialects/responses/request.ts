@@ -4,6 +4,7 @@ import { asRecord, textIn, withoutNulls, type JsonRecord } from '../../../wire/j
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { knownEffort, refusedSampling } from '../../request-parts.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
+import { compacting } from './compaction.ts';
 import { inputItems } from './input.ts';
 import { sentTools } from './tools.ts';
 import { ResponsesReader } from './events.ts';
@@ -196,7 +197,7 @@ const counted = new Set(
 );
 
 export const responses: DialectCode = {
-  body: responsesBody,
+  body: compacting(responsesBody),
   counting: {
     path: '/responses/input_tokens',
     body: (body) => Object.fromEntries(Object.entries(body).filter(([field]) => counted.has(field))),

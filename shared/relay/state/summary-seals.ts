@@ -1,0 +1,36 @@
+/**
+ * Summaries in the place of a conversation, as their client keeps them: sealed for the account, and for no model, since each can
+ * read a text. They are opened while a body is read: what is reserved for a call counts them.
+ */
+import type { SummaryOpener } from '../../endpoints/endpoint.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { asRecord, parseJson } from '../../wire/json.ts';
+import type { Sealer } from '../ports/host.ts';
+
+/**
+ * In UTF-16 code units: what one call may hold, and what each seal counts beside its text. A conversation needs one; a body of 4 MB has
+ * room for thousands, each of which may unpack to megabytes.
+ */
+const lengthMax = 4 * 1024 * 1024;
+const sealLength = 64 * 1024;
+
+export const sealSummary = (sealer: Sealer, account: string, summary: string): string =>
+  sealer.seal(JSON.stringify({ account, summary }));
+
+/** For one body. What is damaged or of another account is reported where states are opened. */
+export function summaryOpener(sealer: Sealer, account: string): SummaryOpener {
+  let length = 0;
+  return (sealed, param) => {
+    const opened = sealer.open(sealed);
+    const text = typeof opened === 'object' ? opened.text : '';
+    length += sealLength + text.length;
+    if (length > lengthMax)
+      throw new InvalidRequest(
+        'conversation_too_long',
+        param,
+        `The compaction items of a request may hold ${lengthMax} characters in all. Send the last one alone.`,
+      );
+    const { account: owner, summary } = asRecord(parseJson(text));
+    return owner === account && typeof summary === 'string' ? summary : undefined;
+  };
+}

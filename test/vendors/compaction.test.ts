@@ -1,0 +1,55 @@
+/** OpenAI's own client compacts conversations twice on the running stack, with the doubles of four vendors behind it. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type OpenAI from 'openai';
+import { runOps } from '../ops/run-ops.ts';
+import { servedModels, startVendorStack, type VendorStack } from './vendor-stack.ts';
+
+type Input = OpenAI.Responses.ResponseInputItem[];
+
+const price = { type: 'token-billing', input: 0.001, output: 0.002 };
+const priced = servedModels.filter(({ model }) =>
+  ['gpt-5.6', 'claude-opus-5-5', 'gemini-3-pro-preview', 'deepseek-v4-pro'].includes(model),
+);
+
+let stack: VendorStack;
+beforeAll(async () => {
+  const models = priced.map(({ model }) => model);
+  stack = await startVendorStack([], [{ table: 'charges', row: { id: 700, models, ...price } }]);
+}, 60_000);
+afterAll(() => stack.stop());
+
+const said = (role: 'user' | 'assistant', content: string): Input[number] => ({ role, content });
+
+describe('responses.compact()', () => {
+  it.each(priced)('of $model is a conversation that goes on, twice', async ({ model, vendor }) => {
+    const { client } = stack;
+    const instructions = 'Work on the files.';
+    const before = stack.vendors.requests(vendor).length;
+    let input: Input = [said('user', 'What does the file say?'), said('assistant', 'It says fact-first.')];
+    for (const fact of ['fact-second', 'fact-third']) {
+      const compacted = await client.responses.compact({ model, input, instructions });
+      expect(compacted).toMatchObject({
+        object: 'response.compaction',
+        usage: { output_tokens: expect.any(Number) },
+      });
+      expect(compacted.output.at(-1)?.type).toBe('compaction');
+      input = [...(compacted.output as Input), said('user', `And now ${fact}?`)];
+      const counted = await client.responses.inputTokens.count({ model, input, instructions });
+      expect(counted).toEqual({ object: 'response.input_tokens', input_tokens: expect.any(Number) });
+      const { output, output_text: text } = await client.responses.create({ model, input, instructions });
+      expect(text).toContain(fact);
+      input.push(...(output as Input));
+    }
+    const requests = stack.vendors.requests(vendor).slice(before);
+    expect(requests.filter(({ status, rule }) => status >= 400 || rule !== undefined)).toEqual([]);
+    // The last summary is of the first one, too: the vendor's own is read by nobody else.
+    const asked = JSON.stringify(requests.at(-1)?.body);
+    if (vendor !== 'openai') expect(asked).toMatch(/fact-first.*fact-third/);
+    else expect(asked).toMatch(/gAAAA.*fact-third/);
+  });
+
+  it('leaves books that add up', { timeout: 60_000 }, async () => {
+    const audit = await runOps(['audit'], { AWS_ENDPOINT_URL_DYNAMODB: stack.dynamodbEndpoint });
+    expect(audit).toMatchObject({ code: 0, output: expect.stringContaining('everything adds up') });
+  });
+});
