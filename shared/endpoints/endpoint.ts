@@ -21,6 +21,11 @@ export interface Endpoint extends EndpointRoute {
     storage?: StorageAtHand,
     summaryOf?: SummaryOpener,
   ): EndpointRequest;
+  /**
+   * What reads a body that has words of other endpoints, loaded by the first such body. Undefined: `read` itself. Absent: its clients
+   * send no such bodies.
+   */
+  otherForm?(body: unknown): Promise<Pick<Endpoint, 'read'> | undefined>;
   /** Where its clients send their key. Absent: in `Authorization`, as a bearer token. */
   keyHeader?: KeyHeader;
   /** A refusal, before anything of an answer was sent. Absent: OpenAI's form. `isOverloaded`: every candidate refused for load. */

@@ -10,35 +10,71 @@ import {
 } from '../../wire/chat-response.ts';
 import { checkLogprobs, parseRequest } from '../parse-request.ts';
 import { ChatRequest, splitKnown, type ChatMessage, type ChatTool } from '../../wire/canonical-call.ts';
-import { type Endpoint, type AnswerFacts, jsonAnswer, streamedAnswer, type Renderer } from '../endpoint.ts';
+import {
+  type Endpoint,
+  type EndpointRequest,
+  type AnswerFacts,
+  jsonAnswer,
+  streamedAnswer,
+  type Renderer,
+} from '../endpoint.ts';
 import { endpointRoutes } from '../routes.ts';
 import { ChunksToCompletion } from './fold.ts';
 import { commentFrame, dataFrame } from '../../stream/sse.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { isRecord } from '../../wire/json.ts';
+import { isRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
 
 /** Chat Completions. The client's request is the canonical call, except for OpenAI's older form of function calls. */
 export const chatEndpoint: Endpoint = {
   ...endpointRoutes.chat,
   read(body, headers) {
     const { request, unknown } = splitKnown(parseRequest(ChatRequest, body));
-    checkLogprobs(request, [request.max_tokens, request.max_completion_tokens]);
-    const asked = {
-      usage: usagePlace(request, headers['x-stainless-lang']),
-      legacy: asksForFunctionCall(request),
-    };
-    return {
-      call: { form: endpointRoutes.chat.name, request: withoutLegacy(request), unknown },
-      renderer: (identity, { model = () => identity.model, sent }) => {
-        const tellsTier = (request.service_tier ?? '') !== '';
-        const form = { ...asked, tier: () => (tellsTier ? (sent().serviceTier ?? 'default') : undefined) };
-        return request.stream === true
-          ? chatStreamRenderer({ ...identity, model }, form)
-          : chatJsonRenderer(form);
-      },
-    };
+    return answeredAsChat({ call: { form: endpointRoutes.chat.name, request, unknown } }, headers);
+  },
+  async otherForm(body) {
+    if (!isRecord(body) || !mayBeOtherForm(body)) return undefined;
+    const { readOtherForm } = await import('./other-forms.ts');
+    return { read: (_body, headers) => answeredAsChat(readOtherForm(body), headers) };
   },
 };
+
+function answeredAsChat(
+  { call, ...read }: Omit<EndpointRequest, 'renderer'>,
+  headers: Parameters<Endpoint['read']>[1],
+): EndpointRequest {
+  const { request } = call;
+  checkLogprobs(request, [request.max_tokens, request.max_completion_tokens, read.outputTokensMax]);
+  const asked = {
+    usage: usagePlace(request, headers['x-stainless-lang']),
+    legacy: asksForFunctionCall(request),
+  };
+  return {
+    call: { ...call, request: withoutLegacy(request) },
+    ...read,
+    renderer: (identity, { model = () => identity.model, sent }) => {
+      const tellsTier = (request.service_tier ?? '') !== '';
+      const form = { ...asked, tier: () => (tellsTier ? (sent().serviceTier ?? 'default') : undefined) };
+      return request.stream === true
+        ? chatStreamRenderer({ ...identity, model }, form)
+        : chatJsonRenderer(form);
+    },
+  };
+}
+
+/** Fields that only other endpoints have. */
+const otherFields = ['input', 'system', 'reasoning', 'text', 'max_output_tokens'];
+const ownParts = new Set<unknown>(['text', 'image_url', 'input_audio', 'file', 'refusal']);
+
+/** Whether a body has what chat does not: then it may have words of Responses or Messages. */
+function mayBeOtherForm(body: JsonRecord): boolean {
+  const { tools, tool_choice: choice, messages } = body;
+  return (
+    otherFields.some((field) => (body[field] ?? undefined) !== undefined) ||
+    recordsIn(tools).some(({ name, custom }) => (name ?? custom) !== undefined) ||
+    (isRecord(choice) && choice['function'] === undefined) ||
+    recordsIn(messages).some(({ content }) => recordsIn(content).some(({ type }) => !ownParts.has(type)))
+  );
+}
 
 /** OpenAI's client for Java ends at the first chunk with usage, and misses the finish reason beside it. */
 function usagePlace(request: ChatRequest, clientLanguage: string | undefined): ChatAnswerForm['usage'] {

@@ -279,7 +279,8 @@ function contentParts(content: unknown, param: string): ChatContentPart[] {
   return content.map((part: unknown, i) => contentPart(part, `${param}[${i}]`));
 }
 
-function contentPart(part: unknown, param: string): ChatContentPart {
+/** Throws InvalidRequest. */
+export function contentPart(part: unknown, param: string): ChatContentPart {
   const type = isRecord(part) ? part['type'] : undefined;
   if (!isRecord(part) || typeof type !== 'string')
     throw new InvalidRequest('invalid_type', `${param}.type`, `'${param}' must be a part with a type.`);

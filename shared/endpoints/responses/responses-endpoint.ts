@@ -187,7 +187,7 @@ function refuseStored(request: ResponsesRequest, storage: StorageAtHand | undefi
 }
 
 /** What the items of a request hold, with its path: messages have contents, results of tools outputs. */
-const contentsOf = (placed: readonly PlacedItem[]): ContentAt[] =>
+export const contentsOf = (placed: readonly PlacedItem[]): ContentAt[] =>
   placed.flatMap(({ item, param }) => [
     { param: `${param}.content`, content: item['content'] },
     { param: `${param}.output`, content: item['output'] },

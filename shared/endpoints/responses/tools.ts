@@ -2,7 +2,7 @@ import type { PlacedItem } from '../endpoint.ts';
 import { declaresTools } from './carried-items.ts';
 import type { ResponsesTool } from './request.ts';
 import type { ChatRequest, ChatTool } from '../../wire/canonical-call.ts';
-import { isRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, isRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import type { DeclaredTool } from './answer-items.ts';
 import { fingerprint, calledNameMax } from '../../wire/ids.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
@@ -92,9 +92,10 @@ const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
   },
 });
 
-/** Responses has the fields of a grammar beside `type`; chat has them under `grammar`. */
+/** Responses has the fields of a grammar beside `type`; chat has them under `grammar`, and so do some clients here. */
 function customTool(name: string, { description, format }: JsonRecord): ChatTool {
-  const { type, definition, syntax } = isRecord(format) ? format : {};
+  const { grammar: nested, ...own } = asRecord(format);
+  const { type, definition, syntax } = { ...own, ...asRecord(nested) };
   const grammar = { type: 'grammar', grammar: { definition, syntax } };
   return {
     type: 'custom',

@@ -210,7 +210,8 @@ async function askedCall(
   const { storing } = endpoint;
   const reading = storing && mayStore(caller) ? await storing() : undefined;
   const atHand = reading && { reading, stored: conversation };
-  const read = endpoint.read(body, headers, atHand, summaryOpener(sealer, caller.key.account));
+  const reader = (endpoint.otherForm && (await endpoint.otherForm(body))) ?? endpoint;
+  const read = reader.read(body, headers, atHand, summaryOpener(sealer, caller.key.account));
   const { request } = read.call;
   const { model: requested, official } = request;
   const attribution = given ?? (await attributionIn(request, headers));

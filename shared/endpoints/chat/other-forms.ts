@@ -1,0 +1,213 @@
+/**
+ * Bodies of Chat Completions that are written in words of Responses or Messages, and mean them. Cursor sends three kinds: `input` instead
+ * of messages; tools of three forms in one list; and for models named after Claude, tools, choices and blocks of Messages. All are
+ * answered as chat. Loaded by the first such body. Sources: LiteLLM #34029 and CLIProxyAPI's tests, which quote Cursor's bodies.
+ */
+import * as z from 'zod/mini';
+import { type ChatMessage, ChatRequest, chatFieldNames, splitKnown } from '../../wire/canonical-call.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import {
+  asRecord,
+  isRecord,
+  listIn,
+  recordsIn,
+  textIn,
+  withoutNulls,
+  type JsonRecord,
+} from '../../wire/json.ts';
+import type { EndpointRequest } from '../endpoint.ts';
+import { conversationOf } from '../messages/conversation.ts';
+import { ToolNames } from '../messages/request.ts';
+import { parseRequest } from '../parse-request.ts';
+import { contentPart } from '../responses/input.ts';
+import { chatFields, ResponsesRequest, servedFields, unknownFields } from '../responses/request.ts';
+import { contentsOf, responsesToChat } from '../responses/responses-endpoint.ts';
+import { endpointRoutes } from '../routes.ts';
+
+type ChatReading = Omit<EndpointRequest, 'renderer'>;
+
+/** @param body of which `mayBeOtherForm` holds. Throws InvalidRequest. */
+export function readOtherForm(body: JsonRecord): ChatReading {
+  const { tools, tool_choice: choice } = body;
+  const written = {
+    ...body,
+    ...(Array.isArray(tools) && { tools: tools.map(nestedTool) }),
+    ...(isRecord(choice) && { tool_choice: nestedChoice(choice) }),
+  };
+  return hasInput(body) ? ofInput(written) : ofMessages(written);
+}
+
+/** An empty one beside messages is none. */
+function hasInput({ input, messages }: JsonRecord): boolean {
+  const isEmpty = input === '' || (Array.isArray(input) && input.length === 0);
+  return (input ?? undefined) !== undefined && !(isEmpty && listIn(messages).length > 0);
+}
+
+// `input`: the reader of Responses reads it. Fields that only chat has are chat's.
+
+function ofInput(body: JsonRecord): ChatReading {
+  if (listIn(body['messages']).length > 0)
+    throw new InvalidRequest('invalid_value', 'input', "Send either 'messages' or 'input', not both.");
+  const request = parseRequest(ResponsesRequest, body);
+  const { chat, declared, placed, items, outputTokensMax, droppedTools, sealed, foreignLeftOut } =
+    responsesToChat(request);
+  for (const [sent, { name }] of declared)
+    if (sent !== name)
+      throw new InvalidRequest(
+        'invalid_value',
+        'tools',
+        `The name of a tool must be 1 to 64 of the characters A-Z a-z 0-9 _ -, in no namespace: ${JSON.stringify(name)} is not.`,
+      );
+  const { messages: _none, ...rest } = unknownFields(request);
+  const own = Object.entries(rest).filter(([field]) => chatFieldNames.has(field));
+  const unknown = Object.entries(rest).filter(([field]) => !chatFieldNames.has(field));
+  const { stream, stream_options: options } = body;
+  return {
+    call: {
+      // Upstreams that speak Responses get what no other one knows, as its client wrote it.
+      form: endpointRoutes.responses.name,
+      request: parseRequest(
+        ChatRequest,
+        withoutNulls({ ...Object.fromEntries(own), ...chat, stream, stream_options: options }),
+      ),
+      unknown: Object.fromEntries(unknown),
+      served: servedFields(request),
+      items,
+    },
+    contents: () => contentsOf(placed),
+    outputTokensMax,
+    droppedTools,
+    sealed,
+    foreignLeftOut,
+  };
+}
+
+// Messages with words of the others in them. What chat itself says counts before them.
+
+function ofMessages(written: JsonRecord): ChatReading {
+  const { system, reasoning, text, max_output_tokens: limit, input: _empty, ...body } = written;
+  const isEffort = isRecord(reasoning) && Object.keys(reasoning).every((field) => effortFields.has(field));
+  const isForm = isRecord(text) && (text['format'] ?? text['verbosity'] ?? undefined) !== undefined;
+  const words = parseRequest(
+    otherWords,
+    withoutNulls({
+      max_output_tokens: limit,
+      reasoning: isEffort ? reasoning : undefined,
+      text: isForm ? text : undefined,
+    }),
+  );
+  const told = instructions(system);
+  const { messages } = body;
+  const { request, unknown } = splitKnown(
+    parseRequest(ChatRequest, {
+      ...withoutNulls({
+        // Servers of other vendors have fields of these names, which mean something else.
+        reasoning: isEffort ? undefined : reasoning,
+        text: isForm ? undefined : text,
+        max_completion_tokens: words.max_output_tokens,
+        ...chatFields({ ...words, model: '', input: '' }),
+      }),
+      ...withoutNulls(body),
+      messages: Array.isArray(messages) ? messages.flatMap(plainMessages) : messages,
+    }),
+  );
+  const all = { ...request, messages: [...told, ...request.messages] };
+  return { call: { form: endpointRoutes.chat.name, request: all, unknown } };
+}
+
+/** The instructions of Messages: a text, or blocks of text. */
+function instructions(system: unknown): ChatMessage[] {
+  if (system === undefined || system === null || system === '') return [];
+  const blocks = recordsIn(system);
+  if (typeof system === 'string') return [{ role: 'system', content: system }];
+  if (blocks.length === 0 || !blocks.every(({ type, text }) => type === 'text' && typeof text === 'string'))
+    throw new InvalidRequest('invalid_type', 'system', "'system' must be a text or blocks of text.");
+  return [{ role: 'system', content: blocks.map((block) => ({ ...block, type: 'text' })) }];
+}
+
+const otherWords = z.pick(ResponsesRequest, { max_output_tokens: true, reasoning: true, text: true });
+const effortFields = new Set(['effort', 'summary', 'generate_summary']);
+
+/** Results of tools become messages of their own, before what else the message says. */
+function plainMessages(message: unknown, i: number): unknown[] {
+  const { content, ...rest } = asRecord(message);
+  if (!Array.isArray(content) || content.every((part) => kindOf(part) === undefined)) return [message];
+  const results: JsonRecord[] = [];
+  const calls: unknown[] = [];
+  const parts = content.flatMap((part: unknown, j): unknown[] => {
+    const param = `messages[${i}].content[${j}]`;
+    const kind = kindOf(part);
+    if (kind === undefined) return [part];
+    const block = asRecord(part);
+    const marked = withoutNulls({ cache_control: block['cache_control'] });
+    if (kind === 'part') return [{ ...contentPart(block, param), ...marked }];
+    const role = kind === 'called' ? 'assistant' : 'user';
+    const content = [{ ...block, type: textIn(block['type']) }];
+    const read = conversationOf({ model: '', messages: [{ role, content }] }, new ToolNames([]));
+    if (read.only) throw new InvalidRequest('unsupported_content_type', `${param}.type`, read.only.message);
+    const [one] = read.messages;
+    if (one?.role === 'tool') results.push({ ...one, ...marked });
+    calls.push(...(one?.tool_calls ?? []));
+    return one?.role === 'user' ? listIn(one.content).map((each) => ({ ...asRecord(each), ...marked })) : [];
+  });
+  const called = [...listIn(rest['tool_calls']), ...calls];
+  if (parts.length === 0 && called.length === 0 && results.length > 0) return results;
+  const said = parts.length > 0 ? parts : called.length > 0 ? null : '';
+  return [...results, { ...rest, content: said, ...(called.length > 0 && { tool_calls: called }) }];
+}
+
+const responsesParts = new Set<unknown>(['input_text', 'output_text', 'input_image', 'input_file']);
+const saidBlocks = new Set<unknown>(['tool_result', 'image', 'document']);
+const calledBlocks = new Set<unknown>(['tool_use', 'thinking', 'redacted_thinking']);
+
+/** Whose a part is: of Responses, or a block of Messages of a user or of the model. Undefined: chat's, or nobody's. */
+function kindOf(part: unknown): 'part' | 'said' | 'called' | undefined {
+  const { type, source } = asRecord(part);
+  if (responsesParts.has(type)) return 'part';
+  if (calledBlocks.has(type)) return 'called';
+  return saidBlocks.has(type) && (type === 'tool_result' || isRecord(source)) ? 'said' : undefined;
+}
+
+// Tools and the choice among them, as chat nests them.
+
+const callersTypes = new Set<unknown>([undefined, null, 'function', 'custom']);
+
+/** A tool that its caller runs, by its name where Responses and Messages have it. */
+const isFlat = ({ type, name }: JsonRecord): boolean => callersTypes.has(type) && typeof name === 'string';
+
+/** A grammar as Responses has it, which Cursor also puts into tools that are nested. */
+const isFlatGrammar = ({ custom }: JsonRecord): boolean =>
+  asRecord(asRecord(custom)['format'])['definition'] !== undefined;
+
+/** Any other tool stays as it is. */
+function nestedTool(tool: unknown): unknown {
+  if (!isRecord(tool) || !(isFlat(tool) || isFlatGrammar(tool))) return tool;
+  const { type, name, description, parameters, input_schema: schema, strict, format, ...rest } = tool;
+  const { function: called, custom, ...beside } = rest;
+  const kind = type === 'custom' && schema === undefined ? 'custom' : 'function';
+  const flat =
+    kind === 'custom'
+      ? { name, description, format }
+      : { name, description, parameters: parameters ?? schema, strict };
+  const fields: JsonRecord = { ...withoutNulls(flat), ...asRecord(kind === 'custom' ? custom : called) };
+  const { type: syntaxOf, grammar, ...written } = asRecord(fields['format']);
+  if (syntaxOf === 'grammar' && !isRecord(grammar)) fields['format'] = { type: 'grammar', grammar: written };
+  return { ...beside, type: kind, [kind]: fields };
+}
+
+/** Those of Messages without a name, in chat's words. */
+const plainChoices = new Map<unknown, string>([
+  ['auto', 'auto'],
+  ['any', 'required'],
+  ['none', 'none'],
+]);
+function nestedChoice(choice: JsonRecord): unknown {
+  const { type, name } = choice;
+  const plain = plainChoices.get(type);
+  if (plain !== undefined) return plain;
+  if (typeof name !== 'string' || !choiceTypes.has(type)) return choice;
+  const kind = type === 'custom' ? 'custom' : 'function';
+  return { type: kind, [kind]: { name } };
+}
+
+const choiceTypes = new Set<unknown>(['function', 'custom', 'tool']);
