@@ -97,6 +97,7 @@ await Promise.all([
   import('../../shared/relay/stored/conversation.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/endpoints/responses/stored-input.ts'),
+  import('../../shared/endpoints/chat/other-forms.ts'),
   import('../../shared/relay/stored/follow.ts'),
   import('../../shared/relay/stored/repeated.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),

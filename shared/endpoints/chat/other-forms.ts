@@ -49,8 +49,16 @@ function ofInput(body: JsonRecord): ChatReading {
   if (listIn(body['messages']).length > 0)
     throw new InvalidRequest('invalid_value', 'input', "Send either 'messages' or 'input', not both.");
   const request = parseRequest(ResponsesRequest, body);
-  const { chat, declared, placed, items, outputTokensMax, droppedTools, sealed, foreignLeftOut } =
-    responsesToChat(request);
+  const {
+    chat,
+    call: ofForm,
+    declared,
+    placed,
+    outputTokensMax,
+    droppedTools,
+    sealed,
+    foreignLeftOut,
+  } = responsesToChat(request);
   for (const [sent, { name }] of declared)
     if (sent !== name)
       throw new InvalidRequest(
@@ -72,7 +80,7 @@ function ofInput(body: JsonRecord): ChatReading {
       ),
       unknown: Object.fromEntries(unknown),
       served: servedFields(request),
-      items,
+      ...ofForm,
     },
     contents: () => contentsOf(placed),
     outputTokensMax,
@@ -122,7 +130,7 @@ function instructions(system: unknown): ChatMessage[] {
   if (typeof system === 'string') return [{ role: 'system', content: system }];
   if (blocks.length === 0 || !blocks.every(({ type, text }) => type === 'text' && typeof text === 'string'))
     throw new InvalidRequest('invalid_type', 'system', "'system' must be a text or blocks of text.");
-  return [{ role: 'system', content: blocks.map((block) => ({ ...block, type: 'text' })) }];
+  return [{ role: 'system', content: blocks.map((block) => Object.assign({ type: 'text' }, block)) }];
 }
 
 const otherWords = z.pick(ResponsesRequest, { max_output_tokens: true, reasoning: true, text: true });
@@ -148,7 +156,7 @@ function plainMessages(message: unknown, i: number): unknown[] {
     const [one] = read.messages;
     if (one?.role === 'tool') results.push({ ...one, ...marked });
     calls.push(...(one?.tool_calls ?? []));
-    return one?.role === 'user' ? listIn(one.content).map((each) => ({ ...asRecord(each), ...marked })) : [];
+    return one?.role === 'user' ? listIn(one.content).map((each) => Object.assign({}, each, marked)) : [];
   });
   const called = [...listIn(rest['tool_calls']), ...calls];
   if (parts.length === 0 && called.length === 0 && results.length > 0) return results;

@@ -79,7 +79,8 @@ function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: strin
 export function plainTool(tool: JsonRecord): JsonRecord {
   const inner = tool['function'] ?? tool['custom'];
   const fields = isRecord(inner) && tool['name'] === undefined ? inner : tool;
-  return { ...fields, type: tool['type'] ?? 'function' };
+  const beside = tool['async'] === true ? { async: true } : {};
+  return { ...fields, ...beside, type: tool['type'] ?? 'function' };
 }
 
 const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
@@ -90,6 +91,7 @@ const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
     parameters: isRecord(tool['parameters']) ? tool['parameters'] : { type: 'object', properties: {} },
     ...(typeof tool['strict'] === 'boolean' && { strict: tool['strict'] }),
   },
+  ...(tool['async'] === true && { async: true }),
 });
 
 /** Responses has the fields of a grammar beside `type`; chat has them under `grammar`, and so do some clients here. */

@@ -98,9 +98,9 @@ describe('a body with input instead of messages', () => {
   });
 
   it('is answered as chat', async () => {
-    const { renderer } = await read({ model: 'm', input: 'hi', stream: true });
+    const reading = await read({ model: 'm', input: 'hi', stream: true });
     const identity = { requestId: 'r', created: 1, model: 'm' };
-    expect([...renderer(identity, {} as never).end()].join('')).toBe('data: [DONE]\n\n');
+    expect([...reading.renderer(identity, {} as never).end()].join('')).toBe('data: [DONE]\n\n');
   });
 
   it('may be a text, beside messages that are empty, and have fields that only chat has', async () => {

@@ -85,6 +85,20 @@ describe('a chat completion', () => {
     expect(list.at(-2)).toMatchObject({ usage: null, choices: [{ finish_reason: 'stop' }] });
   });
 
+  it('answers a body with input and flat tools, as Cursor sends it, as every other', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    const tools = [{ type: 'function', name: 'look', parameters: {} }];
+    const input = [{ role: 'user', content: [{ type: 'input_text', text: 'hi' }] }];
+    const answer = await rig.post({ model: 'm', input, tools, reasoning: { effort: 'low' } });
+    expect(JSON.parse(answer.text)).toMatchObject({
+      object: 'chat.completion',
+      choices: [{ message: { content: 'Hello' } }],
+    });
+    expect(rig.logged[0]).toMatchObject({ endpoint: 'chat', end: 'completed' });
+    const wrong = await rig.post({ model: 'm', input, messages: ask.messages });
+    expect([wrong.status, JSON.parse(wrong.text)]).toMatchObject([400, { error: { param: 'input' } }]);
+  });
+
   it('estimates usage when the upstream tells none, and says so in the log', async () => {
     const rig = new CoreRig().upstream({ steps: [delta('four words of text'), finish(), done] });
     const answer = await rig.post(ask);

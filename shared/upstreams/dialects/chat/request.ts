@@ -59,7 +59,8 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   const { body: fields, dropped, effort } = fittedFields(asked, settings);
   const body: JsonRecord = { model: settings.model, messages, ...fields };
   const left = form === 'chat' ? [] : Object.keys(unknown);
-  const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
+  const phases = form === 'chat' && request.messages.some(({ phase }) => phase) ? ['phase'] : [];
+  const unsent = [...left, ...phases, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
   setByRow(body, settings);
   delete body['stream_options'];
   if (settings.stream && settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
@@ -388,7 +389,7 @@ interface SentTools {
   dropped: string[];
 }
 
-function chatTools({ request, unknown }: CanonicalCall, settings: RequestSettings): SentTools {
+function chatTools({ form, request, unknown }: CanonicalCall, settings: RequestSettings): SentTools {
   const { quirks, allow } = settings;
   // Few compatible servers know custom tools, and the others refuse them.
   const wraps = quirks.customTools !== true;
@@ -400,7 +401,8 @@ function chatTools({ request, unknown }: CanonicalCall, settings: RequestSetting
   const chosen = quirks.forcedCalls || !thinks ? asked : unforced(asked);
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
   const tools = chosen.tools.map((tool) => {
-    const sent = isCustom(tool) ? wrappedTool(tool) : tool;
+    const { async: isAsync, ...plain } = isCustom(tool) ? wrappedTool(tool) : tool;
+    const sent = form === 'chat' && isAsync !== undefined ? { ...plain, async: isAsync } : plain;
     return callersTools.has(sent.type) ? knownTool(sent, quirks) : sent;
   });
   const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolName(tool) ?? []));

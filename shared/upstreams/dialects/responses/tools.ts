@@ -67,6 +67,7 @@ function functionTool(tool: ChatTool, ownForm: boolean): JsonRecord {
     ...described(called),
     parameters: called['parameters'] ?? { type: 'object', properties: {} },
     ...(strict !== undefined && { strict }),
+    ...(tool['async'] === true && { async: true }),
   };
 }
 

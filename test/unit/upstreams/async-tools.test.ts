@@ -1,0 +1,54 @@
+/** Labels that only some upstreams know: they go up where they mean something, and are named elsewhere. */
+import { expect, it } from 'vitest';
+import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import { sentBody } from '../../../shared/upstreams/called-channel.ts';
+import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
+import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import type { CanonicalCall } from '../../../shared/wire/canonical-call.ts';
+import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
+
+const parameters = { type: 'object', properties: {} };
+const chat = chatCall({
+  model: 'm',
+  messages: [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: 'I look.', phase: 'commentary' },
+    { role: 'user', content: 'go on' },
+  ],
+  tools: [{ type: 'function', async: true, function: { name: 'look', parameters } }],
+});
+const responses = responsesEndpoint.read(
+  {
+    model: 'm',
+    input: [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'I look.', phase: 'commentary' },
+      { role: 'user', content: 'go on' },
+    ],
+    tools: [{ type: 'function', async: true, name: 'look', parameters }],
+  },
+  {},
+).call;
+
+it.each<[string, CanonicalCall, string, object | undefined, string[]]>([
+  ['chat', chat, 'chat', undefined, ['phase']],
+  ['chat', chat, 'chat', { fields: new Set(['tools']) }, ['phase', 'async']],
+  ['chat', chat, 'responses', undefined, []],
+  ['chat', chat, 'messages', undefined, ['async']],
+  ['responses', responses, 'responses', undefined, []],
+  ['responses', responses, 'chat', undefined, ['async']],
+  ['responses', responses, 'messages', undefined, ['async']],
+])(
+  'tools that run beside the answer and phases of %s go up, or are named: %#',
+  async (_form, call, name, quirks, dropped) => {
+    const settings = settingsWith(quirks ? { quirks: { ...noQuirks, ...quirks } } : {});
+    const { body, dropped: named } = sentBody(await loadDialect(name), call, {
+      ...settings,
+      dropsUnknown: false,
+    });
+    expect(named).toEqual(dropped);
+    const text = JSON.stringify(body);
+    expect(text.includes('"async":true')).toBe(!dropped.includes('async'));
+    expect(text.includes('"phase":"commentary"')).toBe(name === 'responses');
+  },
+);
