@@ -59,6 +59,12 @@ function ofInput(body: JsonRecord): ChatReading {
     sealed,
     foreignLeftOut,
   } = responsesToChat(request);
+  if (ofForm.compacts)
+    throw new InvalidRequest(
+      'unsupported_input_item',
+      'input',
+      'A conversation is compacted by POST /v1/responses, whose answer can hold the summary.',
+    );
   for (const [sent, { name }] of declared)
     if (sent !== name)
       throw new InvalidRequest(

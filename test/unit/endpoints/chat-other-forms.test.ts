@@ -125,6 +125,7 @@ describe('a body with input instead of messages', () => {
     ['messages, too', { input: 'hi', messages: [hi] }, 'invalid_value input'],
     ['no input in it', { input: [] }, 'invalid_value input'],
     ['an item that nobody knows', { input: [{ type: 'odd' }] }, 'unsupported_input_item input[0].type'],
+    ['a wish for a summary', { input: [hi, { type: 'compaction_trigger' }] }, 'unsupported_input_item input'],
     [
       'what is stored',
       { input: 'hi', previous_response_id: 'resp_1' },
