@@ -1,8 +1,10 @@
-/** Serves POST /v1/chat/completions, streamed through a Function URL. */
+/** Serves POST /v1/chat/completions and POST /v1/embeddings, streamed through a Function URL. */
 import { streamingHandler } from '../shared/adapters/entry/lambda-handlers.ts';
 import { chatEndpoint } from '../shared/endpoints/chat/chat-endpoint.ts';
-import { answeringHandle } from './compose/answering.ts';
+import { embeddingsEndpoint } from '../shared/endpoints/embeddings/embeddings-endpoint.ts';
+import { readEnvironment } from '../shared/adapters/system/environment.ts';
+import { answeringHandles } from './compose/answering.ts';
 
-const hosted = answeringHandle(chatEndpoint);
+const hosted = answeringHandles(readEnvironment())(chatEndpoint, embeddingsEndpoint);
 export const handler = streamingHandler(hosted);
 export const { prepare } = hosted;

@@ -99,22 +99,22 @@ export function answeringPorts(environment: Environment, clock: Clock) {
   };
 }
 
-/** For a host with several endpoints in one process: they share connections, configuration and caches. */
+/** For a host with several endpoints in one process: they share connections, configuration and caches. The first names the handle. */
 export function answeringHandles(
   environment: Environment,
   clock: Clock = systemClock,
-): (endpoint: Endpoint) => HostedHandle {
+): (endpoint: Endpoint, ...others: Endpoint[]) => HostedHandle {
   const { functionVersion, local, originSecrets, stack, tracing, version } = environment;
   const logOf = (name: string) => jsonLog(version, requestMetrics(stack, `${name}:${functionVersion}`));
   const shared = answeringPorts(environment, clock);
   const { config } = shared;
   const prepare = (): Promise<void> => config.refresh(prepareMsMax);
-  return (endpoint) => {
+  return (endpoint, ...others) => {
     const log = logOf(endpoint.name);
     const ports = { ...shared, log };
-    const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
+    const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint, ...others), config);
     const handle = tracing
-      ? lateTracing({ settings: tracing, route: endpoint, ports, handleOf, stack, version })
+      ? lateTracing({ settings: tracing, routes: [endpoint, ...others], ports, handleOf, stack, version })
       : handleOf(ports);
     return { handle, prepare, clock, ids: timeSortedIds(clock), log, originSecrets, local };
   };

@@ -128,6 +128,10 @@ export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
       row: { id: 1, type: 'token-billing', models: ['demo-chat'], input: 0.001, output: 0.002 },
     },
     {
+      table: 'charges',
+      row: { id: 3, type: 'token-billing', models: ['demo-embedding'], input: 0.0005, output: 0 },
+    },
+    {
       table: 'plans',
       row: {
         level: 1,

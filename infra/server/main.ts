@@ -5,6 +5,7 @@ import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
+import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings-endpoint.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import { answeringHandles } from '../../functions/compose/answering.ts';
@@ -27,7 +28,7 @@ const connectionsPerRequest = 2;
 function compose(environment: Environment): ReturnType<typeof routing> {
   const answering = answeringHandles(environment);
   return routing({
-    chat: answering(chatEndpoint),
+    chat: answering(chatEndpoint, embeddingsEndpoint),
     responses: answering(responsesEndpoint),
     messages: answering(messagesEndpoint),
     catalog: publicHandle(environment),

@@ -6,7 +6,7 @@ import {
   type ReportedUsage,
 } from '../wire/chat-response.ts';
 import { windowTokens, type ChatContentPart } from '../wire/canonical-call.ts';
-import { TextShape, type EstimatedCall } from './estimate/input-tokens.ts';
+import { estimateInput, marksOfInput, TextShape, type EstimatedCall } from './estimate/input-tokens.ts';
 import { type NanoYuan, costOf, type Price, type TokenCounts } from './price.ts';
 
 /** What the counts of one answer are compared with. Functions are slow and called only when needed. */
@@ -181,7 +181,8 @@ export class StreamedText {
  * No tokenizer counts fewer for the conversation. Only what every upstream reads as text: tools and schemas are
  * rewritten, earlier reasoning is left out, pictures have a price of their own.
  */
-export function inputBelow({ request }: EstimatedCall): number {
+export function inputBelow({ request, unknown, embedding }: EstimatedCall): number {
+  if (embedding) return estimateInput({ request, unknown, embedding }).below;
   const text = new TextShape();
   for (const { role, content } of request.messages) {
     const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
@@ -208,9 +209,11 @@ const hiddenTokens = 1_000;
 const tokensPerImageMax = 50_000;
 
 /** No upstream can have read more: a token has at least one byte. Slow: reads the whole call. */
-export function inputMax({ request, unknown }: EstimatedCall): number {
+export function inputMax({ request, unknown, embedding }: EstimatedCall): number {
   const { messages, ...fields } = request;
   let tokens = hiddenTokens + jsonBytes(fields) + jsonBytes(unknown);
+  for (const input of embedding?.inputs ?? [])
+    tokens += marksOfInput + (typeof input === 'string' ? bytesOf(input) : input.length);
   for (const { content, ...others } of messages) {
     tokens += jsonBytes(others);
     if (typeof content === 'string') tokens += bytesOf(content);

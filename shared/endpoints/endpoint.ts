@@ -26,6 +26,8 @@ export interface Endpoint extends EndpointRoute {
    * send no such bodies.
    */
   otherForm?(body: unknown): Promise<Pick<Endpoint, 'read'> | undefined>;
+  /** How many values its bodies may have, where that is more than others may. */
+  bodyValuesMax?: number;
   /** Where its clients send their key. Absent: in `Authorization`, as a bearer token. */
   keyHeader?: KeyHeader;
   /** A refusal, before anything of an answer was sent. Absent: OpenAI's form. `isOverloaded`: every candidate refused for load. */
@@ -161,6 +163,8 @@ export interface EndpointRequest {
   contents?: (() => readonly ContentAt[]) | undefined;
   /** A limit on output tokens that is no field of `request`. It is sent in the channel's limit field. */
   outputTokensMax?: number | undefined;
+  /** More tokens of input are refused, by a count from below. Absent: the upstream says what is too much. */
+  inputTokensMax?: number | undefined;
   /** The number of declared tools that upstreams of other forms do not support, for the log. */
   droppedTools?: number | undefined;
   /** Sealed state that the client sent back, by the assistant message that it belongs to. */

@@ -5,6 +5,7 @@ export const endpointRoutes = {
   chat: { name: 'chat', method: 'POST', path: '/v1/chat/completions' },
   responses: { name: 'responses', method: 'POST', path: '/v1/responses' },
   messages: { name: 'messages', method: 'POST', path: '/v1/messages' },
+  embeddings: { name: 'embeddings', method: 'POST', path: '/v1/embeddings' },
 } as const satisfies Record<string, EndpointRoute>;
 
 /** Where clients of an endpoint ask for the tokens of an input alone: another path of the endpoint. */

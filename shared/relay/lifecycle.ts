@@ -259,10 +259,12 @@ export const besideStates = (
   reserve: () => Promise<Bill>,
 ): Promise<Bill> => checked.turns?.beside(ports, checked, reserve) ?? reserve();
 
-/** Answers the clients of an endpoint. Of one that stores it also serves the paths of what is stored. */
-export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
-  const relay = relayOf(ports, endpoint);
+/** Answers the clients of an endpoint, and of others in the same function. Of one that stores it also serves the paths of what is stored. */
+export function answerWith(ports: ChatPorts, first: Endpoint, ...others: Endpoint[]): Handle {
+  const kept = relayOf(ports, first);
   return async (request) => {
+    const endpoint = others.find(({ path }) => path === request.path) ?? first;
+    const relay = { ...kept, endpoint };
     const { counting, compacting, storing } = endpoint;
     const isCompacted = request.path === compacting?.path;
     const isOwn = isCompacted || request.path === counting?.path;

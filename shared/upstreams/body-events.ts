@@ -1,5 +1,6 @@
 /** Converts the bytes of an upstream's answer to JSON values, for any dialect. Limits size and depth. */
 import type { Machine } from '../stream/machine.ts';
+import { JsonScan } from '../stream/json-scan.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse.ts';
 import { boundedValues, parseJson } from '../wire/json.ts';
 import { UpstreamFailure } from './exchange.ts';
@@ -16,9 +17,13 @@ export interface BodyLimits {
 }
 
 /** Reads an answer by its content type, which decides only whether it is AWS's event stream: its frames are no text. */
-export async function openBodyEvents(limits: BodyLimits, contentType?: string): Promise<BodyEvents> {
+export async function openBodyEvents(
+  limits: BodyLimits,
+  contentType?: string,
+  listsLong?: boolean,
+): Promise<BodyEvents> {
   const isEventStream = /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
-  if (!isEventStream) return new BodyEvents(limits);
+  if (!isEventStream) return new BodyEvents(limits, undefined, listsLong ? new ListedObjects() : undefined);
   const { EventStreamTexts } = await import('./event-stream-events.ts');
   return new BodyEvents(limits, new EventStreamTexts(limits.lineLengthMax));
 }
@@ -33,14 +38,21 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   readonly #utf8 = new TextDecoder();
   readonly #sse: SseDecoder;
   readonly #frames: Machine<Uint8Array, string> | undefined;
+  readonly #objects: ListedObjects | undefined;
   #form: 'unknown' | 'json' | 'sse' = 'unknown';
   #document: string[] = [];
+  /** Characters of the document that are events already. */
+  #taken = 0;
   #bytes = 0;
 
-  /** `frames`: gives the texts of an answer in frames. Absent: text in one of the forms above. */
-  constructor(limits: BodyLimits, frames?: Machine<Uint8Array, string>) {
+  /**
+   * `frames`: gives the texts of an answer in frames. Absent: text in one of the forms above. `objects`: takes those in lists out of a
+   * document. Absent: it is one event.
+   */
+  constructor(limits: BodyLimits, frames?: Machine<Uint8Array, string>, objects?: ListedObjects) {
     this.#limits = limits;
     this.#frames = frames;
+    this.#objects = objects;
     this.#sse = new SseDecoder(limits);
   }
 
@@ -64,9 +76,11 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   #read(text: string): UpstreamEvent[] {
     if (this.#form === 'unknown') this.#form = formOf(text);
     if (this.#form === 'json') {
-      if (this.#bytes > this.#limits.documentBytesMax) throw new UpstreamFailure('too_large');
-      this.#document.push(text);
-      return [];
+      const { rest, whole } = this.#objects?.push(text) ?? { rest: text, whole: [] };
+      this.#document.push(rest);
+      for (const { length } of whole) this.#taken += length - 1;
+      if (this.#bytes - this.#taken > this.#limits.documentBytesMax) throw new UpstreamFailure('too_large');
+      return whole.map((object) => ({ kind: 'value', value: parseDocument(object) }));
     }
     try {
       return this.#sse.push(text).flatMap(readEvent);
@@ -74,6 +88,43 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
       if (error instanceof SseTooLong) throw new UpstreamFailure('too_large');
       throw error;
     }
+  }
+}
+
+/**
+ * Takes the objects of a document's list out of it, each as soon as it is whole, and leaves 0 in its place. As one text that is
+ * parsed at once, 2,048 vectors of 4,096 numbers would take all the memory that a function has.
+ */
+class ListedObjects {
+  #hasBegun = false;
+  #isOver = false;
+  #pieces: string[] = [];
+  #scan: JsonScan | undefined;
+
+  push(text: string): { rest: string; whole: string[] } {
+    const whole: string[] = [];
+    let rest = '';
+    for (let left = text; left !== '';) {
+      const length = this.#scan?.push(left) ?? this.#outside(left);
+      if (this.#scan) this.#pieces.push(left.slice(0, length));
+      else rest += left.slice(0, length);
+      left = left.slice(length);
+      if (this.#scan?.complete) {
+        whole.push(this.#pieces.splice(0).join(''));
+        rest += '0';
+        this.#scan = undefined;
+      } else if (left !== '') this.#scan = new JsonScan();
+    }
+    return { rest, whole };
+  }
+
+  /** How many characters are in no object. */
+  #outside(text: string): number {
+    const from = this.#hasBegun ? 0 : text.indexOf('[') + 1;
+    this.#hasBegun ||= from > 0;
+    const next = this.#hasBegun && !this.#isOver ? text.slice(from).search(/[{\]]/) : -1;
+    this.#isOver ||= text.charAt(from + next) === ']' && next >= 0;
+    return next < 0 || this.#isOver ? text.length : from + next;
   }
 }
 

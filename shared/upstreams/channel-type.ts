@@ -17,7 +17,8 @@ export interface ChannelType<Own extends string = never> {
   /** The dialect of a model for a row that names none. `model`: the upstream's name. Absent: the default. */
   dialect?(model: string): string;
   /**
-   * Other dialects that endpoints of this type may speak. A refusal that names one's path is repeated in it.
+   * Other dialects that endpoints of this type may speak. A refusal that names one's path is repeated in it; calls that have a
+   * dialect of their own go to no other types.
    */
   alsoSpeaks?: readonly string[];
   /** The URL of a request. Absent: the base address followed by the dialect's path. */

@@ -26,6 +26,8 @@ export interface DialectCode {
   headers?(settings: RequestSettings, call?: CanonicalCall, sent?: SentBody): Record<string, string>;
   /** How the upstream is asked for the tokens of an input alone. Absent: it is not. */
   counting?: CountingForm;
+  /** The lists in its documents may be long: their objects are events of their own, in front of the document without them. */
+  listsLong?: true;
   /** Reads one answer, streamed or whole. */
   Reader: new (context: ReaderContext) => AnswerReader;
 }

@@ -28,6 +28,8 @@ export interface CanonicalCall {
   readonly instructions?: ChatMessage | undefined;
   /** The call as its client wrote it, for an upstream of the same form. Absent: such an upstream gets the canonical call. */
   readonly native?: NativeCall | undefined;
+  /** What is to be embedded: the request has no messages then. Absent: the call asks for an answer. */
+  readonly embedding?: EmbeddingInput | undefined;
   /**
    * The client's field of stop sequences, if it is told at which one an answer ended: no upstream of another form says so. Absent: it
    * is not told.
@@ -41,6 +43,16 @@ export interface CanonicalCall {
   /** The client's own name for the conversation, for the choice of the candidate alone. Absent: how it began, or its `prompt_cache_key`. */
   readonly conversation?: string | undefined;
 }
+
+export interface EmbeddingInput {
+  /** Texts, or the tokens of texts. None is empty. */
+  readonly inputs: readonly (string | readonly number[])[];
+  /** How many numbers each vector is to have. Undefined: as many as the model's have. */
+  readonly dimensions: number | undefined;
+}
+
+/** Of one answer, in all: 2,048 vectors of 4,096, which are 32 MB in memory. */
+export const vectorNumbersMax = 2_048 * 4_096;
 
 /** A body that goes up as it came, but for what the relay decides: model, limit, and what money and isolation need. */
 export interface NativeCall {

@@ -114,6 +114,8 @@ export interface ChatChunk {
   quota?: number | null;
   /** The upstream's own event, for a client that speaks its form: all that `choices` has of it, and more. */
   native?: NativeEvent | undefined;
+  /** What an embedding asked for, one for each input, in their order. */
+  vectors?: readonly Float32Array[] | undefined;
 }
 
 /** `isContent`: a client sees something of it. */
@@ -156,6 +158,7 @@ export interface AnswerIdentity {
 /** Whether a chunk has content that a client sees. The first such chunk opens the answer. */
 export const hasContent = (chunk: ChatChunk): boolean =>
   chunk.native?.isContent === true ||
+  chunk.vectors !== undefined ||
   chunk.choices.some(
     ({ delta }) =>
       deltaText(delta) !== '' || (delta.tool_calls?.length ?? 0) > 0 || (delta.images?.length ?? 0) > 0,

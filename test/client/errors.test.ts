@@ -100,7 +100,7 @@ describe('the error names what is wrong', () => {
   });
 
   test('an endpoint that is not offered is a NotFoundError that says which are', async () => {
-    const error = await refused(client.embeddings.create({ model: models.scripted, input: 'x' }));
+    const error = await refused(client.completions.create({ model: models.scripted, prompt: 'x' }));
     expect(error).toBeInstanceOf(NotFoundError);
     expect(error.message).toContain('POST /v1/chat/completions');
   });

@@ -37,6 +37,7 @@ describe('the distribution', () => {
     ]);
     expect(routes).toEqual([
       ['/v1/chat/*', 'chat', 'never kept'],
+      ['/v1/embeddings*', 'chat', 'never kept'],
       ['/v1/responses*', 'responses', 'never kept'],
       ['/v1/messages*', 'messages', 'never kept'],
       ['/v1/models*', 'catalog', 'kept'],

@@ -55,7 +55,7 @@ describe('a path', () => {
 
   test('is served by the function to which the distribution sends it', () => {
     const paths = {
-      chat: ['/v1/chat/', '/v1/chat/completions'],
+      chat: ['/v1/chat/', '/v1/chat/completions', '/v1/embeddings'],
       responses: ['/v1/responses', '/v1/responses/x'],
       messages: ['/v1/messages', '/v1/messages/count_tokens'],
       payments: ['/hooks/payments/stripe'],

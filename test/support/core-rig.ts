@@ -8,6 +8,7 @@ import type { Snapshot } from '../../shared/config/snapshot.ts';
 import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
+import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { backgroundRuns, type RunEvent } from '../../shared/relay/background-run.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
@@ -87,7 +88,7 @@ export interface Answer {
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
-  ...dialectNames.map(loadDialect),
+  ...[...dialectNames, 'embeddings'].map(loadDialect),
   import('../../shared/billing/estimate/media-tokens.ts'),
   import('../../shared/relay/state/turn-states.ts'),
   import('../../shared/relay/answer/stop-cut.ts'),
@@ -199,7 +200,7 @@ export class CoreRig {
   respond(body: unknown, options: Partial<RelayRequest> = {}): Promise<RelayResponse> {
     const path = options.path ?? '/v1/chat/completions';
     const named =
-      [responsesEndpoint, messagesEndpoint].find((one) => path.startsWith(one.path)) ?? chatEndpoint;
+      [responsesEndpoint, messagesEndpoint, embeddingsEndpoint].find((one) => path.startsWith(one.path)) ?? chatEndpoint;
     return this.#handle(this.#options.endpoint ?? named)({
       id: '01testrequest0000000000000',
       method: 'POST',

@@ -161,7 +161,13 @@ test('an unknown model is a 404', async () => {
 
 test('the models are listed', async () => {
   const { data } = await client.models.list();
-  expect(data.map(({ id }) => id)).toEqual(['demo-chat', 'demo-vision', 'demo-slow', 'demo-error']);
+  expect(data.map(({ id }) => id)).toEqual([
+    'demo-chat',
+    'demo-vision',
+    'demo-slow',
+    'demo-error',
+    'demo-embedding',
+  ]);
 });
 
 describe('demo-error', () => {

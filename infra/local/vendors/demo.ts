@@ -1,7 +1,7 @@
 /**
  * The demo upstream, by which a local stack answers without an API key: `demo-chat` repeats what it was told and calls a tool
- * that is spoken of, `demo-vision` counts images, `demo-slow` waits, `demo-error` fails as it is told. It takes no
- * credentials. Equal requests get equal answers, word by word; one word counts as one token.
+ * that is spoken of, `demo-vision` counts images, `demo-slow` waits, `demo-error` fails as it is told, `demo-embedding` gives
+ * vectors. It takes no credentials. Equal requests get equal answers, word by word; one word counts as one token.
  */
 import {
   chatCall,
@@ -11,6 +11,7 @@ import {
   type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
+import { embeddingEndpoint } from './embeddings.ts';
 import {
   argumentsFor,
   beforeStop,
@@ -30,7 +31,8 @@ import {
   type VendorReply,
 } from './vendor.ts';
 
-export const demoModels = ['demo-chat', 'demo-vision', 'demo-slow', 'demo-error'];
+const talkingModels = ['demo-chat', 'demo-vision', 'demo-slow', 'demo-error'];
+export const demoModels = [...talkingModels, 'demo-embedding'];
 
 export const demoDouble = (): Vendor => ({
   name: 'demo',
@@ -38,6 +40,7 @@ export const demoDouble = (): Vendor => ({
   models: demoModels,
   rules: [],
   serve({ method, path, headers, text }) {
+    if (path === '/v1/embeddings') return embeddingEndpoint({ 'demo-embedding': 256 }, refuse).serve(text);
     if (`${method} ${path}` !== 'POST /v1/chat/completions')
       return refuse({
         status: 404,
@@ -48,7 +51,7 @@ export const demoDouble = (): Vendor => ({
     if (!call || call.messages.length === 0)
       return refuse({ status: 400, message: 'A model and messages are wanted.', code: 'invalid_request' });
     const { model, body } = call;
-    if (!demoModels.includes(model))
+    if (!talkingModels.includes(model))
       return refuse({
         status: 404,
         message: `The model ${model} does not exist.`,

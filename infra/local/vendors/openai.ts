@@ -20,6 +20,7 @@ import {
   responsesRules,
   type ResponsesCall,
 } from './responses/rules.ts';
+import { embeddingEndpoint } from './embeddings.ts';
 import { serveResponses } from './responses/serve.ts';
 import { PrefixMemory, type EarlyFailures } from './script.ts';
 import {
@@ -37,13 +38,34 @@ import {
   type VendorRequest,
 } from './vendor.ts';
 
+const talkingModels = [
+  'gpt-5.6',
+  'gpt-4.1',
+  'gpt-5',
+  'gpt-6-astra',
+  'gpt-6.1-sol',
+  'gpt-6.2-astra',
+  'gpt-6.2-sol',
+];
+const vectorLengths = {
+  'text-embedding-3-small': 1536,
+  'text-embedding-3-large': 3072,
+  'text-embedding-ada-002': 1536,
+};
+
 /** OpenAI itself: encrypted content belongs to the bearer token. */
-export const openaiDouble = (): Vendor => ({
-  name: 'openai',
-  base: '/v1',
-  models: ['gpt-5.6', 'gpt-4.1', 'gpt-5', 'gpt-6-astra', 'gpt-6.1-sol', 'gpt-6.2-astra', 'gpt-6.2-sol'],
-  ...openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol|6\.2-(astra|sol))$/),
-});
+export function openaiDouble(): Vendor {
+  const talking = openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol|6\.2-(astra|sol))$/);
+  const vectors = embeddingEndpoint(vectorLengths, refuse);
+  return {
+    name: 'openai',
+    base: '/v1',
+    models: [...talkingModels, ...Object.keys(vectorLengths)],
+    rules: [...talking.rules, ...vectors.rules],
+    serve: (request) =>
+      request.path === '/v1/embeddings' ? vectors.serve(request.text) : talking.serve(request),
+  };
+}
 
 const thinks = (call: VendorChatCall | ResponsesCall): boolean =>
   reasons(call.model) && effortOf(call) !== 'none';

@@ -89,7 +89,7 @@ const { url: _noUrl, ...asking } = answering;
 const { keys: _noKeys, accounts: _noAccounts, ...askingTables } = answering.tables;
 
 const descriptions = {
-  chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
+  chat: { purpose: 'POST /v1/chat/completions, streamed, and POST /v1/embeddings', ...answering },
   responses: {
     purpose: 'POST /v1/responses, streamed, and what is stored of it',
     ...answering,
@@ -263,6 +263,7 @@ interface Route {
 
 export const routes: readonly Route[] = [
   { path: '/v1/chat/*', function: 'chat', cached: false },
+  { path: '/v1/embeddings*', function: 'chat', cached: false },
   { path: '/v1/responses*', function: 'responses', cached: false },
   { path: '/v1/messages*', function: 'messages', cached: false },
   { path: '/v1/models*', function: 'catalog', cached: true },

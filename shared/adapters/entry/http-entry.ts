@@ -136,7 +136,8 @@ export function relayRequest(
     query: new URLSearchParams(received.query),
     headers,
     baseUrl: `${local ? 'http' : 'https'}://${host}/v1`,
-    json: () => (json ??= readJsonBody(received.body(), headers['content-encoding'], received.shared)),
+    json: (valuesMax) =>
+      (json ??= readJsonBody(received.body(), headers['content-encoding'], received.shared, valuesMax)),
     rawBody: () => received.body(),
     hostDeadlineMs: received.deadlineMs,
     hostEnds: received.ends,

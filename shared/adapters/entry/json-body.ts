@@ -38,24 +38,27 @@ export interface SharedHost {
  * Rejects with a Refusal that explains what is wrong with the body.
  * @param encoding the header `content-encoding`
  * @param host absent: a function
+ * @param valuesMax absent: what its length allows
  */
 export async function readJsonBody(
   sent: string | Uint8Array,
   encoding = '',
   host?: SharedHost,
+  valuesMax?: number,
 ): Promise<unknown> {
   refuseAbove(Buffer.byteLength(sent), host);
   const name = encoding.trim().toLowerCase();
   const body = name === '' || name === 'identity' ? sent : await unpacked(sent, name, host);
   await host?.turn(body.length);
-  return parsed(body, host);
+  return parsed(body, host, valuesMax ?? valuesMaxOf(body));
 }
 
-function parsed(body: string | Uint8Array, host: SharedHost | undefined): unknown {
+const valuesMaxOf = ({ length }: { length: number }): number =>
+  Math.min(values.most, Math.max(values.least, Math.floor((values.least * length) / values.per)));
+
+function parsed(body: string | Uint8Array, host: SharedHost | undefined, valuesMax: number): unknown {
   const text = withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
   if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
-  const inProportion = Math.floor((values.least * body.length) / values.per);
-  const valuesMax = Math.min(values.most, Math.max(values.least, inProportion));
   const found = boundedValues(text, { levelsMax, valuesMax });
   if (found === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
   if (found === 'values') throw refuse('json_too_wide', `The body holds more than ${valuesMax} values.`);

@@ -17,12 +17,12 @@ interface TracerParts extends Pick<ExporterParts, 'settings' | 'stack' | 'versio
 
 export interface TracingParts extends TracerParts {
   /** What the handle serves. */
-  route: Pick<RelayRequest, 'method' | 'path'>;
+  routes: readonly Pick<RelayRequest, 'method' | 'path'>[];
   /** Makes the handle that is traced, of ports that note their calls. */
   handleOf: (ports: ChatPorts) => Handle;
 }
 
-export function tracedHandle({ route, handleOf, ...parts }: TracingParts): Handle {
+export function tracedHandle({ routes, handleOf, ...parts }: TracingParts): Handle {
   const traces = tracer(parts);
   const handle = handleOf(traces.ports);
   return async (received) => {
@@ -32,7 +32,8 @@ export function tracedHandle({ route, handleOf, ...parts }: TracingParts): Handl
     const sampled = parent?.sampled !== false && traces.isChosen();
     const { trace, within, over } = traces.begin(id, { ...parent, sampled });
     // The caller's own words are attributes: each name of spans is one more series at who receives them.
-    trace.root.name = route.method === method && route.path === path ? `${method} ${path}` : 'HTTP';
+    const isServed = routes.some((route) => route.method === method && route.path === path);
+    trace.root.name = isServed ? `${method} ${path}` : 'HTTP';
     try {
       const response = await within(() => handle(received));
       const attributes = {

@@ -3,12 +3,13 @@ import {
   type CanonicalCall,
   type ChatContentPart,
   type ChatMessage,
+  type EmbeddingInput,
 } from '../../wire/canonical-call.ts';
-import { listIn } from '../../wire/json.ts';
+import { listIn, type JsonRecord } from '../../wire/json.ts';
 import type { MediaEstimator } from './media-tokens.ts';
 import type { Inflate } from './pdf-size.ts';
 
-export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items' | 'native'>;
+export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items' | 'native' | 'embedding'>;
 
 export interface InputEstimate {
   /** For the reservation: no tokenizer and no vendor's overhead exceeds it by more than 5 %. */
@@ -35,6 +36,8 @@ const perTool: Overhead = { above: 24, unbiased: 8 };
 const perToolUse: Overhead = { above: 640, unbiased: 0 };
 /** What Anthropic adds for a tool of its own, whose schema no request has: `computer` has 735, `text_editor` 700. */
 const perVendorTool: Overhead = { above: 1_000, unbiased: 0 };
+/** Of start and end, which models of vectors have whose tokenizer is BERT's. */
+export const marksOfInput = 2;
 /** Text fields below this length are covered by `perMessage`. */
 const longText = 100;
 
@@ -55,10 +58,9 @@ export async function mediaReaderFor(
   return mediaReader(inflate);
 }
 
-export function estimateInput(
-  { request, unknown, items, native }: EstimatedCall,
-  media?: MediaEstimator,
-): InputEstimate {
+export function estimateInput(call: EstimatedCall, media?: MediaEstimator): InputEstimate {
+  const { request, unknown, items, native, embedding } = call;
+  if (embedding) return estimateEmbedded(embedding, unknown);
   const { messages, ...fields } = request;
   const tools = request.tools ?? [];
   const vendorTools = listIn(native?.body['tools']).slice(tools.length);
@@ -101,6 +103,25 @@ export function estimateInput(
     unbiased: Math.ceil(text.tokens + beside.unbiased),
     below: Math.floor(text.tokensFromBelow),
     unknownPart,
+  };
+}
+
+/** Each input is counted by itself. One that comes as tokens was counted by its client. */
+function estimateEmbedded({ inputs }: EmbeddingInput, unknown: JsonRecord): InputEstimate {
+  const text = new TextShape();
+  let tokens = 0;
+  for (const input of inputs)
+    if (typeof input === 'string') text.cut().add(input);
+    else tokens += input.length;
+  // Instructions and the like, which only some vendors read.
+  const beside = new TextShape();
+  addStructures(beside, unknown);
+  addLongTexts(beside, unknown);
+  const texts = inputs.filter((input) => typeof input === 'string').length;
+  return {
+    above: Math.ceil(text.tokensFromAbove + beside.tokensFromAbove) + tokens + texts * marksOfInput,
+    unbiased: Math.ceil(text.tokens) + tokens,
+    below: Math.floor(text.tokensFromBelow) + tokens,
   };
 }
 

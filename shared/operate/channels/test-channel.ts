@@ -4,7 +4,7 @@
  */
 import { BodyEvents } from '../../upstreams/body-events.ts';
 import { CallIds } from '../../upstreams/dialect.ts';
-import { loadDialect } from '../../upstreams/dialects/dialects.ts';
+import { loadDialect, ownDialectNames } from '../../upstreams/dialects/dialects.ts';
 import {
   ErrorInAnswer,
   TransportError,
@@ -12,7 +12,7 @@ import {
   type UpstreamReply,
   type UpstreamRequest,
 } from '../../upstreams/exchange.ts';
-import { dialectOf, upstreamModel, channelRequest } from '../../upstreams/called-channel.ts';
+import { carries, dialectOf, upstreamModel, channelRequest } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
@@ -28,17 +28,21 @@ export interface TestInput {
 }
 
 const testTokensMax = 64;
+/** What is embedded by a model that does that. */
+const embedding = { inputs: ['ready'], dimensions: undefined };
 
 /** `call` contains the secret, so it must not be shown. */
 export async function planChannelTest(ports: OperatorPorts, input: TestInput) {
   const { called, warnings } = await calledDirectly(ports, input);
   const { channel, model } = called;
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
-  const asked = { dialect: dialectOf(channel, model), request: { messages }, tokensMax: testTokensMax };
-  const call = await directCall(called, asked);
+  const asked = { request: { messages }, tokensMax: testTokensMax };
+  const call = await directCall(called, { ...asked, dialect: dialectOf(channel, model) });
+  const own = ownDialectNames.filter((dialect) => carries(channel, dialect));
+  const others = await Promise.all(own.map((dialect) => directCall(called, { ...asked, dialect })));
   const { url } = call.built.request;
   const effect = [`POST ${url}, model ${upstreamModel(channel, model)}`];
-  return { changes: [{ url }], effect, questions: [], warnings, call };
+  return { changes: [{ url }], effect, questions: [], warnings, call, others };
 }
 
 /** A channel as it is asked without the relay, by a public name that it serves: the wanted one, else its first. */
@@ -57,14 +61,22 @@ export async function calledDirectly(ports: OperatorPorts, { id, model: wanted, 
 }
 
 /**
- * Throws a Failure if the upstream does not respond.
+ * A model that refuses a conversation is asked as one that does something else. Throws a Failure if the upstream does not respond.
  * `body`: the beginning of the response's, without the secret.
  */
-export async function carryOutChannelTest(ports: OperatorPorts, { call }: { call: DirectCall }) {
+export async function carryOutChannelTest(
+  ports: OperatorPorts,
+  { call, others }: { call: DirectCall; others: DirectCall[] },
+) {
   const startMs = ports.clock.now();
-  const { status, ok, body } = await sendCall(ports, call);
+  const first = await sendCall(ports, call);
+  const asked = [{ call, ...first }];
+  for (const other of [400, 403, 404].includes(first.status) ? others : [])
+    asked.push({ call: other, ...(await sendCall(ports, other)) });
+  const answered = asked.find(({ ok }) => ok);
+  const { status, body } = answered ?? first;
   const shown = (text: string): string => cleanText(text, call.called.secret);
-  const answer = ok ? replyText(readReply(body, call)) : undefined;
+  const answer = answered && replyText(readReply(body, answered.call));
   return {
     status,
     elapsedMs: ports.clock.now() - startMs,
@@ -93,7 +105,7 @@ export async function directCall(
   const callIds = new CallIds({ channel: channel.id, requestId: '' });
   const built = channelRequest(channel, {
     dialect,
-    call: { form: '', request: { ...request, model }, unknown: {} },
+    call: { form: '', request: { ...request, model }, unknown: {}, embedding },
     model,
     secret,
     outputTokensLimit: tokensMax,
@@ -202,6 +214,9 @@ function modelIn(event: unknown): string | undefined {
  */
 function replyText({ chunks, model, failure }: ReturnType<typeof readReply>) {
   const failed = failure === undefined ? undefined : reasonOf(failure);
+  const [vector] = chunks.flatMap(({ vectors = [] }) => vectors);
+  if (vector)
+    return { model: model ?? 'model not named', text: `a vector of ${vector.length} numbers`, ending: '' };
   const choices = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
   if (choices.length === 0) return undefined;
   const textIn = (field: 'content' | 'reasoning_content'): string =>

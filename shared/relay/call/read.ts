@@ -13,7 +13,8 @@ import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
 import type { Attribution } from '../../billing/ledger-row.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
-import { capableOf, modelsOfAlias, type ServingChannels } from './serving-channels.ts';
+import { capableOf, modelsOfAlias, ofOneModel, type ServingChannels } from './serving-channels.ts';
+import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { AliasSettings } from '../../config/settings.ts';
 import { endUserOf, type ChatRequest } from '../../wire/canonical-call.ts';
@@ -95,7 +96,8 @@ export async function readRequest(
     let caller: Caller | undefined;
     try {
       caller = await admitCaller(ports, endpoint, request);
-      const source = { body: await request.json(), headers, caller, facts: factsOf(caller) };
+      const body = await request.json(endpoint.bodyValuesMax);
+      const source = { body, headers, caller, facts: factsOf(caller) };
       return await checkedCall(relay, source);
     } catch (error) {
       return { error, caller };
@@ -180,6 +182,7 @@ export async function checkedCall(
   try {
     asked = await askedCall(relay, source, conversation);
     const named = modelsOf(channels, caller, asked, facts.startedMs);
+    checkLength(asked);
     await checkContents(asked, caller);
     const call = callOf(endpoint, source, asked, named);
     return { checked: { ...asked, call, turns: await turnsOf(ports, call, asked), source } };
@@ -236,14 +239,22 @@ function modelsOf(
   { model: name, read }: AskedCall,
   nowMs: number,
 ): NamedModels {
-  const { request } = read.call;
+  const { request, embedding, form } = read.call;
   const alias = aliasOf(snapshot, name.base);
+  const able = (named: NamedModels): NamedModels => (embedding ? ofOneModel(named, form) : named);
   if (alias) {
     const called = { alias, name, allowed: allowedModels(key, alias), request };
-    return modelsOfAlias(called, (model) => serving.find(snapshot, model, nowMs));
+    return able(modelsOfAlias(called, (model) => serving.find(snapshot, model, nowMs)));
   }
   const served = serving.of(snapshot, name.base, nowMs);
-  return { model: Object.freeze(name), ...capableOf(served, { model: name.base, request }) };
+  return able({ model: Object.freeze(name), ...capableOf(served, { model: name.base, request }) });
+}
+
+/** Before anything is reserved or sent: the vendors that refuse so much have read it by then. */
+function checkLength({ read: { call, inputTokensMax: most } }: AskedCall): void {
+  if (most === undefined || estimateInput(call).below <= most) return;
+  const words = `The input has more than ${most} tokens, which is the most of one request. Send fewer inputs a request.`;
+  throw new InvalidRequest('max_tokens_per_request', 'input', words);
 }
 
 /** Checks the URLs in a request that has more than text, before anything is reserved: upstreams fetch them. */

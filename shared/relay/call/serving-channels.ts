@@ -23,7 +23,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { storedMessage, storedPath } from '../../upstreams/restricted-fields.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
-import { dialectOf, outputTokensMaxOf } from '../../upstreams/called-channel.ts';
+import { carries, dialectOf, outputTokensMaxOf, upstreamModel } from '../../upstreams/called-channel.ts';
 
 const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
 /** What a call may need and a probe may deny. */
@@ -207,6 +207,19 @@ export function modelsOfAlias(
   };
 }
 
+/**
+ * The candidates of one upstream model: vectors of two mean nothing to each other, and a client compares those of many calls. It is
+ * that of the first candidate by the rows, and not by health, so that it stays the same. Throws an InvalidRequest: none has such calls.
+ */
+export function ofOneModel(named: NamedModels, form: string): NamedModels {
+  const able = named.candidates.filter(({ channel }) => carries(channel, form));
+  const [name] = able.map(({ channel, model }) => upstreamModel(channel, model));
+  const words = `The model "${named.alias?.name ?? named.model.base}" is not offered for ${form} here.`;
+  if (name === undefined) throw new InvalidRequest('unsupported_parameter', 'model', words);
+  const candidates = able.filter(({ channel, model }) => upstreamModel(channel, model) === name);
+  return { ...named, candidates: Object.freeze(candidates) };
+}
+
 // The limit on output tokens of one answer: what the client asked for, else a default.
 
 /** What the rule that prices the call says of its model. */
@@ -261,7 +274,8 @@ export function outputLimit(
   const usual = defaultOutputTokens(call);
   const known = Math.min(channels.most, maxOutputTokens);
   return {
-    tokens: Math.max(Math.min(asked ?? usual, known), channels.fewest),
+    // Zero: the call has no output.
+    tokens: asked === 0 ? 0 : Math.max(Math.min(asked ?? usual, known), channels.fewest),
     // What a row sets is sent whatever the balance covers.
     least: Math.max(reasons(call) ? leastTokensReasoning : leastTokens, channels.set),
     heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),

@@ -121,12 +121,11 @@ export class Attempt {
   /** Builds the request, once, and sends nothing. Throws CannotCarry, or the UpstreamFailure of the secret. */
   prepare(): Promise<Prepared> {
     const { channel, model } = this.#candidate;
-    return (this.#prepared ??= loadDialect(this.#variant.dialect ?? dialectOf(channel, model)).then(
-      async (loaded) => {
-        const dialect = this.#speaking(loaded);
-        return { dialect, built: this.#build(dialect, await this.#readSecret()) };
-      },
-    ));
+    const name = this.#variant.dialect ?? dialectOf(channel, model, this.#call.form);
+    return (this.#prepared ??= loadDialect(name).then(async (loaded) => {
+      const dialect = this.#speaking(loaded);
+      return { dialect, built: this.#build(dialect, await this.#readSecret()) };
+    }));
   }
 
   /** Whether it would send the same bytes as another attempt. */
@@ -150,7 +149,7 @@ export class Attempt {
       const { identity } = this.#call;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
-      const body = await openBodyEvents(bodyLimits, reply.headers['content-type']);
+      const body = await openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.listsLong);
       const events = run(this.#reply(reply, reader, watchdog), body);
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) {

@@ -167,7 +167,8 @@ export class Bill {
    * model; undefined: the call's own.
    */
   inputTokens(request: ChatRequest, answering?: string): number {
-    return estimateInput({ request, unknown: this.#of.call.unknown }, this.#costIf(answering).media).unbiased;
+    const { unknown, embedding } = this.#of.call;
+    return estimateInput({ request, unknown, embedding }, this.#costIf(answering).media).unbiased;
   }
 
   /** Headers about limits, for every response to the call. */

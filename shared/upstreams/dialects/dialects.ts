@@ -22,13 +22,22 @@ const dialects = {
   },
 } satisfies Record<string, Registered>;
 
-const registered: Record<string, Registered> = dialects;
+/** Of calls that are no conversation: all calls of the endpoint of the name go up in it, where the channel's type speaks it, and no others. */
+const ownDialects = {
+  embeddings: { path: '/embeddings', load: async () => (await import('./embeddings.ts')).embeddings },
+} satisfies Record<string, Registered>;
+
+const registered: Record<string, Registered> = { ...dialects, ...ownDialects };
 const lineOf = (name: string): Registered | undefined =>
   Object.hasOwn(registered, name) ? registered[name] : undefined;
 
 export type DialectName = keyof typeof dialects;
 export const dialectNames = Object.keys(dialects) as DialectName[];
 export const defaultDialect: DialectName = 'chat';
+
+export const ownDialectNames = Object.keys(ownDialects);
+/** Whether calls of an endpoint have a dialect of their own. */
+export const hasOwnDialect = (form: string): boolean => Object.hasOwn(ownDialects, form);
 
 /** Rejects for a name that is no dialect's; rows are checked against `dialectNames`. */
 export async function loadDialect(name: string): Promise<Dialect> {
@@ -43,4 +52,4 @@ export const dialectPath = (name: string): string | undefined => lineOf(name)?.p
 export const outputTokensMin = (name: string): number => lineOf(name)?.outputTokensMin ?? 1;
 
 /** The paths that are appended to base addresses. Operators sometimes paste an address with its path. */
-export const dialectPaths: readonly string[] = Object.values(dialects).map(({ path }) => path);
+export const dialectPaths: readonly string[] = Object.values(registered).map(({ path }) => path);

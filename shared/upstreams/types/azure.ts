@@ -18,10 +18,10 @@ export const azure: ChannelType<'api_version'> = {
   },
   credentials: (secret) => ({ 'api-key': secret }),
   // Some of the models refuse tools elsewhere.
-  alsoSpeaks: ['responses'],
+  alsoSpeaks: ['responses', 'embeddings'],
   limitField: () => 'max_completion_tokens',
   // Fields of messages that it does not know are refused.
-  quirks: () => ({ echoes: [], customTools: true }),
+  quirks: () => ({ echoes: [], customTools: true, packsVectors: true }),
   // Its older versions do not know `safety_identifier` [openai/openai-guardrails-python 37, 2025-10-30].
   endUserField: () => 'user',
   reportsUsage: ({ api_version: version }) =>

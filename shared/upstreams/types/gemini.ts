@@ -20,6 +20,7 @@ const keyReasons: ReadonlySet<string> = new Set(
 
 export const gemini: ChannelType = {
   credentials: (secret) => ({ authorization: `Bearer ${secret}` }),
+  alsoSpeaks: ['embeddings'],
   limitField: () => 'max_tokens',
   // An unknown field of a message is refused as one of the request is.
   quirks: () => ({ fields: knownFields, echoes: ['extra_content'] }),

@@ -19,7 +19,7 @@ export const openai: ChannelType = {
     ...(dialect === 'messages' && { 'x-api-key': secret }),
   }),
   // Some of OpenAI's models refuse tools elsewhere.
-  alsoSpeaks: ['responses'],
+  alsoSpeaks: ['responses', 'embeddings'],
   // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.
   limitField: (channel) => (isOpenai(channel) ? 'max_completion_tokens' : 'max_tokens'),
   // Compatible servers do not ask for it, and some refuse a body with it.
@@ -27,7 +27,7 @@ export const openai: ChannelType = {
   // OpenAI refuses fields of messages that it does not know; compatible servers mostly ignore them. Few of these know
   // custom tools.
   quirks: (channel) => ({
-    ...(isOpenai(channel) && { echoes: [], customTools: true }),
+    ...(isOpenai(channel) && { echoes: [], customTools: true, packsVectors: true }),
     ...(isOfAws(channel) && { summary: 'auto' }),
   }),
 };

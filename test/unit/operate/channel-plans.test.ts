@@ -81,6 +81,34 @@ describe('the test of a channel', () => {
     });
   });
 
+  it('asks a model that refuses a conversation for a vector, and shows the refusal if it has none', async () => {
+    const vectors = { object: 'list', data: [{ index: 0, embedding: [1, 2, 3] }], model: 'vendor-m' };
+    const testOf = async (reply: { status: number; body: string }) => {
+      const { ports } = operatorRig({ rows: { channels: [{ ...anthropic, type: 'openai' }] } });
+      const urls: string[] = [];
+      const send: typeof ports.upstreams.send = ({ url }) => {
+        urls.push(url);
+        const first = { status: 404, body: '{"error":{"message":"no chat here"}}' };
+        const { status, body } = urls.length === 1 ? first : reply;
+        return Promise.resolve({ status, headers: {}, body: ReadableStream.from([Buffer.from(body)]) });
+      };
+      const result = await carryOutChannelTest(
+        { ...ports, upstreams: { ...ports.upstreams, send } },
+        await planChannelTest(ports, { id: 'a' }),
+      );
+      return { result, urls };
+    };
+    const { result, urls } = await testOf({ status: 200, body: JSON.stringify(vectors) });
+    expect(result).toMatchObject({
+      status: 200,
+      answer: { model: 'vendor-m', text: 'a vector of 3 numbers' },
+    });
+    expect(urls.map((url) => new URL(url).pathname)).toEqual(['/v1/chat/completions', '/v1/embeddings']);
+    const none = await testOf({ status: 400, body: '{"error":{"message":"no vectors"}}' });
+    expect(none.result).toMatchObject({ status: 404, answer: undefined });
+    expect(none.result.body).toContain('no chat here');
+  });
+
   it('reads an answer in the dialect that the channel speaks', async () => {
     const events = [
       { type: 'message_start', message: { model: 'claude-x', usage: { input_tokens: 1, output_tokens: 1 } } },

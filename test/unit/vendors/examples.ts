@@ -62,7 +62,31 @@ const digits = '0123456789abcdef01234567';
 const strict = (more: Json): Sent =>
   responses({ tools: [{ ...responsesTool, strict: true, parameters: { ...parameters, ...more } }] });
 
+const embed = (more: Json = {}, model = 'text-embedding-3-small'): Sent => ({
+  path: '/v1/embeddings',
+  body: { model, input: 'hello', ...more },
+});
+const many = (count: number): string[] => Array.from({ length: count }, () => 'a');
+const tokens = (count: number): number[][] => Array.from({ length: count }, () => Array(1000).fill(7));
+
 const openaiExamples: Record<string, Example> = {
+  'embedding-fields': [embed({ input_type: 'x' }), /Unrecognized request argument/, embed({ user: 'x' })],
+  'embedding-model': [embed({}, 'ada'), /model_not_found/, embed({}, 'text-embedding-ada-002'), 404],
+  'embedding-input': [
+    embed({ input: many(2049) }),
+    /'\$\.input' is invalid/,
+    embed({ input: many(2048), dimensions: 2 }),
+  ],
+  'embedding-tokens': [
+    embed({ input: tokens(301) }),
+    /Requested 301000 tokens, max 300000 tokens per request.*max_tokens_per_request/s,
+    embed({ input: tokens(300), dimensions: 2 }),
+  ],
+  'embedding-dimensions': [
+    embed({ dimensions: 2 }, 'text-embedding-ada-002'),
+    /does not support specifying dimensions/,
+    embed({ dimensions: 2 }),
+  ],
   'api-key': [{ ...openai(), ...wrongKey }, /Incorrect API key/, { ...openai(), ...rightKey }, 401],
   'unknown-parameter': [
     openai({ thinking: {} }),

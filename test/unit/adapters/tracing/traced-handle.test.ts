@@ -10,11 +10,12 @@ import { delta, finish, hang, usage, type Step } from '../../../support/core-rig
 import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
 
 const route = { method: 'POST', path: '/v1/chat/completions' };
+const routes = [route];
 /** No trace is sent, so nothing is waited for in real time. */
 const settings = { url: 'http://127.0.0.1:1', headers: {}, service: undefined, ratio: 0 };
 
 const traced = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle =>
-  tracedHandle({ settings, route, ports, handleOf, stack: 'relay', version: '1' });
+  tracedHandle({ settings, routes, ports, handleOf, stack: 'relay', version: '1' });
 const plain = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle => handleOf(ports);
 
 const answer = [delta('a'), finish(), usage(7, 2)];
@@ -82,7 +83,7 @@ describe('the trace of a call', () => {
     } as unknown as ChatPorts;
     const traced = tracedHandle({
       settings: { ...settings, url: `${receiver.address}/v1/traces`, ratio: 1 },
-      route,
+      routes,
       ports,
       handleOf,
       stack: 'relay',

@@ -15,7 +15,7 @@ interface Span {
   name: string;
 }
 
-const route = { method: 'POST', path: '/v1/responses' };
+const routes = [{ method: 'POST', path: '/v1/responses' }];
 const clients = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 
 /** Accepts a background response and runs it, as functions with tracing do. */
@@ -30,7 +30,7 @@ async function background(flags: '00' | '01' | undefined, ratio = 1) {
     charges: [byCall],
     composed: (ports, handleOf) => {
       composed.ports = ports;
-      return tracedHandle({ ...of, route, ports, handleOf });
+      return tracedHandle({ ...of, routes, ports, handleOf });
     },
   });
   rig.granted(yuan).upstream({ steps: hello });

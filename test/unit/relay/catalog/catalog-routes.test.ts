@@ -36,14 +36,14 @@ describe('refusing', () => {
     expect(body.error.message).toContain(meant);
   });
 
-  test.each(['/v1/embeddings', '/v1/completions', '/v1/images/generations', '/v1', '/favicon.ico'])(
+  test.each(['/v1/completions', '/v1/images/generations', '/v1', '/favicon.ico'])(
     '%s is answered with what is offered',
     (path) => {
       const { status, message } = refuseRoute(requestTo('POST', path));
       expect(status).toBe(404);
       expect(message).toContain(`${path} is not offered`);
       expect(message).toContain(
-        'POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, POST /v1/messages/count_tokens, POST /v1/responses/input_tokens, POST /v1/responses/compact, GET /v1/models, GET /v1/charge',
+        'POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, POST /v1/embeddings, POST /v1/messages/count_tokens, POST /v1/responses/input_tokens, POST /v1/responses/compact, GET /v1/models, GET /v1/charge',
       );
     },
   );

@@ -1,0 +1,111 @@
+/** Embeddings: texts or tokens in, a vector for each out. A call like every other, whose answer is one document. */
+import * as z from 'zod/mini';
+import { vectorNumbersMax, type EmbeddingInput } from '../../wire/canonical-call.ts';
+import type { ChatChunk } from '../../wire/chat-response.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { jsonAnswer, type AnswerFacts, type Endpoint, type Renderer } from '../endpoint.ts';
+import { parseRequest } from '../parse-request.ts';
+import { endpointRoutes } from '../routes.ts';
+
+/** OpenAI's [platform.openai.com/docs/api-reference/embeddings/create]. */
+const inputsMax = 2_048;
+const inputTokensMax = 300_000;
+/** Tokens that come as numbers, and what is around them. */
+const bodyValuesMax = inputTokensMax + 10_000;
+
+const EmbeddingsRequest = z.looseObject({
+  model: z.string().check(z.minLength(1)),
+  input: z.unknown(),
+  dimensions: z.nullish(z.int().check(z.gte(1))),
+  encoding_format: z.nullish(z.enum(['float', 'base64'])),
+  user: z.nullish(z.string()),
+  official: z.nullish(z.boolean()),
+});
+
+export const embeddingsEndpoint: Endpoint = {
+  ...endpointRoutes.embeddings,
+  bodyValuesMax,
+  read(body) {
+    const asked = parseRequest(EmbeddingsRequest, body);
+    const { model, input, dimensions, encoding_format: encoding, user, official, ...unknown } = asked;
+    const inputs = inputsOf(input);
+    checkAnswer(inputs.length, dimensions ?? 1);
+    const [first] = inputs;
+    return {
+      call: {
+        form: endpointRoutes.embeddings.name,
+        request: { model, user, official, messages: [] },
+        unknown,
+        embedding: { inputs, dimensions: dimensions ?? undefined },
+        // Spread over the channels that have the model: there is no conversation that one of them should keep.
+        conversation: String(first).slice(0, 100),
+      },
+      // There is no output, so none of a price of output is held.
+      outputTokensMax: 0,
+      inputTokensMax,
+      renderer: (identity, { model: answering = () => identity.model }) =>
+        vectorsRenderer(answering, encoding === 'base64' ? base64Of : numbersOf),
+    };
+  },
+};
+
+/** Throws an InvalidRequest that names the first wrong one. */
+function inputsOf(input: unknown): EmbeddingInput['inputs'] {
+  const isOne = typeof input === 'string' || (Array.isArray(input) && typeof input[0] === 'number');
+  const inputs: unknown[] = isOne ? [input] : Array.isArray(input) ? input : [];
+  if (inputs.length > inputsMax) {
+    const words = `'input' has ${inputs.length} inputs; at most ${inputsMax} are accepted in one request.`;
+    throw new InvalidRequest('array_above_max_length', 'input', words);
+  }
+  const isFitting = typeof inputs[0] === 'string' ? isText : isTokens;
+  const wrong = inputs.findIndex((each) => !isFitting(each));
+  if (inputs.length > 0 && wrong < 0) return inputs as (string | number[])[];
+  const param = isOne || wrong < 0 ? 'input' : `input[${wrong}]`;
+  const wanted = 'a text, an array of texts, an array of tokens or an array of those, none of them empty';
+  throw new InvalidRequest('invalid_value', param, `Invalid value for '${param}': 'input' is ${wanted}.`);
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const isTokens = (value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.length > 0 &&
+  value.every((token) => Number.isSafeInteger(token) && token >= 0);
+
+/** Before anything is charged. How long vectors are where nobody says it shows the answer alone. */
+function checkAnswer(inputs: number, dimensions: number): void {
+  if (inputs * dimensions <= vectorNumbersMax) return;
+  const words = `${inputs} vectors of ${dimensions} dimensions are more than fit into one answer. Send fewer inputs a request, or ask for fewer dimensions.`;
+  throw new InvalidRequest('answer_too_large', 'dimensions', words);
+}
+
+/** Writes the vectors one by one, so that only one of them is text at a time. */
+function vectorsRenderer(
+  answering: NonNullable<AnswerFacts['model']>,
+  textOf: (vector: Float32Array) => string,
+): Renderer {
+  let last: ChatChunk | undefined;
+  function* answer(): Generator<string[], void, undefined> {
+    const { vectors = [], usage, quota } = last ?? {};
+    yield ['{"object":"list","data":['];
+    for (const [index, vector] of vectors.entries())
+      yield [`${index > 0 ? ',' : ''}{"object":"embedding","index":${index},"embedding":${textOf(vector)}}`];
+    const { prompt_tokens, total_tokens } = usage ?? {};
+    const beside = { model: answering(), usage: { prompt_tokens, total_tokens }, quota: quota ?? undefined };
+    yield [`],${JSON.stringify(beside).slice(1)}`];
+  }
+  // The last chunk has the usage, and what the chunk of vectors has.
+  return { ...jsonAnswer, push: (chunk) => ((last = chunk), []), end: answer };
+}
+
+/** Nine digits say which number of 32 bits it is, and are written three times as fast as the fewest that do. */
+const numbersOf = (vector: Float32Array): string =>
+  `[${Array.from(vector, (number) => number.toPrecision(9)).join()}]`;
+
+/** Of their bytes, the lowest first, as OpenAI's clients ask for and read them. */
+function base64Of(vector: Float32Array): string {
+  const view = new DataView(new ArrayBuffer(4 * vector.length));
+  for (const [at, number] of vector.entries()) view.setFloat32(4 * at, number, true);
+  let bytes = '';
+  for (const byte of new Uint8Array(view.buffer)) bytes += String.fromCharCode(byte);
+  return `"${btoa(bytes)}"`;
+}

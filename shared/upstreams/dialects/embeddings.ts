@@ -1,0 +1,111 @@
+/** OpenAI's embeddings: a call without a conversation, and vectors in the place of an answer. */
+import { vectorNumbersMax, type CanonicalCall } from '../../wire/canonical-call.ts';
+import type { ChatChunk } from '../../wire/chat-response.ts';
+import { asRecord, isRecord, listIn, recordsIn, withoutNulls, type JsonRecord } from '../../wire/json.ts';
+import { errorIn } from '../answer-writer.ts';
+import type { UpstreamEvent } from '../body-events.ts';
+import { CannotCarry } from '../dialect.ts';
+import type { AnswerReader, DialectCode, ReaderContext, RequestSettings, SentBody } from '../dialect.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../exchange.ts';
+import { setByRow } from '../request-parts.ts';
+
+/** Throws CannotCarry for another call, and where the row leaves out how long vectors are to be. */
+function body({ request, embedding, unknown }: CanonicalCall, settings: RequestSettings): SentBody {
+  if (!embedding) throw new CannotCarry('model', 'This model is asked for embeddings alone.');
+  const { model, quirks, drop } = settings;
+  const { inputs: input, dimensions } = embedding;
+  if (dimensions !== undefined && drop.includes('dimensions'))
+    throw new CannotCarry('dimensions', "The vectors of this model have one length: leave out 'dimensions'.");
+  // An upstream of which all fields are known refuses others. Where the client names nobody, the account is the user.
+  const user = request.user ?? request.safety_identifier;
+  const beside = quirks.fields ? {} : { ...unknown, user };
+  const encoding = quirks.packsVectors ? 'base64' : undefined;
+  const sent = { model, input, ...withoutNulls({ ...beside, dimensions, encoding_format: encoding }) };
+  setByRow(sent, { ...settings, stream: false });
+  return { body: sent, dropped: quirks.fields ? Object.keys(unknown) : [], wrapped: new Set() };
+}
+
+/** No other candidate would mend it, and the client can. */
+function tooLong(): ErrorInAnswer {
+  const message =
+    'The vectors are more than fit into one answer. Send fewer inputs, or ask for fewer dimensions.';
+  return new ErrorInAnswer({ code: 'request_too_large', param: 'input', message });
+}
+
+/** Passes nothing on before there is one sound vector for each input, all of one length: until then another candidate can answer. */
+class EmbeddingsReader implements AnswerReader {
+  readonly done = false;
+  readonly finishedChoices = 0;
+  readonly #context: ReaderContext;
+  readonly #vectors = new Map<number, Float32Array>();
+  #read = 0;
+  #numbers = 0;
+  #input: number | undefined;
+
+  constructor(context: ReaderContext) {
+    this.#context = context;
+  }
+
+  /** Vectors may come one by one, before the document that they stood in. */
+  push(event: UpstreamEvent): ChatChunk[] {
+    const value = event.kind === 'value' ? event.value : undefined;
+    if (!isRecord(value)) return [];
+    for (const one of [value, ...recordsIn(value['data'])]) this.#take(one);
+    const error = this.#read === 0 ? errorIn(value) : undefined;
+    if (error) throw new ErrorInAnswer(error);
+    const { total_tokens: total, prompt_tokens: count = total } = asRecord(value['usage']);
+    if (typeof count === 'number') this.#input = Math.round(count);
+    return [];
+  }
+
+  end(): ChatChunk[] {
+    const { identity, sent } = this.#context;
+    const { requestId, ...shared } = identity;
+    const { input, dimensions } = sent.body;
+    if (this.#read === 0) throw new UpstreamFailure('empty');
+    const vectors = Array.from(listIn(input), (_, index) => this.#vectors.get(index));
+    const length = dimensions ?? vectors[0]?.length;
+    const isSound = (vector: Float32Array | undefined): vector is Float32Array =>
+      vector !== undefined && vector.length > 0 && vector.length === length && vector.every(Number.isFinite);
+    if (this.#read !== vectors.length || !vectors.every(isSound)) throw new UpstreamFailure('junk');
+    const object = 'chat.completion.chunk';
+    return [{ id: `chatcmpl-${requestId}`, object, ...shared, choices: [], usage: null, vectors }];
+  }
+
+  fail(error: unknown): never {
+    throw error instanceof UpstreamFailure && error.kind === 'too_large' ? tooLong() : error;
+  }
+
+  /** What is embedded has no output, of which nobody reports a count. */
+  report() {
+    return { usage: { input: this.#input, output: 0 }, state: undefined, serviceTier: undefined };
+  }
+
+  #take({ index, embedding }: JsonRecord): void {
+    if (embedding === undefined) return;
+    const vector = typeof embedding === 'string' ? unpacked(embedding) : numbersIn(embedding);
+    this.#numbers += vector.length;
+    if (this.#numbers > vectorNumbersMax) throw tooLong();
+    this.#vectors.set(Number(index ?? this.#read), vector);
+    this.#read += 1;
+  }
+}
+
+const numbersIn = (list: unknown): Float32Array =>
+  Float32Array.from(listIn(list), (each) => (typeof each === 'number' ? each : NaN));
+
+/** Of 32 bits each, the lowest byte first. Empty: the text is something else. */
+function unpacked(base64: string): Float32Array {
+  let bytes = '';
+  try {
+    bytes = atob(base64);
+  } catch {
+    return new Float32Array();
+  }
+  if (bytes.length % 4 !== 0) return new Float32Array();
+  const view = new DataView(new ArrayBuffer(bytes.length));
+  for (let at = 0; at < bytes.length; at += 1) view.setUint8(at, bytes.charCodeAt(at));
+  return new Float32Array(bytes.length / 4).map((_, at) => view.getFloat32(4 * at, true));
+}
+
+export const embeddings: DialectCode = { body, listsLong: true, Reader: EmbeddingsReader };

@@ -1,0 +1,385 @@
+import { describe, expect, it } from 'vitest';
+import { CallIds } from '../../../shared/upstreams/dialect.ts';
+import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
+import { ErrorInAnswer } from '../../../shared/upstreams/exchange.ts';
+import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import { vectorNumbersMax } from '../../../shared/wire/canonical-call.ts';
+import { BillingRig, yuan, type BillingOptions } from '../../support/billing-rig.ts';
+import { reset, type Answer, type UpstreamScript } from '../../support/core-rig.ts';
+
+const path = '/v1/embeddings';
+/** 0.001 yuan a token; a price of output that nothing comes to. */
+const byTokens = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 };
+const openai = 'https://api.openai.com/v1';
+
+const vectorsOf = (...vectors: unknown[]): object[] =>
+  vectors.map((embedding, index) => ({ object: 'embedding', index, embedding }));
+
+/** A document as vendors write it, in pieces that cut through everything. */
+function answer(data: unknown, usage: unknown = { prompt_tokens: 9, total_tokens: 9 }): UpstreamScript {
+  const text = JSON.stringify({ object: 'list', data, model: 'vendor', usage }, null, 2);
+  return { headers: { 'content-type': 'application/json' }, steps: text.match(/[^]{1,17}/g) ?? [] };
+}
+
+function rigOf(options: BillingOptions, ...scripts: UpstreamScript[]): BillingRig {
+  return new BillingRig({ charges: [byTokens], ...options }).granted(yuan).upstream(...scripts);
+}
+
+interface Embedded {
+  data: { object: string; index: number; embedding: number[] | string }[];
+  usage: object;
+  error?: { code: string; param: string | null; message: string };
+}
+const read = ({ text }: Answer): Embedded => JSON.parse(text) as Embedded;
+const bytesOf = (...numbers: number[]): string => {
+  const bytes = Buffer.alloc(4 * numbers.length);
+  for (const [at, number] of numbers.entries()) bytes.writeFloatLE(number, 4 * at);
+  return bytes.toString('base64');
+};
+
+const two = { model: 'm', input: ['first text', 'second text'] };
+
+describe('an answer', () => {
+  it('has a vector for each input, as numbers, with the counts that are charged', async () => {
+    const rig = rigOf({}, answer(vectorsOf([0.25, -1], [0.5 ** 10, 3])));
+    const result = await rig.call(two, { path });
+    expect([result.status, result.headers['content-type']]).toEqual([200, 'application/json']);
+    expect(read(result)).toEqual({
+      object: 'list',
+      data: [
+        { object: 'embedding', index: 0, embedding: [0.25, -1] },
+        { object: 'embedding', index: 1, embedding: [0.5 ** 10, 3] },
+      ],
+      model: 'm',
+      usage: { prompt_tokens: 9, total_tokens: 9 },
+    });
+    expect(rig.item).toMatchObject({ spent: 9_000_000n });
+    expect(rig.logged).toMatchObject([
+      { endpoint: 'embeddings', end: 'completed', prompt_tokens: 9, charge: '0.009', usage_estimated: false },
+    ]);
+  });
+
+  it.each([
+    ['an upstream of numbers', [0.1, -2.5, 3e-8]],
+    ['an upstream of base64', bytesOf(0.1, -2.5, 3e-8)],
+  ])('has the bytes of 32-bit numbers, lowest first, as base64: from %s', async (_, vector) => {
+    const rig = rigOf({}, answer(vectorsOf(vector)));
+    const asked = { model: 'm', input: 'text', encoding_format: 'base64' };
+    expect(read(await rig.call(asked, { path })).data[0]?.embedding).toBe(bytesOf(0.1, -2.5, 3e-8));
+    const numbers = read(await rig.call({ ...asked, encoding_format: 'float' }, { path })).data[0]?.embedding;
+    expect(Array.from(numbers as number[], Math.fround)).toEqual([0.1, -2.5, 3e-8].map(Math.fround));
+  });
+
+  it('is in the order of the inputs, whatever the order of the upstream', async () => {
+    const [first, second] = vectorsOf([1], [2]);
+    const rig = rigOf({}, answer([second, first]));
+    expect(read(await rig.call(two, { path })).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
+  });
+
+  it('takes the place in the list where an upstream leaves out the index, as Gemini does of the first', async () => {
+    const rig = rigOf({}, answer([{ embedding: [1] }, { index: 1, embedding: [2] }]));
+    expect(read(await rig.call(two, { path })).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
+  });
+});
+
+it('has no more numbers than fit into the memory of a function', async () => {
+  const { Reader } = await loadDialect('embeddings');
+  const sent = { body: { input: ['a', 'b', 'c'] }, dropped: [], wrapped: new Set<string>() };
+  const callIds = new CallIds({ channel: 'c', requestId: 'r' });
+  const identity = { requestId: 'r', created: 0, model: 'm' };
+  const reader = new Reader({ identity, sent, callIds, quirks: noQuirks });
+  const quarter = Buffer.alloc(vectorNumbersMax).toString('base64');
+  const event = { kind: 'value' as const, value: { embedding: quarter } };
+  for (let pushed = 0; pushed < 4; pushed += 1) reader.push(event);
+  expect(() => reader.push(event)).toThrow(ErrorInAnswer);
+});
+
+describe('what goes up', () => {
+  it('is the inputs under the upstream’s name, with the client’s own fields, and asks for bytes where these are known', async () => {
+    const channels = [{ endpoint: openai, mapper: { m: 'vendor-m' } }];
+    const rig = rigOf({ channels }, answer(vectorsOf(bytesOf(1, 2))));
+    await rig.call({ model: 'm', input: [3, 4, 5], dimensions: 2, user: 'u', input_type: 'query' }, { path });
+    const [{ url, json } = { url: '', json: {} }] = rig.sent;
+    expect(url).toBe(`${openai}/embeddings`);
+    expect(json).toEqual({
+      model: 'vendor-m',
+      input: [[3, 4, 5]],
+      dimensions: 2,
+      input_type: 'query',
+      user: expect.stringMatching(/^[\w-]{20,}$/) as string,
+      encoding_format: 'base64',
+    });
+  });
+
+  it('says nothing of an encoding to servers that may refuse or ignore it', async () => {
+    const rig = rigOf({}, answer(vectorsOf([1])));
+    await rig.call({ model: 'm', input: 'text', encoding_format: 'base64' }, { path });
+    expect(rig.sent[0]?.json).toEqual({ model: 'm', input: ['text'] });
+  });
+
+  it.each([
+    [
+      { endpoint: 'https://a.openai.azure.com', api_version: '2024-10-21' },
+      '/openai/deployments/up/embeddings?api-version=2024-10-21',
+    ],
+    [{ endpoint: 'https://a.openai.azure.com/openai/v1' }, '/openai/v1/embeddings'],
+  ])('goes to both forms of Azure’s address', async (row, address) => {
+    const channels = [{ type: 'azure', mapper: { m: 'up' }, ...row }];
+    const rig = rigOf({ channels }, answer(vectorsOf(bytesOf(1))));
+    expect((await rig.call({ model: 'm', input: 'text' }, { path })).status).toBe(200);
+    expect(rig.sent[0]?.url).toBe(`https://a.openai.azure.com${address}`);
+  });
+
+  it('is without what money and isolation forbid, and the answer names it', async () => {
+    const rig = rigOf({}, answer(vectorsOf([1])));
+    const { headers } = await rig.call({ model: 'm', input: 'text', api_base: 'https://x.test' }, { path });
+    expect(headers['x-relay-dropped']).toBe('api_base');
+    expect(rig.sent[0]?.json).toEqual({ model: 'm', input: ['text'] });
+  });
+});
+
+const many = (count: number): string[] => Array.from({ length: count }, () => 'a');
+const tokens = (count: number): number[][] =>
+  Array.from({ length: count }, () => Array.from({ length: 1000 }, () => 7));
+
+it.each([
+  ['no input', {}, 'missing_required_parameter', 'input'],
+  ['an empty text', { input: '' }, 'invalid_value', 'input'],
+  ['an empty list', { input: [] }, 'invalid_value', 'input'],
+  ['an object', { input: {} }, 'invalid_value', 'input'],
+  ['an empty text among others', { input: ['a', ''] }, 'invalid_value', 'input[1]'],
+  ['tokens among texts', { input: ['a', [1]] }, 'invalid_value', 'input[1]'],
+  ['no tokens among others', { input: [[1], []] }, 'invalid_value', 'input[1]'],
+  ['a token below zero', { input: [1, -1] }, 'invalid_value', 'input'],
+  ['half a token', { input: [[1, 0.5]] }, 'invalid_value', 'input[0]'],
+  ['2,049 inputs', { input: many(2049) }, 'array_above_max_length', 'input'],
+  ['301,000 tokens', { input: tokens(301) }, 'max_tokens_per_request', 'input'],
+  ['text of as many', { input: 'word '.repeat(450_000) }, 'max_tokens_per_request', 'input'],
+  ['no dimensions', { input: 'a', dimensions: 0 }, 'invalid_value', 'dimensions'],
+  ['another encoding', { input: 'a', encoding_format: 'int8' }, 'invalid_value', 'encoding_format'],
+  [
+    'vectors that no answer holds',
+    { input: many(2048), dimensions: vectorNumbersMax / 2048 + 1 },
+    'answer_too_large',
+    'dimensions',
+  ],
+])('%s is refused before anything is reserved', async (_, fields, code, param) => {
+  const rig = rigOf({}, answer(vectorsOf([1])));
+  const result = await rig.call({ model: 'm', ...fields }, { path });
+  expect(result.status).toBe(400);
+  expect(read(result).error).toMatchObject({ code, param });
+  expect(rig.sent).toEqual([]);
+  expect(rig.item).toMatchObject({ available: yuan });
+});
+
+const lists = {
+  model: 'm',
+  input: [
+    [1, 2, 3],
+    [4, 5],
+  ],
+};
+const pair = vectorsOf([1], [2]);
+
+describe('money', () => {
+  it('holds the tokens of token arrays, and nothing for an output that there is not', async () => {
+    const exact = new BillingRig({ charges: [byTokens] }).granted(5_000_000n);
+    exact.upstream(answer(pair, { prompt_tokens: 5 }));
+    expect((await exact.call(lists, { path })).status).toBe(200);
+    expect(exact.item).toMatchObject({ spent: 5_000_000n, available: 0n });
+    const short = new BillingRig({ charges: [byTokens] }).granted(4_999_999n).upstream(answer(pair));
+    const refused = await short.call(lists, { path });
+    expect([refused.status, read(refused).error?.code]).toEqual([429, 'insufficient_quota']);
+    expect(short.sent).toEqual([]);
+  });
+
+  it.each([
+    ['no count', {}, 5n, 'input:absent'],
+    ['none', { prompt_tokens: 0 }, 5n, 'input:low'],
+    ['far too many', { prompt_tokens: 1_000_000 }, 5n, 'input:high'],
+    ['less than nothing', { prompt_tokens: -1 }, 5n, 'input:impossible'],
+    ['a total alone', { total_tokens: 5 }, 5n, undefined],
+    ['a plausible count', { prompt_tokens: 7 }, 7n, undefined],
+  ])(
+    'is settled by the upstream’s count where that is plausible, else by the estimate: %s',
+    async (_, usage, tokens, flag) => {
+      const rig = rigOf({}, answer(pair, usage));
+      const result = await rig.call(lists, { path });
+      expect(read(result).usage).toEqual({ prompt_tokens: Number(tokens), total_tokens: Number(tokens) });
+      expect(rig.item).toMatchObject({ spent: tokens * 1_000_000n });
+      expect(rig.logged[0]?.usage_flag).toBe(flag);
+    },
+  );
+
+  it('costs the price of a call once, and a call of a plan once', async () => {
+    const byCall = { id: 2, type: 'times-billing', models: ['m'], output: 0.5 };
+    const rig = rigOf({ charges: [byCall] }, answer(pair));
+    await rig.call(lists, { path });
+    expect(rig.item).toMatchObject({ spent: 500_000_000n });
+    const plan = [{ id: 'p', name: 'p', icon: '', value: 1, models: ['m'] }];
+    const planned = rigOf({ plan }, answer(pair));
+    await planned.call(lists, { path });
+    expect(planned.logged[0]).toMatchObject({
+      charge: '0',
+      plan_slot: expect.stringMatching(/^p@/) as string,
+    });
+    await planned.call(lists, { path });
+    expect(planned.logged[1]).toMatchObject({ charge: '0.009' });
+  });
+
+  it('of an official call is shown and not charged', async () => {
+    const rig = rigOf({ key: { official: true } }, answer(pair));
+    const result = await rig.call({ ...lists, model: 'm-official' }, { path });
+    expect(read(result)).toMatchObject({ model: 'm', quota: 0.009 });
+    expect(rig.item).toMatchObject({ spent: 0n });
+  });
+
+  it('is charged once when the client has left, as the answer of every call is', async () => {
+    const rig = rigOf({}, answer(pair));
+    const response = await rig.clock.run(rig.respond(lists, { path }));
+    await rig.clock.run(
+      (async () => {
+        for await (const _ of response.body as AsyncIterable<string>) return;
+      })(),
+    );
+    await rig.clock.run(response.done);
+    expect(rig.item).toMatchObject({ spent: 9_000_000n, open: new Map() });
+    expect(rig.logged).toMatchObject([{ charge: '0.009' }]);
+  });
+
+  it('of a repeated Idempotency-Key is charged once', async () => {
+    const rig = rigOf({}, answer(pair));
+    const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'once' };
+    expect((await rig.call(lists, { path, headers })).status).toBe(200);
+    const again = await rig.call(lists, { path, headers });
+    expect([again.status, read(again).error?.code]).toEqual([409, 'request_already_completed']);
+    expect(rig.item).toMatchObject({ spent: 9_000_000n });
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('is kept within the limits of a key', async () => {
+    const rig = rigOf({ key: { rpm: 1, budget: { period: 'day', amount: '0.004' } } }, answer(pair));
+    const short = await rig.call(lists, { path });
+    expect([short.status, read(short).error?.message]).toEqual([
+      429,
+      expect.stringContaining('0.004 yuan a day'),
+    ]);
+    const many = await rig.call(lists, { path });
+    expect(read(many).error?.code).toBe('rate_limit_exceeded');
+    expect(rig.sent).toEqual([]);
+  });
+});
+
+const row = (id: string, priority: number, more: object = {}): Record<string, unknown> => ({
+  id,
+  priority,
+  endpoint: `https://${id}.test/v1`,
+  ...more,
+});
+const hosts = ({ sent }: BillingRig): string[] => sent.map(({ url }) => new URL(url).hostname);
+
+describe('failover', () => {
+  const three = [
+    row('first', 2, { mapper: { m: 'same' } }),
+    row('other', 1),
+    row('second', 0, { mapper: { m: 'same' } }),
+  ];
+
+  it.each<[string, UpstreamScript]>([
+    ['fails', { status: 500 }],
+    ['limits its rate', { status: 429 }],
+    ['breaks off', { steps: ['{"data":[{"embed', reset] }],
+    ['ends early', { steps: ['{"data":[{"index":0,"embedding":[1]}'] }],
+    ['gives fewer vectors', answer(vectorsOf([1]))],
+    ['gives more', answer(vectorsOf([1], [2], [3]))],
+    ['gives one twice', answer([...vectorsOf([1]), ...vectorsOf([2])])],
+    ['gives one of another length', answer(vectorsOf([1], [2, 3]))],
+    ['gives an empty one', answer(vectorsOf([], []))],
+    ['gives what is no number', answer(vectorsOf([1], [null]))],
+    ['gives more than 32 bits hold', answer(vectorsOf([1], [1e300]))],
+    ['gives bytes that are not of numbers', answer(vectorsOf(bytesOf(1), btoa('abc')))],
+    ['gives what is not base64', answer(vectorsOf(bytesOf(1), '*'))],
+    ['gives NaN as bytes', answer(vectorsOf(bytesOf(1), bytesOf(Number.NaN)))],
+    ['gives none', answer([])],
+    ['gives a web page', { steps: ['<html>'] }],
+    ['gives an error', { steps: ['{"error":{"message":"x","type":"server_error"}}'] }],
+  ])('asks the next one of the same upstream model, and no other, where one %s', async (_, broken) => {
+    const rig = rigOf({ channels: three }, broken, answer(pair));
+    const result = await rig.call(lists, { path });
+    expect(read(result).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
+    expect(hosts(rig)).toEqual(['first.test', 'second.test']);
+    expect(rig.item).toMatchObject({ spent: 9_000_000n });
+  });
+
+  it('does not ask one of another upstream model when all others have failed or rest', async () => {
+    const rig = rigOf({ channels: three }, { status: 500 });
+    expect((await rig.call(lists, { path })).status).toBe(502);
+    expect((await rig.call(lists, { path })).status).toBe(502);
+    expect(new Set(hosts(rig))).toEqual(new Set(['first.test', 'second.test']));
+    expect(rig.item).toMatchObject({ spent: 0n, open: new Map() });
+  });
+
+  it('asks no other model of an alias', async () => {
+    const channels = [row('first', 1), row('other', 0, { models: ['n'] })];
+    const aliases = [{ name: 'any', models: ['m', 'n'], onContextLength: true }];
+    const rig = rigOf({ channels, settings: { aliases } }, { status: 500 });
+    expect((await rig.call({ ...lists, model: 'any' }, { path })).status).toBe(502);
+    expect(hosts(rig)).toEqual(['first.test']);
+  });
+
+  it('leaves out channels of types without embeddings', async () => {
+    const channels = [row('claude', 2, { type: 'anthropic' }), row('first', 1)];
+    const rig = rigOf({ channels }, answer(pair));
+    expect((await rig.call(lists, { path })).status).toBe(200);
+    expect(hosts(rig)).toEqual(['first.test']);
+    const none = rigOf({ channels: channels.slice(0, 1) }, answer(pair));
+    const refused = await none.call(lists, { path });
+    expect(refused.status).toBe(400);
+    expect(read(refused).error).toMatchObject({ code: 'unsupported_parameter', param: 'model' });
+    expect(none.item).toMatchObject({ available: yuan });
+  });
+
+  it('takes vectors of another length than was asked for from nobody, and asks no row that leaves the wish out', async () => {
+    const channels = [
+      row('deaf', 2, { params: { drop: ['dimensions'] } }),
+      row('first', 1),
+      row('second', 0),
+    ];
+    const rig = rigOf({ channels }, answer(vectorsOf([1], [2])), answer(vectorsOf([1, 2], [3, 4])));
+    const result = await rig.call({ ...lists, dimensions: 2 }, { path });
+    expect(read(result).data.map(({ embedding }) => embedding)).toEqual([
+      [1, 2],
+      [3, 4],
+    ]);
+    expect(hosts(rig)).toEqual(['first.test', 'second.test']);
+  });
+
+  it.each([400, 404, 403])(
+    'does not let a channel rest whose model has no embeddings: %d',
+    async (status) => {
+      const error = {
+        message: 'This model does not support embeddings.',
+        type: 'invalid_request_error',
+        code: null,
+      };
+      const rig = rigOf({}, { status, steps: [JSON.stringify({ error })] });
+      for (let call = 0; call < 4; call += 1) await rig.call(lists, { path });
+      expect(rig.sent).toHaveLength(4);
+      expect(rig.health.sent).toBe(0);
+    },
+  );
+
+  it('answers once that vectors are too many, to whom can ask for fewer', async () => {
+    const channels = [row('first', 1), row('second', 0)];
+    const steps = [
+      '{"data":[{"embedding":"',
+      ...Array.from({ length: 17 }, () => 'A'.repeat(2 ** 20)),
+      '"}]}',
+    ];
+    const rig = rigOf({ channels }, { steps });
+    const result = await rig.call(lists, { path });
+    expect([result.status, read(result).error?.code]).toEqual([413, 'request_too_large']);
+    expect(hosts(rig)).toEqual(['first.test']);
+    expect(rig.item).toMatchObject({ spent: 0n });
+  });
+});
