@@ -200,7 +200,8 @@ export class CoreRig {
   respond(body: unknown, options: Partial<RelayRequest> = {}): Promise<RelayResponse> {
     const path = options.path ?? '/v1/chat/completions';
     const named =
-      [responsesEndpoint, messagesEndpoint, embeddingsEndpoint].find((one) => path.startsWith(one.path)) ?? chatEndpoint;
+      [responsesEndpoint, messagesEndpoint, embeddingsEndpoint].find((one) => path.startsWith(one.path)) ??
+      chatEndpoint;
     return this.#handle(this.#options.endpoint ?? named)({
       id: '01testrequest0000000000000',
       method: 'POST',
