@@ -3,6 +3,7 @@
  * are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null.
  */
 import type { PartPrice, PartCount } from './chat-response.ts';
+import type { ServiceTiers } from './service-tier.ts';
 
 export interface AccountBody {
   object: 'account';
@@ -45,6 +46,7 @@ export interface AccountPriceChange extends PartPrices {
   input: number;
   output: number;
   tiers: AccountPriceTier[];
+  service_tiers: ServiceTiers | null;
 }
 
 export interface AccountPriceTier extends PartPrices {

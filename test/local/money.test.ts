@@ -14,6 +14,7 @@ const balances: Record<string, number> = {
   crowd: 10,
   outage: 100,
   warm: 100,
+  tiered: 100,
 };
 const messages = [{ role: 'user', content: 'hi' }];
 
@@ -35,7 +36,17 @@ beforeAll(async () => {
     functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
     rows: [
       ['channels', channel],
-      ['charges', { id: 10, type: 'token-billing', models: ['metered'], input: 1, output: 2 }],
+      [
+        'charges',
+        {
+          id: 10,
+          type: 'token-billing',
+          models: ['metered'],
+          input: 1,
+          output: 2,
+          service_tiers: { flex: 0.5, priority: 2 },
+        },
+      ],
       ['charges', { id: 11, type: 'times-billing', models: ['per-call'], output: 1 }],
       ['plans', { level: 3, price: 9, items: [planItem] }],
       ['settings', { name: 'limits', value: { request_seconds: 4 } }],
@@ -178,6 +189,35 @@ describe('the money of the running stack', () => {
       { kind: 'settled', charge: 2, prompt_tokens: 1000, completion_tokens: 500, cached_tokens: 800 },
     ]);
     expect(await quota('leaver')).toMatchObject({ available: 98 * nano, spent: 2 * nano, settled: 1 });
+  });
+
+  it('charge each call in the service tier that its upstream names, whatever it asked for, and no dearer one', async () => {
+    const asked: (string | undefined)[] = ['flex', 'flex', 'priority', 'priority', undefined, 'priority'];
+    const named: (string | undefined)[] = ['flex', 'default', 'priority', undefined, 'priority', 'ultrafast'];
+    const told: unknown[] = [];
+    for (const [at, tier] of asked.entries()) {
+      upstream.script(async (call, reply) => {
+        expect(call.body['service_tier']).toBe(tier);
+        const more = { service_tier: named[at] };
+        await reply.data(chunk({ role: 'assistant', content: 'ok' }, null, more), chunk({}, 'stop', more));
+        await reply.data(usageChunk(), '[DONE]');
+        reply.end();
+      });
+      const answer = await post('tiered', 'metered', { ...(tier && { service_tier: tier }), max_tokens: 50 });
+      told.push(((await answer.json()) as { service_tier?: string }).service_tier);
+    }
+    expect(told).toEqual(['flex', 'default', 'priority', 'priority', undefined, 'ultrafast']);
+    // 11 x 0.001 + 7 x 0.002 = 0.025.
+    const text = '10:tokens:1:2';
+    expect(await money.ledger('tiered', 6)).toMatchObject([
+      { charge: 0.0125, price: `${text}:x0.5`, service_tier: 'flex' },
+      { charge: 0.025, price: text },
+      { charge: 0.05, price: `${text}:x2`, service_tier: 'priority' },
+      { charge: 0.05, price: `${text}:x2`, service_tier: 'priority' },
+      { charge: 0.025, price: text },
+      { charge: 0.025, price: text, service_tier: 'ultrafast' },
+    ]);
+    expect(await quota('tiered')).toMatchObject({ spent: 0.1875 * nano, available: 99.8125 * nano });
   });
 
   it('charge a price per call once though its client left before any content, of which Lambda never tells', async () => {

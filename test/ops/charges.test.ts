@@ -125,9 +125,21 @@ describe('charge list', () => {
       { id: 1, type: 'token-billing', models: ['gpt-4o'], input: 1, output: 2 },
       { id: 50, type: 'per-token', models: ['x'] },
       { id: 60, type: 'token-billing', models: ['c'], input: 1, cached_input: 0.1, cache_write_1h: 2 },
+      {
+        id: 61,
+        type: 'token-billing',
+        models: ['d'],
+        input: 0.001,
+        output: 0.002,
+        service_tiers: { flex: 0.5 },
+      },
     );
     const run = await charge('list');
     expect(run.code).toBe(0);
+    expect(run.output).toMatch(/61 +token-billing +1, flex: x 0.5 +2 +d/);
+    expect((await charge('explain d --input 1')).output).toContain(
+      '2 per million output tokens, in flex times 0.5',
+    );
     expect(run.output).toMatch(/60 +token-billing +1000 \(cached 100, write for 1 h 2000\) +0 +c/);
     expect(run.output).toMatch(
       /1 +token-billing +1000 +2000 +gpt-4o[^]*7 +times-billing +- +0.01 per call +priced-already/,
@@ -135,7 +147,8 @@ describe('charge list', () => {
     expect(run.errors).toContain('9: a rule with a lower id prices gpt-4o');
     expect(run.errors).toContain('50 is not used: type: found "per-token"');
     const json = JSON.parse((await charge('list --json')).output) as { id: number }[];
-    expect(json.map((row) => row.id)).toEqual([1, 7, 8, 9, 60]);
+    expect(json.map((row) => row.id)).toEqual([1, 7, 8, 9, 60, 61]);
+    expect(json[5]).toMatchObject({ service_tiers: { flex: 0.5 } });
   });
 });
 

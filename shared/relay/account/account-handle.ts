@@ -124,6 +124,7 @@ const announced = ({ fromMs, rule, models }: PriceChange): AccountPriceChange =>
   type: rule.type,
   ...ratesOf(rule),
   tiers: (rule.tiers ?? []).map(announcedTier),
+  service_tiers: rule.service_tiers ?? null,
 });
 
 const announcedTier = (tier: WrittenTier) => ({ above: tier.above, ...ratesOf(tier) });

@@ -96,14 +96,18 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
       }),
       column(
         'Mark',
-        ({ id, tiers = [] }) => [
+        ({ id, tiers = [], service_tiers = {} }) => [
           tiers.length > 0 ? badge(`${tiers.length} tiers`) : nothing,
+          ...Object.entries(service_tiers).map(([tier, factor]) => html` ${badge(`${tier} × ${factor}`)}`),
           ...shadowsOf(id).map(
             ({ by, models }) =>
               html` ${badge(`rule ${by} prices ${models.length} of its models`, 'warning')}`,
           ),
         ],
-        { has: ({ id, tiers = [] }) => tiers.length > 0 || shadowsOf(id).length > 0 },
+        {
+          has: ({ id, tiers, service_tiers }) =>
+            (tiers ?? service_tiers) !== undefined || shadowsOf(id).length > 0,
+        },
       ),
     ],
   });

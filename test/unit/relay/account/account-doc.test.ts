@@ -37,6 +37,7 @@ describe('docs/billing.md', () => {
       output: 0.04,
       anonymous: false,
       tiers: [tier],
+      service_tiers: { flex: 0.5 },
     };
     const answer = accountBody({
       account: { account: 'acme', plan: { level: 1, since: 0, until: 2e12 } },

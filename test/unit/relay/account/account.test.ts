@@ -109,7 +109,15 @@ describe('GET /v1/account', () => {
     rig.models = ['m', 'v'];
     rig.charges = [
       { id: 1, ...price, models: ['m', 'v'] },
-      { id: 2, ...price, input: 3, cached_input: 0.3, models: ['m', 'unserved'], from },
+      {
+        id: 2,
+        ...price,
+        input: 3,
+        cached_input: 0.3,
+        service_tiers: { flex: 0.5 },
+        models: ['m', 'unserved'],
+        from,
+      },
       // A rule with a lower id holds at that time.
       { id: 3, ...price, input: 9, models: ['m'], from },
     ];
@@ -132,6 +140,7 @@ describe('GET /v1/account', () => {
         ...eachPart('price', () => null),
         cached_input: 0.3,
         tiers: [],
+        service_tiers: { flex: 0.5 },
       },
     ]);
   });

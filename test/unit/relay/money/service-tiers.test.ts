@@ -179,6 +179,9 @@ describe('a call that asks for a service tier', () => {
     });
     expect(allowed.sent).toMatchObject({ service_tier: 'ultrafast' });
     expect(allowed.last).toMatchObject({ charge: helloCost, service_tier: 'ultrafast' });
+    const left = await called('priority', undefined, { channels: [{ params: { drop: ['service_tier'] } }] });
+    expect(left.answer.headers['x-relay-dropped']).toBe('service_tier');
+    expect(left.last).toMatchObject({ charge: helloCost });
     const set = await called('priority', undefined, {
       channels: [{ params: { set: { service_tier: 'flex' } } }],
     });

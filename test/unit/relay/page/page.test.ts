@@ -57,6 +57,7 @@ describe.each([
       cached_input: 0.01,
       cache_write: 0.6,
       tiers: [{ above: 200_000, input: 0.2, output: 0.3 }],
+      service_tiers: { flex: 0.5 },
     };
     const charges = [{ ...now!, input: 0.5, ...more }, ...others, { ...now!, id: 9, from: 1, input: 7 }];
     const body = wordsOf(render({ charges }));
@@ -64,6 +65,7 @@ describe.each([
       /alpha (¥500 ¥10 cache write ¥600 ¥20|¥500 in, ¥10 cached, cache write ¥600, ¥20 out)/,
     );
     expect(body).toMatch(/above 200,000 input tokens:? (¥200 ¥200 ¥300|¥200 in, ¥300 out)/);
+    expect(body).toMatch(/service tier flex:? 0\.5 times these prices/);
     expect(wordsOf(render({ charges, nowMs: 1 }))).toMatch(/alpha (¥7000 ¥7000 ¥20|¥7000 in, ¥20 out)/);
   });
 

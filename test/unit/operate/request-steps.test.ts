@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import type { CloseRow } from '../../../shared/billing/ledger-row.ts';
+import { requestSteps } from '../../../shared/operate/requests/find-request.ts';
+
+const row: CloseRow = {
+  account: 'acme',
+  id: '01m81b5hbv5v6x8y9z0a1b2c3d',
+  at: '2026-11-22T00:00:00Z',
+  kind: 'settled',
+  model: 'm',
+  key: '6f2d3c5e8a1b',
+  charge: 23_400_000n,
+  reserved: 1_000_000_000n,
+  prompt_tokens: 1_200,
+  completion_tokens: 350,
+  price: '1:tokens:0.018:0.072:x0.5',
+  service_tier: 'flex',
+};
+
+it('the story of a request says by which factor its sum was multiplied, and in which service tier', () => {
+  const steps = new Map(requestSteps(row));
+  expect(steps.get('price')).toBe(
+    'rule 1: 18 yuan per million input tokens, 72 per million output tokens, times 0.5',
+  );
+  expect(steps.get('service tier')).toBe('flex, times 0.5');
+  expect(steps.get('charged')).toContain('0.0234 yuan');
+  const unpriced = { ...row, price: '1:tokens:0.018:0.072', service_tier: 'scale', charge: 46_800_000n };
+  expect(new Map(requestSteps(unpriced)).get('service tier')).toBe('scale');
+  expect(new Map(requestSteps({ ...unpriced, service_tier: undefined })).has('service tier')).toBe(false);
+});
