@@ -3,7 +3,7 @@
  * is types/channel-types.ts. The facts about each type and their sources are in docs/channels.md.
  */
 import type { UpstreamError, AwsScope } from './exchange.ts';
-import type { Quirks } from './quirks.ts';
+import type { Quirks, WrittenRules } from './quirks.ts';
 import { asRecord, isRecord } from '../wire/json.ts';
 
 /** The attributes of a channel's row that types read. `Own` are those that only this type has. */
@@ -113,6 +113,8 @@ export interface UpstreamModelList {
 export interface ModelPage {
   /** Model names as requests use them. */
   models: string[];
+  /** What the list says of them. Absent: names alone. */
+  rules?: ReadonlyMap<string, WrittenRules>;
   /** The end of this page, for the next request. Undefined: this is the last page. */
   after?: string | undefined;
 }

@@ -4,7 +4,7 @@
  * wrong header is not.
  */
 import { claudeBetas, type Gate } from './messages/betas.ts';
-import { claudeModels } from './messages/request.ts';
+import { claudeModels, type ClaudeModel } from './messages/request.ts';
 import {
   gateRules,
   messagesRules,
@@ -29,11 +29,29 @@ export function anthropicDouble(): Vendor {
     name: 'anthropic',
     base: '/v1',
     models: Object.keys(claudeModels),
+    listed: (model) => listedFacts(claudeModels[model]!),
     rules: Object.keys({ ...gateRules(server), ...messagesRules }),
     serve: (request) =>
       endpoints[`${request.method} ${request.path}`]?.(request, server) ??
       messagesRefusal({ status: 404, message: 'Not Found', type: 'not_found_error' }),
   };
+}
+
+/** What the list says of a model [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026]. */
+function listedFacts({ thinking, effort, sampling, outputMax }: ClaudeModel): object {
+  const types = ['adaptive', 'disabled', 'enabled', 'between_tools'].map((type) => [
+    type,
+    { supported: thinking.some((each) => each === type) },
+  ]);
+  const levels = ['low', 'medium', 'high', 'xhigh', 'max'].map((level) => [
+    level,
+    { supported: effort && (level !== 'xhigh' || !sampling) },
+  ]);
+  const capabilities = {
+    thinking: { supported: true, types: Object.fromEntries(types) as object },
+    effort: { supported: effort, ...(Object.fromEntries(levels) as object) },
+  };
+  return { capabilities, max_tokens: outputMax };
 }
 
 const endpoints: Record<string, typeof serveMessages> = {

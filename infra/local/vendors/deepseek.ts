@@ -8,6 +8,7 @@ import {
   jsonReply,
   objectOr,
   secretOf,
+  textIn,
   type VendorRefusal,
   type Rules,
   type Vendor,
@@ -19,7 +20,14 @@ export const deepseekDouble = (): Vendor =>
     {
       name: 'deepseek',
       base: '',
-      models: ['deepseek-v4-pro', 'deepseek-v4-flash', 'deepseek-flash', 'kimi-k2.6', 'house-model'],
+      models: [
+        'deepseek-v4-pro',
+        'deepseek-v4-flash',
+        'deepseek-flash',
+        'deepseek-comet',
+        'kimi-k2.6',
+        'house-model',
+      ],
       path: /^(\/v1)?\/chat\/completions$/,
       notFound: 'Not Found',
     },
@@ -86,6 +94,7 @@ const spoiledTurns = ({ messages }: VendorChatCall): number[] =>
 const serde = (message: string): string =>
   `Failed to deserialize the JSON body into the target type: ${message} at line 1 column 85`;
 
+const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'ultra'];
 const roles = ['system', 'user', 'assistant', 'tool', 'latest_reminder'];
 
 const rules: Rules<VendorChatCall> = {
@@ -110,7 +119,17 @@ const rules: Rules<VendorChatCall> = {
   // Models that do not exist are refused with the names of those that do
   // [api-docs.deepseek.com/quick_start/error_codes].
   model: ({ model }) =>
-    !/^(deepseek-(v4-pro|(v4-)?flash)|kimi-k2\.6|house-model)$/.test(model) && 'Model Not Exist',
+    !/^(deepseek-(v4-pro|(v4-)?flash|comet)|kimi-k2\.6|house-model)$/.test(model) && 'Model Not Exist',
+  // Efforts are low, high, max and what is mapped to them [api-docs.deepseek.com/guides/thinking_mode, 2026-09-10];
+  // those of `deepseek-comet` are made up.
+  efforts({ model, body: { reasoning_effort: effort } }) {
+    const known = model === 'deepseek-comet' ? ['high', 'max'] : efforts;
+    const wanted = known.map((each) => `\`${each}\``).join(', ');
+    const isKnown = known.includes(textIn(effort ?? known[0]));
+    return (
+      !isKnown && serde(`reasoning_effort: unknown variant \`${textIn(effort)}\`, expected one of ${wanted}`)
+    );
+  },
   // There is no json_schema, only json_object [api-docs.deepseek.com/guides/json_mode].
   'response-format': ({ body: { response_format: format } }) =>
     objectOr(format)['type'] === 'json_schema' && 'This response_format type is unavailable now',

@@ -46,6 +46,7 @@ const talkingModels = [
   'gpt-6.1-sol',
   'gpt-6.2-astra',
   'gpt-6.2-sol',
+  'gpt-7-orion',
 ];
 const vectorLengths = {
   'text-embedding-3-small': 1536,
@@ -55,7 +56,7 @@ const vectorLengths = {
 
 /** OpenAI itself: encrypted content belongs to the bearer token. */
 export function openaiDouble(): Vendor {
-  const talking = openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol|6\.2-(astra|sol))$/);
+  const talking = openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol|6\.2-(astra|sol)|7-orion)$/);
   const vectors = embeddingEndpoint(vectorLengths, refuse);
   return {
     name: 'openai',
@@ -160,7 +161,7 @@ const chatFields = [
 ];
 
 /** Models since the fifth generation reason. */
-const reasons = (model: string): boolean => /gpt-[56]/.test(model);
+const reasons = (model: string): boolean => /gpt-[567]/.test(model);
 
 const effortOf = ({ body }: AnyCall): unknown =>
   body['reasoning_effort'] ?? objectOr(body['reasoning'])['effort'];
@@ -172,6 +173,8 @@ const effortOf = ({ body }: AnyCall): unknown =>
 function effortsOf(model: string, isChat: boolean): string[] {
   if (model.endsWith('gpt-5')) return ['minimal', 'low', 'medium', 'high'];
   const all = ['low', 'medium', 'high', 'xhigh', 'max'];
+  // Made up, with efforts that no family has.
+  if (model.endsWith('gpt-7-orion')) return ['minimal', 'medium'];
   if (/gpt-6-astra/.test(model)) return isChat ? all.slice(0, -1) : all;
   return /gpt-6\.(1-sol|2)/.test(model) ? all : ['none', ...all];
 }

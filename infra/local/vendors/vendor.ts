@@ -49,6 +49,8 @@ export type Rules<Call> = Record<string, Check<Call>>;
 export interface Vendor {
   name: string;
   models: string[];
+  /** What its list says of a model beside the name. Default: nothing. */
+  listed?: (model: string) => object;
   /** Path below the vendor's prefix that a channel's endpoint ends with. */
   base: string;
   /** The names of its rules. */

@@ -104,10 +104,12 @@ async function replyOf(vendor: Vendor | undefined, request: VendorRequest): Prom
 }
 
 /** A list that readers of OpenAI's and of Anthropic's form understand. */
-const modelList = ({ models, name }: Vendor): VendorReply =>
+const modelList = ({ models, name, listed }: Vendor): VendorReply =>
   jsonReply(200, {
     object: 'list',
-    data: models.map((id) => ({ id, object: 'model', type: 'model', created: 0, owned_by: name })),
+    data: models.map((id) =>
+      Object.assign({ id, object: 'model', type: 'model', created: 0, owned_by: name }, listed?.(id)),
+    ),
     has_more: false,
     first_id: models[0],
     last_id: models.at(-1),

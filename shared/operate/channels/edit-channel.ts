@@ -11,7 +11,8 @@ import {
   parameterName,
 } from '../../config/rows/secret-reference.ts';
 import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
-import { canonicalJson } from '../../wire/json.ts';
+import type { WrittenRules } from '../../upstreams/quirks.ts';
+import { asRecord, canonicalJson, type JsonRecord } from '../../wire/json.ts';
 import { channelWarnings, putOver } from '../config/row-changes.ts';
 import { planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite, Target } from '../operator-ports.ts';
@@ -182,4 +183,12 @@ function checkValue(value: string): void {
     throw usageFailure('the value has blanks or other characters that no key has');
   if (value.length > valueCharactersMax)
     throw usageFailure(`the value has over ${valueCharactersMax} characters`);
+}
+
+/** `params` of a row with more rules of models, by their public names. */
+export function paramsWithRules(raw: RawRow, rules: Record<string, WrittenRules>): JsonRecord {
+  const params = asRecord(raw['params']);
+  const written = asRecord(params['model_rules']);
+  const own = Object.entries(rules).map(([name, more]) => [name, { ...asRecord(written[name]), ...more }]);
+  return { ...params, model_rules: { ...written, ...Object.fromEntries(own) } };
 }

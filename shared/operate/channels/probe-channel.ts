@@ -1,5 +1,6 @@
 /**
- * Asks a channel's upstream what it can, by a dozen small calls at most, and writes that as `_can` on the row. The upstream
+ * Asks a channel's upstream what it can, by a dozen small calls at most, and writes that as `_can` on the row, with the rules
+ * of the model that are known otherwise. The upstream
  * charges for the calls. Calls are built and read as by the relay; what came of one is decided by status and machine-readable
  * fields, never by a text. Writes nothing unless the upstream answers to the end.
  */
@@ -11,15 +12,16 @@ import { CannotCarry } from '../../upstreams/dialect.ts';
 import { dialectNames } from '../../upstreams/dialects/dialects.ts';
 import { withheldTexts } from '../../upstreams/error-text.ts';
 import { CallerFault, ErrorInAnswer, type UpstreamFailure } from '../../upstreams/exchange.ts';
-import { effortScale } from '../../upstreams/quirks.ts';
+import { effortScale, type WrittenRules } from '../../upstreams/quirks.ts';
 import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
-import { dialectOf, upstreamModel } from '../../upstreams/called-channel.ts';
+import { dialectOf, quirksOf, rowRules, upstreamModel } from '../../upstreams/called-channel.ts';
 import { channelTypes, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { asRecord, parseJson } from '../../wire/json.ts';
 import { compiled } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { Failure } from '../plan.ts';
+import { paramsWithRules } from './edit-channel.ts';
 import { carryOutWrites } from '../rows.ts';
 import {
   calledDirectly,
@@ -54,7 +56,9 @@ export async function planProbe(ports: OperatorPorts, input: TestInput) {
       `at most ${callsMax} calls to ${endpoint}, model ${upstreamModel(channel, model)}`,
       ...(await expectedCost(ports, model)),
     ],
-    questions: [`Send them, and write what they show as _can on the channel ${input.id}?`],
+    questions: [
+      `Send them, and write what they show as _can on the channel ${input.id}, and in params.model_rules what is known otherwise?`,
+    ],
     probed,
     raw,
   };
@@ -88,7 +92,9 @@ export async function carryOutProbe(
 ) {
   const { channel, model } = probed;
   // Without what spares its upstream the very thing that a probe asks about.
-  const params = { ...channel.params, efforts: [...effortScale], system: 'anywhere' as const };
+  const asks = { efforts: [...effortScale], system: 'anywhere' as const };
+  const model_rules = { [model]: { ...rowRules(channel, model), ...asks } };
+  const params = { ...channel.params, model_rules };
   const called = { ...probed, channel: { ...channel, params } };
   let sent = 0;
   const ask: Ask = async (dialect, request) => {
@@ -117,12 +123,27 @@ export async function carryOutProbe(
   };
   const conflict = new Failure('nothing was written: somebody changed the row meanwhile; repeat the command');
   const unchanged = Object.fromEntries(dependedOn.map((name) => [name, raw[name]]));
-  const write = { table: 'channels', key: { id: raw['id'] }, attributes: { _can: can }, unchanged } as const;
+  const rules = measuredRules(channel, can, unasked);
+  const isNew = Object.keys(rules).length > 0;
+  const attributes = { _can: can, ...(isNew && { params: paramsWithRules(raw, { [model]: rules }) }) };
+  const write = { table: 'channels', key: { id: raw['id'] }, attributes, unchanged } as const;
   const changes = [{ kind: 'update' as const, ...write, conflict }];
   await carryOutWrites(ports, { changes, effect: [], questions: [] });
-  const reading = readChannel({ ...raw, _can: can }, ports.target);
+  const reading = readChannel({ ...raw, ...attributes }, ports.target);
   const warnings = 'warning' in reading && reading.warning !== undefined ? [reading.warning] : [];
-  return { can, sent, unasked, warnings };
+  return { can, rules, sent, unasked, warnings };
+}
+
+/** What was found otherwise than is known of the model. One that gets budgets of tokens shows nothing of its efforts. */
+function measuredRules(channel: ChannelRow, can: Capabilities, unasked: readonly string[]): WrittenRules {
+  const { efforts: known = [], thinking, system } = quirksOf(channel, can.model ?? '');
+  const found = new Set([...(can.efforts ?? []), ...known.filter((each) => unasked.includes(each))]);
+  const efforts = effortScale.filter((each) => found.has(each));
+  const differs = effortScale.some((each) => known.includes(each) !== efforts.includes(each));
+  return {
+    ...(thinking === 'adaptive' && can.efforts?.length && differs && { efforts }),
+    ...(can.system_anywhere === false && system === 'anywhere' && { system: 'first' }),
+  };
 }
 
 /** Whether the row's calls ask for the usage of a stream. Else an answer without usage shows nothing. */

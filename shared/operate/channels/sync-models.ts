@@ -1,14 +1,15 @@
-/** Lists the models that an upstream offers, and sets those of a channel to them. Never leaves a channel without a model. */
+/** Lists the models that an upstream offers, and sets those of a channel to them, with what the list says of them. Never leaves a channel without a model. */
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
 import { namesLike, type UpstreamModelList, type ModelPage } from '../../upstreams/channel-type.ts';
-import { upstreamModel } from '../../upstreams/called-channel.ts';
+import { quirksOf, rowRules, upstreamModel } from '../../upstreams/called-channel.ts';
+import { writtenRules, type RuleName, type WrittenRules } from '../../upstreams/quirks.ts';
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
 import { parseJson } from '../../wire/json.ts';
 import { channelWarnings } from '../config/row-changes.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { Failure, usable } from '../plan.ts';
-import { channelRowOf, type ChannelInput } from './edit-channel.ts';
+import { channelRowOf, paramsWithRules, type ChannelInput } from './edit-channel.ts';
 import { channelSecret, findChannel } from './list-channels.ts';
 import { callUpstream, cleanText } from './test-channel.ts';
 
@@ -24,24 +25,27 @@ export interface SyncInput {
 export async function planSync(ports: OperatorPorts, input: SyncInput) {
   const { raw, channel } = await findChannel(ports, input.id);
   const secret = await channelSecret(ports, channel, input.secretEnv);
-  const { names, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
+  const { names, rules: listed, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
   const { added, removed, models, mapper } = differenceOf(channel, names, input);
+  const rules = newRules(channel, models, listed);
   const summary = `the upstream lists ${names.length} models: ${added.length} to add, ${removed.length} to remove`;
-  const isSame = added.length + removed.length === 0;
+  const told = Object.entries(rules).map(([model, own]) => `of ${model} it says: ${JSON.stringify(own)}`);
+  const isSame = added.length + removed.length + told.length === 0;
   const isRefused = !isSame && models.length === 0;
-  const attributes = { models, ...(mapper && { mapper }) };
+  const params = told.length > 0 ? { params: paramsWithRules(raw, rules) } : {};
+  const attributes = { models, ...(mapper && { mapper }), ...params };
   const write: RowWrite = {
     kind: 'update',
     table: 'channels',
     key: { id: raw['id'] },
     attributes,
-    unchanged: { models: raw['models'], mapper: raw['mapper'] },
+    unchanged: { models: raw['models'], mapper: raw['mapper'], params: raw['params'] },
     conflict: new Failure('nothing was written: somebody changed the row meanwhile; repeat the command'),
   };
   return {
     changes: isSame ? [] : [write],
-    effect: [isSame ? `${summary}; nothing to write.` : `${summary}.`],
-    questions: isSame ? [] : [`Write these models to the channel ${input.id}?`],
+    effect: [isSame ? `${summary}; nothing to write.` : `${summary}.`, ...told],
+    questions: isSame ? [] : [`Write this to the channel ${input.id}?`],
     ...(isRefused && {
       refusal: 'nothing was written: no model would be left; is this the right upstream and key?',
     }),
@@ -69,6 +73,19 @@ function differenceOf(channel: ChannelRow, listed: string[], { only = ['*'], kee
   };
 }
 
+/** What the list says otherwise than is known of the models. What the row says of one stands. */
+function newRules(channel: ChannelRow, models: string[], listed: ReadonlyMap<string, WrittenRules>) {
+  const rules = models.flatMap((model) => {
+    const said = rowRules(channel, model);
+    const known: WrittenRules = { ...writtenRules(quirksOf(channel, model)), ...said };
+    const own = Object.entries(listed.get(upstreamModel(channel, model)) ?? {}).filter(
+      ([name, value]) => !(name in said) && JSON.stringify(value) !== JSON.stringify(known[name as RuleName]),
+    );
+    return own.length > 0 ? [[model, Object.fromEntries(own)] as const] : [];
+  });
+  return Object.fromEntries(rules);
+}
+
 const timeoutMs = 20_000;
 const pagesMax = 20;
 
@@ -82,10 +99,12 @@ async function listUpstreamModels(ports: OperatorPorts, channel: ChannelRow, sec
   if (channel.secret !== undefined && secret === undefined)
     throw new Failure('without the key, its models cannot be listed');
   const found = new Set<string>();
+  const rules = new Map<string, WrittenRules>();
   let after: string | undefined;
   for (let pages = 0; pages < pagesMax; pages += 1) {
     const page = await readPage(ports, list, { channel, secret, after });
     for (const name of page.models) found.add(name);
+    for (const [name, own] of page.rules ?? []) rules.set(name, own);
     after = page.after;
     if (after === undefined) break;
   }
@@ -93,7 +112,7 @@ async function listUpstreamModels(ports: OperatorPorts, channel: ChannelRow, sec
   const odd = found.size - names.length;
   const warnings =
     odd > 0 ? [`${odd} names of the upstream have characters that no row may have: they are left out`] : [];
-  return { names: names.toSorted(), warnings };
+  return { names: names.toSorted(), rules, warnings };
 }
 
 async function readPage(
@@ -128,6 +147,6 @@ export async function offeredModels(
     return await listUpstreamModels(ports, row, secret);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return { names: [], warnings: [error.message] };
+    return { names: [], rules: new Map<string, WrittenRules>(), warnings: [error.message] };
   }
 }

@@ -278,16 +278,13 @@ const foreignState =
 function taughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
   const { status, error, built } = refused;
   if (status !== 400 || (statusOfError(error) ?? 400) !== 400) return undefined;
-  const { message, param, code } = error;
-  const taught = taughtBy(
-    {
-      param: textOf(param) ?? '',
-      code: textOf(code) ?? '',
-      message: textOf(message) ?? '',
-      says: (sentence) => says(refused, sentence),
-    },
-    { sent: built.sent.body, inForce: built.quirks },
-  );
+  const taught = taughtBy({
+    field: `${textOf(error.code)} ${textOf(error.param)}`,
+    message: textOf(error.message) ?? '',
+    says: (sentence) => says(refused, sentence),
+    sent: built.sent.body,
+    inForce: built.quirks,
+  });
   // What a client wrote in this form goes up as it came, but for the state of its turns.
   return built.sent.isNative && !taught?.wantsBack ? undefined : taught;
 }

@@ -1,4 +1,6 @@
 /** Anthropic's own API. Its OpenAI-compatible endpoint is for rows that choose that dialect. */
+import { asRecord, isRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
+import { effortScale, type WrittenRules } from '../quirks.ts';
 import { apiVersionAttribute, type ChannelSetup, type ChannelType, readModelPage } from '../channel-type.ts';
 
 /** From this version on, keys are bearer tokens. */
@@ -27,6 +29,27 @@ export const anthropic: ChannelType<'api_version'> = {
       : undefined,
 };
 
+const isSupported = (capability: unknown): boolean => asRecord(capability)['supported'] === true;
+
+/** What the list says of a model [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026]. */
+function listedRules({ capabilities, max_tokens: limit }: JsonRecord): WrittenRules {
+  const { effort, thinking } = asRecord(capabilities);
+  const { adaptive, disabled, between_tools: between } = asRecord(asRecord(thinking)['types']);
+  const known = effortScale.filter((each) => isSupported(asRecord(effort)[each]));
+  const isOff = isSupported(disabled) || isSupported(between);
+  return {
+    ...(isRecord(thinking) && {
+      thinking: isSupported(adaptive) ? 'adaptive' : isSupported(thinking) ? 'budget' : 'none',
+    }),
+    // One that takes a budget alone thinks only when it gets one.
+    ...(isSupported(adaptive) && {
+      efforts: [...(isOff ? ['none'] : []), ...known],
+      ...(!isSupported(disabled) && { thinking_off: isOff ? 'between_tools' : 'always' }),
+    }),
+    ...(Number.isSafeInteger(limit) && Number(limit) > 0 && { max_output_tokens: Number(limit) }),
+  };
+}
+
 export const anthropicSetup: ChannelSetup<'api_version'> = {
   attributes: { api_version: apiVersionAttribute },
   ownEndpoint: () => 'https://api.anthropic.com/v1',
@@ -34,7 +57,13 @@ export const anthropicSetup: ChannelSetup<'api_version'> = {
     address: ({ endpoint }, after) =>
       `${endpoint}/models?limit=1000${after === undefined ? '' : `&after_id=${encodeURIComponent(after)}`}`,
     headers: (secret) => ({ ...keyHeader(secret), 'anthropic-version': '2023-06-01' }),
-    read: readModelPage,
+    read(body) {
+      const page = readModelPage(body);
+      const entries = recordsIn(asRecord(body)['data']);
+      return (
+        page && { ...page, rules: new Map(entries.map((entry) => [String(entry['id']), listedRules(entry)])) }
+      );
+    },
   },
   questions: [],
 };

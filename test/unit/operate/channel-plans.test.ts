@@ -42,6 +42,77 @@ describe('the plan to sync a channel', () => {
   });
 });
 
+describe('the plan to sync a channel whose vendor says what its models can', () => {
+  const yes = { supported: true };
+  const no = { supported: false };
+  /** As Anthropic lists a model. */
+  const listed = (id: string, thinking: string[], efforts: string[], more: object = {}) => ({
+    id,
+    capabilities: {
+      thinking: {
+        supported: thinking.length > 0,
+        types: Object.fromEntries(
+          ['adaptive', 'enabled', 'disabled', 'between_tools'].map((type) => [
+            type,
+            thinking.includes(type) ? yes : no,
+          ]),
+        ),
+      },
+      effort: {
+        supported: efforts.length > 0,
+        ...Object.fromEntries(
+          ['low', 'medium', 'high', 'max'].map((level) => [level, efforts.includes(level) ? yes : no]),
+        ),
+        xhigh: null,
+      },
+    },
+    ...more,
+  });
+  const synced = async (data: object[], params: object, models: string[]) => {
+    const channel = { ...row, type: 'anthropic', models, mapper: { lyra: 'claude-lyra-7' }, params };
+    const rig = operatorRig({
+      rows: { channels: [channel] },
+      reply: { status: 200, body: JSON.stringify({ data }) },
+    });
+    return planSync(rig.ports, { id: 'a', keep: true, only: [] });
+  };
+
+  it('writes what differs from what is known, by the public name, beside what the row has', async () => {
+    const plan = await synced(
+      [listed('claude-lyra-7', ['adaptive', 'between_tools'], ['low', 'high'], { max_tokens: 48_000 })],
+      { drop: ['seed'], model_rules: { lyra: { sampling: 'any' }, other: { stop: false } } },
+      ['lyra', 'unlisted'],
+    );
+    const own = {
+      efforts: ['none', 'low', 'high'],
+      thinking_off: 'between_tools',
+      max_output_tokens: 48_000,
+    };
+    const model_rules = { lyra: { sampling: 'any', ...own }, other: { stop: false } };
+    expect(plan).toMatchObject({
+      changes: [
+        {
+          attributes: { params: { drop: ['seed'], model_rules } },
+          unchanged: { params: { drop: ['seed'] } },
+        },
+      ],
+      effect: [expect.anything(), `of lyra it says: ${JSON.stringify(own)}`],
+    });
+  });
+
+  it('writes nothing of what is known already, what the row says, or what the list does not say', async () => {
+    const always = listed('claude-lyra-7', ['adaptive'], ['low'], { max_tokens: 1e99 });
+    const said = { 'claude-*': { thinking: 'adaptive', thinking_off: 'disabled', efforts: ['low', 'high'] } };
+    expect((await synced([always], { model_rules: said }, ['lyra'])).changes).toEqual([]);
+    const known = listed('claude-haiku-4-5', ['enabled', 'disabled'], [], { max_tokens: 64_000 });
+    expect((await synced([known], {}, ['claude-haiku-4-5'])).changes).toEqual([]);
+    const silent = { id: 'claude-opus-5-5', capabilities: null, max_tokens: null };
+    expect(
+      (await synced([silent, { id: '__proto__', max_tokens: 5 }], {}, ['claude-opus-5-5'])).changes,
+    ).toEqual([]);
+  });
+});
+
 describe('the test of a channel', () => {
   const secret = 'value of env:KEY';
   const anthropic = {

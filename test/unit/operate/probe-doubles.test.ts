@@ -4,6 +4,7 @@ import { systemClock } from '../../../shared/adapters/system/node-ports.ts';
 import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-transport.ts';
 import type { Capabilities } from '../../../shared/config/rows/capabilities.ts';
 import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe-channel.ts';
+import { planSync } from '../../../shared/operate/channels/sync-models.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
 let vendors: Vendors;
@@ -41,6 +42,8 @@ const doubles: {
   model: string;
   attributes?: Record<string, unknown>;
   can: Capabilities;
+  /** What is known otherwise of the model, and is written so that it holds. */
+  rules?: object;
   warning?: string;
 }[] = [
   {
@@ -60,12 +63,14 @@ const doubles: {
     vendor: 'openai',
     model: 'gpt-4.1',
     can: { ...everything, efforts: everyEffort, dialects: ['chat', 'responses'] },
+    rules: { efforts: everyEffort },
   },
   {
     vendor: 'gemini',
     model: 'gemini-3-pro-preview',
     attributes: { type: 'gemini' },
     can: { ...everything, efforts: fewEfforts, dialects: ['chat'] },
+    rules: { efforts: fewEfforts },
   },
   {
     // response-format
@@ -90,6 +95,7 @@ const doubles: {
       efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'],
       dialects: ['messages'],
     },
+    rules: { efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'] },
   },
   {
     // It has budgets instead of efforts, and the dialect makes one of the other.
@@ -110,7 +116,7 @@ const doubles: {
     vendor: 'picky',
     model: 'picky',
     can: { ...everything, system_anywhere: false, efforts: [], dialects: ['chat'] },
-    warning: 'params.system: is "anywhere", but the probe found that a system message must come first',
+    rules: { system: 'first' },
   },
   {
     // The row was made for a chat-only address, and the type speaks something else by now.
@@ -125,11 +131,12 @@ const doubles: {
 describe('the probe of each double', () => {
   it.each(doubles)(
     "reports the rules of $vendor's $model",
-    async ({ vendor, model, attributes, can, warning }) => {
+    async ({ vendor, model, attributes, can, rules, warning }) => {
       const found = await probe(vendor, model, attributes);
       expect(found.can).toEqual({ model, ...can });
       expect(found.warnings).toEqual(warning === undefined ? [] : [warning]);
       expect(found.unasked).toEqual([]);
+      expect(found.rules).toEqual(rules ?? {});
       expect(found.sent).toBe(found.asked);
       expect(found.asked).toBeLessThanOrEqual(12);
       expect(found.writes).toEqual(['update channels a']);
@@ -179,5 +186,20 @@ describe('the probe of a double that cannot be asked', () => {
     const message = await failing(vendor, 'missing', attributes);
     expect(message).toContain('nothing was written: the upstream answers in no dialect.');
     expect(message).toMatch(said);
+  });
+});
+
+describe('the list of a double', () => {
+  it('says what its models can, so that a sync writes what differs from the table alone', async () => {
+    const models = ['claude-opus-5-5', 'claude-haiku-5-5', 'claude-haiku-4-5', 'claude-lyra-7'];
+    const row = { id: 'a', type: 'anthropic', endpoint: vendors.url('anthropic'), models, state: true };
+    const rig = operatorRig({ rows: { channels: [row] } });
+    const ports = { ...rig.ports, upstreams: httpsUpstreamTransport({ local: true }), clock: systemClock };
+    const plan = await planSync(ports, { id: 'a', only: [], keep: true });
+    const rules = { thinking: 'budget', max_output_tokens: 48_000 };
+    expect(plan).toMatchObject({
+      changes: [{ attributes: { params: { model_rules: { 'claude-lyra-7': rules } } } }],
+    });
+    expect(plan.effect).toHaveLength(2);
   });
 });

@@ -17,12 +17,11 @@ describe('the list of models', () => {
     expect(address({ endpoint }, undefined)).toBe(`${endpoint}/models?limit=1000`);
     expect(address({ endpoint }, 'a/b')).toBe(`${endpoint}/models?limit=1000&after_id=a%2Fb`);
     expect(headers?.('key')).toEqual({ 'x-api-key': 'key', 'anthropic-version': '2023-06-01' });
-    expect(read({ data: entries, has_more: true, last_id: 'a' })).toEqual({
-      models: ['b', 'a'],
-      after: 'a',
-    });
-    expect(read({ data: entries, has_more: false, last_id: 'a' })).toEqual({ models: ['b', 'a'] });
-    expect(read({ data: entries, has_more: true, last_id: null })).toEqual({ models: ['b', 'a'] });
+    const rules = new Map(entries.map(({ id }) => [id, {}]));
+    const page = { models: ['b', 'a'], rules };
+    expect(read({ data: entries, has_more: true, last_id: 'a' })).toEqual({ ...page, after: 'a' });
+    expect(read({ data: entries, has_more: false, last_id: 'a' })).toEqual(page);
+    expect(read({ data: entries, has_more: true, last_id: null })).toEqual(page);
   });
 
   it('of Gemini loses the prefix that requests do without', () => {

@@ -242,6 +242,11 @@ const deepseekExamples: Record<string, Example> = {
     /messages\[0\]\.role: unknown variant `developer`/,
     deepseek({ messages: [{ role: 'system', content: 'x' }, user('hello')] }),
   ],
+  efforts: [
+    deepseek({ reasoning_effort: 'extreme' }),
+    /unknown variant `extreme`, expected one of .*`max`/,
+    deepseek({ reasoning_effort: 'ultra' }),
+  ],
   'functions-alone': [
     deepseek({ tools: [customTool] }),
     /tools\[0\]: missing field `function`/,

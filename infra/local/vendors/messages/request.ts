@@ -139,6 +139,8 @@ export const claudeModels: Record<string, ClaudeModel> = {
   'claude-haiku-5-5': { ...newest, thinking: ['adaptive', 'disabled'], forcedChoice: true, cachedFrom: 1024 },
   'claude-sonnet-4-6': { ...older, thinking: [...older.thinking, 'adaptive'], effort: true, prefill: false },
   'claude-haiku-4-5': { ...older, cachedFrom: 4096 },
+  // Made up, with rules that no family has.
+  'claude-lyra-7': { ...older, thinking: ['enabled'], prefill: false, outputMax: 48_000 },
 };
 
 const maybe = <Schema extends z.ZodMiniType>(schema: Schema) => z.optional(z.nullable(schema));

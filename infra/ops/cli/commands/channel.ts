@@ -167,7 +167,7 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
       },
     }),
     changes('probe', {
-      does: 'ask the upstream what it can, by a dozen small real calls at most; says the cost, asks, writes _can on the row',
+      does: 'ask the upstream what it can, by a dozen small real calls at most; says the cost, asks, writes _can and model_rules',
       takes: {
         '<id>': 'id of the channel; it may be switched off',
         '--model <name>': 'public model name to ask (default: the first of the channel)',
@@ -242,11 +242,12 @@ const capabilities = [
 
 function printProbe(
   { print, printTable, warn }: Terminal,
-  { can, sent, unasked, warnings }: ProbeResult,
+  { can, rules, sent, unasked, warnings }: ProbeResult,
 ): void {
   printTable(capabilities.map((name) => [name, foundText(can[name])]));
   if (unasked.length > 0) print(`not asked, since no call was left: ${unasked.join(', ')}`);
   print(`${sent} calls were sent.`);
+  if (Object.keys(rules).length > 0) print(`written to params.model_rules: ${JSON.stringify(rules)}`);
   warn(warnings);
   print('written as _can; live within 10 seconds.');
 }

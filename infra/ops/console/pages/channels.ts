@@ -393,9 +393,11 @@ async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
     { title: `Probe ${id}`, back: channelPath(id), verb: 'Send them' },
     async (onProgress) => {
       onProgress('a dozen small calls to the upstream');
-      const { can, sent, warnings: said } = await carryOutProbe(ports, plan);
+      const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
       return {
-        lines: [`${sent} calls were sent. What they show is written as _can.`],
+        lines: [
+          `${sent} calls were sent. What they show is written as _can; to params.model_rules: ${JSON.stringify(rules)}`,
+        ],
         warnings: said,
         details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,
       };

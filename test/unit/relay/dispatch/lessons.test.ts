@@ -376,7 +376,7 @@ describe('a refusal teaches', () => {
     const refuses: Rule = ({ reasoning_effort: effort }) =>
       effort === 'low' &&
       openai(
-        "Unsupported value. Supported values are: 'medium' and 'high'.",
+        "Unsupported value: 'reasoning_effort'. Supported values are: 'medium' and 'high'.",
         'reasoning_effort',
         'unsupported_value',
       );
