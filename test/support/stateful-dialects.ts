@@ -84,6 +84,8 @@ const dialects = {
 export const statefulRegistry = {
   outputTokensMin: () => 1,
   dialectNames: Object.keys(dialects),
+  ownDialectNames: [],
+  hasOwnDialect: () => false,
   defaultDialect: 'chat',
   loadDialect: async (name: keyof typeof dialects) => dialects[name],
   dialectPath: (name: keyof typeof dialects) => dialects[name]?.path,
