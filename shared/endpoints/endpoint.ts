@@ -207,10 +207,7 @@ export interface AnswerFacts {
   usage: () => ChatUsage;
   /** What the answering upstream was sent; before its first chunk, that nothing was. */
   sent: () => SentFacts;
-  /**
-   * The state of the turn so far, or a summary, sealed for the client; undefined: there is no state, or `keepsState` is not
-   * set.
-   */
+  /** The state of the turn so far, or a summary, sealed for the client; undefined: there is none, or `keepsState` is not set. */
   sealedState: (itemId: string, summary?: string) => string | undefined;
   /**
    * The number of opaque parts in the state so far. A seal that was made when there were as many is whole: what follows

@@ -14,10 +14,8 @@ export const countingRoutes = {
   responses: { ...endpointRoutes.responses, path: '/v1/responses/input_tokens' },
 } as const satisfies Record<string, EndpointRoute>;
 
-/** Where clients of an endpoint ask for a conversation to be compacted: another path of the endpoint. */
-export const compactingRoutes = {
-  responses: { ...endpointRoutes.responses, path: '/v1/responses/compact' },
-} as const satisfies Record<string, EndpointRoute>;
+/** Where clients of Responses ask for a conversation to be compacted. */
+export const compactRoute = { ...endpointRoutes.responses, path: '/v1/responses/compact' } as const;
 
 /** Of clients of Messages, which read lists in a form of their own. */
 export const listHeaders = ['anthropic-version', 'x-api-key'] as const;

@@ -17,15 +17,24 @@ export interface AgentRun {
   said: string;
 }
 
-/** Codex as docs/codex.md configures it. `compactAt`: the number of tokens at which it compacts. */
+interface CodexSession {
+  /** The number of tokens at which it compacts. */
+  compactAt?: number;
+  /** The provider's name: at one named `OpenAI` the server compacts. */
+  provider?: string;
+  resumes?: boolean;
+}
+
+/** Codex as docs/codex.md configures it. */
 export async function runCodex(
   run: AgentRun,
-  { compactAt, resumes }: { compactAt?: number; resumes?: boolean } = {},
+  { compactAt, provider = 'Relay', resumes }: CodexSession = {},
 ): Promise<string> {
   const limits = `model_context_window = 60000\nmodel_auto_compact_token_limit = ${compactAt}\n`;
   const config = documented('toml')
     .replace(/base_url = ".*"/, `base_url = "${run.baseUrl}"`)
-    .replace(/^model = ".*"/m, `model = "${run.model}"`);
+    .replace(/^model = ".*"/m, `model = "${run.model}"`)
+    .replace('name = "Relay"', `name = "${provider}"`);
   await writeFile(path.join(run.home, 'config.toml'), (compactAt === undefined ? '' : limits) + config);
   const session = resumes ? ['resume', '--last'] : ['-C', run.home];
   return start(run, 'codex', [

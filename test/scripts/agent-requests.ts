@@ -23,7 +23,7 @@ export function sessionFacts(requests: readonly SeenRequest[]): SessionFacts {
     requests: requests.length,
     toolTurns: turns.length,
     statesBack: turns.filter(({ hasState }) => hasState).length,
-    compactions: requests.filter(({ body }) => isCompaction(body as Json)).length,
+    compactions: requests.filter(({ body }) => isCompaction(body as Json) || isAsked(body as Json)).length,
     objections: requests.flatMap(({ path, status, rule, notes, body }) => [
       ...(status >= 400 ? [`${path}: ${status} ${rule}`] : []),
       // Without the tools, Claude's thinking is that of another conversation; the vendor leaves it out.
@@ -36,6 +36,12 @@ export function sessionFacts(requests: readonly SeenRequest[]): SessionFacts {
 const isCompaction = ({ tools, ...body }: Json): boolean =>
   objectsIn(tools).length === 0 &&
   JSON.stringify(body).includes('You are performing a CONTEXT CHECKPOINT COMPACTION');
+
+/** The relay asks with the tools, in words or by the item with which Codex asked it. */
+function isAsked({ input, messages }: Json): boolean {
+  const last = objectsIn(input ?? messages).at(-1) ?? {};
+  return last['type'] === 'compaction_trigger' || /Write that summary now/.test(JSON.stringify(last));
+}
 
 /** Turns that called tools, in each dialect. */
 function turnsOf({ input, messages }: Json): { hasState: boolean }[] {

@@ -90,15 +90,15 @@ const sessions: Session[] = vendors.flatMap((served) => [
     wanted: 'files' as const,
     run: (run) => runOpencode({ ...run, said: opencodeTask(run.home) }),
   },
-  {
-    name: 'Codex, compacting',
+  ...['Relay', 'OpenAI'].map((provider): Session => ({
+    name: `Codex, compacting, with a provider named ${provider}`,
     served,
-    wanted: 'compactions' as const,
+    wanted: 'compactions',
     run: async (run) => {
-      await runCodex({ ...run, said: longTask }, { compactAt });
-      await runCodex({ ...run, said: longTask }, { compactAt, resumes: true });
+      await runCodex({ ...run, said: longTask }, { compactAt, provider });
+      await runCodex({ ...run, said: longTask }, { compactAt, provider, resumes: true });
     },
-  },
+  })),
 ]);
 
 const folder = await mkdtemp(path.join(os.tmpdir(), 'relay-agents-'));

@@ -53,10 +53,7 @@ export const notLast = (param: string): InvalidRequest =>
 /** UTF-16 code units as JSON: 64,000 tokens, as many as OpenAI keeps. */
 const keptLengthMax = 256 * 1024;
 
-/**
- * The user's own messages, which stay beside the compaction item as they are. The newest ones of what is too much: the item
- * tells of all.
- */
+/** The user's own messages, which stay beside the item as they are: of what is too much the newest, since the item tells of all. */
 export function keptMessages(placed: readonly PlacedItem[], suffix: string): JsonRecord[] {
   let length = 0;
   const fits = ({ item }: PlacedItem): boolean => {

@@ -24,7 +24,7 @@ import {
   type StorageAtHand,
   type SummaryOpener,
 } from '../endpoint.ts';
-import { compactingRoutes, countingRoutes, endpointRoutes } from '../routes.ts';
+import { compactRoute, countingRoutes, endpointRoutes } from '../routes.ts';
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
@@ -38,22 +38,18 @@ import { commentFrame, eventFrame, eventPieces } from '../../stream/sse.ts';
 export const responsesEndpoint: Endpoint = {
   ...endpointRoutes.responses,
   storing: async () => (await import('./stored-input.ts')).storedReading,
-  read: (body, _headers, storage, summaryOf) =>
-    readResponses(parseRequest(ResponsesRequest, body), { storage, summaryOf }),
+  read: readingOf((body) => parseRequest(ResponsesRequest, body)),
   counting: {
     path: countingRoutes.responses.path,
-    read: (body, _headers, storage, summaryOf) => readResponses(withInput(body), { storage, summaryOf }),
+    read: readingOf(withInput),
     answer: (tokens) => ({ object: 'response.input_tokens', input_tokens: tokens }),
   },
-  compacting: {
-    path: compactingRoutes.responses.path,
-    read: (body, _headers, storage, summaryOf) => ({
-      ...readResponses(withInput(body), { storage, summaryOf, compacts: 'path' }),
-      // Only responses are stored.
-      storage: undefined,
-    }),
-  },
+  compacting: { path: compactRoute.path, read: readingOf(withInput, 'path') },
 };
+
+function readingOf(parse: (body: unknown) => ResponsesRequest, compacts?: 'path'): Endpoint['read'] {
+  return (body, _headers, storage, summaryOf) => readResponses(parse(body), { storage, summaryOf, compacts });
+}
 
 function withInput(body: unknown): ResponsesRequest {
   const request = parseRequest(StoredInputRequest, body);
@@ -65,7 +61,7 @@ interface Reading {
   storage?: StorageAtHand | undefined;
   summaryOf?: SummaryOpener | undefined;
   /** Absent: what the input asks for. */
-  compacts?: 'path';
+  compacts?: 'path' | undefined;
 }
 
 function readResponses(request: ResponsesRequest, given: Reading): EndpointRequest {
@@ -77,6 +73,8 @@ function readResponses(request: ResponsesRequest, given: Reading): EndpointReque
     call: { form: endpointRoutes.responses.name, request: chat, unknown, served, ...call },
     contents: () => contentsOf(placed),
     ...reading,
+    // Only responses are stored.
+    storage: compacts === 'path' ? undefined : reading.storage,
     keepsState: keepsState(request) || compacts !== undefined,
     renderer: (identity, facts) => {
       const asked = {
@@ -240,10 +238,9 @@ function compactedRenderer(events: ChatToResponses, kept: readonly JsonRecord[])
     ...responsesJsonRenderer(events),
     end() {
       events.end();
-      const { id, created_at: created, output, usage, quota } = events.whole();
+      const { id, created_at, output, usage, quota } = events.whole();
       const object = 'response.compaction';
-      const compacted = { id, object, created_at: created, output: [...kept, ...output], usage };
-      return [JSON.stringify({ ...compacted, ...(quota !== undefined && { quota }) })];
+      return [JSON.stringify({ id, object, created_at, output: [...kept, ...output], usage, quota })];
     },
   };
 }

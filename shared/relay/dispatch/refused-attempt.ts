@@ -152,7 +152,7 @@ export async function errorOfReply(
   const withheld = withheldTexts(refused.built.known);
   const failure = await readFailure(reply, { type: refused.type, withheld, clock });
   if (!(failure instanceof CallerFault))
-    return deniedFeatures(failure, refused) ?? withoutCompaction(failure, refused) ?? failure;
+    return deniedFeatures(failure, refused) ?? withoutPath(failure, refused) ?? failure;
   return againOr(failure, { ...refused, error: failure.raw, status: failure.status });
 }
 
@@ -173,13 +173,10 @@ function deniedFeatures(
 const noPath = new Set([404, 405, 501]);
 
 /** A server without compaction answers with any page. */
-function withoutCompaction(
-  failure: UpstreamFailure,
-  { built, variant }: Pick<RefusedAttempt, 'built' | 'variant'>,
-): Repeated | undefined {
-  const lacks = built.sent.path !== undefined && noPath.has(failure.status ?? 0);
-  return lacks ? { variant: inWords(variant), refusal: failure } : undefined;
-}
+const withoutPath = (refusal: UpstreamFailure, { built, variant }: RefusedAttempt): Repeated | undefined =>
+  built.sent.path !== undefined && noPath.has(refusal.status ?? 0)
+    ? { variant: inWords(variant), refusal }
+    : undefined;
 
 const inWords = (variant: Variant): Variant => ({
   ...variant,
@@ -261,10 +258,10 @@ function refusedPart(refused: RefusedForm): Repeat | undefined {
 function lacksCompaction({ status, error, built }: RefusedForm): boolean {
   if (!built.sent.compacts) return false;
   const field = textOf(error.param) ?? '';
-  if (built.sent.path !== undefined && noPath.has(status) && field === '' && error.code !== 'model_not_found')
-    return true;
+  const isOfPath = built.sent.path !== undefined && field === '' && error.code !== 'model_not_found';
   const [, place] = /^input\[(\d+)\](?:\.type)?$/.exec(field) ?? [];
-  return error.code === noCompaction || Number(place) === listIn(built.sent.body['input']).length - 1;
+  const isOfItem = Number(place) === listIn(built.sent.body['input']).length - 1;
+  return error.code === noCompaction || isOfItem || (isOfPath && noPath.has(status));
 }
 
 /**

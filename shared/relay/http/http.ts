@@ -1,7 +1,7 @@
 /** Host-neutral HTTP: the request that `http-entry` passes to the relay, and the response. */
 import type { Clock, Ids } from '../ports/host.ts';
 import type { Log } from '../ports/telemetry.ts';
-import { compactingRoutes, countingRoutes, endpointRoutes } from '../../endpoints/routes.ts';
+import { compactRoute, countingRoutes, endpointRoutes } from '../../endpoints/routes.ts';
 import type { ConfigSource } from '../ports/config-store.ts';
 
 /** Room in the memory of a host that serves many requests at once. */
@@ -111,7 +111,7 @@ export const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 
 export const routes = [
   ...Object.values(endpointRoutes),
   ...Object.values(countingRoutes),
-  ...Object.values(compactingRoutes),
+  compactRoute,
   { name: 'models', method: 'GET', path: '/v1/models' },
   { name: 'charge', method: 'GET', path: '/v1/charge' },
   { name: 'plans', method: 'GET', path: '/v1/plans' },

@@ -51,14 +51,15 @@ export const isOutput = ({ type }: VendorInputItem): boolean =>
 export const isUser = ({ type, role }: VendorInputItem): boolean => type === 'message' && role === 'user';
 
 export function responsesTranscript({ body, items }: ResponsesCall): Transcript {
-  const lastUser = items.findLastIndex(isUser);
+  // Behind a compaction nothing of a question is left but what the item says.
+  const lastUser = items.findLastIndex((item) => isUser(item) || item.type === 'compaction');
   const after = items.slice(lastUser + 1);
   const names = new Map(
     after.filter(isCall).map(({ call_id: id, name }) => [textIn(id), textIn(name)] as const),
   );
   const { schema } = objectOr(objectOr(body['text'])['format']);
   return {
-    said: contentText(items[lastUser]?.['content']),
+    said: openedText(items[lastUser] ?? {}) ?? contentText(items[lastUser]?.['content']),
     // Calls of one turn stand together.
     turns: after.filter((item, index) => isCall(item) && !(index > 0 && isCall(after[index - 1]!))).length,
     results: after

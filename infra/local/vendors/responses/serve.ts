@@ -69,7 +69,7 @@ export function serveResponses(
   if (body['input'] === undefined)
     return refuse(refused("Missing required parameter: 'input'.", 'input', 'missing_required_parameter'));
   const call = responsesCall(headers, body, organization);
-  const unknown = asked && Object.keys(body).find((field) => !fieldsOf[asked].includes(field));
+  const unknown = asked && Object.keys(body).find((field) => !fieldsOf[asked].split(' ').includes(field));
   if (unknown) return refuse(refused(`Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter'));
   const refusal = refusedBy(rules, call, refuse);
   if (refusal || !asked) return refusal ?? answer(call, server);
@@ -79,13 +79,9 @@ export function serveResponses(
 /** [developers.openai.com/api/reference, "Compact a response" and "Get input token counts", November 2026] */
 const fieldsOf = {
   compact:
-    'model input instructions previous_response_id prompt_cache_key prompt_cache_options prompt_cache_retention service_tier image'.split(
-      ' ',
-    ),
+    'model input instructions previous_response_id prompt_cache_key prompt_cache_options prompt_cache_retention service_tier image',
   count:
-    'model input instructions previous_response_id conversation parallel_tool_calls reasoning text tool_choice tools truncation'.split(
-      ' ',
-    ),
+    'model input instructions previous_response_id conversation parallel_tool_calls reasoning text tool_choice tools truncation',
 };
 
 const countReply = (call: ResponsesCall): VendorReply =>

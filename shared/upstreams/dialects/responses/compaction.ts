@@ -28,7 +28,8 @@ export const compacting =
     if (!compacts || !sent.carriesItems || !quirks.compacts) return sent;
     if ((sent.outputTokensMax ?? Infinity) < tokensMax)
       return usual(call, { ...settings, quirks: { ...quirks, compacts: false } });
-    return { ...sent, ...(compacts === 'path' ? atPath(sent) : asItem(sent)), compacts: true };
+    const { tool_choice: _choice, ...body } = sent.body;
+    return { ...sent, body, ...(compacts === 'path' && atPath(sent)), compacts: true };
   };
 
 function atPath({ body }: SentBody): Partial<SentBody> {
@@ -36,8 +37,4 @@ function atPath({ body }: SentBody): Partial<SentBody> {
   // The path says what the last item does.
   const input = listIn(body['input']).slice(0, -1);
   return { body: { ...Object.fromEntries(taken), input }, path, outputTokensMax: undefined };
-}
-
-function asItem({ body: { tool_choice: _choice, ...body } }: SentBody): Partial<SentBody> {
-  return { body };
 }
