@@ -58,9 +58,10 @@ export function costOf(rule: ChargeText | undefined, tokens: Tokens): bigint {
 }
 
 /** The factor of a service tier, by either of the names that OpenAI has for one; undefined: the rule has none. */
-export function factorOf({ service_tiers: tiers = {} }: ChargeText, tier = ''): number | undefined {
+export function factorOf(rule: ChargeText | undefined, tier = ''): number | undefined {
+  const tiers = new Map(Object.entries(rule?.service_tiers ?? {}));
   const other = tier === 'fast' ? 'priority' : tier === 'priority' ? 'fast' : tier;
-  return new Map(Object.entries(tiers)).get(tier) ?? new Map(Object.entries(tiers)).get(other);
+  return tiers.get(tier) ?? tiers.get(other);
 }
 
 /**

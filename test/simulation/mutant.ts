@@ -204,6 +204,15 @@ const ofServiceTiers = {
     noticed: chargedWrong,
     tier: (sent, reported) => reported ?? sent,
   },
+  dearer_tier_on_plan: {
+    what: 'a plan covers a call in a dearer service tier, too',
+    noticed: /in the dearer service tier/,
+    reservations: (ports, call) =>
+      changed({
+        request: (request) =>
+          call()?.alias ? request : withSlotsOfFirst(request, call(), ports.clock.now()),
+      })(ports, call),
+  },
   tier_not_held: {
     what: 'a call holds the price of the standard tier, whatever it asks for',
     noticed: /from an honest upstream/,

@@ -381,7 +381,14 @@ function reservationRequestOf(
   if (isFree && !isLimited && !model.official && !snapshot.settings.limits.countFree) return undefined;
 
   const plan = planQuery(call, nowMs);
-  const slots = alias ? slotsOfAlias(plan, alias.name, paidFor) : planSlots({ ...plan, model: model.base });
+  const covering = alias
+    ? slotsOfAlias(plan, alias.name, paidFor)
+    : planSlots({ ...plan, model: model.base });
+  // A plan counts calls of the standard price: who asks for a dearer service tier pays for the call.
+  const isDearer = costs.some(
+    (cost) => cost.price.type === 'token-billing' && cost.price.factor !== undefined,
+  );
+  const slots = isDearer ? [] : covering;
   const need: ReserveNeed = {
     id: identity.requestId,
     price,

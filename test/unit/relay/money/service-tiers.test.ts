@@ -133,6 +133,17 @@ describe('a call that asks for a service tier', () => {
     expect(fast.line).toMatchObject({ service_tier: 'fast', charge: '0.022' });
   });
 
+  it('at more than the standard price is covered by no plan', async () => {
+    const paid = async (asked: string): Promise<unknown[]> => {
+      const options = { plan: [{ id: 'a', value: 5, models: ['m'] }] };
+      const { rig } = await called(asked, asked, options);
+      return [rig.item?.spent, [...(rig.item?.plan.values() ?? [])]];
+    };
+    expect(await paid('flex')).toEqual([0n, [1]]);
+    expect(await paid('priority')).toEqual([22n * milli, []]);
+    expect(await paid('ultrafast')).toEqual([0n, [1]]);
+  });
+
   it('of official mode would have cost what its tier costs', async () => {
     const options = { key: { official: true }, body: { official: true } };
     const { answer, last } = await called('priority', 'priority', options);
