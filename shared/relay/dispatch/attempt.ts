@@ -78,6 +78,7 @@ export class Attempt {
   #built: BuiltRequest | undefined;
   #origin: StateOrigin | undefined;
   #stateDropped = false;
+  #clientsItems: Map<unknown, string | undefined> | undefined;
   #hasContent = false;
   #upstreamStatus: number | undefined;
 
@@ -102,7 +103,7 @@ export class Attempt {
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
     const inputTransformations = vendors?.map((one) =>
-      Object.assign({}, one, { id: clientsItem(this.#call, one.id) }),
+      Object.assign({}, one, { id: (this.#clientsItems ??= clientsItems(this.#call)).get(one.id) }),
     );
     const sent = {
       dropped: named,
@@ -484,12 +485,16 @@ export function newestOrigin({
   return newest && states.get(newest)?.origin;
 }
 
-/** The client's id of the item that holds an item of the vendor's. Undefined: it has none. */
-function clientsItem({ states }: Pick<ChatCall, 'states'>, id: string | undefined): string | undefined {
-  const holds = ({ parts }: TurnState): boolean =>
-    parts.some((part) => 'opaque' in part && asRecord(part.opaque['item'])['id'] === id);
-  return id === undefined ? undefined : [...states.values()].find(holds)?.item;
-}
+/** The client's ids of the items that hold the vendor's, by the vendor's ids. */
+const clientsItems = ({ states }: Pick<ChatCall, 'states'>): Map<unknown, string | undefined> =>
+  new Map(
+    [...states.values()].flatMap(({ parts, item }) =>
+      parts.flatMap((part) => {
+        const { id } = 'opaque' in part ? asRecord(part.opaque['item']) : {};
+        return id === undefined ? [] : [[id, item] as const];
+      }),
+    ),
+  );
 
 /** The states that may go to a candidate that speaks `dialect`. `foreign`: the turns whose state may not. */
 function statesFor(

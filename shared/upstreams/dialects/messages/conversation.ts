@@ -54,11 +54,8 @@ export function conversation(
   const endWithUser = (): void => {
     if (turns.at(-1)?.role !== 'user') add('user', textBlocks(continuation));
   };
-  let waiting: readonly JsonRecord[] = [];
-  const addWaiting = (): void => {
-    add('system', waiting);
-    waiting = [];
-  };
+  /** Content of the system's next turn. */
+  const waiting: JsonRecord[] = [];
   for (const [offset, message] of messages.slice(leading.length).entries()) {
     const path = `messages[${leading.length + offset}]`;
     if (message.role !== 'assistant') add('user', userBlocks(message, path, ids));
@@ -68,13 +65,13 @@ export function conversation(
       // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
       // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
       endWithUser();
-      if (content.length > 0) addWaiting();
+      if (content.length > 0) add('system', waiting.splice(0));
       add('assistant', content);
     }
-    waiting = [...waiting, ...(added.get(message) ?? [])];
+    for (const one of added.get(message) ?? []) waiting.push(one);
   }
   endWithUser();
-  addWaiting();
+  add('system', waiting);
   return { system, turns: turns.map(resultsFirst) };
 }
 
