@@ -317,6 +317,30 @@ describe('a client that changes what its reasoning stands on', () => {
     },
   );
 
+  it('is told of nothing where the result of an asynchronous tool comes two turns later', async () => {
+    const tools = [{ ...toolOf('weather'), async: true }];
+    const request = { model, include, store: false, tools };
+    const input: OpenAI.Responses.ResponseInputItem[] = [
+      { role: 'user', content: `the weather later? ${prompt}` },
+    ];
+    const said = async (choice: 'auto' | 'none', ...more: OpenAI.Responses.ResponseInputItem[]) => {
+      input.push(...more);
+      const answer = await stack.client.responses.create({ ...request, input, tool_choice: choice });
+      input.push(...(answer.output as OpenAI.Responses.ResponseInputItem[]));
+      return answer;
+    };
+    const [call] = (await said('auto')).output.flatMap((item) =>
+      item.type === 'function_call' ? [item] : [],
+    );
+    expect(call?.async).toBe(true);
+    await said('none', { role: 'user', content: 'And meanwhile?' });
+    await said('none', { role: 'user', content: 'And now?' });
+    const result = { type: 'function_call_output' as const, call_id: call?.call_id ?? '', output: 'sunny' };
+    const last = await said('none', result);
+    expect(last).toMatchObject({ input_transformations: [] });
+    expect(reasoningIn(answered.at(-1)?.body ?? {})).toBe(3);
+  });
+
   it('is told of another end user, and of nothing where nothing changed', async () => {
     const { request, question, turn } = await first('alice');
     const input = [question, ...turn];

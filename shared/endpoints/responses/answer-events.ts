@@ -208,8 +208,9 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     if (known) return this.#queue.has(known) ? this.#queue.write(known, known.input(text)) : [];
     const state = this.#stateBefore();
     const name = called?.name ?? custom?.name ?? '';
-    const declared = this.#asked.declared.get(name) ?? { name, namespace: undefined };
-    const tool = { ...declared, kind: type ?? 'function' };
+    const declared = this.#asked.declared.get(name) ?? { name, namespace: undefined, isAsync: false };
+    const isAsync = declared.isAsync && !this.#facts.sent().dropped.includes('tools.async');
+    const tool = { ...declared, kind: type ?? 'function', isAsync };
     const call = new CallWriter(this.#suffix, this.#nextIndex(), id, tool);
     this.#calls.set(index, call);
     return [...state, ...this.#queue.add(call), ...this.#queue.write(call, call.input(text))];

@@ -218,9 +218,11 @@ export interface DeclaredTool {
   kind: 'function' | 'custom';
   name: string;
   namespace: string | undefined;
+  /** The model does not wait for it. */
+  isAsync: boolean;
 }
 
-type CallItem = { call_id: string; name: string; namespace?: string } & (
+type CallItem = { call_id: string; name: string; namespace?: string; async?: boolean } & (
   | Item<'function_call', { arguments: string }>
   | Item<'custom_tool_call', { input: string }>
 );
@@ -256,8 +258,8 @@ export class CallWriter extends ItemWriter {
   }
 
   item(id: string, { status }: ItemEnd): CallItem {
-    const { kind, name, namespace } = this.#tool;
-    const named = { name, ...(namespace !== undefined && { namespace }) };
+    const { kind, name, namespace, isAsync } = this.#tool;
+    const named = { name, ...(namespace !== undefined && { namespace }), ...(isAsync && { async: true }) };
     const common = { id, status, ...named, call_id: this.#callId };
     return kind === 'custom'
       ? { ...common, type: 'custom_tool_call', input: this.#input.text }

@@ -3,7 +3,7 @@
  * to upstreams of the same form. Elsewhere they are read as far as they mean something. A type that is not in the table is
  * refused, because it could hold what the model must see.
  */
-import type { ChatMessage, ChatTool, CarriedItems } from '../../wire/canonical-call.ts';
+import type { ChatMessage, ChatTool, ChatToolCall, CarriedItems } from '../../wire/canonical-call.ts';
 import { asRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import type { PlacedItem } from '../endpoint.ts';
 
@@ -32,6 +32,8 @@ const missedNowhere = new Set([
 interface ItemsContext {
   first: ChatMessage | undefined;
   tools: ReadonlyMap<ChatTool, JsonRecord>;
+  /** Those that the model does not wait for. */
+  asyncTools: readonly ChatTool[];
   effort: string | undefined;
 }
 
@@ -41,7 +43,32 @@ export class ItemsFound {
   readonly #lost = new Set<string>();
   /** What goes up of an item, by the item: its tools are known apart. */
   readonly #carried = new Map<JsonRecord, JsonRecord>();
+  readonly #asyncCalls = new Set<ChatToolCall>();
+  /** The results of such calls, by their item, and those that did not come at once, by what stands in their place. */
+  readonly #results = new Map<JsonRecord, ChatMessage>();
+  readonly #late = new Map<JsonRecord, ChatMessage>();
   effort: string | undefined;
+
+  /** Notes a call that the model does not wait for. */
+  called(item: JsonRecord, call: ChatToolCall): ChatToolCall {
+    if (item['async'] === true) this.#asyncCalls.add(call);
+    return call;
+  }
+
+  /** Notes the result of such a call. */
+  answered(call: ChatToolCall, item: JsonRecord, result: ChatMessage): ChatMessage {
+    if (this.#asyncCalls.has(call)) this.#results.set(item, result);
+    return result;
+  }
+
+  /** The place of such a result, which elsewhere is behind its call. */
+  came(item: JsonRecord, before: ChatMessage | undefined): void {
+    const result = this.#results.get(item);
+    if (!result || result === before) return;
+    const place = {};
+    this.#late.set(place, result);
+    this.#place(place, before);
+  }
 
   /** `before`: the message that the item follows. Returns how the item is read elsewhere; nothing: it is left out. */
   add(item: JsonRecord, before: ChatMessage | undefined): ChatMessage[] {
@@ -59,15 +86,21 @@ export class ItemsFound {
     const { effort } = asRecord(carried['reasoning']);
     if (typeof effort === 'string') this.effort = effort;
     if (type === 'agent_message') return [this.#agentMessage(carried)];
-    const others = this.#after.get(before);
-    // A body has room for tens of thousands after one message.
-    if (others) others.push(carried);
-    else this.#after.set(before, [carried]);
+    this.#place(carried, before);
     return [];
   }
 
-  items({ first, tools, effort }: ItemsContext): CarriedItems | undefined {
-    if (this.#carried.size === 0) return undefined;
+  #place(item: JsonRecord, before: ChatMessage | undefined): void {
+    const others = this.#after.get(before);
+    // A body has room for tens of thousands after one message.
+    if (others) others.push(item);
+    else this.#after.set(before, [item]);
+  }
+
+  items({ first, tools, effort, asyncTools }: ItemsContext): CarriedItems | undefined {
+    const async = new Set([...asyncTools, ...this.#asyncCalls]);
+    if (this.#carried.size === 0 && async.size === 0) return undefined;
+    if (asyncTools.length > 0) this.#lost.add('tools.async');
     const leading = this.#after.get(undefined);
     if (first && leading) {
       this.#after.delete(undefined);
@@ -81,6 +114,8 @@ export class ItemsFound {
       after: this.#after,
       instead: this.#instead,
       tools: new Map(declared),
+      async,
+      late: this.#late,
       effort,
       lost: [...this.#lost],
     };

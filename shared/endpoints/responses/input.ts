@@ -45,9 +45,12 @@ export function responsesInputToChat(items: readonly PlacedItem[], context: Item
   const found = new ItemsFound();
   let foreignLeftOut = false;
   let turn: Turn | undefined;
+  /** Tools that were added while a turn is open: before it, they would change what its reasoning stands on. */
+  const added: JsonRecord[] = [];
   const closeTurn = (): void => {
-    for (const one of turn?.messages(outputs, sealed) ?? []) messages.push(one);
+    for (const one of turn?.messages({ outputs, sealed, found }) ?? []) messages.push(one);
     turn = undefined;
+    for (const item of added.splice(0)) messages.push(...found.add(item, messages.at(-1)));
   };
   for (const placed of items) {
     const { item, param } = placed;
@@ -55,11 +58,13 @@ export function responsesInputToChat(items: readonly PlacedItem[], context: Item
     const said = type === 'message' ? message(item, param) : undefined;
     if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
     else if (type === 'reasoning') (turn ??= new Turn()).seal(sealedState(placed));
-    else if (callTypes.has(type)) (turn ??= new Turn()).call(toolCall(item, param, context));
+    else if (callTypes.has(type))
+      (turn ??= new Turn()).call(found.called(item, toolCall(item, param, context)));
     // Calls that are made at once stay one turn.
-    else if (type === 'additional_tools') messages.push(...found.add(item, messages.at(-1)));
+    else if (type === 'additional_tools' && turn) added.push(item);
     else {
       closeTurn();
+      found.came(item, messages.at(-1));
       if (said) messages.push(said);
       else if (compactionTypes.has(type)) {
         const compacted = compactedTurns(placed, context, found);
@@ -103,7 +108,7 @@ function collectOutputs(items: readonly PlacedItem[]): OutputQueues {
   const outputs = items.flatMap(({ item, param }): CallOutput[] => {
     if (!outputTypes.has(itemType(item))) return [];
     const callId = requiredText(item, 'call_id', param);
-    return [{ callId, parts: contentParts(item['output'], `${param}.output`), param }];
+    return [{ callId, parts: contentParts(item['output'], `${param}.output`), param, item }];
   });
   return Map.groupBy(outputs, ({ callId }) => callId);
 }
@@ -203,9 +208,14 @@ interface CallOutput {
   callId: string;
   parts: ChatContentPart[];
   param: string;
+  item: InputItem;
 }
 
 type OutputQueues = ReadonlyMap<string, CallOutput[]>;
+
+interface TurnContext extends Pick<ConvertedInput, 'sealed' | 'found'> {
+  outputs: OutputQueues;
+}
 
 /**
  * Assistant messages, calls and reasoning that stand together in the input. They are one turn of the model, in any
@@ -233,16 +243,16 @@ class Turn {
    * The turn as chat messages: one assistant message if it has calls or a state, then a tool message for each call that
    * has an output. Adds the state to `sealed`.
    */
-  messages(queues: OutputQueues, sealed: Map<ChatMessage, SealedState>): ChatMessage[] {
+  messages({ outputs, sealed, found }: TurnContext): ChatMessage[] {
     const whole = this.#calls.length > 0 || (this.#sealed !== undefined && this.#said.length > 0);
     if (!whole) return this.#said;
     const message = this.#message();
     if (this.#sealed) sealed.set(message, this.#sealed);
-    const results = this.#calls.flatMap(({ id }): ChatMessage[] => {
-      const output = queues.get(id ?? '')?.shift();
-      return output
-        ? [{ role: 'tool', tool_call_id: id, content: contentOfParts(output.parts, 'tool') }]
-        : [];
+    const results = this.#calls.flatMap((call): ChatMessage[] => {
+      const output = outputs.get(call.id ?? '')?.shift();
+      if (!output) return [];
+      const content = contentOfParts(output.parts, 'tool');
+      return [found.answered(call, output.item, { role: 'tool', tool_call_id: call.id, content })];
     });
     return [message, ...results];
   }

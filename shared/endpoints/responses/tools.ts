@@ -69,7 +69,7 @@ function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: strin
   }
   const flat = flatToolName(name, namespace);
   if (converted.declared.has(flat)) return;
-  converted.declared.set(flat, { kind: type, name, namespace });
+  converted.declared.set(flat, { kind: type, name, namespace, isAsync: tool['async'] === true });
   push(type === 'function' ? functionTool(flat, tool) : customTool(flat, tool));
 }
 

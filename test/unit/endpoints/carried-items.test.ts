@@ -98,6 +98,45 @@ describe('towards an upstream of the same form', () => {
     expect((second.body['input'] as Json[]).slice(0, 3)).toEqual(first.body['input']);
   });
 
+  it('tools that are added before the result of a call stand behind it, and never before its turn', async () => {
+    const call = { type: 'function_call', call_id: 'call_1', name: 'base', arguments: '{}' };
+    const result = { type: 'function_call_output', call_id: 'call_1', output: 'seen' };
+    const { body } = await sent(row, { tools: [tool('base')], input: [user('one'), call, added, result] });
+    expect(body['input']).toEqual([messageOf('one'), call, result, added]);
+  });
+
+  it('a call that the model does not wait for may be open, and its result stays where it came', async () => {
+    const slow = { ...tool('slow'), async: true };
+    const call = { type: 'function_call', call_id: 'call_1', async: true, name: 'slow', arguments: '{}' };
+    const custom = {
+      ...call,
+      type: 'custom_tool_call',
+      call_id: 'call_2',
+      name: 'free',
+      arguments: undefined,
+    };
+    const open = [user('one'), call, { ...custom, input: 'x' }, user('two')];
+    const late = [
+      { type: 'custom_tool_call_output', call_id: 'call_2', output: 'done' },
+      { type: 'function_call_output', call_id: 'call_1', output: 'seen' },
+    ];
+    const tools = [slow, { type: 'custom', name: 'free', async: true }];
+    const first = await sent(row, { tools, input: open });
+    const second = await sent(row, { tools, input: [...open, ...late] });
+    expect(first.body['input']).toEqual([messageOf('one'), ...open.slice(1, 3), messageOf('two')]);
+    expect(second.body['input']).toEqual([...(first.body['input'] as Json[]), ...late]);
+    expect([second.body['tools'], second.dropped]).toEqual([tools, undefined]);
+  });
+
+  it('a call of a tool that its client declared as asynchronous says so', async () => {
+    const output = [{ type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'slow', arguments: '{}' }];
+    const steps = [data({ type: 'response.completed', response: { status: 'completed', output } })];
+    const rig = new CoreRig({ channels: [row] }).upstream({ steps });
+    const tools = [{ ...tool('slow'), async: true }];
+    const { text } = await rig.post({ model: 'm', input: 'one', tools }, { path: '/v1/responses' });
+    expect(JSON.parse(text)).toMatchObject({ output: [{ type: 'function_call', async: true }] });
+  });
+
   it('a tool that only an item declares can be chosen, and is called by the names of its client', async () => {
     const files = { type: 'namespace', name: 'fs', tools: [tool('list')] };
     const { body } = await sent(row, {
@@ -178,6 +217,17 @@ describe.each([
     expect(dropped?.split(/, ?/)).toEqual(
       expect.arrayContaining(['agent_message', 'tool_search_call', 'tool_search_output', 'mcp_call']),
     );
+  });
+
+  it('an asynchronous tool is one as the others, which is named, and its result stands behind its call', async () => {
+    const call = { type: 'function_call', call_id: 'call_1', async: true, name: 'slow', arguments: '{}' };
+    const result = { type: 'function_call_output', call_id: 'call_1', output: 'seen' };
+    const tools = [{ ...tool('slow'), async: true }];
+    const { body, dropped } = await sent(row, { tools, input: [user('one'), call, user('two'), result] });
+    const text = JSON.stringify(body);
+    expect(text).not.toContain('async');
+    expect(text.indexOf('seen')).toBeLessThan(text.indexOf('two'));
+    expect(dropped).toContain('tools.async');
   });
 });
 

@@ -132,20 +132,10 @@ export const bindsReasoning = ({ model }: Pick<ResponsesCall, 'model'>): boolean
 export const prefixesOf = ({ body, items }: ResponsesCall): string[] =>
   prefixHashes('gpt', [JSON.stringify(body['tools'] ?? []), ...items.map(asSeen)]);
 
-/** Ids and states are the service's; a text and its only part are one thing. */
-function asSeen({ id: _id, status: _status, content, summary: _summary, ...item }: VendorInputItem): string {
-  const parts = typeof content === 'string' ? [{ text: content }] : objectsIn(content);
-  const seen = parts.map(
-    ({
-      type: _type,
-      annotations: _notes,
-      logprobs: _probabilities,
-      prompt_cache_breakpoint: _mark,
-      ...part
-    }) => part,
-  );
-  return JSON.stringify([seen, ...Object.entries(item).toSorted(([one], [other]) => (one < other ? -1 : 1))]);
-}
+/** What is the service's own, or says nothing to a model. */
+const unseen = new Set('id status summary annotations logprobs prompt_cache_breakpoint'.split(' '));
+const asSeen = (item: VendorInputItem): string =>
+  JSON.stringify(item, (field, value: unknown) => (unseen.has(field) ? undefined : value));
 
 /** Who the end user is, as far as the request says. */
 export const endUserOf = ({ body }: ResponsesCall): string =>
@@ -311,10 +301,13 @@ export const responsesRules: Rules<ResponsesCall> = {
     const message = `Item '${textIn(id)}' of type '${type}' was provided without its required 'reasoning' item: '${reasoningIdOf(id)}'.`;
     return index >= 0 && refused(message, 'input');
   },
-  // Each call has an output [platform.openai.com/docs/guides/function-calling].
+  // Each call has an output [platform.openai.com/docs/guides/function-calling], asynchronous ones later
+  // [developers.openai.com/api/docs/guides/async-tool-calling].
   'calls-answered'({ items }) {
     const answered = new Set(items.filter(isOutput).map(({ call_id: id }) => id));
-    const open = items.find((item) => isCall(item) && !answered.has(item['call_id']));
+    const open = items.find(
+      (item) => isCall(item) && item['async'] !== true && !answered.has(item['call_id']),
+    );
     const message = `No tool output found for ${open?.type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${textIn(open?.['call_id'])}.`;
     return open && refused(message, 'input');
   },

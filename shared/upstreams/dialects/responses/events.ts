@@ -16,19 +16,9 @@ import {
 } from './output-items.ts';
 
 /** The fields that are read, of a whole response and of an event. Compatible servers send anything, so each is checked. */
-type WholeResponse = Partial<
-  Record<
-    | 'object'
-    | 'status'
-    | 'output'
-    | 'usage'
-    | 'service_tier'
-    | 'incomplete_details'
-    | 'error'
-    | 'input_transformations',
-    unknown
-  >
->;
+type WholeResponse = Partial<Record<ResponseField, unknown>>;
+type ResponseField = 'object' | 'status' | 'output' | 'usage' | 'service_tier' | 'error' | DetailField;
+type DetailField = 'incomplete_details' | 'input_transformations';
 type ResponsesEvent = JsonRecord & WholeResponse & Partial<Record<EventField, unknown>>;
 type EventField = 'type' | 'response' | 'item' | 'part' | 'delta' | 'logprobs' | 'name' | 'annotation';
 

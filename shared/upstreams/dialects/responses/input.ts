@@ -48,24 +48,30 @@ export function inputItems(messages: readonly ChatMessage[], settings: InputSett
     return [{ type: 'message', role: sent, content: inputParts(content, path) }];
   };
   const after = (message: ChatMessage | undefined): JsonRecord[] =>
-    (carried?.after.get(message) ?? []).flatMap((item) => carriedItem(item, settings));
+    (carried?.after.get(message) ?? []).flatMap((item) => {
+      const result = carried?.late?.get(item);
+      return result ? itemsOf(result, 'input') : carriedItem(item, settings);
+    });
+  const elsewhere = new Set([settings.instructions, ...(carried?.late?.values() ?? [])]);
   const items = messages.flatMap((message, i) => {
+    if (elsewhere.has(message)) return after(message);
     const own = carriedMessage(message, settings) ?? itemsOf(message, `messages[${i}].content`);
-    return message === settings.instructions ? after(message) : [...own, ...after(message)];
+    return [...own, ...after(message)];
   });
   items.unshift(...after(undefined));
   return quirks.system === 'first' ? withSystemFirst(items) : items;
 }
 
-function callItem(call: ChatToolCall, callId: string, { customTools }: InputSettings): JsonRecord {
+function callItem(call: ChatToolCall, callId: string, { customTools, carried }: InputSettings): JsonRecord {
   const { name, input } = asRecord(call['custom']);
+  const known = { call_id: callId, ...(carried?.async?.has(call) && { async: true }) };
   if (call.type !== 'custom' || typeof name !== 'string') {
     const { name: called = '', arguments: given } = call.function ?? {};
-    return { type: 'function_call', call_id: callId, name: called, arguments: given || '{}' };
+    return { type: 'function_call', ...known, name: called, arguments: given || '{}' };
   }
   return customTools
-    ? { type: 'custom_tool_call', call_id: callId, name, input: textIn(input) }
-    : { type: 'function_call', call_id: callId, name, arguments: wrappedInput(textIn(input)) };
+    ? { type: 'custom_tool_call', ...known, name, input: textIn(input) }
+    : { type: 'function_call', ...known, name, arguments: wrappedInput(textIn(input)) };
 }
 
 /** An item that only adds tools says nothing without them. */

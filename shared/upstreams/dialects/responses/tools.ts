@@ -30,11 +30,12 @@ export function sentTools(
     const item = items?.tools.get(tool);
     const tools = item ? (itemTools.get(item) ?? []) : own;
     if (item) itemTools.set(item, tools);
-    if (tool.type === 'function') tools.push(functionTool(tool, ownForm));
+    const more = items?.async?.has(tool) ? { async: true } : {};
+    if (tool.type === 'function') tools.push({ ...functionTool(tool, ownForm), ...more });
     else if (tool.type === 'custom' && wraps) {
-      tools.push(functionTool(wrappedTool(tool), false));
+      tools.push({ ...functionTool(wrappedTool(tool), false), ...more });
       wrapped.add(toolName(tool) ?? '');
-    } else if (tool.type === 'custom') tools.push(customTool(asRecord(tool['custom'])));
+    } else if (tool.type === 'custom') tools.push({ ...customTool(asRecord(tool['custom'])), ...more });
     else if (ownForm && settings.allow.includes(tool.type)) tools.push(tool);
     else droppedHosted = true;
   }
