@@ -385,9 +385,7 @@ function reservationRequestOf(
     ? slotsOfAlias(plan, alias.name, paidFor)
     : planSlots({ ...plan, model: model.base });
   // A plan counts calls of the standard price: who asks for a dearer service tier pays for the call.
-  const isDearer = costs.some(
-    (cost) => cost.price.type === 'token-billing' && cost.price.factor !== undefined,
-  );
+  const isDearer = costs.some(({ price: held }) => 'factor' in held && held.factor !== undefined);
   const slots = isDearer ? [] : covering;
   const need: ReserveNeed = {
     id: identity.requestId,

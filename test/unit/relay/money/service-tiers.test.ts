@@ -249,6 +249,40 @@ describe('models that may answer a call in a service tier', () => {
   });
 });
 
+describe('a service tier of a Responses upstream', () => {
+  const event = (type: string, more: Json): Step => `event: ${type}\n${data({ type, ...more })}`;
+  const answerIn = (begun: string, ended: string): Step[] => [
+    event('response.created', { response: { id: 'resp_1', status: 'in_progress', service_tier: begun } }),
+    event('response.output_item.added', { output_index: 0, item: { type: 'message', id: 'msg_1' } }),
+    event('response.output_text.delta', { output_index: 0, content_index: 0, delta: 'Hello' }),
+    event('response.completed', {
+      response: { status: 'completed', service_tier: ended, usage: { input_tokens: 7, output_tokens: 2 } },
+    }),
+  ];
+
+  it.each<[string, string, string, bigint, string]>([
+    ['priority', 'auto', 'default', helloCost, 'default'],
+    ['priority', 'auto', 'priority', 22n * milli, 'priority'],
+    ['flex', 'flex', 'auto', 5_500_000n, 'flex'],
+    ['flex', 'auto', 'priority', helloCost, 'default'],
+  ])(
+    '%s, begun in %s and ended in %s, is charged and told alike',
+    async (asked, begun, ended, spent, told) => {
+      const endpoints: [string, Json][] = [
+        ['/v1/chat/completions', { ...small }],
+        ['/v1/responses', { model: 'm', input: 'hi', max_output_tokens: 78 }],
+      ];
+      for (const [path, body] of endpoints) {
+        const rig = new BillingRig({ charges: [priced], channels: [{ dialect: 'responses' }] }).granted(yuan);
+        rig.upstream({ steps: answerIn(begun, ended) });
+        const answer = await rig.call({ ...body, service_tier: asked }, { path });
+        expect(rig.sent[0]?.json).toMatchObject({ service_tier: asked });
+        expect([rig.item?.spent, (JSON.parse(answer.text) as Json)['service_tier']]).toEqual([spent, told]);
+      }
+    },
+  );
+});
+
 describe('fast mode of a Messages upstream', () => {
   const claude = {
     type: 'anthropic',
