@@ -50,7 +50,9 @@ export async function countTokens(
 ): Promise<RelayResponse> {
   const { requestId } = identity;
   await countUnbilled(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
-  const { call } = await whole();
+  const { call: read, turns } = await whole();
+  // What the vendor wrote itself counts, too.
+  const call = turns ? { ...read, states: turns.states, stateDropped: turns.dropped } : read;
   const { costs, request } = await priced(ports, call, ports.clock.now());
   const asked = await admitted(ports, { requestId, call, request }, () => upstreamCount(ports, health, call));
   const { candidate, reason, status } = asked;

@@ -188,6 +188,14 @@ describe('what its own upstream compacted', () => {
     expect(answer.headers['x-relay-dropped']).toBeUndefined();
   });
 
+  it('is part of what is counted of a conversation', async () => {
+    const rig = new Compaction().upstream(compacted, whole({ input_tokens: 4_242 }));
+    const asked = { model: 'm', input: [itemOf(await rig.compact()), ...input] };
+    const { text } = await rig.call(asked, { path: '/v1/responses/input_tokens' });
+    expect(JSON.parse(text)['input_tokens']).toBe(4_242);
+    expect(recordsIn(rig.sent[1]?.json['input'])[0]).toEqual(vendors);
+  });
+
   it('may take as long as a whole answer, since nothing of it comes before', async () => {
     const rig = new Compaction().upstream({ ...compacted, steps: [200_000, ...(compacted.steps ?? [])] });
     expect(itemOf(await rig.compact())['type']).toBe('compaction');

@@ -34,6 +34,10 @@ const read = (body: unknown): string =>
     (_, content: string) => `"${String(unsealed(content)?.['text'])}"`,
   );
 
+/** Reasoning is dropped there when what stood before it has changed. */
+const strict = { vendor: 'openai', model: 'gpt-6.2-sol', row: { type: 'openai', dialect: 'responses' } };
+const known = [...vendorModels, strict];
+
 /** Codex's two ways: the path, and the item at the end of the input. */
 const ways = ['path', 'item, streamed', 'item'] as const;
 
@@ -45,7 +49,7 @@ class Session {
   #posts = 0;
 
   constructor(models: readonly string[], options: ConstructorParameters<typeof VendorRig>[1] = {}) {
-    const served = models.flatMap((model) => vendorModels.filter((one) => one.model === model));
+    const served = models.flatMap((model) => known.filter((one) => one.model === model));
     this.rig = new VendorRig(served, { keys, charges: [{ ...byTokens, models: ['m', 'n'] }], ...options });
     this.rig.core.quotas.grant('acme', granted);
     this.rig.core.quotas.grant('stranger', granted);
@@ -144,6 +148,18 @@ describe.each(vendorModels.map(({ model }) => model))('a conversation on %s', (m
 });
 
 describe('a compaction', () => {
+  it.each(ways)('keeps the reasoning that follows it, where its upstream made it (%s)', async (way) => {
+    const session = new Session([strict.model]);
+    await session.work('turns=2 what does the file say?', 'fact-one');
+    await session.compact(way);
+    await session.work('turns=3 and the others?', 'fact-two');
+    const { calls } = session.rig;
+    const last = recordsIn(calls.at(-1)?.body['input']);
+    expect(ofType(last, 'reasoning')).toHaveLength(3);
+    for (const { text } of calls) expect(text).not.toMatch(/"action":"removed"/);
+    expect(session.rig.objections).toEqual([]);
+  });
+
   it('is made by the upstream where it speaks Responses, at its path and without what that does not take', async () => {
     const session = new Session(['gpt-5.6']);
     await session.work('turns=1 what does the file say?', 'fact-one');
