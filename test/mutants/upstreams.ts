@@ -99,4 +99,32 @@ export const upstreams: Mutants = {
     noticed: 'test/unit/upstreams/chat-repaired-calls.test.ts',
     by: /is bounded in the number of calls/,
   },
+  'instructions of one turn stand before all turns': {
+    file: 'shared/upstreams/dialects/responses/request.ts',
+    find: 'settings.quirks.bindsPrefix ? call.instructions : undefined',
+    replace: 'undefined',
+    noticed: 'test/unit/upstreams/responses-request.test.ts',
+    by: /stay a field where they are of one turn/,
+  },
+  'a result that came late stands behind its call': {
+    file: 'shared/endpoints/responses/input.ts',
+    find: '      found.came(item, messages.at(-1));\n',
+    replace: '',
+    noticed: 'test/unit/endpoints/carried-items.test.ts',
+    by: /its result stays where it came/,
+  },
+  'the oldest turns lose their state one by one': {
+    file: 'shared/relay/state/turn-states.ts',
+    find: 'const turnsStep = 100;',
+    replace: 'const turnsStep = 1;',
+    noticed: 'test/unit/relay/state/kept-state.test.ts',
+    by: /left out a hundred at a time/,
+  },
+  'clients are shown any word that an upstream says of the input': {
+    file: 'shared/upstreams/answer-writer.ts',
+    find: '/^[a-z][a-z_]{0,39}$/',
+    replace: '/^.{0,40}$/',
+    noticed: 'test/unit/upstreams/responses-answer.test.ts',
+    by: /words of small letters alone/,
+  },
 };
