@@ -220,6 +220,9 @@ export const storedMessage = (path: string): string =>
 
 const quotes = new Set(['annotations', 'citations']);
 
+/** What is in force without the field. */
+const usualValues = new Map<string, unknown>([['prompt_cache_options.ttl', '30m']]);
+
 /** What one row allows of one call, and what was left out of it. */
 class Gate {
   readonly dropped: string[] = [];
@@ -239,6 +242,7 @@ class Gate {
   readonly permit = (path: string, value: unknown): unknown => {
     if (this.allows(path) || onlyClears(value)) return value;
     if (tierFields.includes(path) && value === this.#pricedTier) return value;
+    if (usualValues.get(path) === value) return value;
     this.dropped.push(path);
     return undefined;
   };
