@@ -133,7 +133,7 @@ const ModelRules = z.looseObject(
   ),
   wantedRules,
 ) as unknown as z.ZodMiniType<WrittenRules>;
-const wantedModels = 'a map of model name, with * for any text, to its rules';
+const wantedModels = 'a map of model name, with at most three * for any text, to its rules';
 
 const Params = optionMap(
   {
@@ -166,7 +166,7 @@ const Params = optionMap(
     /** The same for some models, by their public or the upstream's name, and what else the table of models says. */
     model_rules: z.optional(
       z.record(
-        z.string(wantedModels).check(z.regex(/^[^\s]{1,128}$/, wantedModels)),
+        z.string(wantedModels).check(z.regex(/^(?!(?:.*\*){4})\S{1,128}$/, wantedModels)),
         ModelRules,
         wantedModels,
       ),

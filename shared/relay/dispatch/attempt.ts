@@ -129,15 +129,6 @@ export class Attempt {
     }));
   }
 
-  /** Whether it would send the same bytes as another attempt. */
-  async sendsAs(other: Attempt): Promise<boolean> {
-    const both = await Promise.all([this.prepare(), other.prepare()]).catch(() => undefined);
-    if (!both) return false;
-    const [own, sent] = both.map(({ built }) => built.request);
-    const isSame = own?.url === sent?.url && own?.body === sent?.body;
-    return isSame && JSON.stringify(own?.headers) === JSON.stringify(sent?.headers);
-  }
-
   async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
     const prepared = await this.prepare();
     const { dialect, built } = prepared;

@@ -224,7 +224,7 @@ export class Dispatch implements DispatchedCall {
         if (forms === formsMax) throw error.refusal;
         asked = { again: error, refused: tried.attempt };
         const again = new Attempt(this.#ports, { candidate, call, variant: error.variant });
-        if (await again.sendsAs(tried.attempt)) throw error.refusal;
+        if (await sendsTheSame(again, tried.attempt)) throw error.refusal;
         tried.attempt = again;
       }
     }
@@ -283,6 +283,14 @@ export class Dispatch implements DispatchedCall {
     const facts = { secretChanged, hasPassedRelays, account, isOfTier: serviceTier !== 'default' };
     await this.#health.failed({ candidate, failure, tried, ...facts });
   }
+}
+
+/** Whether two attempts send the same bytes. */
+async function sendsTheSame(...attempts: [Attempt, Attempt]): Promise<boolean> {
+  const prepared = await Promise.all(attempts.map((each) => each.prepare())).catch(() => []);
+  const [one, other] = prepared.map(({ built }) => built.request);
+  const isSame = one?.url === other?.url && one?.body === other?.body;
+  return one !== undefined && isSame && JSON.stringify(one.headers) === JSON.stringify(other?.headers);
 }
 
 /** Rounded up to a power of two: callers choose limits, and must not fill the item with facts. */

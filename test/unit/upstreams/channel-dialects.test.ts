@@ -65,6 +65,7 @@ describe('the dialect of a channel for a model', () => {
     [{ params: { model_rules: [] } }, /^params.model_rules: .*a map of model name/],
     [{ params: { model_rules: { m: 'low' } } }, /^params.model_rules.m: .*a map of rules/],
     [{ params: { model_rules: { 'm n': {} } } }, /^params.model_rules/],
+    [{ params: { model_rules: { '*a*b*c*': {} } } }, /^params.model_rules.*at most three/],
     [
       { params: { model_rules: { m: { thinking: 'deep' } } } },
       /^params.model_rules.m.thinking: found .*, wanted "adaptive"/,

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { SentBody } from '../../../shared/upstreams/dialect.ts';
 import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const plain = (name: string): object => ({ type: 'function', function: { name, strict: true } });
@@ -22,6 +23,41 @@ describe('the choice among tools', () => {
     type: 'allowed_tools',
     allowed_tools: { mode, tools: names.map((name) => ({ type: 'function', function: { name } })) },
   });
+  it.each([
+    ['any call', 'required', {}, { tools, tool_choice: 'auto' }, 'auto'],
+    [
+      'a named one',
+      { type: 'function', function: { name: 'f' } },
+      {},
+      { tools: [plain('f')], tool_choice: 'auto' },
+      'auto',
+    ],
+    ['a listed one', allowed('required', 'g'), {}, { tools: [plain('g')], tool_choice: 'auto' }, 'auto'],
+    ['none', 'none', {}, { tools, tool_choice: 'none' }, undefined],
+    [
+      'any call, and no thinking',
+      'required',
+      { thinking: { type: 'disabled' } },
+      { tools, tool_choice: 'required' },
+      undefined,
+    ],
+  ])('is left to a model that refuses to be forced: %s', (_case, choice, more, expected, changed) => {
+    const messages = [{ role: 'user' as const, content: 'hi' }];
+    const call = chatCall({
+      model: 'm',
+      messages,
+      tools,
+      tool_choice: choice,
+      ...more,
+    } as object as ChatRequest);
+    const { body, toolChoice } = chatBody(
+      call,
+      settingsWith({ quirks: { ...noQuirks, forcedCalls: false } }),
+    );
+    expect(body).toMatchObject(expected);
+    expect([(body['tools'] as object[]).length, toolChoice]).toEqual([expected.tools.length, changed]);
+  });
+
   it.each([
     ['a word', 'required', { tools, tool_choice: 'required' }],
     [

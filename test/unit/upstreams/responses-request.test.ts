@@ -56,6 +56,28 @@ describe('the fields of a Responses request', () => {
       { tools: [sentFunction], tool_choice: 'auto' },
     ],
     [
+      'allow the tool that a model refuses to be forced to call',
+      {
+        tools: [functionTool],
+        tool_choice: { type: 'function', function: { name: functionTool.function.name } },
+      },
+      quirks({ forcedCalls: false }),
+      {
+        tools: [sentFunction],
+        tool_choice: {
+          type: 'allowed_tools',
+          mode: 'auto',
+          tools: [{ type: 'function', name: functionTool.function.name }],
+        },
+      },
+    ],
+    [
+      'force a call of such a model while it does not think',
+      { tools: [functionTool], tool_choice: 'required', reasoning_effort: 'none' },
+      quirks({ forcedCalls: false }),
+      { tools: [sentFunction], tool_choice: 'required', reasoning: { effort: 'none' } },
+    ],
+    [
       'allow no tool if none of the allowed ones is sent',
       {
         tools: [functionTool],

@@ -44,11 +44,14 @@ export function sentTools(
   const all = [...own, ...[...itemTools.values()].flat()];
   if (all.length === 0) return { ...left, choice: {}, changedChoice: undefined };
   const { tool_choice: asked, parallel_tool_calls: parallel } = request;
-  const choice = toolChoice(asked, all);
+  // A model that refuses to be forced does so while it thinks.
+  const forces = settings.quirks.forcedCalls || request.reasoning_effort === 'none';
+  const chosen = toolChoice(asked, all);
+  const choice = forces ? chosen : unforced(chosen);
   return {
     ...left,
     choice: withoutNulls({ tool_choice: choice, parallel_tool_calls: parallel }),
-    changedChoice: choice === 'auto' && asked !== 'auto' ? 'auto' : undefined,
+    changedChoice: (choice === 'auto' && asked !== 'auto') || choice !== chosen ? 'auto' : undefined,
   };
 }
 
@@ -95,6 +98,13 @@ function toolChoice(choice: unknown, tools: readonly JsonRecord[]): unknown {
   const allowed = recordsIn(inner['tools']).flatMap((tool) => namedTool(tool, tools) ?? []);
   if (allowed.length === 0) return 'none';
   return { type, mode: inner['mode'] === 'required' ? 'required' : 'auto', tools: allowed };
+}
+
+function unforced(choice: unknown): unknown {
+  if (!isRecord(choice)) return choice === 'required' ? 'auto' : choice;
+  if (choice['mode'] === 'auto') return choice;
+  const tools = choice['type'] === 'allowed_tools' ? choice['tools'] : [choice];
+  return { type: 'allowed_tools', mode: 'auto', tools };
 }
 
 /** The sent tool that a choice in chat form means, by its name, or a hosted one by its type. */
