@@ -152,6 +152,17 @@ describe('an upstream that does not compact', () => {
     expect(rig.paths.at(-1)).toBe('/v1/responses/compact');
   });
 
+  it.each(['content_filter', 'max_output_tokens'])('is not known by one that ended by %s', async (reason) => {
+    const cut = { object: 'response', status: 'incomplete', incomplete_details: { reason }, output: [] };
+    const rig = new Compaction().upstream(whole(cut));
+    const answer = await rig.call({ model: 'm', input }, { path });
+    expect(problem(answer)).toEqual([400, 'incomplete_compaction', null]);
+    expect([rig.sent.length, rig.spent, (await rig.health.entries()).size]).toEqual([1, 0n, 0]);
+    rig.upstream(compacted);
+    await rig.compact();
+    expect(rig.paths.at(-1)).toBe('/v1/responses/compact');
+  });
+
   it('is never asked to where its row says so', async () => {
     const params = { model_rules: { m: { compaction: false } } };
     const rig = new Compaction({ channels: [{ ...openai, params }] }).upstream(said('the file says 42'));
