@@ -20,10 +20,14 @@ export interface BodyLimits {
 export async function openBodyEvents(
   limits: BodyLimits,
   contentType?: string,
-  listsLong?: boolean,
+  listsLong = false,
 ): Promise<BodyEvents> {
   const isEventStream = /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
-  if (!isEventStream) return new BodyEvents(limits, undefined, listsLong ? new ListedObjects() : undefined);
+  // As numbers of 17 digits, so many vectors as fit into memory have 180 MB.
+  const { answerBytesMax } = limits;
+  if (listsLong && !isEventStream)
+    return new BodyEvents({ ...limits, answerBytesMax: 4 * answerBytesMax }, undefined, new ListedObjects());
+  if (!isEventStream) return new BodyEvents(limits);
   const { EventStreamTexts } = await import('./event-stream-events.ts');
   return new BodyEvents(limits, new EventStreamTexts(limits.lineLengthMax));
 }
@@ -45,10 +49,7 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   #taken = 0;
   #bytes = 0;
 
-  /**
-   * `frames`: gives the texts of an answer in frames. Absent: text in one of the forms above. `objects`: takes those in lists out of a
-   * document. Absent: it is one event.
-   */
+  /** `frames`: gives the texts of an answer in frames. Absent: text in one of the forms above, of which `objects` takes those in lists. */
   constructor(limits: BodyLimits, frames?: Machine<Uint8Array, string>, objects?: ListedObjects) {
     this.#limits = limits;
     this.#frames = frames;

@@ -6,7 +6,7 @@ import type { CanonicalCall } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
 import { namesLike, type ChannelAttributes, type ChannelType } from './channel-type.ts';
 import { CannotCarry, type Dialect, type Repeat, type RequestSettings, type SentBody } from './dialect.ts';
-import { defaultDialect, hasOwnDialect } from './dialects/dialects.ts';
+import { defaultDialect, ownDialectNames } from './dialects/dialects.ts';
 import type { KnownTexts } from './error-text.ts';
 import type { UpstreamRequest } from './exchange.ts';
 import { modelRules } from './model-rules.ts';
@@ -58,14 +58,14 @@ export const upstreamModel = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: 
 
 /** Whether a channel can be sent a call of an endpoint. `form`: the endpoint's name. */
 export const carries = (channel: CalledChannel, form: string): boolean =>
-  !hasOwnDialect(form) || typeOf(channel).alsoSpeaks?.includes(form) === true;
+  !ownDialectNames.includes(form) || typeOf(channel).alsoSpeaks?.includes(form) === true;
 
 /**
  * The dialect that a channel speaks for a model: the row's choice, else its type's. `model`: the public name; `form`: that of a call,
  * which may have a dialect of its own.
  */
 export function dialectOf(channel: CalledChannel, model: string, form?: string): string {
-  if (form !== undefined && hasOwnDialect(form)) return form;
+  if (form !== undefined && ownDialectNames.includes(form)) return form;
   const { dialect } = channel;
   const chosen =
     typeof dialect === 'object' ? (Object.hasOwn(dialect, model) ? dialect[model] : undefined) : dialect;

@@ -3,12 +3,7 @@ import { promptTokens } from './script.ts';
 import { jsonReply, objectIn, refusedBy, sha256, textIn } from './vendor.ts';
 import type { Rules, VendorRefusal, VendorReply } from './vendor.ts';
 
-interface EmbeddingCall {
-  body: Record<string, unknown>;
-  model: string;
-  inputs: unknown[];
-  tokens: number;
-}
+type EmbeddingCall = Record<'body', Record<string, unknown>> & { model: string; inputs: unknown[] };
 
 /** Such an endpoint. `models`: how many numbers their vectors have. */
 export function embeddingEndpoint(
@@ -28,11 +23,10 @@ export function embeddingEndpoint(
       const embedding = packed ? Buffer.from(vector.buffer).toString('base64') : Array.from(vector);
       return { object: 'embedding', index, embedding };
     };
+    const refused = refusedBy(rules, { body, model, inputs }, refuse);
+    if (refused) return refused;
     const usage = { prompt_tokens: tokens, total_tokens: tokens };
-    return (
-      refusedBy(rules, { body, model, inputs, tokens }, refuse) ??
-      jsonReply(200, { object: 'list', data: inputs.map(answered), model, usage })
-    );
+    return jsonReply(200, { object: 'list', data: inputs.map(answered), model, usage });
   };
   return { rules: Object.keys(rules), serve };
 }
@@ -52,12 +46,11 @@ function vectorOf(text: string, length: number): Float32Array<ArrayBuffer> {
   return vector.map((number) => number / norm);
 }
 
-const refused = (message: string, code: string | null = null): VendorRefusal => ({
+const refused = (message: string, code?: string): VendorRefusal => ({
   status: 400,
   message,
-  code,
+  code: code ?? null,
 });
-
 const fields = new Set(['model', 'input', 'dimensions', 'encoding_format', 'user']);
 
 const isInput = (input: unknown): boolean =>
@@ -80,10 +73,6 @@ const rulesOf = (models: Record<string, number>): Rules<EmbeddingCall> => ({
   'embedding-input': ({ inputs }) =>
     (inputs.length === 0 || inputs.length > 2048 || !inputs.every(isInput)) &&
     refused("'$.input' is invalid. Please check the API reference."),
-  // [OpenDataBox/CrackSQL 27, 2025-06-13]
-  'embedding-tokens': ({ tokens }) =>
-    tokens > 300_000 &&
-    refused(`Requested ${tokens} tokens, max 300000 tokens per request`, 'max_tokens_per_request'),
   // [SciPhi-AI/R2R 354, 2024-05-28]
   'embedding-dimensions': ({ body, model }) =>
     body['dimensions'] !== undefined &&

@@ -38,30 +38,19 @@ import {
   type VendorRequest,
 } from './vendor.ts';
 
-const talkingModels = [
-  'gpt-5.6',
-  'gpt-4.1',
-  'gpt-5',
-  'gpt-6-astra',
-  'gpt-6.1-sol',
-  'gpt-6.2-astra',
-  'gpt-6.2-sol',
-  'gpt-7-orion',
-];
-const vectorLengths = {
-  'text-embedding-3-small': 1536,
-  'text-embedding-3-large': 3072,
-  'text-embedding-ada-002': 1536,
-};
+const vectorLengths = { 'text-embedding-3-small': 1536, 'text-embedding-ada-002': 1536 };
 
 /** OpenAI itself: encrypted content belongs to the bearer token. */
 export function openaiDouble(): Vendor {
   const talking = openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol|6\.2-(astra|sol)|7-orion)$/);
   const vectors = embeddingEndpoint(vectorLengths, refuse);
+  const names = 'gpt-5.6 gpt-4.1 gpt-5 gpt-6-astra gpt-6.1-sol gpt-6.2-astra gpt-6.2-sol gpt-7-orion'.split(
+    ' ',
+  );
   return {
     name: 'openai',
     base: '/v1',
-    models: [...talkingModels, ...Object.keys(vectorLengths)],
+    models: [...names, ...Object.keys(vectorLengths)],
     rules: [...talking.rules, ...vectors.rules],
     serve: (request) =>
       request.path === '/v1/embeddings' ? vectors.serve(request.text) : talking.serve(request),

@@ -50,15 +50,14 @@ export async function readJsonBody(
   const name = encoding.trim().toLowerCase();
   const body = name === '' || name === 'identity' ? sent : await unpacked(sent, name, host);
   await host?.turn(body.length);
-  return parsed(body, host, valuesMax ?? valuesMaxOf(body));
+  return parsed(body, host, valuesMax);
 }
 
-const valuesMaxOf = ({ length }: { length: number }): number =>
-  Math.min(values.most, Math.max(values.least, Math.floor((values.least * length) / values.per)));
-
-function parsed(body: string | Uint8Array, host: SharedHost | undefined, valuesMax: number): unknown {
+function parsed(body: string | Uint8Array, host: SharedHost | undefined, most?: number): unknown {
   const text = withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
   if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
+  const inProportion = Math.floor((values.least * body.length) / values.per);
+  const valuesMax = most ?? Math.min(values.most, Math.max(values.least, inProportion));
   const found = boundedValues(text, { levelsMax, valuesMax });
   if (found === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
   if (found === 'values') throw refuse('json_too_wide', `The body holds more than ${valuesMax} values.`);

@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { vectorNumbersMax, type EmbeddingInput } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { jsonAnswer, type AnswerFacts, type Endpoint, type Renderer } from '../endpoint.ts';
+import { jsonAnswer, type Endpoint, type Renderer } from '../endpoint.ts';
 import { parseRequest } from '../parse-request.ts';
 import { endpointRoutes } from '../routes.ts';
 
@@ -30,7 +30,6 @@ export const embeddingsEndpoint: Endpoint = {
     const { model, input, dimensions, encoding_format: encoding, user, official, ...unknown } = asked;
     const inputs = inputsOf(input);
     checkAnswer(inputs.length, dimensions ?? 1);
-    const [first] = inputs;
     return {
       call: {
         form: endpointRoutes.embeddings.name,
@@ -38,7 +37,7 @@ export const embeddingsEndpoint: Endpoint = {
         unknown,
         embedding: { inputs, dimensions: dimensions ?? undefined },
         // Spread over the channels that have the model: there is no conversation that one of them should keep.
-        conversation: String(first).slice(0, 100),
+        conversation: String(inputs[0]).slice(0, 100),
       },
       // There is no output, so none of a price of output is held.
       outputTokensMax: 0,
@@ -66,10 +65,9 @@ function inputsOf(input: unknown): EmbeddingInput['inputs'] {
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const isToken = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
 const isTokens = (value: unknown): boolean =>
-  Array.isArray(value) &&
-  value.length > 0 &&
-  value.every((token) => Number.isSafeInteger(token) && token >= 0);
+  Array.isArray(value) && value.length > 0 && value.every(isToken);
 
 /** Before anything is charged. How long vectors are where nobody says it shows the answer alone. */
 function checkAnswer(inputs: number, dimensions: number): void {
@@ -79,10 +77,7 @@ function checkAnswer(inputs: number, dimensions: number): void {
 }
 
 /** Writes the vectors one by one, so that only one of them is text at a time. */
-function vectorsRenderer(
-  answering: NonNullable<AnswerFacts['model']>,
-  textOf: (vector: Float32Array) => string,
-): Renderer {
+function vectorsRenderer(answering: () => string, textOf: (vector: Float32Array) => string): Renderer {
   let last: ChatChunk | undefined;
   function* answer(): Generator<string[], void, undefined> {
     const { vectors = [], usage, quota } = last ?? {};

@@ -214,16 +214,16 @@ function modelIn(event: unknown): string | undefined {
  */
 function replyText({ chunks, model, failure }: ReturnType<typeof readReply>) {
   const failed = failure === undefined ? undefined : reasonOf(failure);
+  const named = model ?? 'model not named';
   const [vector] = chunks.flatMap(({ vectors = [] }) => vectors);
-  if (vector)
-    return { model: model ?? 'model not named', text: `a vector of ${vector.length} numbers`, ending: '' };
+  if (vector) return { model: named, text: `a vector of ${vector.length} numbers`, ending: 'stop' };
   const choices = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
   if (choices.length === 0) return undefined;
   const textIn = (field: 'content' | 'reasoning_content'): string =>
     choices.map(({ delta }) => delta[field] ?? '').join('');
   const finish = choices.findLast((choice) => choice.finish_reason)?.finish_reason;
   return {
-    model: model ?? 'model not named',
+    model: named,
     text: textIn('content') || textIn('reasoning_content'),
     ending: failed ?? finish ?? 'no finish_reason',
   };

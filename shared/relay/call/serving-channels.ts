@@ -207,17 +207,22 @@ export function modelsOfAlias(
   };
 }
 
+const nameOf = ({ channel, model }: Candidate): string => upstreamModel(channel, model);
+
 /**
  * The candidates of one upstream model: vectors of two mean nothing to each other, and a client compares those of many calls. It is
- * that of the first candidate by the rows, and not by health, so that it stays the same. Throws an InvalidRequest: none has such calls.
+ * that of the first candidate by the rows, of the first priority, and not by health: so it stays the same. Throws an InvalidRequest.
  */
 export function ofOneModel(named: NamedModels, form: string): NamedModels {
   const able = named.candidates.filter(({ channel }) => carries(channel, form));
-  const [name] = able.map(({ channel, model }) => upstreamModel(channel, model));
+  const [top] = able;
   const words = `The model "${named.alias?.name ?? named.model.base}" is not offered for ${form} here.`;
-  if (name === undefined) throw new InvalidRequest('unsupported_parameter', 'model', words);
-  const candidates = able.filter(({ channel, model }) => upstreamModel(channel, model) === name);
-  return { ...named, candidates: Object.freeze(candidates) };
+  if (!top) throw new InvalidRequest('unsupported_parameter', 'model', words);
+  // A row without weight only stands in for others.
+  const isFirst = ({ channel, share }: Candidate): boolean =>
+    share > 0 && channel.priority === top.channel.priority;
+  const name = nameOf(able.find(isFirst) ?? top);
+  return { ...named, candidates: Object.freeze(able.filter((one) => nameOf(one) === name)) };
 }
 
 // The limit on output tokens of one answer: what the client asked for, else a default.

@@ -21,10 +21,7 @@ export interface RelayRequest {
   headers: Record<string, string | undefined>;
   /** The public base address including `/v1`, for messages. */
   baseUrl: string;
-  /**
-   * Reads the JSON body; the same each time. Rejects with a Refusal (400, 413, 415, 503). Called only after the key check.
-   * @param valuesMax absent: as its length allows
-   */
+  /** Reads the JSON body; the same each time. Rejects with a Refusal (400, 413, 415, 503). Called only after the key check. `valuesMax` absent: as its length allows. */
   json(valuesMax?: number): Promise<unknown>;
   /** The value of the header that tells upstreams which relays the call passed, this one last. Absent: it is not sent. */
   hops?: string;

@@ -36,8 +36,6 @@ export const dialectNames = Object.keys(dialects) as DialectName[];
 export const defaultDialect: DialectName = 'chat';
 
 export const ownDialectNames = Object.keys(ownDialects);
-/** Whether calls of an endpoint have a dialect of their own. */
-export const hasOwnDialect = (form: string): boolean => Object.hasOwn(ownDialects, form);
 
 /** Rejects for a name that is no dialect's; rows are checked against `dialectNames`. */
 export async function loadDialect(name: string): Promise<Dialect> {

@@ -99,9 +99,7 @@ function unpacked(base64: string): Float32Array {
   let bytes = '';
   try {
     bytes = atob(base64);
-  } catch {
-    return new Float32Array();
-  }
+  } catch {}
   if (bytes.length % 4 !== 0) return new Float32Array();
   const view = new DataView(new ArrayBuffer(bytes.length));
   for (let at = 0; at < bytes.length; at += 1) view.setUint8(at, bytes.charCodeAt(at));

@@ -319,6 +319,13 @@ describe('failover', () => {
     expect(rig.item).toMatchObject({ spent: 0n, open: new Map() });
   });
 
+  it('goes by a row with a weight, before one of its priority that only stands in', async () => {
+    const channels = [row('a-spare', 1, { weight: 0 }), row('main', 1, { mapper: { m: 'same' } })];
+    const rig = rigOf({ channels }, answer(pair));
+    await rig.call(lists, { path });
+    expect(hosts(rig)).toEqual(['main.test']);
+  });
+
   it('asks no other model of an alias', async () => {
     const channels = [row('first', 1), row('other', 0, { models: ['n'] })];
     const aliases = [{ name: 'any', models: ['m', 'n'], onContextLength: true }];

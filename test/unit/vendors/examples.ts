@@ -67,7 +67,6 @@ const embed = (more: Json = {}, model = 'text-embedding-3-small'): Sent => ({
   body: { model, input: 'hello', ...more },
 });
 const many = (count: number): string[] => Array.from({ length: count }, () => 'a');
-const tokens = (count: number): number[][] => Array.from({ length: count }, () => Array(1000).fill(7));
 
 const openaiExamples: Record<string, Example> = {
   'embedding-fields': [embed({ input_type: 'x' }), /Unrecognized request argument/, embed({ user: 'x' })],
@@ -76,11 +75,6 @@ const openaiExamples: Record<string, Example> = {
     embed({ input: many(2049) }),
     /'\$\.input' is invalid/,
     embed({ input: many(2048), dimensions: 2 }),
-  ],
-  'embedding-tokens': [
-    embed({ input: tokens(301) }),
-    /Requested 301000 tokens, max 300000 tokens per request.*max_tokens_per_request/s,
-    embed({ input: tokens(300), dimensions: 2 }),
   ],
   'embedding-dimensions': [
     embed({ dimensions: 2 }, 'text-embedding-ada-002'),
