@@ -28,6 +28,7 @@ export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buff
     let size = 0;
     const take = (piece: Buffer): void => {
       size += piece.length;
+      arrival.came(size);
       kept.append(piece);
       if (size > bytesMax) end('too_large');
     };
@@ -36,13 +37,10 @@ export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buff
       arrival.end();
       resolve(result);
     };
-    const arrival = arrivals.begin(
-      (why) => {
-        kept.drop();
-        end(why);
-      },
-      () => size,
-    );
+    const arrival = arrivals.begin((why) => {
+      kept.drop();
+      end(why);
+    });
     const takeRoom = (bytes: number): boolean => {
       while (!claim.take(bytes)) if (!arrival.makeRoom()) return false;
       return true;
@@ -109,6 +107,8 @@ class Kept {
 type Leaving = 'slow' | 'ending';
 
 interface Arrival {
+  /** So many bytes of its body. */
+  came(size: number): void;
   /** Its body has come, or never will. */
   end(): void;
   /** Whether others hold room that they can be made to give up. */
@@ -118,16 +118,16 @@ interface Arrival {
 }
 
 interface Place {
+  /** Of its beginning, or of the last time when it had brought another `slowBytes`. */
   sinceMs: number;
-  /** Bytes that have come. */
-  size: () => number;
+  nextBytes: number;
   leave: (why: Leaving) => void;
 }
 
 interface ArrivalBounds {
   /** At once. */
   most: number;
-  /** A body that takes longer goes where another one needs its room; one of many megabytes, that takes longer for each four. */
+  /** A body that takes longer for each `slowBytes` goes where another one needs its room. */
   slowMs: number;
 }
 
@@ -150,12 +150,17 @@ export class Arrivals {
    * Where there is no place, the oldest goes: most bodies come within a second, and those of slow clients are the oldest.
    * @param leave is called at most once, and then drops what has come of the body
    */
-  begin(leave: Place['leave'], size: Place['size']): Arrival {
+  begin(leave: Place['leave']): Arrival {
     const [oldest] = this.#places;
     if (oldest && this.#places.size >= this.#bounds.most) this.#leave(oldest, 'slow');
-    const place = { sinceMs: performance.now(), size, leave };
+    const place = { sinceMs: performance.now(), nextBytes: slowBytes, leave };
     this.#places.add(place);
     return {
+      came(size) {
+        if (size < place.nextBytes) return;
+        place.sinceMs = performance.now();
+        place.nextBytes = size + slowBytes;
+      },
       end: () => void this.#places.delete(place),
       canMakeRoom: () => this.#slowest(place) !== undefined,
       makeRoom: () => {
@@ -172,10 +177,8 @@ export class Arrivals {
 
   #slowest(asking: Place): Place | undefined {
     const nowMs = performance.now();
-    for (const place of this.#places) {
-      const slowMs = this.#bounds.slowMs * Math.max(1, place.size() / slowBytes);
-      if (place !== asking && nowMs - place.sinceMs >= slowMs) return place;
-    }
+    for (const place of this.#places)
+      if (place !== asking && nowMs - place.sinceMs >= this.#bounds.slowMs) return place;
     return undefined;
   }
 

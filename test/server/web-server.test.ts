@@ -3,7 +3,8 @@ import { Agent, request, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Arrivals } from '../../infra/server/request-body.ts';
 import { healthPath, WebServer } from '../../infra/server/web-server.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
 import {
@@ -321,6 +322,20 @@ describe('clients that send slowly', () => {
       expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*retry-after: 1.*connection: close/s);
       return;
     }
+  });
+
+  test('are those that bring no 4 MB in their time, however much they have brought', () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const arrivals = new Arrivals({ most: 4, slowMs: 5_000 });
+    const large = arrivals.begin(() => undefined);
+    vi.advanceTimersByTime(4_000);
+    large.came(5 * megabyte);
+    vi.advanceTimersByTime(4_000);
+    expect(arrivals.begin(() => undefined).canMakeRoom()).toBe(false);
+    large.came(8 * megabyte);
+    vi.advanceTimersByTime(1_000);
+    expect(arrivals.begin(() => undefined).canMakeRoom()).toBe(true);
   });
 
   test('get 408 and are disconnected when their time is over', async () => {
