@@ -219,6 +219,12 @@ describe('a request body', () => {
     expect(last).toMatchObject(refused);
     expect(last.text).toMatch(/server, which takes at most 6291456 bytes/);
     expect(stand.lines).toMatchObject([{ status: 413 }, { status: 413 }]);
+    // One that says so is not waited for.
+    const { answer } = await slowSender(stand, {
+      length: 6 * megabyte + 1,
+      head: `${keyHead}\r\nconnection: close`,
+    });
+    expect(await answer).toMatch(/^HTTP\/1.1 413 /);
   });
 
   test('one of a hundred large ones at once is served, or asked to come again; the others of the process go on', async () => {
@@ -267,6 +273,8 @@ describe('a request body', () => {
   });
 });
 
+const keyHead = `x-relay-origin: ${secret}\r\nauthorization: Bearer sk-x`;
+
 /** A client that announces a body and sends no more than its beginning. */
 async function slowSender(
   { port }: Stand,
@@ -274,7 +282,7 @@ async function slowSender(
 ): Promise<{ answer: Promise<string> }> {
   const socket = connect(port);
   onTestFinished(() => void socket.destroy());
-  const headers = head || `x-relay-origin: ${secret}\r\nauthorization: Bearer sk-x`;
+  const headers = head || keyHead;
   await once(socket, 'connect');
   socket.write(
     `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n${headers}\r\ncontent-length: ${length}\r\n\r\n${begun}`,

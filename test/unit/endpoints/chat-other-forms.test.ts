@@ -131,6 +131,11 @@ describe('a body with input instead of messages', () => {
       { input: 'hi', previous_response_id: 'resp_1' },
       'unsupported_parameter previous_response_id',
     ],
+    [
+      'a limit that log probabilities cannot have',
+      { input: 'hi', top_logprobs: 20, max_output_tokens: 1_000_000 },
+      'logprobs_too_many top_logprobs',
+    ],
     ['a wrong field of chat', { input: 'hi', seed: 'x' }, 'invalid_type seed'],
     [
       'a name that the answer could not repeat',
