@@ -15,3 +15,21 @@ test('what the relay puts back into earlier turns is input that an upstream may 
   };
   expect(boundOf('想'.repeat(20_000)) - boundOf('')).toBeGreaterThanOrEqual(60_000);
 });
+
+test('what a model may write is what the row says of it, before what it says of all', () => {
+  const call = {
+    unknown: {},
+    states: new Map(),
+    snapshot: { charges: [] },
+    model: { base: 'm' },
+    startedMs: 0,
+  };
+  const outputMax = (params: object): number => {
+    const channel = { mapper: {}, params: { allow: [], max_output_tokens: 900, ...params } };
+    const report = { request: { messages: [] }, model: 'm', channel, sent: { outputTokensMax: 1_200 } };
+    const bill = { inputTokens: () => 1 };
+    return usageBounds(call as unknown as ChatCall, report as unknown as DispatchReport, bill).outputMax;
+  };
+  expect(outputMax({})).toBeLessThan(1_200);
+  expect(outputMax({ model_rules: { m: { max_output_tokens: 5_000 } } })).toBeGreaterThanOrEqual(1_200);
+});

@@ -55,6 +55,10 @@ describe('a call that the balance pays sends what was reserved', () => {
     const mapped = { ...row, mapper: { m: model } };
     expect(await limits(mapped)).toEqual({ [field]: usual });
     expect(await limits({ ...mapped, params: { max_output_tokens: 900 } })).toEqual({ [field]: 900 });
+    const model_rules = { [model]: { max_output_tokens: 1_200 } };
+    expect(await limits({ ...mapped, params: { max_output_tokens: 900, model_rules } })).toEqual({
+      [field]: 1_200,
+    });
   });
 
   it.each([
