@@ -49,16 +49,7 @@ function ofInput(body: JsonRecord): ChatReading {
   if (listIn(body['messages']).length > 0)
     throw new InvalidRequest('invalid_value', 'input', "Send either 'messages' or 'input', not both.");
   const request = parseRequest(ResponsesRequest, body);
-  const {
-    chat,
-    call: ofForm,
-    declared,
-    placed,
-    outputTokensMax,
-    droppedTools,
-    sealed,
-    foreignLeftOut,
-  } = responsesToChat(request);
+  const { chat, call: ofForm, declared, placed, ...read } = responsesToChat(request);
   if (ofForm.compacts)
     throw new InvalidRequest(
       'unsupported_input_item',
@@ -89,10 +80,7 @@ function ofInput(body: JsonRecord): ChatReading {
       ...ofForm,
     },
     contents: () => contentsOf(placed),
-    outputTokensMax,
-    droppedTools,
-    sealed,
-    foreignLeftOut,
+    ...read,
   };
 }
 
@@ -209,16 +197,10 @@ function nestedTool(tool: unknown): unknown {
   return { ...beside, type: kind, [kind]: fields };
 }
 
-/** Those of Messages without a name, in chat's words. */
-const plainChoices = new Map<unknown, string>([
-  ['auto', 'auto'],
-  ['any', 'required'],
-  ['none', 'none'],
-]);
 function nestedChoice(choice: JsonRecord): unknown {
   const { type, name } = choice;
-  const plain = plainChoices.get(type);
-  if (plain !== undefined) return plain;
+  if (type === 'any') return 'required';
+  if (type === 'auto' || type === 'none') return type;
   if (typeof name !== 'string' || !choiceTypes.has(type)) return choice;
   const kind = type === 'custom' ? 'custom' : 'function';
   return { type: kind, [kind]: { name } };
