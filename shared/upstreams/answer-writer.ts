@@ -23,8 +23,6 @@ export const callsMax = 1024;
 
 export const tooLarge = (): UpstreamFailure => new UpstreamFailure('too_large');
 
-const transformationsMax = 20;
-
 const inputTransformation = ({ type, action, reason, id }: JsonRecord): InputTransformation => ({
   type: wordOf(type),
   action: wordOf(action),
@@ -60,10 +58,9 @@ export class AnswerWriter {
     if (typeof tier === 'string' && /^(?!auto$)[\w-]{1,32}$/.test(tier)) this.#serviceTier = tier;
   }
 
-  /** What an event says of the input: one that says it again has the whole of it. */
+  /** What an event says of the input, as far as clients and the log are told. One that says it again has the whole of it. */
   transformed(list: unknown): void {
-    if (Array.isArray(list))
-      this.#transformations = recordsIn(list).slice(0, transformationsMax).map(inputTransformation);
+    if (Array.isArray(list)) this.#transformations = recordsIn(list).slice(0, 20).map(inputTransformation);
   }
 
   /** `parts`: of the first choice's turn. Undefined if they say no more than the visible turn does. */

@@ -285,7 +285,7 @@ function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
     ...lostItems,
     ...lostOfNative,
     ...(losesState ? ['reasoning'] : []),
-    ...(request.tools?.some(isAsync) && !recordsIn(sent.body['tools']).some(isAsync) ? ['async'] : []),
+    ...(request.tools?.some(isAsync) && !holdsAsync(sent) ? ['async'] : []),
   ]);
   // A name that is no field of the client's says what became of something else, such as the state of a turn.
   return [...names].filter((field) => !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]));
@@ -293,6 +293,8 @@ function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
 
 /** Whether the model may go on before the tool has answered. */
 const isAsync = (tool: JsonRecord): boolean => tool['async'] === true;
+const holdsAsync = ({ body, carriesItems }: Losses['sent']): boolean =>
+  carriesItems === true || recordsIn(body['tools']).some(isAsync);
 
 /** Whether a message has state that its client holds in the upstream's own fields, on the message or on its calls. */
 const holdsState = (message: JsonRecord): boolean =>

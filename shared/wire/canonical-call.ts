@@ -86,8 +86,8 @@ export interface CarriedItems {
   readonly instead: ReadonlyMap<ChatMessage, JsonRecord>;
   /** The tools of the request that an item declares, with their item. Elsewhere they are as the others. */
   readonly tools: ReadonlyMap<ChatTool, JsonRecord>;
-  /** The tools and calls that the model does not wait for. Elsewhere they are as the others. Absent: none. */
-  readonly async?: ReadonlySet<ChatTool | ChatToolCall>;
+  /** The calls that the model does not wait for. Elsewhere they are as the others. Absent: none. */
+  readonly asyncCalls?: ReadonlySet<ChatToolCall>;
   /** The results of such calls that came later, by what stands in their place. Elsewhere they are behind their calls. Absent: none. */
   readonly late?: ReadonlyMap<JsonRecord, ChatMessage>;
   /** The effort that the request asks for besides its items. Elsewhere the effort of the last item counts. */

@@ -19,6 +19,7 @@ const bedrock = { type: 'bedrock', region: 'us-east-1' };
 /** One model for each double, dialect and set of quirks. */
 export const vendorModels: VendorModel[] = [
   { vendor: 'openai', model: 'gpt-5.6', row: { type: 'openai', dialect: 'responses' } },
+  { vendor: 'openai', model: 'gpt-6.2-astra', row: { type: 'openai', dialect: 'responses' } },
   { vendor: 'openai', model: 'gpt-4.1', row: { type: 'openai' } },
   { vendor: 'gemini', model: 'gemini-3-pro-preview', row: { type: 'gemini' } },
   { vendor: 'deepseek', model: 'deepseek-v4-pro', row: { type: 'openai' } },

@@ -209,7 +209,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     const state = this.#stateBefore();
     const name = called?.name ?? custom?.name ?? '';
     const declared = this.#asked.declared.get(name) ?? { name, namespace: undefined, isAsync: false };
-    const isAsync = declared.isAsync && !this.#facts.sent().dropped.includes('tools.async');
+    const isAsync = declared.isAsync && !this.#facts.sent().dropped.includes('async');
     const tool = { ...declared, kind: type ?? 'function', isAsync };
     const call = new CallWriter(this.#suffix, this.#nextIndex(), id, tool);
     this.#calls.set(index, call);

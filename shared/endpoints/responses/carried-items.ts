@@ -32,8 +32,6 @@ const missedNowhere = new Set([
 interface ItemsContext {
   first: ChatMessage | undefined;
   tools: ReadonlyMap<ChatTool, JsonRecord>;
-  /** Those that the model does not wait for. */
-  asyncTools: readonly ChatTool[];
   effort: string | undefined;
 }
 
@@ -97,10 +95,8 @@ export class ItemsFound {
     else this.#after.set(before, [item]);
   }
 
-  items({ first, tools, effort, asyncTools }: ItemsContext): CarriedItems | undefined {
-    const async = new Set([...asyncTools, ...this.#asyncCalls]);
-    if (this.#carried.size === 0 && async.size === 0) return undefined;
-    if (asyncTools.length > 0) this.#lost.add('tools.async');
+  items({ first, tools, effort }: ItemsContext): CarriedItems | undefined {
+    if (this.#carried.size === 0 && this.#asyncCalls.size === 0) return undefined;
     const leading = this.#after.get(undefined);
     if (first && leading) {
       this.#after.delete(undefined);
@@ -114,7 +110,7 @@ export class ItemsFound {
       after: this.#after,
       instead: this.#instead,
       tools: new Map(declared),
-      async,
+      asyncCalls: this.#asyncCalls,
       late: this.#late,
       effort,
       lost: [...this.#lost],

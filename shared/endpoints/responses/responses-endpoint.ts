@@ -25,7 +25,7 @@ import {
   type SummaryOpener,
 } from '../endpoint.ts';
 import { compactRoute, countingRoutes, endpointRoutes } from '../routes.ts';
-import type { CanonicalCall, ChatMessage, ChatRequest, ChatTool } from '../../wire/canonical-call.ts';
+import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { keptMessages, triggerType } from './compaction.ts';
@@ -134,7 +134,6 @@ export function responsesToChat(request: ResponsesRequest, { storage, summaryOf,
   const items = found.items({
     first: instructions,
     tools: converted.byItem,
-    asyncTools: converted.tools.filter((tool) => declared.get(nameIn(tool))?.isAsync),
     effort: request.reasoning?.effort ?? undefined,
   });
   const beginning = first && instructed(first.instructions, conversation);
@@ -155,8 +154,6 @@ function forSummary({
 }: ChatRequest): ChatRequest {
   return { ...chat, ...(chat.tools && { tool_choice: 'none' }) };
 }
-
-const nameIn = ({ function: called, custom }: ChatTool): string => called?.name ?? custom?.name ?? '';
 
 const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
   typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;

@@ -95,7 +95,7 @@ const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
 });
 
 /** Responses has the fields of a grammar beside `type`; chat has them under `grammar`, and so do some clients here. */
-function customTool(name: string, { description, format }: JsonRecord): ChatTool {
+function customTool(name: string, { description, format, async: isAsync }: JsonRecord): ChatTool {
   const { grammar: nested, ...own } = asRecord(format);
   const { type, definition, syntax } = { ...own, ...asRecord(nested) };
   const grammar = { type: 'grammar', grammar: { definition, syntax } };
@@ -107,6 +107,7 @@ function customTool(name: string, { description, format }: JsonRecord): ChatTool
       ...(type === 'grammar' && typeof definition === 'string' && { format: grammar }),
       ...(type === 'text' && { format: { type } }),
     },
+    ...(isAsync === true && { async: true }),
   };
 }
 

@@ -62,10 +62,7 @@ export const bedrockBetas: Betas = {
   ],
 };
 
-/** Whether an answer tells what was done to the input. */
-export const hasBinding = (call: Pick<Gate, 'headers'>): boolean => namedIn(call).includes(binding);
-
-const namedIn = ({ headers }: Pick<Gate, 'headers'>): string[] =>
+const namedIn = ({ headers }: Gate): string[] =>
   (headers['anthropic-beta'] ?? '')
     .split(',')
     .map((name) => name.trim())

@@ -21,7 +21,7 @@ import {
   type Rules,
   type VendorReply,
 } from '../vendor.ts';
-import { betaRules, hasBinding, type Betas, type Gate } from './betas.ts';
+import { betaRules, type Betas, type Gate } from './betas.ts';
 import {
   messagesTranscript,
   placedBlocks,
@@ -281,7 +281,7 @@ const wholeMessage = (call: MessagesCall, answer: MessageAnswer): Json => ({
       ? { type: 'refusal', category: 'general_harms', explanation: 'The double refuses, as asked.' }
       : null,
   ...(call.body.context_management && { context_management: { applied_edits: [] } }),
-  ...(hasBinding(call) && { input_transformations: droppedThinking(call) }),
+  ...('block_binding' in (call.body.thinking ?? {}) && { input_transformations: droppedThinking(call) }),
   usage: usageOf(answer.counts),
 });
 

@@ -53,7 +53,7 @@ export const isUser = ({ type, role }: VendorInputItem): boolean => type === 'me
 export function responsesTranscript({ body, items }: ResponsesCall): Transcript {
   // Behind a compaction nothing of a question is left but what the item says.
   const lastUser = items.findLastIndex((item) => isUser(item) || item.type === 'compaction');
-  const after = items.slice(lastUser + 1);
+  const after = items.slice(lastUser + 1).filter(({ type }) => type !== 'reasoning');
   const names = new Map(
     after.filter(isCall).map(({ call_id: id, name }) => [textIn(id), textIn(name)] as const),
   );
@@ -82,7 +82,7 @@ function toolsIn(
   { tools, tool_choice: choice }: Record<string, unknown>,
   items: VendorInputItem[],
 ): Pick<Transcript, 'tools' | 'choice'> {
-  const added = items.filter(({ type }) => toolItems.has(type)).flatMap((item) => objectsIn(item['tools']));
+  const added = items.flatMap((item) => objectsIn(item['tools']));
   const declared = [...objectsIn(tools), ...added].flatMap((tool) => callable(tool));
   if (choice === 'none' || choice === 'required') return { tools: declared, choice };
   if (!isObject(choice)) return { tools: declared, choice: 'auto' };
@@ -95,9 +95,6 @@ function toolsIn(
   }
   return { tools: declared, choice: { name: textIn(choice['name']) } };
 }
-
-/** Items that add tools from their place on. */
-const toolItems = new Set(['additional_tools', 'tool_search_output']);
 
 /** Hosted tools are the vendor's to call. */
 function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool[] {
@@ -117,7 +114,7 @@ function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool
 /** Instructions, tools, then items: what a cache of prefixes sees. Models that bind reasoning have instructions after all else, in no cache. */
 export function promptParts(call: ResponsesCall): string[] {
   const { body, items } = call;
-  const left = new Set(bindsReasoning(call) ? droppedReasoning(call).map(({ item }) => item) : []);
+  const left = new Set(droppedReasoning(call).map(({ item }) => item));
   return [
     ...(bindsReasoning(call) ? [] : [textIn(body['instructions'])]),
     JSON.stringify(body['tools'] ?? []),
@@ -142,9 +139,8 @@ export const endUserOf = ({ body }: ResponsesCall): string =>
   textIn(body['safety_identifier'] ?? body['user']);
 
 /** The reasoning that is left out, each with the reason [OpenAI's SDK 7.57, `Response.InputTransformation`, 2026-11-25]. */
-export function droppedReasoning(
-  call: ResponsesCall,
-): { item: VendorInputItem; reason: string; id: string }[] {
+export function droppedReasoning(call: ResponsesCall) {
+  if (!bindsReasoning(call)) return [];
   const prefixes = prefixesOf(call);
   return call.items.flatMap((item, at) => {
     const facts = item.type === 'reasoning' ? factsIn(textIn(item['encrypted_content'])) : undefined;

@@ -171,11 +171,15 @@ function compactedReply(call: ResponsesCall, { memory, refuse }: ResponsesServer
   });
 }
 
-/** Calls whose turn had reasoning that did not come back are accepted without an item id, and worse answers follow. */
-const notesOn = ({ items }: ResponsesCall): string[] =>
-  items.some((item, at) => isCall(item) && isReasoned(item) && !hasReasoning(items.slice(0, at)))
-    ? ['a call without the reasoning of its turn']
-    : [];
+/** Calls whose turn had reasoning that did not come back are accepted without an item id, and worse answers follow; so is reasoning that is dropped. */
+function notesOn(call: ResponsesCall): string[] {
+  const { items } = call;
+  const lacks = items.some(
+    (item, at) => isCall(item) && isReasoned(item) && !hasReasoning(items.slice(0, at)),
+  );
+  const dropped = droppedReasoning(call).map(({ reason }) => `dropped: ${reason}`);
+  return [...(lacks ? ['a call without the reasoning of its turn'] : []), ...dropped];
+}
 
 const isReasoned = ({ call_id: id }: VendorInputItem): boolean => /^call_[0-9a-f]{24}r\d+$/.test(String(id));
 
@@ -208,13 +212,20 @@ function outputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
         };
   });
   const isCut = status === 'incomplete' && calls.length === 0;
-  return [
-    ...(reasons ? [reasoningItem(call, `rs_${digits}`, turn.thinking)] : []),
-    ...(turn.text === ''
-      ? []
-      : [messageItem(call, turn, { id: `msg_${digits}`, status: isCut ? status : 'completed' })]),
-    ...calls,
-  ];
+  const made: Json[] = [];
+  const think = (id: string, text: string): void => {
+    const items = made.map((item) => Object.assign({}, item, { type: textIn(item['type']) }));
+    made.push(reasoningItem({ ...call, items: [...call.items, ...items] }, id, text));
+  };
+  if (reasons) think(`rs_${digits}`, turn.thinking);
+  if (turn.text !== '')
+    made.push(messageItem(call, turn, { id: `msg_${digits}`, status: isCut ? status : 'completed' }));
+  const interleaves = reasons && asks(responsesTranscript(call).said, 'interleave');
+  for (const [index, each] of calls.entries()) {
+    if (interleaves && made.at(-1)?.['type'] !== 'reasoning') think(`rs_${digits}_${index}`, 'Now this one.');
+    made.push(each);
+  }
+  return made;
 }
 
 function reasoningItem(call: ResponsesCall, id: string, text: string): Json {

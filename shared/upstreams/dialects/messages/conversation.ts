@@ -30,8 +30,7 @@ const isSystem = ({ role }: ChatMessage): boolean => role === 'system' || role =
 
 /**
  * Throws CannotCarry for content that has no form here.
- * @param added by the message that it follows, what is content of a turn of the system; the vendor takes one between a
- *   user's turn and the answer alone
+ * @param added content of the system's turns, by the message that it follows; they stand between a user's turn and the answer
  */
 export function conversation(
   messages: readonly ChatMessage[],

@@ -64,7 +64,7 @@ export function inputItems(messages: readonly ChatMessage[], settings: InputSett
 
 function callItem(call: ChatToolCall, callId: string, { customTools, carried }: InputSettings): JsonRecord {
   const { name, input } = asRecord(call['custom']);
-  const known = { call_id: callId, ...(carried?.async?.has(call) && { async: true }) };
+  const known = { call_id: callId, ...(carried?.asyncCalls?.has(call) && { async: true }) };
   if (call.type !== 'custom' || typeof name !== 'string') {
     const { name: called = '', arguments: given } = call.function ?? {};
     return { type: 'function_call', ...known, name: called, arguments: given || '{}' };

@@ -30,12 +30,12 @@ export function sentTools(
     const item = items?.tools.get(tool);
     const tools = item ? (itemTools.get(item) ?? []) : own;
     if (item) itemTools.set(item, tools);
-    const more = items?.async?.has(tool) ? { async: true } : {};
-    if (tool.type === 'function') tools.push({ ...functionTool(tool, ownForm), ...more });
+    if (tool.type === 'function') tools.push(functionTool(tool, ownForm));
     else if (tool.type === 'custom' && wraps) {
-      tools.push({ ...functionTool(wrappedTool(tool), false), ...more });
+      tools.push(functionTool({ ...wrappedTool(tool), ...asynchronous(tool) }, false));
       wrapped.add(toolName(tool) ?? '');
-    } else if (tool.type === 'custom') tools.push({ ...customTool(asRecord(tool['custom'])), ...more });
+    } else if (tool.type === 'custom')
+      tools.push({ ...customTool(asRecord(tool['custom'])), ...asynchronous(tool) });
     else if (ownForm && settings.allow.includes(tool.type)) tools.push(tool);
     else droppedHosted = true;
   }
@@ -71,9 +71,11 @@ function functionTool(tool: ChatTool, ownForm: boolean): JsonRecord {
     ...described(called),
     parameters: called['parameters'] ?? { type: 'object', properties: {} },
     ...(strict !== undefined && { strict }),
-    ...(tool['async'] === true && { async: true }),
+    ...asynchronous(tool),
   };
 }
+
+const asynchronous = (tool: ChatTool): JsonRecord => (tool['async'] === true ? { async: true } : {});
 
 function customTool(custom: JsonRecord): JsonRecord {
   const format = asRecord(custom['format']);

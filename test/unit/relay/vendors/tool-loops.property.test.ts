@@ -22,7 +22,7 @@ const loops = fc.record({
 });
 
 /** Models of which doubles know that they think. */
-const thinkers = /gpt-5|claude|gemini|deepseek/;
+const thinkers = /gpt-[56]|claude|gemini|deepseek/;
 
 function effortField({ client }: Conversation, effort: string): Record<string, unknown> {
   if (client.path.endsWith('responses')) return { reasoning: { effort } };
