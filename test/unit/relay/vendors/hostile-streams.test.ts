@@ -122,8 +122,7 @@ async function answered({ dialect, path, stream }: Way, script: UpstreamScript) 
   const rig = new BillingRig({ channels: [{ dialect }] }).granted(100n * yuan).upstream(script);
   const body = {
     model: 'm',
-    messages: [{ role: 'user', content: 'hi' }],
-    input: 'hi',
+    ...(path === '/v1/responses' ? { input: 'hi' } : { messages: [{ role: 'user', content: 'hi' }] }),
     tools: tools[path],
     stream,
     ...(path === '/v1/messages' && { max_tokens: 16_384 }),
