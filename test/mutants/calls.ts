@@ -2,6 +2,27 @@ import type { Mutants } from './mutant.ts';
 
 /** Of what happens to a call: candidates, health, states of turns, what its client and its line say. */
 export const calls: Mutants = {
+  'vectors of two upstream models come from one name': {
+    file: 'shared/relay/call/serving-channels.ts',
+    find: 'Object.freeze(able.filter((one) => nameOf(one) === name))',
+    replace: 'Object.freeze(able)',
+    noticed: 'test/unit/endpoints/embeddings.test.ts',
+    by: /does not ask one of another upstream model/,
+  },
+  'the bytes of vectors are the highest first': {
+    file: 'shared/endpoints/embeddings/embeddings-endpoint.ts',
+    find: 'view.setFloat32(4 * at, number, true)',
+    replace: 'view.setFloat32(4 * at, number, false)',
+    noticed: 'test/unit/endpoints/embeddings.test.ts',
+    by: /has the bytes of 32-bit numbers, lowest first/,
+  },
+  'a vector that is no number is passed on': {
+    file: 'shared/upstreams/dialects/embeddings.ts',
+    find: ' && vector.every(Number.isFinite);',
+    replace: ';',
+    noticed: 'test/unit/endpoints/embeddings.test.ts',
+    by: /where one gives NaN as bytes/,
+  },
   'a candidate whose rest is over is tried by every call': {
     file: 'shared/relay/dispatch/dispatch.ts',
     find: "rank.standing?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))",
