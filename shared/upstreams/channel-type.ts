@@ -4,7 +4,7 @@
  */
 import type { UpstreamError, AwsScope } from './exchange.ts';
 import type { Quirks, WrittenRules } from './quirks.ts';
-import { asRecord, isRecord } from '../wire/json.ts';
+import { asRecord, isRecord, type JsonRecord } from '../wire/json.ts';
 
 /** The attributes of a channel's row that types read. `Own` are those that only this type has. */
 export type ChannelAttributes<Own extends string = never> = {
@@ -115,6 +115,8 @@ export interface ModelPage {
   models: string[];
   /** What the list says of them. Absent: names alone. */
   rules?: ReadonlyMap<string, WrittenRules>;
+  /** The day on which the vendor shuts a model down, as it writes it. Absent: it says nothing of that. */
+  ends?: ReadonlyMap<string, string>;
   /** The end of this page, for the next request. Undefined: this is the last page. */
   after?: string | undefined;
 }
@@ -131,10 +133,13 @@ export function readModelPage(body: unknown): ModelPage | undefined {
   const entries = Array.isArray(body) ? body : data;
   if (!Array.isArray(entries) || !entries.every(isModel)) return undefined;
   const models = entries.map(({ id }) => id);
-  return { models, after: more === true && typeof last === 'string' ? last : undefined };
+  const ends = entries.flatMap(({ id, shutdown_date: day }) =>
+    typeof day === 'string' && /^\d{4}-\d\d-\d\d/.test(day) ? [[id, day.slice(0, 10)] as const] : [],
+  );
+  return { models, ends: new Map(ends), after: more === true && typeof last === 'string' ? last : undefined };
 }
 
-const isModel = (entry: unknown): entry is { id: string } =>
+const isModel = (entry: unknown): entry is JsonRecord & { id: string } =>
   isRecord(entry) && typeof entry['id'] === 'string';
 
 /** The listed names that match a wanted one, in the order of the list. `*` matches any text. */

@@ -25,8 +25,12 @@ export interface SyncInput {
 export async function planSync(ports: OperatorPorts, input: SyncInput) {
   const { raw, channel } = await findChannel(ports, input.id);
   const secret = await channelSecret(ports, channel, input.secretEnv);
-  const { names, rules: listed, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
+  const { names, rules: listed, ends, warnings } = await listUpstreamModels(ports, channel, secret);
   const { added, removed, models, mapper } = differenceOf(channel, names, input);
+  const ending = models.flatMap((model) => {
+    const day = ends.get(upstreamModel(channel, model));
+    return day === undefined ? [] : [`the vendor shuts ${model} down on ${day}`];
+  });
   const rules = newRules(channel, models, listed);
   const summary = `the upstream lists ${names.length} models: ${added.length} to add, ${removed.length} to remove`;
   const told = Object.entries(rules).map(([model, own]) => `of ${model} it says: ${JSON.stringify(own)}`);
@@ -52,7 +56,7 @@ export async function planSync(ports: OperatorPorts, input: SyncInput) {
     added,
     removed,
     models,
-    listWarnings,
+    listWarnings: [...warnings, ...ending],
     warnings: isSame || isRefused ? [] : await channelWarnings(ports, { ...raw, ...attributes }),
   };
 }
@@ -100,11 +104,13 @@ async function listUpstreamModels(ports: OperatorPorts, channel: ChannelRow, sec
     throw new Failure('without the key, its models cannot be listed');
   const found = new Set<string>();
   const rules = new Map<string, WrittenRules>();
+  const ends = new Map<string, string>();
   let after: string | undefined;
   for (let pages = 0; pages < pagesMax; pages += 1) {
     const page = await readPage(ports, list, { channel, secret, after });
     for (const name of page.models) found.add(name);
     for (const [name, own] of page.rules ?? []) rules.set(name, own);
+    for (const [name, day] of page.ends ?? []) ends.set(name, day);
     after = page.after;
     if (after === undefined) break;
   }
@@ -112,7 +118,7 @@ async function listUpstreamModels(ports: OperatorPorts, channel: ChannelRow, sec
   const odd = found.size - names.length;
   const warnings =
     odd > 0 ? [`${odd} names of the upstream have characters that no row may have: they are left out`] : [];
-  return { names: names.toSorted(), rules, warnings };
+  return { names: names.toSorted(), rules, ends, warnings };
 }
 
 async function readPage(

@@ -42,6 +42,20 @@ describe('the plan to sync a channel', () => {
   });
 });
 
+it('the plan to sync a channel says when its vendor shuts a model of it down', async () => {
+  const data = [
+    { id: 'up', shutdown_date: '2027-01-14' },
+    { id: 'kept', shutdown_date: null },
+    { id: 'odd', shutdown_date: '<b>soon</b>' },
+    { id: 'foreign', shutdown_date: '2026-12-11' },
+  ];
+  const channel = { ...row, models: ['m', 'kept', 'odd'], mapper: { m: 'up' } };
+  const reply = { status: 200, body: JSON.stringify({ data }) };
+  const { ports } = operatorRig({ rows: { channels: [channel] }, reply });
+  const plan = await planSync(ports, { id: 'a', only: [] });
+  expect(plan).toMatchObject({ changes: [], listWarnings: ['the vendor shuts m down on 2027-01-14'] });
+});
+
 describe('the plan to sync a channel whose vendor says what its models can', () => {
   const yes = { supported: true };
   const no = { supported: false };
