@@ -24,9 +24,8 @@ export async function openBodyEvents(
 ): Promise<BodyEvents> {
   const isEventStream = /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
   // As numbers of 17 digits, so many vectors as fit into memory have 180 MB.
-  const { answerBytesMax } = limits;
-  if (listsLong && !isEventStream)
-    return new BodyEvents({ ...limits, answerBytesMax: 4 * answerBytesMax }, undefined, new ListedObjects());
+  const wide = { ...limits, answerBytesMax: 4 * limits.answerBytesMax };
+  if (listsLong && !isEventStream) return new BodyEvents(wide, undefined, new ListedObjects());
   if (!isEventStream) return new BodyEvents(limits);
   const { EventStreamTexts } = await import('./event-stream-events.ts');
   return new BodyEvents(limits, new EventStreamTexts(limits.lineLengthMax));

@@ -46,11 +46,8 @@ function vectorOf(text: string, length: number): Float32Array<ArrayBuffer> {
   return vector.map((number) => number / norm);
 }
 
-const refused = (message: string, code?: string): VendorRefusal => ({
-  status: 400,
-  message,
-  code: code ?? null,
-});
+const refused = (message: string): VendorRefusal => ({ status: 400, message });
+
 const fields = new Set(['model', 'input', 'dimensions', 'encoding_format', 'user']);
 
 const isInput = (input: unknown): boolean =>

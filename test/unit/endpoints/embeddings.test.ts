@@ -131,9 +131,11 @@ describe('what goes up', () => {
   });
 
   it('is without what money and isolation forbid, and the answer names it', async () => {
-    const rig = rigOf({}, answer(vectorsOf([1])));
-    const { headers } = await rig.call({ model: 'm', input: 'text', api_base: 'https://x.test' }, { path });
-    expect(headers['x-relay-dropped']).toBe('api_base');
+    const charges = [{ ...byTokens, service_tiers: { priority: 2 } }];
+    const rig = rigOf({ charges }, answer(vectorsOf([1])));
+    const forbidden = { api_base: 'https://x.test', service_tier: 'priority', stream: true };
+    const { headers } = await rig.call({ model: 'm', input: 'text', ...forbidden }, { path });
+    expect(headers['x-relay-dropped']).toBe('api_base, service_tier');
     expect(rig.sent[0]?.json).toEqual({ model: 'm', input: ['text'] });
   });
 });
@@ -255,6 +257,22 @@ describe('money', () => {
     expect([again.status, read(again).error?.code]).toEqual([409, 'request_already_completed']);
     expect(rig.item).toMatchObject({ spent: 9_000_000n });
     expect(rig.sent).toHaveLength(1);
+  });
+
+  it('of a repeat is nothing for a key that may store, which gets the same vectors', async () => {
+    const rig = rigOf({ key: { store: true } }, answer(pair));
+    const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'once' };
+    const first = await rig.call(lists, { path, headers });
+    const again = await rig.call(lists, { path, headers });
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    expect(rig.item).toMatchObject({ spent: 9_000_000n });
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('searches nothing for a name that asks for a search', async () => {
+    const rig = rigOf({ search: () => Promise.resolve([]) }, answer(pair));
+    expect((await rig.call({ ...lists, model: 'web-m' }, { path })).status).toBe(200);
+    expect(rig.searched).toEqual([]);
   });
 
   it('is kept within the limits of a key', async () => {
