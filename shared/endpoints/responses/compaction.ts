@@ -40,8 +40,13 @@ export const lostTurns = (): ChatMessage =>
     'What came before in this conversation was compacted by another provider and cannot be read any more.',
   );
 
+/** What is not whole must not take the place of a conversation. */
 export const noSummary = (): InvalidRequest =>
-  new InvalidRequest('no_summary', 'model', 'The model wrote no summary of the conversation. Ask again.');
+  new InvalidRequest(
+    'no_summary',
+    'model',
+    'The model wrote no whole summary of the conversation. Ask again, with room for one in `max_output_tokens` and balance.',
+  );
 
 export const notLast = (param: string): InvalidRequest =>
   new InvalidRequest(

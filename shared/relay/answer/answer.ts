@@ -8,7 +8,7 @@ import { batchesOf, run, withoutEnd } from '../../stream/machine.ts';
 import { type AnswerOutcome, costsNothing } from '../../billing/usage.ts';
 import { idleMs, type EndpointRequest, type Renderer, type SentFacts } from '../../endpoints/endpoint.ts';
 import type { JsonRecord } from '../../wire/json.ts';
-import type { ErrorObject } from '../../wire/invalid-request.ts';
+import { InvalidRequest, type ErrorObject } from '../../wire/invalid-request.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
 import type { RelayResponse } from '../http/http.ts';
 import { asRefusal, Refusal, refusalResponse, type AnswerForm } from '../http/refusal.ts';
@@ -163,10 +163,12 @@ export class Answer {
   /** Reads the whole stream into the response queue. */
   async #produce(): Promise<AnswerReport> {
     const stop = new AbortController();
+    let isUnfit = false;
     this.#keepAlive(stop.signal).catch(this.#fault);
     try {
       await this.#pass();
     } catch (error) {
+      isUnfit = error instanceof InvalidRequest;
       await this.#fail(asRefusal(error), error);
     } finally {
       stop.abort('over');
@@ -175,7 +177,9 @@ export class Answer {
     const measure = this.#measure();
     const { usage, anyContent } = measure;
     const leftEarly = this.#firstText === 'dropped';
-    const outcome = { failed: refusal !== undefined, anyContent, leftEarly, usage };
+    // A whole answer that its client's form cannot hold did not fail: its upstream charges for it.
+    const failed = refusal !== undefined && !(isUnfit && measure.isWhole);
+    const outcome = { failed, anyContent, leftEarly, usage };
     // What throws here must not keep the bill open.
     if (!costsNothing(outcome) && !this.#unrendered) await this.#keepResult().catch(this.#fault);
     this.#queue.end();

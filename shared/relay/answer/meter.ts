@@ -22,6 +22,8 @@ export interface Measure extends CheckedUsage {
   anyContent: boolean;
   /** An answer ended because of its limit on output tokens. */
   atLimit: boolean;
+  /** The upstream's answer ended as a whole one does. */
+  isWhole: boolean;
 }
 
 interface MeteredParts {
@@ -50,7 +52,8 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   /** The client and the bill have the same counts. */
   measure(): Measure {
     const checked = this.#whole ?? this.#checked(true);
-    return { ...checked, anyContent: this.#anyContent, atLimit: this.#atLimit };
+    const isWhole = this.#whole !== undefined;
+    return { ...checked, anyContent: this.#anyContent, atLimit: this.#atLimit, isWhole };
   }
 
   /** What the upstream reported, compared with what was streamed. `isCut`: the answer broke off. */

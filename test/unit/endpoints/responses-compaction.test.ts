@@ -153,11 +153,11 @@ describe('an upstream that does not compact', () => {
   });
 
   it.each(['content_filter', 'max_output_tokens'])('is not known by one that ended by %s', async (reason) => {
-    const cut = { object: 'response', status: 'incomplete', incomplete_details: { reason }, output: [] };
-    const rig = new Compaction().upstream(whole(cut));
+    const ended = { status: 'incomplete', incomplete_details: { reason }, usage: usageOf(400, 12) };
+    const rig = new Compaction().upstream(whole({ object: 'response', output: [], ...ended }));
     const answer = await rig.call({ model: 'm', input }, { path });
-    expect(problem(answer)).toEqual([400, 'incomplete_compaction', null]);
-    expect([rig.sent.length, rig.spent, (await rig.health.entries()).size]).toEqual([1, 0n, 0]);
+    expect(problem(answer)).toEqual([400, 'no_summary', 'model']);
+    expect([rig.sent.length, rig.spent, (await rig.health.entries()).size]).toEqual([1, 424_000_000n, 0]);
     rig.upstream(compacted);
     await rig.compact();
     expect(rig.paths.at(-1)).toBe('/v1/responses/compact');
@@ -305,14 +305,25 @@ describe('a summary', () => {
     expect(rig.sent).toHaveLength(0);
   });
 
+  const reasoned = data({
+    choices: [{ index: 0, delta: { reasoning_content: 'Hm.' }, finish_reason: null }],
+  });
   it.each([
-    ['nothing', ''],
-    ['blanks', ' \n '],
-  ])('that is %s is an error, and costs nothing', async (_what, text) => {
-    const rig = new Compaction({ channels: [chat] }).upstream(chatSaid(text));
+    ['nothing', delta(''), 'stop'],
+    ['blanks', delta(' \n '), 'stop'],
+    ['reasoning alone, up to a limit', reasoned, 'length'],
+    ['cut off by a limit', delta('the file s'), 'length'],
+    ['cut off by a filter', delta('the file s'), 'content_filter'],
+  ])('that is %s is an error, and costs what its upstream charges', async (_what, text, end) => {
+    const steps = [text, finish(end), usage(400, 12), data('[DONE]')];
+    const rig = new Compaction({ channels: [chat] }).upstream({ steps }, { steps });
     const answer = await rig.call({ model: 'm', input }, { path });
     expect(problem(answer)).toEqual([400, 'no_summary', 'model']);
-    expect(rig.spent).toBe(0n);
+    expect(rig.spent).toBe(424_000_000n);
+    const streamed = { model: 'm', input: [...input, trigger], stream: true };
+    const { text: events } = await rig.call(streamed, { path: '/v1/responses' });
+    expect(events).toMatch(/^event: response\.failed$/m);
+    expect(rig.spent).toBe(848_000_000n);
   });
 
   it('is charged once where its client leaves before it is there', async () => {

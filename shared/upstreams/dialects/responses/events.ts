@@ -113,9 +113,9 @@ export class ResponsesReader implements AnswerReader {
   #compacted(finish: FinishReason): ChatChunk[] {
     const isThere = this.#items.parts().some((part) => 'opaque' in part && isCompaction(part.opaque['item']));
     // What was cut says nothing of the upstream: a filter or a limit of the caller's ended it.
-    const code = finish === 'stop' ? noCompaction : 'incomplete_compaction';
-    const message = 'The upstream ended the compaction before it was whole.';
-    if (!isThere) throw new ErrorInAnswer({ code, type: 'invalid_request_error', message });
+    if (!isThere && finish !== 'stop') return this.#writer.finish(finish, false);
+    const message = 'The upstream answered with no compaction.';
+    if (!isThere) throw new ErrorInAnswer({ code: noCompaction, type: 'invalid_request_error', message });
     const native = { event: { type: 'compaction' }, isContent: true };
     return [{ ...this.#writer.delta({}), native }, ...this.#writer.finish(finish, false)];
   }
