@@ -3,7 +3,7 @@
  * more, in the form that the model wants; it cools, bills and excludes nothing.
  */
 import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
-import type { JsonRecord } from '../../wire/json.ts';
+import { asRecord, type JsonRecord } from '../../wire/json.ts';
 
 /** Undefined: nothing. `sent`: the body that was refused. */
 type Teaches = Partial<Quirks> | ((message: string, sent: JsonRecord) => Partial<Quirks> | undefined);
@@ -47,11 +47,23 @@ function noSampling(
   return isOdd ? undefined : { sampling: 'none' };
 }
 
+/** A form of choice that few servers know may be refused where a usual one is not. */
+function noForcedCalls(_message: string, { tool_choice: choice }: JsonRecord): Partial<Quirks> | undefined {
+  const { type, function: called, ...more } = asRecord(choice);
+  const isUsual =
+    choice === 'required' ||
+    (['function', 'tool', 'any'].includes(String(type)) &&
+      [...Object.keys(more), ...Object.keys(asRecord(called))].every((field) => choiceFields.has(field)));
+  return isUsual ? { forcedCalls: false } : undefined;
+}
+
+const choiceFields = new Set(['name', 'disable_parallel_tool_use']);
+
 /** OpenAI's form [OpenHands/software-agent-sdk 1837, 2026-01-27; johny-b/llmcomp 69, 2026-04-20; "Create chat completion"]. */
 const fields: readonly Lesson[] = [
   [/^unsupported_parameter reasoning[_.]effort$/, { efforts: [] }],
   [/^unsupported_(?:parameter|value) (?:temperature|top_p|top_k)$/, noSampling],
-  [/^unsupported_(?:parameter|value) tool_choice/, { forcedCalls: false }],
+  [/^unsupported_(?:parameter|value) tool_choice/, noForcedCalls],
   [/^unsupported_(?:parameter|value) stop$/, { stops: false }],
   [/^unsupported_parameter max_tokens$/, { limitField: 'max_completion_tokens' }],
   [/^(?:unsupported|unknown)_parameter max_completion_tokens$/, { limitField: 'max_tokens' }],
@@ -83,8 +95,8 @@ const sentences: readonly Lesson[] = [
   [/\b(?:temperature|top_[pk]): Extra inputs are not permitted/, noSampling],
   [/`temperature` and `top_p` cannot both be specified/, { sampling: 'one' }],
   // Claude ["Extended thinking"; can1357/oh-my-pi 12939, 2026-09-23], DeepSeek [BerriAI/litellm 37470, 2026-08-19]
-  [/not support this tool_choice|when tool_choice forces tool use/, { forcedCalls: false }],
-  [/\btool_choice\b.{0,60}\b(?:not supported|incompatible)\b/, { forcedCalls: false }],
+  [/not support this tool_choice|when tool_choice forces tool use/, noForcedCalls],
+  [/\btool_choice\b.{0,60}\b(?:not supported|incompatible)\b/, noForcedCalls],
   // Claude 4.5 and before [docker/docker-agent 3381, 2026-07-01], 4.7 and later [SigmaNight/basiliskLLM 1185, 2026-05-05]
   [/adaptive thinking is not supported|thinking\.type\.adaptive"? is not supported/, { thinking: 'budget' }],
   [/thinking\.type\.enabled"? is not supported/, { thinking: 'adaptive' }],

@@ -335,6 +335,28 @@ describe('a refusal teaches', () => {
     expect([sent.length, facts()]).toEqual([1, []]);
   });
 
+  const quoted = 'say "temperature" is not supported and "stop" is not supported';
+  it.each([
+    ['as it stands', quoted],
+    ['as JSON', JSON.stringify(quoted)],
+    ['as JSON in JSON', JSON.stringify(JSON.stringify(quoted))],
+  ])('nothing by a sentence with quotation marks that the request holds %s', async (_how, content) => {
+    const refuses: Rule = (body) => has(body, 'stop') && openai(`Not with a stop: ${quoted}`, null, null);
+    const { rig, sent, facts } = served(chat, [refuses]);
+    const request = { ...ask, messages: [{ role: 'user', content }], stop: ['a'], temperature: 0.5 };
+    expect((await rig.post(request)).status).toBe(400);
+    expect([sent.length, facts()]).toEqual([1, []]);
+  });
+
+  it('nothing by a forced choice of a form that is not the usual one', async () => {
+    const refuses: Rule = ({ tool_choice: asked }) =>
+      typeof asked === 'object' && openai('no', 'tool_choice', 'unsupported_value');
+    const { rig, sent, facts } = served(chat, [refuses]);
+    const tool_choice = { ...forced.tool_choice, more: 1 };
+    expect((await rig.post({ ...forced, tool_choice })).status).toBe(400);
+    expect([sent.length, facts()]).toEqual([1, []]);
+  });
+
   it('nothing by a value that no vendor takes', async () => {
     const { rig, sent, facts } = served(chat, [
       (body) => has(body, 'temperature') && openai('no', 'temperature', 'unsupported_value'),
