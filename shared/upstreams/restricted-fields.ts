@@ -154,8 +154,9 @@ export function permittedCall(
 ): { call: CanonicalCall; dropped: string[] } {
   const { request, items } = call;
   const { service_tier: tier, ...others } = request;
-  const pricedTier = tierFactor(serviceTiers, tier ?? '') === undefined ? undefined : tier;
-  const gate = new Gate(allow, pricedTier);
+  const asking = call.served?.['speed'] === tier ? 'speed' : 'service_tier';
+  const isPriced = tierFactor(serviceTiers, tier ?? '') !== undefined;
+  const gate = new Gate(allow, isPriced ? { [asking]: tier } : {});
   const path = gate.storedInMessages(request);
   if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
   const unknown = Object.entries(call.unknown).filter(([field, value]) => {
@@ -166,7 +167,6 @@ export function permittedCall(
       (typeof value === 'object' && gate.storedIn(value) !== undefined);
     return !isRefused || gate.permit(field, value) !== undefined;
   });
-  const asking = call.served?.['speed'] === tier ? 'speed' : 'service_tier';
   const isTierKept = (tier ?? undefined) === undefined || gate.permit(asking, tier) !== undefined;
   const tools = permittedTools(request.tools ?? [], gate);
   const { tool_choice: choice } = request;
@@ -191,11 +191,16 @@ export function permittedCall(
 }
 
 function permittedNative(native: NativeCall, gate: Gate): NativeCall {
-  const { tools, ...contents } = native.body;
+  const { tools, service_tier: tier, ...contents } = native.body;
   const path = gate.storedIn(contents)?.slice(1);
   if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
-  if (!Array.isArray(tools)) return native;
-  return { ...native, body: { ...native.body, tools: [...permittedTools(tools, gate).kept.values()] } };
+  const isTierKept = (tier ?? undefined) !== undefined && gate.permit('service_tier', tier) !== undefined;
+  const body = {
+    ...contents,
+    ...(isTierKept && { service_tier: tier }),
+    ...(Array.isArray(tools) && { tools: [...permittedTools(tools, gate).kept.values()] }),
+  };
+  return { ...native, body };
 }
 
 /** What the relay writes itself, or binds to the account, in either form of OpenAI's. */
@@ -227,10 +232,10 @@ const usualValues = new Map<string, unknown>([['prompt_cache_options.ttl', '30m'
 class Gate {
   readonly dropped: string[] = [];
   readonly #allowed: ReadonlySet<string>;
-  /** The service tier that the call asks for. Undefined: it has no price. */
-  readonly #pricedTier: string | null | undefined;
+  /** The service tier that the call asks for, by the field that does. Empty: it has no price. */
+  readonly #pricedTier: JsonRecord;
 
-  constructor(allow: readonly string[], pricedTier?: string | null) {
+  constructor(allow: readonly string[], pricedTier: JsonRecord = {}) {
     this.#allowed = new Set(allow.map(folded));
     this.#pricedTier = pricedTier;
   }
@@ -241,7 +246,7 @@ class Gate {
 
   readonly permit = (path: string, value: unknown): unknown => {
     if (this.allows(path) || onlyClears(value)) return value;
-    if (tierFields.includes(path) && value === this.#pricedTier) return value;
+    if (Object.hasOwn(this.#pricedTier, path) && this.#pricedTier[path] === value) return value;
     if (usualValues.get(path) === value) return value;
     this.dropped.push(path);
     return undefined;

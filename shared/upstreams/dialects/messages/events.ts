@@ -53,6 +53,7 @@ export class MessagesReader implements AnswerReader {
   #finish: FinishReason | undefined;
   /** Which of the counts' events names it the vendor does not say. */
   #speed: unknown;
+  readonly #asksFast: boolean;
   /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
   #early: Message | undefined;
 
@@ -60,6 +61,7 @@ export class MessagesReader implements AnswerReader {
     this.#writer = new AnswerWriter(context);
     this.#blocks = new ContentBlocks(this.#writer, context.sent.wrapped);
     this.#native = context.sent.isNative ? new NativeEvents(this.#writer.kept) : undefined;
+    this.#asksFast = context.sent.body['speed'] === 'fast';
   }
 
   get finishedChoices(): number {
@@ -178,9 +180,11 @@ export class MessagesReader implements AnswerReader {
   }
 
   #note({ usage, input_transformations: transformations }: Message): void {
-    const { speed = this.#speed, service_tier: tier } = asRecord(usage);
+    const { speed = this.#speed, service_tier: capacity } = asRecord(usage);
     this.#speed = speed;
-    this.#writer.note(countsOf(usage), speed === 'fast' ? speed : tier);
+    // Capacity may be called `priority`, which is a name of fast mode elsewhere: it says nothing of the speed that was asked for.
+    const isTold = speed === 'fast' || (this.#asksFast && typeof speed === 'string');
+    this.#writer.note(countsOf(usage), isTold ? speed : capacity);
     this.#writer.transformed(transformations);
   }
 }

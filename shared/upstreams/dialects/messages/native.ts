@@ -47,7 +47,7 @@ export function nativeBody(
     max_tokens: outputTokensMax,
     ...served,
     ...unknown,
-    ...(tier !== undefined && request.service_tier !== undefined && { service_tier: tier }),
+    ...(tier !== undefined && { service_tier: tier }),
     ...((isRecord(metadata) || request.user) && {
       metadata: { ...asRecord(metadata), ...withoutNulls({ user_id: request.user || undefined }) },
     }),

@@ -39,9 +39,13 @@ const serviceTiers = new Map<string, JsonRecord>([
 
 /** Who allows `service_tier` does not allow `speed`, which is a beta [platform.claude.com, "Fast mode", 2026]. */
 function tierFields({ service_tier: tier }: ChatRequest, settings: RequestSettings): JsonRecord | undefined {
-  const isPriced = tierFactor(settings.serviceTiers, 'fast') !== undefined;
-  if (tier === 'fast' && !isPriced && !settings.allow.includes('speed')) return undefined;
-  return serviceTiers.get(tier ?? '');
+  const { allow, serviceTiers: priced = {} } = settings;
+  // By the price of fast mode it is fast mode, not capacity.
+  const isOther = tier === 'priority' && Object.hasOwn(priced, 'fast') && !Object.hasOwn(priced, tier);
+  const meant = isOther ? 'fast' : (tier ?? '');
+  if (meant === 'fast' && tierFactor(priced, meant) === undefined && !allow.includes('speed'))
+    return undefined;
+  return serviceTiers.get(meant);
 }
 
 /** Throws CannotCarry for a field that must not be left out and has no form here. */

@@ -306,6 +306,7 @@ describe('fast mode of a Messages upstream', () => {
   const endpoints: [string, Json, Json][] = [
     ['/v1/messages', { ...small, speed: 'fast' }, { 'anthropic-beta': beta }],
     ['/v1/chat/completions', { ...small, service_tier: 'fast' }, {}],
+    ['/v1/chat/completions', { ...small, service_tier: 'priority' }, {}],
     ['/v1/responses', { model: 'm', input: 'hi', max_output_tokens: 78, service_tier: 'fast' }, {}],
   ];
 
@@ -326,6 +327,13 @@ describe('fast mode of a Messages upstream', () => {
     const used = await ask({ speed: 'fast' });
     const usual = await ask({ speed: 'standard' });
     expect([used.spent, usual.spent]).toEqual([66n * milli, helloCost]);
+    // The capacity that the operator bought is called by another name of the tier.
+    const capacity = { service_tier: 'priority' };
+    const [fastThere, usualThere] = [
+      await ask({ speed: 'fast', ...capacity }),
+      await ask({ speed: 'standard', ...capacity }),
+    ];
+    expect([fastThere.spent, usualThere.spent]).toEqual([66n * milli, helloCost]);
     const told = ({ usage: counts, service_tier: tier }: Json): unknown =>
       path === '/v1/messages' ? [(counts as Json)['speed'], (counts as Json)['service_tier']] : tier;
     const [inFast, inStandard] =
@@ -354,9 +362,30 @@ describe('fast mode of a Messages upstream', () => {
     const answer = await rig.call({ ...small, speed: 'fast' });
     expect(rig.sent[0]?.json).not.toHaveProperty('speed');
     expect(answer.headers['x-relay-dropped']).toBe('speed');
+    for (const speed of ['fast', 'priority']) {
+      const both = new BillingRig({ charges: [fast] }).granted(10n * yuan).upstream({ steps: hello });
+      const said = await both.call({ ...small, service_tier: speed, speed });
+      expect(both.sent[0]?.json).toMatchObject({ service_tier: speed });
+      expect(both.sent[0]?.json).not.toHaveProperty('speed');
+      expect(said.headers['x-relay-dropped']).toBe('speed');
+    }
     const { last, sent } = await called('priority', 'priority', { body: { speed: 'slow' } });
     expect(sent).toMatchObject({ service_tier: 'priority' });
     expect(last).toMatchObject({ charge: 22n * milli, service_tier: 'priority' });
+  });
+
+  it('takes no other tier with it that has no price, and the one that a row allows', async () => {
+    const ask = async (allow: string[], tier: string) => {
+      const rig = new BillingRig({ charges: [fast], channels: [{ ...claude, params: { allow } }] });
+      rig.granted(10n * yuan).upstream({ steps: answerIn({ speed: 'fast' }) });
+      const body = { ...small, speed: 'fast', service_tier: tier };
+      const answer = await rig.call(body, { path: '/v1/messages' });
+      const { speed, service_tier } = rig.sent[0]?.json ?? {};
+      return [speed, service_tier, answer.headers['x-relay-dropped'], rig.item?.spent];
+    };
+    for (const tier of ['ultrafast', 'priority', 'auto', 'fast'])
+      expect(await ask([], tier)).toEqual(['fast', undefined, 'service_tier', 66n * milli]);
+    expect(await ask(['service_tier'], 'auto')).toEqual(['fast', 'auto', undefined, 66n * milli]);
   });
 
   it('does not go up where a row allows another field, and is remembered from where it was said', async () => {
