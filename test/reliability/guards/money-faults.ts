@@ -36,7 +36,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F2'],
-    file: 'shared/relay/dispatch/attempt.ts',
+    file: 'shared/relay/dispatch/time-limits.ts',
     find: "else request.addEventListener('abort', () => fire(true), { once: true });",
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',

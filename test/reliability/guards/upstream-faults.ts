@@ -12,7 +12,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/dispatch/attempt.ts',
+    file: 'shared/relay/dispatch/time-limits.ts',
     find: 'isReading ? lastReadMs : clock.now()',
     replace: 'isOpen ? lastReadMs : startMs',
     test: 'test/unit/relay/dispatch/time-limits.test.ts',
@@ -20,7 +20,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/dispatch/attempt.ts',
+    file: 'shared/relay/dispatch/time-limits.ts',
     find: ' + Math.min(bodyLength * perByteMs, readingMaxMs)',
     replace: '',
     test: 'test/unit/relay/dispatch/time-limits.test.ts',
@@ -28,7 +28,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/dispatch/attempt.ts',
+    file: 'shared/relay/dispatch/time-limits.ts',
     find: ': total * 1000;',
     replace: ': Infinity;',
     test: 'test/unit/relay/pipeline.test.ts',

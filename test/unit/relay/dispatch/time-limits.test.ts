@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import type { ChatCall } from '../../../../shared/relay/call/call.ts';
-import { timeLimits } from '../../../../shared/relay/dispatch/attempt.ts';
+import { timeLimits } from '../../../../shared/relay/dispatch/time-limits.ts';
 import { CoreRig, delta, finish } from '../../../support/core-rig.ts';
 
 const row = (more: object = {}): ChannelRow =>
