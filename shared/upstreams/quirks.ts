@@ -228,3 +228,17 @@ export interface LearnedFact extends ServedModel {
   /** Epoch milliseconds. */
   readonly untilMs: number;
 }
+
+/** What a fact is about: of facts about one rule of a model the newest counts. */
+export const subjectOf = ({ fact, channel, model }: ServedModel & Pick<LearnedFact, 'fact'>): string =>
+  `${Object.keys(ruleOfFact(fact))[0] ?? fact}|${channel}|${model}`;
+
+/** Of facts about one thing the one that ends last, which was learned last. */
+export function newestFacts(facts: readonly LearnedFact[]): LearnedFact[] {
+  const newest = new Map<string, LearnedFact>();
+  for (const one of facts) {
+    const subject = subjectOf(one);
+    if (one.untilMs > (newest.get(subject)?.untilMs ?? 0)) newest.set(subject, one);
+  }
+  return [...newest.values()];
+}

@@ -69,6 +69,23 @@ describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
     expect(named(here, fact.channel)).toMatchObject([{ untilMs: fact.untilMs + hour }]);
   });
 
+  it('say of a rule what was learned last', async () => {
+    const here = facts();
+    const told: LearnedFact['fact'][] = [
+      'efforts:low',
+      'efforts:low+high',
+      'efforts:',
+      'sampling:none',
+      'efforts:low',
+    ];
+    for (const fact of told) {
+      await clock.run(clock.sleep(1));
+      await here.learn(factOf({ channel: `third-${kind}`, fact }));
+    }
+    const known = named(here, `third-${kind}`).map(({ fact }) => fact);
+    expect(known.toSorted()).toEqual(['efforts:low', 'sampling:none']);
+  });
+
   it('are settled by what an environment saw', () => {
     const here = facts();
     const served = { channel: 'main', model: 'm' };
@@ -103,6 +120,21 @@ describe('the item of learned facts', () => {
     await read();
     expect(item).not.toHaveProperty(['keeps_state|ends|vendor/m:1']);
     expect(item).toHaveProperty(['keeps_state|next|vendor/m:1']);
+  });
+
+  it('holds one lesson about a rule, however often it changes', async () => {
+    const channel = 'turncoat';
+    for (const fact of ['efforts:low', 'efforts:high', 'efforts:low+high', 'stop:false'] as const) {
+      await clock.run(clock.sleep(1));
+      await environment().learn(factOf({ channel, fact }));
+      await read();
+    }
+    const held = Object.keys(item ?? {}).filter((name) => name.includes(channel));
+    expect(held.toSorted()).toEqual([
+      `efforts:low+high|${channel}|vendor/m:1`,
+      `stop:false|${channel}|vendor/m:1`,
+    ]);
+    expect(named(environment(), channel)).toHaveLength(2);
   });
 
   it('takes no more than 200 facts; one too many is known where it was learned', async () => {

@@ -1,4 +1,4 @@
-import type { LearnedFact, ServedModel } from '../../shared/upstreams/quirks.ts';
+import { subjectOf, type LearnedFact, type ServedModel } from '../../shared/upstreams/quirks.ts';
 import { factsFreshMs, type LearnedFacts } from '../../shared/relay/ports/runtime-stores.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 
@@ -25,7 +25,7 @@ export class MemoryLearnedFacts implements LearnedFacts {
 
   async learn(fact: LearnedFact): Promise<void> {
     this.written.push(fact);
-    const name = `${fact.fact}|${nameOf(fact)}`;
+    const name = subjectOf(fact);
     if ((this.known.get(name)?.untilMs ?? 0) < fact.untilMs) this.known.set(name, fact);
   }
 

@@ -3,7 +3,13 @@
  * learned facts, all from one read every few seconds. A request must never wait long for a newer configuration while an
  * older one is available, and never for a read of health or facts.
  */
-import type { Fact, LearnedFact, ServedModel } from '../../upstreams/quirks.ts';
+import {
+  newestFacts,
+  subjectOf,
+  type Fact,
+  type LearnedFact,
+  type ServedModel,
+} from '../../upstreams/quirks.ts';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
 import type { ConfigSource, Pointer } from '../../relay/ports/config-store.ts';
 import { within } from '../../relay/money/backoff.ts';
@@ -242,7 +248,7 @@ const factsOf = (item: RuntimeItem | undefined): LearnedFact[] =>
 
 /** Keeps the item under 40 KB: every environment reads it every few seconds. */
 const factsMax = 200;
-/** How many ended facts one write removes. */
+/** How many facts that have ended, or that a newer one replaces, one write removes. */
 const removedAtOnce = 20;
 const settledMax = 2_000;
 const isNewer = 'attribute_not_exists(#fact) OR #fact < :until';
@@ -262,20 +268,19 @@ export function dynamoLearnedFacts({ client, clock, stack, view }: ViewParts): L
   return {
     of({ channel, model }) {
       const nowMs = clock.now();
-      const all = new Map(readFacts().map((fact) => [factName(fact), fact]));
-      for (const [name, fact] of own)
-        if (fact.untilMs <= nowMs) own.delete(name);
-        else if (fact.untilMs > (all.get(name)?.untilMs ?? 0)) all.set(name, fact);
-      return [...all.values()].filter(
+      for (const [subject, fact] of own) if (fact.untilMs <= nowMs) own.delete(subject);
+      const all = [...readFacts(), ...own.values()].filter(
         (fact) => fact.channel === channel && fact.model === model && fact.untilMs > nowMs,
       );
+      return newestFacts(all);
     },
     async learn(fact) {
       const name = factName(fact);
-      if (own.size < factsMax) own.set(name, fact);
+      if (own.size < factsMax || own.has(subjectOf(fact))) own.set(subjectOf(fact), fact);
       const nowMs = clock.now();
-      const { ended = [], running = [] } = Object.groupBy(readFacts(), ({ untilMs }) =>
-        untilMs > nowMs ? 'running' : 'ended',
+      const inForce = new Set(newestFacts([...readFacts(), fact]));
+      const { ended = [], running = [] } = Object.groupBy(readFacts(), (one) =>
+        one.untilMs > nowMs && inForce.has(one) ? 'running' : 'ended',
       );
       if (running.length >= factsMax && !running.some((one) => factName(one) === name)) return;
       const removed = ended
@@ -315,6 +320,6 @@ export const dynamoLearnedFactsReader = ({
   async all() {
     const items = await getItems(new Table(client, stack, 'runtime'), [learnedId]);
     const nowMs = clock.now();
-    return factsOf(items.get(learnedId)).filter(({ untilMs }) => untilMs > nowMs);
+    return newestFacts(factsOf(items.get(learnedId)).filter(({ untilMs }) => untilMs > nowMs));
   },
 });

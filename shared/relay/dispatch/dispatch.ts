@@ -299,8 +299,6 @@ function limitFact({ tokens, overContext }: NonNullable<Variant['limitRefusal']>
   return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
 }
 
-/** What refusals taught of a model; of two lessons about one rule the later. */
-function learnedQuirks(facts: readonly LearnedFact[]): Partial<Quirks> {
-  const inTime = facts.toSorted((a, b) => a.untilMs - b.untilMs);
-  return quirksIn(Object.assign({}, ...inTime.map(({ fact }) => ruleOfFact(fact))));
-}
+/** What refusals taught of a model. */
+const learnedQuirks = (facts: readonly LearnedFact[]): Partial<Quirks> =>
+  quirksIn(Object.assign({}, ...facts.map(({ fact }) => ruleOfFact(fact))));

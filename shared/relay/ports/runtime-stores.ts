@@ -66,9 +66,9 @@ export interface ChannelHealth {
 export const factsFreshMs = 8_000;
 
 export interface LearnedFacts {
-  /** The facts in force about a model, as last read or learned by this environment. Makes no store call. */
+  /** The facts in force about a model, of each rule the newest, as last read or learned by this environment. Makes no store call. */
   of(served: ServedModel): readonly LearnedFact[];
-  /** Adds a fact, or prolongs it. A fact too many is known to this environment alone. */
+  /** Adds a fact in the place of what was known of its rule, or prolongs it. A fact too many is known to this environment alone. */
   learn(fact: LearnedFact): Promise<void>;
   /**
    * Whether a missing `keeps_state` means that the model needs no state: the facts were read at `sinceMs` or later, or

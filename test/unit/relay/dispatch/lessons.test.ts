@@ -393,6 +393,19 @@ describe('a refusal teaches', () => {
     expect(sent).toHaveLength(4);
   });
 
+  it('the newest thing about a rule, also where it was known before', async () => {
+    let efforts = '';
+    const refuses: Rule = ({ reasoning_effort: effort }) =>
+      !efforts.includes(String(effort)) &&
+      openai(`Unsupported effort. Supported values are: ${efforts}`, 'reasoning_effort', 'unsupported_value');
+    const { rig, sent } = served(chat, [refuses]);
+    for (efforts of ['high', 'medium', 'high']) {
+      for (const _ of [1, 2]) await rig.post({ ...ask, reasoning_effort: 'low' });
+      await rig.clock.run(rig.clock.sleep(60_000));
+    }
+    expect(sent.map(({ status }) => status)).toEqual([400, 200, 200, 400, 200, 200, 400, 200, 200]);
+  });
+
   it('for an hour against what the row says', async () => {
     const row = { ...chat, params: { model_rules: { 'nova-*': { efforts: ['low', 'high'] } } } };
     const refuses: Rule = ({ reasoning_effort: effort }) =>
