@@ -30,12 +30,20 @@ export function taughtBy({ field, message, says, sent, inForce }: Refused): Part
   return taught.find((quirks) => quirks && !Object.entries(quirks).every(isInForce));
 }
 
-const listed = /supported (?:values|levels|efforts)|input should be|expected one of/i;
+const beforeEfforts =
+  /effort\b.{0,80}(?:supported (?:values|levels|efforts)|input should be|expected one of)/i;
+/** Words, in quotation marks or not, between commas, bars, `or` and `and`. */
+const wordList = /[`'"]?[a-z]+[`'"]?(?:\s*(?:[,|]|\b(?:or|and)\b)\s*(?:(?:or|and)\s+)?[`'"]?[a-z]+[`'"]?)*/g;
 
+/** The first list: behind it validators repeat the value that was refused. */
 function listedEfforts(message: string): Partial<Quirks> | undefined {
-  const named = new Set(message.slice(message.search(listed)).match(/[a-z]+/g));
-  const efforts = effortScale.filter((effort) => named.has(effort));
-  return efforts.length === 0 ? undefined : { efforts };
+  const { 0: found = '', index = 0 } = beforeEfforts.exec(message) ?? {};
+  for (const [list] of message.slice(index + found.length).matchAll(wordList)) {
+    const named = new Set(list.match(/[a-z]+/g));
+    const efforts = effortScale.filter((effort) => named.has(effort));
+    if (efforts.length > 0) return { efforts };
+  }
+  return undefined;
 }
 
 /** A value outside the range that vendors have is the caller's mistake, whatever it is refused for. */
@@ -81,7 +89,7 @@ const sentences: readonly Lesson[] = [
   // Claude [pydantic/pydantic-ai 7989, 2026-09-02]
   [/set `thinking\.block_binding\.prefix_mismatch_behavior` to/, { bindsThinking: true }],
   // OpenAI [livekit/agents 7169, 2026-09-08] and servers that validate by type [theopenco/llmgateway 3462, 2026-08-07]
-  [/effort\b.{0,80}(?:supported (?:values|levels|efforts)|input should be|expected one of)/i, listedEfforts],
+  [beforeEfforts, listedEfforts],
   // OpenAI's models that do not reason, Claude before 4.5 [anthropics/claude-code 30010, 2026-03-02]
   [
     /Unrecognized request argument supplied: reasoning_effort|not support the effort parameter/,

@@ -101,6 +101,34 @@ const cases: [
     ['output_config', { effort: 'high' }],
   ],
   [
+    'efforts, as a validator lists them before the refused value',
+    chat,
+    { ...ask, reasoning_effort: 'max' },
+    ({ reasoning_effort: effort }) =>
+      effort === 'max' &&
+      openai(
+        `[{'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), 'msg': "Input should be 'low', 'medium' or 'high'", 'input': 'max', 'ctx': {'expected': "'low', 'medium' or 'high'"}}]`,
+        null,
+        null,
+      ),
+    'efforts:low+medium+high',
+    ['reasoning_effort', 'high'],
+  ],
+  [
+    'efforts, and no words of the sentences behind them',
+    chat,
+    { ...ask, reasoning_effort: 'xhigh' },
+    ({ reasoning_effort: effort }) =>
+      effort === 'xhigh' &&
+      openai(
+        "Unsupported value: 'reasoning_effort' does not support 'xhigh'. Supported values for nova-1 are: 'low', 'medium', and 'high'. Latency is low with none.",
+        'reasoning_effort',
+        'unsupported_value',
+      ),
+    'efforts:low+medium+high',
+    ['reasoning_effort', 'high'],
+  ],
+  [
     'that it has no effort',
     claude,
     { ...ask, reasoning_effort: 'high' },
