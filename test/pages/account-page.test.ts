@@ -144,7 +144,9 @@ describe('what the page shows', () => {
     for (const part of ['¥41.25', '¥8.75', '¥50.00', 'Level 1', '0 of 1,000 calls', 'نماذج كبيرة'])
       expect(text).toContain(part);
     expect(text).toContain('<b>qwen</b>');
-    expect(text).toMatch(/From 1 Jan \d{4}.*: ¥1\.50 in, ¥6\.00 out per million tokens gpt-1 gpt-2/);
+    expect(text).toMatch(
+      /From 1 Jan \d{4}.*: ¥1\.50 in, ¥6\.00 out per million tokens; in flex 0\.5 times that gpt-1 gpt-2/,
+    );
     expect(await page.locator('#by-model tr').first().innerText()).toMatch(
       /qwen1\s+¥2\.50\s+1\s+1,200\s+350/,
     );
@@ -220,7 +222,7 @@ describe('what the page shows', () => {
       amount: 50,
       reason: '\uFF1DHYPERLINK("x"),\n1',
     });
-    server.rows[4] = usageRow('row-4', 4, { charge: 1e-9 });
+    server.rows[4] = usageRow('row-4', 4, { charge: 1e-9, service_tier: 'flex' });
     const { page } = await opened();
     await page.locator('#plot rect').first().waitFor();
     await page.locator('#rows tr').first().waitFor();
@@ -233,7 +235,7 @@ describe('what the page shows', () => {
     const rows: Record<string, string>[] = parse(readFileSync(await file.path()), { columns: true });
     expect(rows).toHaveLength(10_000);
     expect(rows[3]).toMatchObject({ id: 'grant#1', amount: '50', reason: `'\uFF1DHYPERLINK("x"),\n1` });
-    expect(rows[4]).toMatchObject({ charge: '0.000000001', model: 'gpt-4o' });
+    expect(rows[4]).toMatchObject({ charge: '0.000000001', model: 'gpt-4o', service_tier: 'flex' });
   });
 
   it('says that the relay cannot be reached, and does not forget the account that is open', async () => {

@@ -51,7 +51,15 @@ export function manyModels(nowMs: number): { snapshot: Partial<Snapshot>; settin
       charges: [
         ...charges.filter(({ models: [model] }) => model !== byCall),
         { ...priced, type: 'times-billing', id: 900, models: [byCall], input: 0, output: 0.4 },
-        { ...priced, id: 901, models: ['gpt-1', 'gpt-2'], input: 0.0015, output: 0.006, from: nextYear },
+        {
+          ...priced,
+          id: 901,
+          models: ['gpt-1', 'gpt-2'],
+          input: 0.0015,
+          output: 0.006,
+          service_tiers: { flex: 0.5 },
+          from: nextYear,
+        },
       ],
       plans: [
         {

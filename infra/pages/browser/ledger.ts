@@ -164,6 +164,7 @@ const columns: readonly (keyof UsageEntry)[] = [
   ...partCounts,
   'estimated',
   'flag',
+  'service_tier',
   'first_content_ms',
   'end',
   'price',

@@ -78,7 +78,7 @@ function limitParts({ models, limits, expires_at: expires }: AccountBody['key'])
 }
 
 function changeItem(change: AccountPriceChange): HTMLElement {
-  const { from, models, type, output, tiers } = change;
+  const { from, models, type, output, tiers, service_tiers: factors } = change;
   const words = {
     'non-billing': () => 'free',
     'times-billing': () => `${yuan(output)} per call`,
@@ -90,13 +90,15 @@ function changeItem(change: AccountPriceChange): HTMLElement {
           return `${above}${perMillion(rates.input)} in${cached}, ${perMillion(rates.output)} out`;
         })
         .join('; ')
-        .concat(' per million tokens'),
+        .concat(' per million tokens', ...Object.entries(factors ?? {}).map(factorWords)),
   }[type]();
   return element('li', {}, [
     `From ${timeOf(from)}: ${words} `,
     ...models.flatMap((name) => [codeOf(name), ' ']),
   ]);
 }
+
+const factorWords = ([tier, factor]: [string, number]): string => `; in ${tier} ${factor} times that`;
 
 const errorRow = ({ hour, code, count: calls }: AccountErrors): HTMLElement =>
   element('tr', {}, [
