@@ -17,6 +17,7 @@ import type { CheckedCall } from './call/read.ts';
 import { callTo } from './call/serving-channels.ts';
 import { AskAgain, Attempt } from './dispatch/attempt.ts';
 import { candidatesInOrder } from './dispatch/candidate-order.ts';
+import { learnedVariant } from './dispatch/dispatch.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayResponse } from './http/http.ts';
 import { jsonResponse, Refusal } from './http/refusal.ts';
@@ -135,7 +136,8 @@ async function upstreamCount(
   // Nothing is answered, so no limit on an answer changes what goes up.
   const unlimited = { outputTokensLimit: Number.MAX_SAFE_INTEGER, signal: over.signal };
   const asked = { ...callTo(call, candidate.model), ...unlimited };
-  const attempt = new Attempt(ports, { candidate, call: asked, speaking: countingDialect });
+  const variant = learnedVariant(ports, candidate, call);
+  const attempt = new Attempt(ports, { candidate, call: asked, variant, speaking: countingDialect });
   const work = attempt.chunks.next().then(() => undefined);
   try {
     const late = 'upstream_timeout';

@@ -103,7 +103,7 @@ export class Dispatch implements DispatchedCall {
       if (!rank) break;
       const { candidate } = rank;
       const call = callTo(this.#sent, candidate.model);
-      const variant = this.#learnedVariant(candidate);
+      const variant = learnedVariant(this.#ports, candidate, this.#call);
       const attempt = new Attempt(this.#ports, { candidate, call, variant });
       try {
         if (rank.standing?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))) {
@@ -230,21 +230,6 @@ export class Dispatch implements DispatchedCall {
     }
   }
 
-  /** What this model taught within the last hour: the dialect in which it answers calls with tools, its quirks, limits. */
-  #learnedVariant({ channel, model }: Candidate): Variant {
-    const facts = this.#ports.learned.of({ channel: channel.id, model });
-    if (facts.length === 0) return usual;
-    const hasTools = (this.#call.request.tools?.length ?? 0) > 0;
-    const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[channel.type];
-    const speaks = (name: string): boolean => hasTools && facts.some(({ fact }) => fact === `speaks:${name}`);
-    return {
-      ...usual,
-      quirks: learnedQuirks(facts),
-      dialect: alsoSpeaks.find(speaks),
-      refusedLimit: refusedLimit(facts),
-    };
-  }
-
   /** Remembers why the usual form was refused, once another one was accepted. */
   #learn({ channel, model }: Candidate, { dialect, quirks, limitRefusal }: Variant): void {
     const { clock, learned } = this.#ports;
@@ -297,6 +282,25 @@ async function sendsTheSame(...attempts: [Attempt, Attempt]): Promise<boolean> {
 function limitFact({ tokens, overContext }: NonNullable<Variant['limitRefusal']>): Fact {
   const rounded = 2 ** Math.ceil(Math.log2(tokens));
   return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
+}
+
+/** What a model taught within the last hour: the dialect in which it answers calls with tools, its quirks, limits. */
+export function learnedVariant(
+  { learned }: Pick<ChatPorts, 'learned'>,
+  { channel, model }: Candidate,
+  { request }: Pick<ChatCall, 'request'>,
+): Variant {
+  const facts = learned.of({ channel: channel.id, model });
+  if (facts.length === 0) return usual;
+  const hasTools = (request.tools?.length ?? 0) > 0;
+  const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[channel.type];
+  const speaks = (name: string): boolean => hasTools && facts.some(({ fact }) => fact === `speaks:${name}`);
+  return {
+    ...usual,
+    quirks: learnedQuirks(facts),
+    dialect: alsoSpeaks.find(speaks),
+    refusedLimit: refusedLimit(facts),
+  };
 }
 
 /** What refusals taught of a model. */

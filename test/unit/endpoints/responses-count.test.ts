@@ -64,6 +64,22 @@ describe('a count of a Responses input', () => {
     expect(JSON.parse(answer.text).input_tokens).toBeGreaterThan(5);
   });
 
+  it('is asked for as the model’s refusals taught', async () => {
+    const rig = new BillingRig({ channels: [openai] }).granted(yuan);
+    const body = { ...ask, reasoning: { effort: 'max' } };
+    const message = "Unsupported value: 'max' for reasoning.effort. Supported values are: 'low' and 'high'.";
+    const refusal = { status: 400, steps: [JSON.stringify({ error: { message } })] };
+    rig.upstream(refusal, {
+      headers: { 'content-type': 'application/json' },
+      steps: [JSON.stringify({ object: 'response', status: 'completed', output: [] })],
+    });
+    await rig.post({ ...body, max_output_tokens: 100 }, { path: '/v1/responses' });
+    rig.upstream(counted);
+    const answer = await rig.post(body, { path });
+    expect(shown(answer)).toEqual([200, undefined, { object: 'response.input_tokens', input_tokens: 42 }]);
+    expect(rig.sent.at(-1)?.json['reasoning']).toMatchObject({ effort: 'high' });
+  });
+
   it('needs an input, or a response to go on from', async () => {
     const { answer } = await count({ model: 'm' });
     expect([answer.status, JSON.parse(answer.text).error.param]).toEqual([400, 'input']);
