@@ -125,11 +125,11 @@ export const noQuirks: Quirks = {
 
 // The same as a channel's row writes it, in `params` and for some models in `params.model_rules`.
 
-/** What a rule may be: one of some texts, a list of them, a whole number up to a most, true or false. */
+/** What a rule may be: one of some texts, a list of them, a whole number between two, true or false. */
 export type RuleForm =
   | { oneOf: readonly string[] }
   | { listOf: readonly string[] }
-  | { most: number }
+  | { least: number; most: number }
   | 'flag';
 
 /** The rules that a row may name, facts too: the quirk of each, and what it may be. */
@@ -144,9 +144,9 @@ export const ruleForms = {
   binds_thinking: ['bindsThinking', 'flag'],
   binds_prefix: ['bindsPrefix', 'flag'],
   compaction: ['compacts', 'flag'],
-  cache_min_tokens: ['cacheMinTokens', { most: 10_000_000 }],
-  cache_breakpoints: ['cacheBreakpoints', { most: 4 }],
-  max_output_tokens: ['outputTokensMax', { most: 10_000_000 }],
+  cache_min_tokens: ['cacheMinTokens', { least: 0, most: 10_000_000 }],
+  cache_breakpoints: ['cacheBreakpoints', { least: 0, most: 4 }],
+  max_output_tokens: ['outputTokensMax', { least: 1, most: 10_000_000 }],
   limit_field: ['limitField', { oneOf: limitFields }],
   last_turn: ['lastTurn', { oneOf: lastTurns }],
   system: ['system', { oneOf: systemPlaces }],

@@ -120,7 +120,10 @@ const wantedSet = 'a map of request fields, with values that JSON can hold (list
 
 function ruleSchema(form: RuleForm) {
   if (form === 'flag') return flag;
-  if ('most' in form) return integerBetween(0, form.most, `a whole number from 0 to ${form.most}`);
+  if ('most' in form) {
+    const { least, most } = form;
+    return integerBetween(least, most, `a whole number from ${least} to ${most}`);
+  }
   if ('oneOf' in form) return z.enum(form.oneOf, oneOf(form.oneOf));
   return z.array(z.enum(form.listOf, wantedEfforts), wantedEfforts);
 }

@@ -261,6 +261,16 @@ it('rules of models may be written as tools write them, and may be empty of effo
 });
 
 it.each([
+  [{ max_output_tokens: 0 }, /max_output_tokens: found/],
+  [{ cache_breakpoints: 5 }, /cache_breakpoints: found/],
+  [{ thinking: 'Budget' }, /thinking: found/],
+  [{ efforts: ['low', 'hi'] }, /efforts/],
+])('a value that no rule has is a problem: %j', (rules, problem) => {
+  const read = reading({ ...openai, params: { model_rules: { m: rules } } });
+  expect(read).toMatchObject({ problem: expect.stringMatching(problem) as unknown });
+});
+
+it.each([
   [{ other: { stop: false } }, 'params.model_rules: has other, which is the name of no model here'],
   [{ 'clau*': {} }, 'params.model_rules: has clau*, which is the name of no model here'],
   [
