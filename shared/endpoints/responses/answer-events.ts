@@ -230,8 +230,8 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
 
   #compaction(): ResponsesEvent[] {
     const summary = this.#isCompacted ? undefined : this.#summary.text.trim();
-    const isCut = incompleteReason(this.#finish) !== undefined;
-    if (summary === '' || (summary !== undefined && isCut)) throw noSummary();
+    // Before a call stands what the model is going to do.
+    if (summary === '' || (summary !== undefined && this.#finish !== 'stop')) throw noSummary();
     const seal = (id: string): string | undefined => this.#facts.sealedState(id, summary);
     const item = new CompactionWriter(this.#suffix, this.#nextIndex(), seal);
     return [...this.#queue.add(item), ...this.#queue.end({ status: 'completed' })];

@@ -305,6 +305,8 @@ describe('a summary', () => {
     expect(rig.sent).toHaveLength(0);
   });
 
+  const call = { index: 0, id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } };
+  const called = data({ choices: [{ index: 0, delta: { tool_calls: [call] } }] });
   const reasoned = data({
     choices: [{ index: 0, delta: { reasoning_content: 'Hm.' }, finish_reason: null }],
   });
@@ -312,6 +314,7 @@ describe('a summary', () => {
     ['nothing', delta(''), 'stop'],
     ['blanks', delta(' \n '), 'stop'],
     ['reasoning alone, up to a limit', reasoned, 'length'],
+    ['what is said before a call', [delta('Let me look.'), called].join(''), 'tool_calls'],
     ['cut off by a limit', delta('the file s'), 'length'],
     ['cut off by a filter', delta('the file s'), 'content_filter'],
   ])('that is %s is an error, and costs what its upstream charges', async (_what, text, end) => {
