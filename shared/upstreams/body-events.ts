@@ -96,6 +96,8 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
  * parsed at once, 2,048 vectors of 4,096 numbers would take all the memory that a function has.
  */
 class ListedObjects {
+  /** Of what is before the list: a text there may have brackets. */
+  readonly #before = new JsonScan();
   #hasBegun = false;
   #isOver = false;
   #pieces: string[] = [];
@@ -120,8 +122,11 @@ class ListedObjects {
 
   /** How many characters are in no object. */
   #outside(text: string): number {
-    const from = this.#hasBegun ? 0 : text.indexOf('[') + 1;
-    this.#hasBegun ||= from > 0;
+    let from = 0;
+    for (; !this.#hasBegun && from < text.length; from += 1) {
+      this.#hasBegun = this.#before.wantsValue && text.charAt(from) === '[';
+      this.#before.push(text.charAt(from));
+    }
     const next = this.#hasBegun && !this.#isOver ? text.slice(from).search(/[{\]]/) : -1;
     this.#isOver ||= text.charAt(from + next) === ']' && next >= 0;
     return next < 0 || this.#isOver ? text.length : from + next;

@@ -40,6 +40,23 @@ const bytesOf = (...numbers: number[]): string => {
 const two = { model: 'm', input: ['first text', 'second text'] };
 
 describe('an answer', () => {
+  it('is read whatever its texts have of brackets before the vectors, and so is an error', async () => {
+    const whole = (document: string): UpstreamScript => ({
+      headers: { 'content-type': 'application/json' },
+      steps: document.match(/[^]{1,7}/g) ?? [],
+    });
+    const told = JSON.stringify({ model: 'a[{"\\', data: vectorsOf([1], [2]), usage: { prompt_tokens: 9 } });
+    const rig = rigOf({}, whole(told));
+    expect(read(await rig.call(two, { path })).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
+    const error = { message: 'Invalid input [{"loc": 1', type: 'invalid_request_error', param: 'input' };
+    const refused = rigOf({}, whole(JSON.stringify({ error: { ...error, code: 'invalid_value' } })));
+    const answered = await refused.call(two, { path });
+    expect([answered.status, read(answered).error]).toEqual([
+      400,
+      expect.objectContaining({ param: 'input' }),
+    ]);
+  });
+
   it('has a vector for each input, as numbers, with the counts that are charged', async () => {
     const rig = rigOf({}, answer(vectorsOf([0.25, -1], [0.5 ** 10, 3])));
     const result = await rig.call(two, { path });
