@@ -136,7 +136,11 @@ export function readModelPage(body: unknown): ModelPage | undefined {
   const ends = entries.flatMap(({ id, shutdown_date: day }) =>
     typeof day === 'string' && /^\d{4}-\d\d-\d\d/.test(day) ? [[id, day.slice(0, 10)] as const] : [],
   );
-  return { models, ends: new Map(ends), after: more === true && typeof last === 'string' ? last : undefined };
+  return {
+    models,
+    ...(ends.length > 0 && { ends: new Map(ends) }),
+    after: more === true && typeof last === 'string' ? last : undefined,
+  };
 }
 
 const isModel = (entry: unknown): entry is JsonRecord & { id: string } =>

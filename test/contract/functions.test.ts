@@ -114,7 +114,7 @@ describe('the chat function under AWS’s runtime client', () => {
     ],
     ['no JSON', chat({ body: '{' }), 400, 'invalid_json'],
     ['deep JSON', chat({ body: '['.repeat(100_000) }), 400, 'json_too_deep'],
-    ['5 MB', chat({ body: `"${'x'.repeat(5_000_000)}"` }), 413, 'request_too_large'],
+    ['7 MB', chat({ body: `"${'x'.repeat(7_000_000)}"` }), 413, 'request_too_large'],
     ['another path', chat({ path: '/v1/chat' }), 404, 'not_found'],
     ['HEAD', chat({ method: 'HEAD' }), 405, ''],
   ])('answers %s', async (_what, event, status, code) => {
