@@ -37,6 +37,8 @@ const arrivalsPerRequest = 4;
 const keepAliveMs = 75_000;
 /** Load balancers and distributions keep many that are idle. */
 const connectionsPerRequest = 16;
+/** For a client that is still sending to read why its body is not wanted. */
+const restMs = 1_000;
 /** After running answers were ended: for their last words to reach the client, and then for their bills. */
 const lastWordsMs = 2_000;
 const settleMs = 4_000;
@@ -145,7 +147,12 @@ export class WebServer {
     const why = typeof body === 'string' ? body : this.#refusal();
     if (why !== undefined) {
       const closes = this.#isEnding || why === 'slow';
-      return send(response, turnedAway(hosted, this.#refusalFor(why)), { closes, onFault: () => undefined });
+      const rest = (): Promise<void> => restOf(request);
+      return send(response, turnedAway(hosted, this.#refusalFor(why)), {
+        closes,
+        rest,
+        onFault: () => undefined,
+      });
     }
     if (typeof body === 'string') return;
     this.#answering += 1;
@@ -273,14 +280,27 @@ function hostRequest(request: IncomingMessage, host: HostFacts): HostRequest {
 interface Sending {
   /** The connection takes no further request. */
   closes: boolean;
+  /** Resolves when what the client still sends is read, or need not be. */
+  rest?: () => Promise<void>;
   onFault: (error: unknown) => void;
+}
+
+/**
+ * A connection that is closed over bytes that nobody has read is reset, and a client that is still sending them then fails
+ * before it has read the answer. So they are read and dropped for a while.
+ */
+async function restOf(request: IncomingMessage): Promise<void> {
+  if (request.complete || request.destroyed) return;
+  const enough = { signal: AbortSignal.timeout(restMs) };
+  request.resume();
+  await Promise.race([once(request, 'end', enough), once(request, 'close', enough)]).catch(() => undefined);
 }
 
 /** Resolves when the connection has everything, or is broken. Status and headers leave at once. */
 async function send(
   response: ServerResponse,
   answer: RelayResponse,
-  { closes, onFault }: Sending,
+  { closes, rest, onFault }: Sending,
 ): Promise<void> {
   const { body, headers, status } = answer;
   const isWhole = typeof body === 'string' && body !== '';
@@ -292,7 +312,10 @@ async function send(
     });
     if (!isWhole) response.flushHeaders();
   }
-  await writeBody(response, answer, onFault);
+  if (!isWhole || !rest) return writeBody(response, answer, onFault);
+  response.write(body);
+  await rest();
+  await writeBody(response, { ...answer, body: '' }, onFault);
 }
 
 // Answers to requests that the server does not take: it is ending, or has no room.

@@ -227,6 +227,19 @@ describe('a request body', () => {
     expect(await answer).toMatch(/^HTTP\/1.1 413 /);
   });
 
+  test('above the limit gets 413 from a connection that closes, too, before the client reads anything', async () => {
+    const stand = await serving(() => Promise.reject(new Error('was asked')));
+    const socket = connect(stand.port);
+    onTestFinished(() => void socket.destroy());
+    const length = 20 * megabyte;
+    const head = `POST / HTTP/1.1\r\nhost: a\r\n${keyHead}\r\nconnection: close\r\ncontent-length: ${length}\r\n\r\n`;
+    await new Promise<void>((resolve, reject) => {
+      socket.once('error', reject);
+      socket.write(head + 'x'.repeat(length), () => resolve());
+    });
+    expect(await text(socket)).toMatch(/^HTTP\/1.1 413 /);
+  });
+
   test('one of a hundred large ones at once is served, or asked to come again; the others of the process go on', async () => {
     const bounds = { requestBytesMax: 2 * megabyte, bodyBytesMax: 8 * megabyte };
     const stand = await serving(async (asked) => {
