@@ -99,9 +99,17 @@ export const serverUrl =
       const sent = sendRequest({ host: '127.0.0.1', port: await port(), method, path: target, headers });
       const leave = (): void => void sent.destroy();
       socket.once('close', leave);
-      sent.on('error', () => {}).once('close', () => socket.off('close', leave));
+      sent
+        .on('error', () => {})
+        .once('close', () => {
+          socket.off('close', leave);
+          // An answer may come before the end of the body, whose client may read none before it has sent all.
+          request.unpipe(sent).resume();
+        });
       request.pipe(sent);
       const [body] = (await once(sent, 'response')) as [IncomingMessage];
+      // It may come before all of the body is sent, whose client may read no answer before that.
+      body.once('close', () => sent.writableFinished || sent.destroy());
       const kept = Object.entries(body.headers).filter(([name]) => !ofConnection.has(name));
       return { status: body.statusCode ?? 502, headers: Object.fromEntries(kept), body };
     } catch {
