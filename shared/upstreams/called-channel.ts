@@ -272,8 +272,10 @@ function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
   const { request, unknown, served, items, native } = call;
   // Elsewhere these are said in other words.
   const asked = { ...unknown, ...(sent.isNative && served), ...request };
-  const losesState =
-    request.messages.some(holdsState) && !Object.values(sent.body).flatMap(recordsIn).some(holdsState);
+  const isSent = (holds: (message: JsonRecord) => boolean): boolean =>
+    Object.values(sent.body).flatMap(recordsIn).some(holds);
+  const losesState = request.messages.some(holdsState) && !isSent(holdsState);
+  const lostInMessages = (call.messageFields ?? []).filter((name) => !isSent((message) => name in message));
   const left = settings.drop.filter(
     (field) => Object.hasOwn(asked, field) && !Object.hasOwn(settings.set, field),
   );
@@ -284,6 +286,7 @@ function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
     ...left,
     ...lostItems,
     ...lostOfNative,
+    ...lostInMessages,
     ...(losesState ? ['reasoning'] : []),
     ...(request.tools?.some(isAsync) && !holdsAsync(sent) ? ['async'] : []),
   ]);

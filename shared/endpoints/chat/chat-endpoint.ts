@@ -48,8 +48,10 @@ function answeredAsChat(
     usage: usagePlace(request, headers['x-stainless-lang']),
     legacy: asksForFunctionCall(request),
   };
+  const messageFields = [...(call.messageFields ?? [])];
+  if (request.messages.some(({ phase }) => phase)) messageFields.push('phase');
   return {
-    call: { ...call, request: withoutLegacy(request) },
+    call: { ...call, request: withoutLegacy(request), ...(messageFields.length > 0 && { messageFields }) },
     ...read,
     renderer: (identity, { model = () => identity.model, sent }) => {
       const tellsTier = (request.service_tier ?? '') !== '';

@@ -100,6 +100,7 @@ function ofMessages(written: JsonRecord): ChatReading {
   );
   const told = instructions(system);
   const { messages } = body;
+  const lost = new Set<string>();
   const { request, unknown } = splitKnown(
     parseRequest(ChatRequest, {
       ...withoutNulls({
@@ -110,11 +111,13 @@ function ofMessages(written: JsonRecord): ChatReading {
         ...chatFields({ ...words, model: '', input: '' }),
       }),
       ...withoutNulls(body),
-      messages: Array.isArray(messages) ? messages.flatMap(plainMessages) : messages,
+      messages: Array.isArray(messages)
+        ? messages.flatMap((one, i) => plainMessages(one, { i, lost }))
+        : messages,
     }),
   );
   const all = { ...request, messages: [...told, ...request.messages] };
-  return { call: { form: endpointRoutes.chat.name, request: all, unknown } };
+  return { call: { form: endpointRoutes.chat.name, request: all, unknown, messageFields: [...lost] } };
 }
 
 /** The instructions of Messages: a text, or blocks of text. */
@@ -130,8 +133,11 @@ function instructions(system: unknown): ChatMessage[] {
 const otherWords = z.pick(ResponsesRequest, { max_output_tokens: true, reasoning: true, text: true });
 const effortFields = new Set(['effort', 'summary', 'generate_summary']);
 
-/** Results of tools become messages of their own, before what else the message says. */
-function plainMessages(message: unknown, i: number): unknown[] {
+/**
+ * Results of tools become messages of their own, before what else the message says.
+ * @param lost gets the names of what chat has no form for
+ */
+function plainMessages(message: unknown, { i, lost }: { i: number; lost: Set<string> }): unknown[] {
   const { content, ...rest } = asRecord(message);
   if (!Array.isArray(content) || content.every((part) => kindOf(part) === undefined)) return [message];
   const results: JsonRecord[] = [];
@@ -147,6 +153,7 @@ function plainMessages(message: unknown, i: number): unknown[] {
     const content = [{ ...block, type: textIn(block['type']) }];
     const read = conversationOf({ model: '', messages: [{ role, content }] }, new ToolNames([]));
     if (read.only) throw new InvalidRequest('unsupported_content_type', `${param}.type`, read.only.message);
+    for (const name of read.lost) lost.add(name);
     const [one] = read.messages;
     if (one?.role === 'tool') results.push({ ...one, ...marked });
     calls.push(...(one?.tool_calls ?? []));

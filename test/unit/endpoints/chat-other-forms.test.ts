@@ -262,7 +262,7 @@ describe('messages with words of other endpoints', () => {
 
   /** As Cursor sends it to a model whose name begins with claude. */
   it('have calls and results of Messages as tool calls and tool messages', async () => {
-    const { request } = await callOf({
+    const { request, messageFields } = await callOf({
       system: [{ type: 'text', text: 'You are a coding agent.', cache_control: { type: 'ephemeral' } }],
       messages: [
         { role: 'user', content: 'list files' },
@@ -320,6 +320,7 @@ describe('messages with words of other endpoints', () => {
       { role: 'tool', tool_call_id: 'toolu_2', content: 'Error: no' },
       { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,QUJD' } }] },
     ]);
+    expect(messageFields).toEqual(['reasoning']);
   });
 
   it('have fields of Responses as chat’s, which count where they stand, too', async () => {

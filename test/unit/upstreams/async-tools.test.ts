@@ -1,22 +1,26 @@
 /** Labels that only some upstreams know: they go up where they mean something, and are named elsewhere. */
 import { expect, it } from 'vitest';
+import { chatEndpoint } from '../../../shared/endpoints/chat/chat-endpoint.ts';
 import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
 import { sentBody } from '../../../shared/upstreams/called-channel.ts';
 import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { noQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { CanonicalCall } from '../../../shared/wire/canonical-call.ts';
-import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
+import { settingsWith } from '../../support/dialect-parts.ts';
 
 const parameters = { type: 'object', properties: {} };
-const chat = chatCall({
-  model: 'm',
-  messages: [
-    { role: 'user', content: 'hi' },
-    { role: 'assistant', content: 'I look.', phase: 'commentary' },
-    { role: 'user', content: 'go on' },
-  ],
-  tools: [{ type: 'function', async: true, function: { name: 'look', parameters } }],
-});
+const chat = chatEndpoint.read(
+  {
+    model: 'm',
+    messages: [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'I look.', phase: 'commentary' },
+      { role: 'user', content: 'go on' },
+    ],
+    tools: [{ type: 'function', async: true, function: { name: 'look', parameters } }],
+  },
+  {},
+).call;
 const responses = responsesEndpoint.read(
   {
     model: 'm',
@@ -34,7 +38,7 @@ it.each<[string, CanonicalCall, string, object | undefined, string[]]>([
   ['chat', chat, 'chat', undefined, ['phase']],
   ['chat', chat, 'chat', { fields: new Set(['tools']) }, ['phase', 'async']],
   ['chat', chat, 'responses', undefined, []],
-  ['chat', chat, 'messages', undefined, ['async']],
+  ['chat', chat, 'messages', undefined, ['phase', 'async']],
   ['responses', responses, 'responses', undefined, []],
   ['responses', responses, 'chat', undefined, ['async']],
   ['responses', responses, 'messages', undefined, ['async']],

@@ -59,8 +59,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   const { body: fields, dropped, effort } = fittedFields(asked, settings);
   const body: JsonRecord = { model: settings.model, messages, ...fields };
   const left = form === 'chat' ? [] : Object.keys(unknown);
-  const phases = form === 'chat' && request.messages.some(({ phase }) => phase) ? ['phase'] : [];
-  const unsent = [...left, ...phases, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
+  const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
   setByRow(body, settings);
   delete body['stream_options'];
   if (settings.stream && settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
