@@ -252,16 +252,17 @@ function refusedPart(refused: RefusedForm): Repeat | undefined {
 }
 
 /**
- * Whether the upstream does not compact: it has no such path, does not know the item that asks for it, which is the last one, or
- * answered with something else. No other item and no field of the caller's must teach that.
+ * Whether the upstream does not compact: it has no such path, does not know the item that asks for it, which is the last one where
+ * there is no path, or answered with something else. No other item and no field of the caller's must teach that.
  */
 function lacksCompaction({ status, error, built }: RefusedForm): boolean {
   if (!built.sent.compacts) return false;
   const field = textOf(error.param) ?? '';
-  const isOfPath = built.sent.path !== undefined && field === '' && error.code !== 'model_not_found';
+  if (error.code === noCompaction) return true;
+  if (built.sent.path !== undefined)
+    return field === '' && error.code !== 'model_not_found' && noPath.has(status);
   const [, place] = /^input\[(\d+)\](?:\.type)?$/.exec(field) ?? [];
-  const isOfItem = Number(place) === listIn(built.sent.body['input']).length - 1;
-  return error.code === noCompaction || isOfItem || (isOfPath && noPath.has(status));
+  return Number(place) === listIn(built.sent.body['input']).length - 1;
 }
 
 /**

@@ -143,6 +143,7 @@ describe('an upstream that does not compact', () => {
     ['a conversation that is too long', 400, { message: 'x', code: 'context_length_exceeded' }, 1],
     // Items are left out on such a refusal, and with them the one that asks to compact.
     ['an item of the caller’s', 400, { message: 'Invalid value', param: 'input[0].content' }, 2],
+    ['the last item of the caller’s', 400, { message: 'Invalid value', param: 'input[1].type' }, 2],
   ])('is not known by its refusal of %s', async (_what, status, error, asked) => {
     const rig = new Compaction().upstream(refusal(status, error), said('the file says 42'));
     await rig.call({ model: 'm', input }, { path });
