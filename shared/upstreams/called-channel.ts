@@ -108,8 +108,11 @@ export function rowRules(
 const exactness = (name: string): number => (name.includes('*') ? name.length : 1000);
 
 /** Whether a name or pattern of `model_rules` means the model. */
-export const ruleFits = (channel: Pick<CalledChannel, 'mapper'>, name: string, model: string): boolean =>
-  namesLike([name], [model, upstreamModel(channel, model)]).length > 0;
+export function ruleFits(channel: Pick<CalledChannel, 'mapper'>, name: string, model: string): boolean {
+  const names = [model, upstreamModel(channel, model)];
+  // Each call asks this for each name of a row.
+  return name.includes('*') ? namesLike([name], names).length > 0 : names.includes(name);
+}
 
 /** The most output tokens that the row says of the model. */
 export const outputTokensMaxOf = (channel: CalledChannel, model: string): number | undefined =>
