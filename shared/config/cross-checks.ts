@@ -89,25 +89,28 @@ function learnedWarnings(row: ChannelRow, learned: readonly LearnedFact[]): stri
   const own = learned.filter(({ channel, model }) => channel === id && models.includes(model));
   const { max_output_tokens: known } = params;
   return [...Map.groupBy(own, ({ fact }) => fact)].flatMap(([fact, facts]) => {
-    const names = namesShown(facts.map(({ model }) => model).toSorted(compareCodeUnits));
+    const served = facts.map(({ model }) => model).toSorted(compareCodeUnits);
+    const names = namesShown(served);
     const [kind = '', detail = ''] = fact.split(':');
     const rules = ruleOfFact(fact);
-    if (Object.keys(rules).length > 0) return facts.flatMap(({ model }) => ruleLesson(row, model, rules));
+    if (Object.keys(rules).length > 0) return ruleLesson(row, served, rules);
     const isKnown = known !== undefined && Number(detail) > known;
     return isKnown ? [] : (lessons[kind]?.(names, detail, String(known ?? 'absent')) ?? []);
   });
 }
 
-/** Nothing where the row says so by now. */
-function ruleLesson(row: ChannelRow, model: string, rules: WrittenRules): string[] {
+/** Nothing of the models of which the row says so by now. */
+function ruleLesson(row: ChannelRow, models: readonly string[], rules: WrittenRules): string[] {
   const [name, value] = Object.entries(rules)[0] ?? [];
-  const written = JSON.stringify({ [model]: rules });
-  const isSaid = JSON.stringify(rowRules(row, model)[name as RuleName]) === JSON.stringify(value);
-  return isSaid
-    ? []
-    : [
-        `params.model_rules: ${model} refused calls until this held; write ${written}, so that it is not asked twice`,
-      ];
+  const saysSo = (model: string): boolean =>
+    JSON.stringify(rowRules(row, model)[name as RuleName]) === JSON.stringify(value);
+  const asked = models.filter((model) => !saysSo(model));
+  const [first] = asked;
+  if (first === undefined) return [];
+  const more = asked.length > 1 ? ', and the same of the others' : '';
+  return [
+    `params.model_rules: ${namesShown(asked)} refused calls until this held; write ${JSON.stringify({ [first]: rules })}${more}, so that ${asked.length > 1 ? 'they are' : 'it is'} not asked twice`,
+  ];
 }
 
 export const nameOf = (table: ConfigTable, key: string | number): string => `${table} ${key}`;

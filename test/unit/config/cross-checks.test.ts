@@ -56,6 +56,22 @@ describe('a row that is used but deserves a look', () => {
     expect(warningsOf({ channels: told, charges }, { learned: learned.slice(5, 6) })).toEqual([]);
   });
 
+  it('is told of many models in one sentence', () => {
+    const models = Array.from({ length: 90 }, (_, i) => `model-${i}`);
+    const learned = models.map((model) => ({
+      channel: 'main',
+      model,
+      untilMs: 1,
+      fact: 'stop:false' as const,
+    }));
+    const [warning = ''] = warningsOf(
+      { channels: [channel({ models })], charges: [charge({ models })] },
+      { learned },
+    );
+    expect(warning).toMatch(/model-0, .* and 85 more .*\{"model-0":\{"stop":false\}\}/);
+    expect(warning.length).toBeLessThan(300);
+  });
+
   it('prices what nobody serves, or the upstream’s name of a model', () => {
     const channels = [channel({ mapper: { 'gpt-4o': 'gpt-4o-2024' } })];
     const charges = [charge({ models: ['gpt-4o', 'gpt-5', 'gpt-4o-2024'] })];
