@@ -115,7 +115,7 @@ export class Dispatch implements DispatchedCall {
       } catch (error) {
         if (error instanceof CannotCarry) {
           uncarried ??= error;
-          this.#uncarried.push(candidate);
+          if (this.#tried.at(-1)?.candidate !== candidate) this.#uncarried.push(candidate);
         } else if (error instanceof UpstreamFailure) this.#failures.push(error);
         else if (this.#outgrew(error)) {
           tooLong = error;
@@ -180,8 +180,10 @@ export class Dispatch implements DispatchedCall {
       const passedOn = tried.outcome === 'answered';
       tried.endedMs = clock.now();
       if (error instanceof CannotCarry) {
-        // Nothing was sent, so this was no attempt.
-        this.#tried.pop();
+        tried.outcome = 'refused';
+        // Where nothing was sent, this was no attempt.
+        if (tried.attempt.report().upstreamStatus === undefined) this.#tried.pop();
+        else this.#note(this.#health.refused(candidate, standing));
         throw error;
       }
       if (error instanceof UpstreamFailure) {

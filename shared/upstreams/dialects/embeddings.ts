@@ -14,8 +14,7 @@ function body({ request, embedding, unknown }: CanonicalCall, settings: RequestS
   if (!embedding) throw new CannotCarry('model', 'This model is asked for embeddings alone.');
   const { model, quirks, drop } = settings;
   const { inputs: input, dimensions } = embedding;
-  if (dimensions !== undefined && drop.includes('dimensions'))
-    throw new CannotCarry('dimensions', "The vectors of this model have one length: leave out 'dimensions'.");
+  if (dimensions !== undefined && drop.includes('dimensions')) throw ofOneLength();
   // An upstream of which all fields are known refuses others. Where the client names nobody, the account is the user.
   const user = request.user ?? request.safety_identifier;
   const beside = quirks.fields ? {} : { ...unknown, user };
@@ -24,6 +23,9 @@ function body({ request, embedding, unknown }: CanonicalCall, settings: RequestS
   setByRow(sent, { ...settings, stream: false });
   return { body: sent, dropped: quirks.fields ? Object.keys(unknown) : [], wrapped: new Set() };
 }
+
+const ofOneLength = (): CannotCarry =>
+  new CannotCarry('dimensions', "The vectors of this model have one length: leave out 'dimensions'.");
 
 /** No other candidate would mend it, and the client can. */
 function tooLong(): ErrorInAnswer {
@@ -64,10 +66,12 @@ class EmbeddingsReader implements AnswerReader {
     const { input, dimensions } = sent.body;
     if (this.#read === 0) throw new UpstreamFailure('empty');
     const vectors = Array.from(listIn(input), (_, index) => this.#vectors.get(index));
-    const length = dimensions ?? vectors[0]?.length;
+    const length = vectors[0]?.length;
     const isSound = (vector: Float32Array | undefined): vector is Float32Array =>
       vector !== undefined && vector.length > 0 && vector.length === length && vector.every(Number.isFinite);
     if (this.#read !== vectors.length || !vectors.every(isSound)) throw new UpstreamFailure('junk');
+    // Many servers do not read the wish. Whoever has it must not make the channel rest for others.
+    if (length !== (dimensions ?? length)) throw ofOneLength();
     const object = 'chat.completion.chunk';
     return [{ id: `chatcmpl-${requestId}`, object, ...shared, choices: [], usage: null, vectors }];
   }

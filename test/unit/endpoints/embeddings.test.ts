@@ -396,6 +396,20 @@ describe('failover', () => {
     expect(hosts(rig)).toEqual(['first.test', 'second.test']);
   });
 
+  it('of another length than was asked for is a mistake of the call, and makes no channel rest', async () => {
+    const channels = [row('first', 1), row('second', 0)];
+    const short = answer(vectorsOf([1], [2]));
+    const rig = rigOf({ channels }, ...Array.from({ length: 8 }, () => short));
+    for (let call = 1; call <= 4; call += 1) {
+      const result = await rig.call({ ...lists, dimensions: 2 }, { path });
+      expect([result.status, read(result).error?.param]).toEqual([400, 'dimensions']);
+      expect(rig.sent).toHaveLength(2 * call);
+    }
+    expect([rig.health.sent, rig.item?.spent]).toEqual([0, 0n]);
+    expect(rig.logged[0]).toMatchObject({ attempts: [{ channel: 'first' }, { channel: 'second' }] });
+    expect(rig.logged[0]?.passed_over).toBeUndefined();
+  });
+
   it.each([400, 404, 403])(
     'does not let a channel rest whose model has no embeddings: %d',
     async (status) => {
