@@ -293,8 +293,8 @@ const says = ({ status, error, built }: RefusedForm, sentence: RegExp): boolean 
   (statusOfError(error) ?? 400) === 400 &&
   sentence.test(textOf(error.message) ?? '') &&
   !sentence.test(built.request.body) &&
-  // Quotation marks stand in the body behind a backslash.
-  !sentence.test(built.request.body.replaceAll(/\\+(?=["\\])/g, ''));
+  // Quotation marks stand in the body behind backslashes. A pattern takes five times as long in 30 MB of them.
+  !sentence.test(built.request.body.split('\\').join(''));
 
 /**
  * No model has a smaller maximum, so a smaller limit was refused for another reason: it may be below the model's least.
