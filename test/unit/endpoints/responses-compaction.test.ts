@@ -330,6 +330,17 @@ describe('a summary', () => {
     expect(rig.spent).toBe(848_000_000n);
   });
 
+  it('that is not whole is the same error for a repeat with its Idempotency-Key, and charged once', async () => {
+    const keys = { [demoKey]: { row: keyRow({ store: true }) } };
+    const rig = new Compaction({ channels: [chat], keys }).upstream(chatSaid(''));
+    const headers = { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'k1' };
+    for (const _ of [1, 2]) {
+      const answer = await rig.call({ model: 'm', input }, { path, headers });
+      expect(problem(answer)).toEqual([400, 'no_summary', 'model']);
+      expect([rig.sent.length, rig.spent]).toEqual([1, 424_000_000n]);
+    }
+  });
+
   it('is charged once where its client leaves before it is there', async () => {
     const rig = new Compaction({ channels: [chat] }).upstream({
       steps: [30_000, delta('the file '), 30_000, delta('says 42'), finish(), usage(400, 12), data('[DONE]')],
