@@ -1,6 +1,6 @@
 /** Anthropic's own API. Its OpenAI-compatible endpoint is for rows that choose that dialect. */
 import { asRecord, isRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
-import { effortScale, type WrittenRules } from '../quirks.ts';
+import { effortScale, ruleForms, type WrittenRules } from '../quirks.ts';
 import { apiVersionAttribute, type ChannelSetup, type ChannelType, readModelPage } from '../channel-type.ts';
 
 /** From this version on, keys are bearer tokens. */
@@ -29,6 +29,10 @@ export const anthropic: ChannelType<'api_version'> = {
       : undefined,
 };
 
+const [, limits] = ruleForms.max_output_tokens;
+/** Whether a row may say it: the whole row would be a problem else. */
+const isLimit = (tokens: number): boolean => tokens >= limits.least && tokens <= limits.most;
+
 const isSupported = (capability: unknown): boolean => asRecord(capability)['supported'] === true;
 
 /** What the list says of a model [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026]. */
@@ -46,7 +50,7 @@ function listedRules({ capabilities, max_tokens: limit }: JsonRecord): WrittenRu
       efforts: [...(isOff ? ['none'] : []), ...known],
       ...(!isSupported(disabled) && { thinking_off: isOff ? 'between_tools' : 'always' }),
     }),
-    ...(Number.isSafeInteger(limit) && Number(limit) > 0 && { max_output_tokens: Number(limit) }),
+    ...(Number.isSafeInteger(limit) && isLimit(Number(limit)) && { max_output_tokens: Number(limit) }),
   };
 }
 

@@ -120,6 +120,8 @@ describe('the plan to sync a channel whose vendor says what its models can', () 
     expect((await synced([always], { model_rules: said }, ['lyra'])).changes).toEqual([]);
     const known = listed('claude-haiku-4-5', ['enabled', 'disabled'], [], { max_tokens: 64_000 });
     expect((await synced([known], {}, ['claude-haiku-4-5'])).changes).toEqual([]);
+    const odd = listed('claude-haiku-4-5', ['enabled', 'disabled'], [], { max_tokens: 1e9 });
+    expect((await synced([odd], {}, ['claude-haiku-4-5'])).changes).toEqual([]);
     const silent = { id: 'claude-opus-5-5', capabilities: null, max_tokens: null };
     expect(
       (await synced([silent, { id: '__proto__', max_tokens: 5 }], {}, ['claude-opus-5-5'])).changes,
