@@ -38,12 +38,12 @@ const mythical = 'fable|mythos';
 
 /** Most specific first. Sources: the vendors' pages of November 2026, or the thread that is named with its date. */
 const table: readonly [models: RegExp, Partial<Quirks>][] = [
-  // OpenAI. Models that reason accept no sampling but 1, no stop sequences but o1, and one of the fields for a limit
+  // OpenAI. Models that reason accept no sampling but 1 while they do, no stop sequences but o1, and one of the fields for a limit
   // [platform.openai.com/docs/guides/reasoning; EleutherAI/lm-evaluation-harness 3247, 2025-08-18].
   [/(^|[./])o1\b/i, { stops: true }],
   [
     /(^|[./])(o[134]\b|gpt-(?!35)([5-9]|\d{2})(?!.*chat))/i,
-    { sampling: 'none', stops: false, limitField: 'max_completion_tokens' },
+    { sampling: 'without_reasoning', stops: false, limitField: 'max_completion_tokens' },
   ],
   // Efforts by variant [anomalyco/opencode 26268, 2026-05-08, by the vendor's own refusals; openai/codex 6647, 2025-11-14].
   [gpt(String.raw`5-chat`), { efforts: [] }],

@@ -28,7 +28,7 @@ export const systemPlaces = ['anywhere', 'first'] as const;
 export const nullContents = ['null', 'empty'] as const;
 export const returnedFields = ['reasoning_content', 'thought_signature', 'thinking'] as const;
 export const unknownFieldChoices = ['pass', 'drop'] as const;
-export const samplings = ['any', 'one', 'none'] as const;
+export const samplings = ['any', 'one', 'without_reasoning', 'none'] as const;
 export const lastTurns = ['any', 'user'] as const;
 export const thinkingForms = ['adaptive', 'budget', 'none'] as const;
 export const thinkingOffs = ['omit', 'disabled', 'between_tools', 'always'] as const;
@@ -56,7 +56,7 @@ export interface Quirks {
   thinkTags: boolean;
   /** `user`: it refuses a conversation that ends with an answer. */
   lastTurn: (typeof lastTurns)[number];
-  /** Which of `temperature` and `top_p` it accepts: both, one of them, or neither while it reasons. */
+  /** Which of `temperature` and `top_p` it accepts: both, one of them, neither unless it is sent the effort `none`, or neither. */
   sampling: (typeof samplings)[number];
   /** It accepts stop sequences. */
   stops: boolean;

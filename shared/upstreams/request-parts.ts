@@ -172,11 +172,14 @@ export function knownEffort(requested: string, known: readonly string[]): string
 
 const rank = (effort: string): number => effortScale.indexOf(effort as (typeof effortScale)[number]);
 
-/** The sampling fields of a request that the upstream refuses. The value 1 is the default and refused by none. */
-export function refusedSampling(given: JsonRecord, quirks: Pick<Quirks, 'sampling'>): string[] {
+/**
+ * The sampling fields of a request that the upstream refuses. The value 1 is the default and refused by none.
+ * @param effort the one that goes up
+ */
+export function refusedSampling(given: JsonRecord, { sampling }: Quirks, effort: unknown): string[] {
   const isSet = (field: string): boolean => typeof given[field] === 'number';
-  if (quirks.sampling === 'one') return ['temperature', 'top_p'].filter(isSet).slice(1);
-  if (quirks.sampling === 'any' || given['reasoning_effort'] === 'none') return [];
+  if (sampling === 'one') return ['temperature', 'top_p'].filter(isSet).slice(1);
+  if (sampling === 'any' || (sampling === 'without_reasoning' && effort === 'none')) return [];
   return ['temperature', 'top_p', 'top_k'].filter((field) => isSet(field) && given[field] !== 1);
 }
 

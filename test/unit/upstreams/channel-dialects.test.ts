@@ -108,11 +108,11 @@ describe('how a channel differs from its dialect', () => {
     [
       { ...openai, endpoint: 'https://api.openai.com/v1' },
       'gpt-5.6',
-      { sampling: 'none', limitField: 'max_completion_tokens' },
+      { sampling: 'without_reasoning', limitField: 'max_completion_tokens' },
     ],
-    [azure, 'o3-mini', { sampling: 'none', limitField: 'max_completion_tokens' }],
+    [azure, 'o3-mini', { sampling: 'without_reasoning', limitField: 'max_completion_tokens' }],
     [azure, 'gpt-4o', { limitField: undefined }],
-    [openai, 'gpt-5.6', { sampling: 'none', limitField: undefined }],
+    [openai, 'gpt-5.6', { sampling: 'without_reasoning', limitField: undefined }],
     [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitField: undefined }],
   ])('needs no setting: %j, %s', (row, name, quirks) => {
     const unset = { wantsBack: undefined, echoes: undefined, customTools: undefined, limitField: undefined };

@@ -74,3 +74,26 @@ describe('an upstream that refuses unknown fields gets none inside', () => {
     expect(send(request).body).toEqual({ model: 'up', ...request });
   });
 });
+
+describe('sampling goes by the effort that is sent', () => {
+  const sampled = { temperature: 0.3, top_p: 1 };
+  it.each<[string, object, Partial<Quirks>, Partial<RequestSettings>, boolean]>([
+    ['none is known', { reasoning_effort: 'none' }, { efforts: ['none', 'low'] }, {}, true],
+    ['none goes up as it came', { reasoning_effort: 'none' }, {}, {}, true],
+    ['none becomes another', { reasoning_effort: 'none' }, { efforts: ['low'] }, {}, false],
+    ['none is not sent', { reasoning_effort: 'none' }, { efforts: [] }, {}, false],
+    ['there is none', {}, {}, {}, false],
+    ['the row sets another', { reasoning_effort: 'none' }, {}, { set: { reasoning_effort: 'high' } }, false],
+    ['the row sets none', {}, {}, { set: { reasoning_effort: 'none' } }, true],
+    ['the model takes no sampling at all', { reasoning_effort: 'none' }, { sampling: 'none' }, {}, false],
+  ])('%s', (_case, request, quirks, more, isSent) => {
+    const { body, dropped } = send(
+      { ...sampled, ...request },
+      { sampling: 'without_reasoning', ...quirks },
+      more,
+    );
+    expect(body['temperature']).toBe(isSent ? 0.3 : undefined);
+    expect(body['top_p']).toBe(1);
+    expect(dropped.includes('temperature')).toBe(!isSent);
+  });
+});

@@ -83,25 +83,25 @@ const others: [names: string, rules: string][] = [
   ['chatgpt-4o-latest gemini-2.0-flash qwen3-max llama-4', '- any - - any'],
   [
     'gpt-5 gpt-5-2025-08-07 gpt-5-mini gpt-5-nano',
-    'minimal+low+medium+high none max_completion_tokens - any',
+    'minimal+low+medium+high without_reasoning max_completion_tokens - any',
   ],
   ['gpt-5.1-chat-latest', 'medium any - - any'],
-  ['gpt-5-pro', 'high none max_completion_tokens - any'],
-  ['gpt-5.2-pro', 'medium+high+xhigh none max_completion_tokens - any'],
-  ['gpt-5.1', 'none+low+medium+high none max_completion_tokens - any'],
-  ['gpt-5.2 gpt-5.4 gpt-5.5', 'none+low+medium+high+xhigh none max_completion_tokens - any'],
+  ['gpt-5-pro', 'high without_reasoning max_completion_tokens - any'],
+  ['gpt-5.2-pro', 'medium+high+xhigh without_reasoning max_completion_tokens - any'],
+  ['gpt-5.1', 'none+low+medium+high without_reasoning max_completion_tokens - any'],
+  ['gpt-5.2 gpt-5.4 gpt-5.5', 'none+low+medium+high+xhigh without_reasoning max_completion_tokens - any'],
   [
     'gpt-5.6 openai/gpt-5.6 us.openai.gpt-5.6 gpt-6-sol gpt-6-luna gpt-6 gpt-6.1-terra',
-    'none+low+medium+high+xhigh+max none max_completion_tokens - any',
+    'none+low+medium+high+xhigh+max without_reasoning max_completion_tokens - any',
   ],
   [
     'gpt-5-codex gpt-5.1-codex o1 o3 o3-pro o4-mini openai/o3',
-    'low+medium+high none max_completion_tokens - any',
+    'low+medium+high without_reasoning max_completion_tokens - any',
   ],
-  ['gpt-5.1-codex-max gpt-5.3-codex', 'low+medium+high+xhigh none max_completion_tokens - any'],
+  ['gpt-5.1-codex-max gpt-5.3-codex', 'low+medium+high+xhigh without_reasoning max_completion_tokens - any'],
   [
     'gpt-6-astra gpt-6.1-sol gpt-6.2-astra gpt-6.2-sol global.openai.gpt-6.2-sol',
-    'low+medium+high+xhigh+max none max_completion_tokens - any',
+    'low+medium+high+xhigh+max without_reasoning max_completion_tokens - any',
   ],
   ['gpt-oss-120b openai.gpt-oss-120b-1:0', 'low+medium+high any - - any'],
   ['gemini-2.5-flash gemini-2.5-flash-lite', 'none+minimal+low+medium+high any - - any'],
@@ -188,7 +188,7 @@ describe('the rules of a row', () => {
       forcedCalls: false,
     });
     expect(quirksOf(row, 'claude-sonnet-5')).toMatchObject({ efforts: ['high'], sampling: 'any' });
-    expect(quirksOf(row, 'gpt-5')).toMatchObject({ efforts: ['low'], sampling: 'none' });
+    expect(quirksOf(row, 'gpt-5')).toMatchObject({ efforts: ['low'], sampling: 'without_reasoning' });
   });
 
   it('count by the longest pattern, a name before all patterns, each rule for itself', () => {

@@ -146,6 +146,21 @@ describe('what a Responses upstream cannot be sent', () => {
   });
 });
 
+describe('sampling goes by the effort that is sent', () => {
+  it.each<[string, object, Partial<Quirks>, Partial<RequestSettings>, boolean]>([
+    ['none is known', { reasoning_effort: 'none' }, {}, {}, true],
+    ['none becomes another', { reasoning_effort: 'none' }, { efforts: ['low'] }, {}, false],
+    ['there is none', {}, {}, {}, false],
+    ['the row sets none', {}, {}, { set: { reasoning: { effort: 'none' } } }, true],
+    ['the model takes no sampling at all', { reasoning_effort: 'none' }, { sampling: 'none' }, {}, false],
+  ])('%s', (_case, request, more, settings, isSent) => {
+    const rules = quirks({ sampling: 'without_reasoning', ...more });
+    const { body, dropped } = sent({ temperature: 0.3, ...request }, { ...rules, ...settings });
+    expect(body['temperature']).toBe(isSent ? 0.3 : undefined);
+    expect(dropped).toEqual(isSent ? [] : ['temperature']);
+  });
+});
+
 describe('the fields of a client that wrote Responses', () => {
   it('go up unchanged, without those that belong to the relay', () => {
     const owned = {

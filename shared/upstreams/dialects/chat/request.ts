@@ -306,7 +306,7 @@ const binding = new Map<string, (value: unknown) => boolean>([
 ]);
 
 /** `asked`: all fields but the model and the conversation. Throws CannotCarry. */
-function fittedFields(asked: JsonRecord, { quirks }: RequestSettings): FittedFields {
+function fittedFields(asked: JsonRecord, { quirks, set }: RequestSettings): FittedFields {
   const body = { ...asked };
   const dropped: string[] = [];
   const drop = (field: string): void => {
@@ -320,13 +320,13 @@ function fittedFields(asked: JsonRecord, { quirks }: RequestSettings): FittedFie
       throw new CannotCarry(field, `'${field}' is not supported by the upstream.`);
     drop(field);
   }
-  for (const field of refusedSampling(body, quirks)) drop(field);
-
   const requested = body['reasoning_effort'];
-  if (typeof requested !== 'string' || !quirks.efforts) return { body, dropped, effort: undefined };
-  const effort = knownEffort(requested, quirks.efforts);
-  if (effort === undefined) drop('reasoning_effort');
-  else body['reasoning_effort'] = effort;
+  const known = typeof requested === 'string' ? quirks.efforts : undefined;
+  const effort = known && knownEffort(String(requested), known);
+  if (effort !== undefined) body['reasoning_effort'] = effort;
+  else if (known) drop('reasoning_effort');
+  const { reasoning_effort: sent } = { ...body, ...set };
+  for (const field of refusedSampling(body, quirks, sent)) drop(field);
   return { body, dropped, effort: effort === requested ? undefined : effort };
 }
 

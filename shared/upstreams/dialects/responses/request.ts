@@ -54,7 +54,9 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   const asked = carried ? carried.effort : request.reasoning_effort;
   const unknown = withoutNulls({ ...call.unknown, ...(ownForm && call.served) });
   refuse(request, ownForm ? {} : unknown);
-  const { sent, dropped } = droppable(request, settings);
+  const own = ownForm ? unknown : {};
+  const reasoning = reasoningField(asked, own, settings);
+  const { sent, dropped } = droppable(request, settings, { reasoning, ...settings.set });
   const tools = sentTools({ ...call, items: carried }, settings, ownForm);
   if (tools.droppedHosted) dropped.push('tools');
   const isPassed = (field: string): boolean => (ownForm ? !relaysFields.has(field) : cacheFields.has(field));
@@ -64,7 +66,6 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   const hasState = [...settings.states.values()].some((parts) => parts.some((part) => 'opaque' in part));
   if (hasState && settings.without.has('state')) dropped.push('reasoning');
 
-  const own = ownForm ? unknown : {};
   const instructions = settings.quirks.bindsPrefix ? call.instructions : undefined;
   // Vendors cache from the front, so tools and input precede what may change between turns.
   const fields: JsonRecord = {
@@ -83,7 +84,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     store: false,
     include: included(sent, own, settings),
     text: textField(request, own),
-    reasoning: reasoningField(asked, own, settings),
+    reasoning,
     max_output_tokens: outputLimit(request, settings),
     ...sent,
     logprobs: undefined,
@@ -126,10 +127,11 @@ const refused = (param: string): CannotCarry =>
 function droppable(
   request: ChatRequest,
   { quirks }: RequestSettings,
+  { reasoning }: JsonRecord,
 ): { sent: JsonRecord; dropped: string[] } {
   const given = withoutNulls(request);
   const dropped: string[] = noFields.filter((field) => given[field] !== undefined);
-  const refused = refusedSampling(given, quirks);
+  const refused = refusedSampling(given, quirks, asRecord(reasoning)['effort']);
   const sent: JsonRecord = {};
   for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
     if (given[field] === undefined) continue;
