@@ -5,8 +5,8 @@
 import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
 import { asRecord, type JsonRecord } from '../../wire/json.ts';
 
-/** Undefined: nothing. `sent`: the body that was refused. */
-type Teaches = Partial<Quirks> | ((message: string, sent: JsonRecord) => Partial<Quirks> | undefined);
+/** Undefined: nothing. */
+type Teaches = Partial<Quirks> | ((refused: Refused) => Partial<Quirks> | undefined);
 type Lesson = readonly [when: RegExp, teaches: Teaches];
 
 interface Refused {
@@ -15,48 +15,54 @@ interface Refused {
   message: string;
   /** Whether the message has a sentence that the request does not hold: it may quote what the caller wrote. */
   says: (sentence: RegExp) => boolean;
+  /** The body that was refused. */
   sent: JsonRecord;
   inForce: Partial<Quirks>;
 }
 
 /** What a refusal teaches that is not in force. Undefined: nothing, so that the refusal stands. */
-export function taughtBy({ field, message, says, sent, inForce }: Refused): Partial<Quirks> | undefined {
+export function taughtBy(refused: Refused): Partial<Quirks> | undefined {
+  const { field, says, inForce } = refused;
   const right = [...fields.filter(([when]) => when.test(field)), ...sentences.filter(([when]) => says(when))];
-  const taught = right.map(([, teaches]) =>
-    typeof teaches === 'function' ? teaches(message, sent) : teaches,
-  );
+  const taught = right.map(([, teaches]) => (typeof teaches === 'function' ? teaches(refused) : teaches));
   const isInForce = ([name, value]: [string, unknown]): boolean =>
     JSON.stringify(value) === JSON.stringify(inForce[name as keyof Quirks]);
   return taught.find((quirks) => quirks && !Object.entries(quirks).every(isInForce));
 }
 
 const beforeEfforts =
-  /effort\b.{0,80}(?:supported (?:values|levels|efforts)|input should be|expected one of)/i;
+  /effort\b.{0,80}(?:supported (?:values|levels|efforts)|input should be|expected (?:one of )?(?=[`'"]))/i;
+/** Where the field is named beside the sentence. */
+const supported = /\bsupported values\b/i;
 /** Words, in quotation marks or not, between commas, bars, `or` and `and`. */
 const wordList = /[`'"]?[a-z]+[`'"]?(?:\s*(?:[,|]|\b(?:or|and)\b)\s*(?:(?:or|and)\s+)?[`'"]?[a-z]+[`'"]?)*/g;
 
-/** The first list: behind it validators repeat the value that was refused. */
-function listedEfforts(message: string): Partial<Quirks> | undefined {
-  const { 0: found = '', index = 0 } = beforeEfforts.exec(message) ?? {};
-  for (const [list] of message.slice(index + found.length).matchAll(wordList)) {
-    const named = new Set(list.match(/[a-z]+/g));
-    const efforts = effortScale.filter((effort) => named.has(effort));
-    if (efforts.length > 0) return { efforts };
-  }
-  return undefined;
-}
+/**
+ * The first list behind `before`, since validators repeat the value that was refused behind it. One that is quoted in front
+ * may be made to look like a list: then the request holds `before`, too.
+ */
+const effortsBehind =
+  (before: RegExp) =>
+  ({ message, says }: Refused) => {
+    if (!says(before)) return undefined;
+    const { 0: found = '', index = 0 } = before.exec(message) ?? {};
+    for (const [list] of message.slice(index + found.length).matchAll(wordList)) {
+      const named = new Set(list.match(/[a-z]+/g));
+      const efforts = effortScale.filter((effort) => named.has(effort));
+      if (efforts.length > 0) return { efforts };
+    }
+    return undefined;
+  };
 
 /** A value outside the range that vendors have is the caller's mistake, whatever it is refused for. */
-function noSampling(
-  _message: string,
-  { temperature = 1, top_p: topP = 1 }: JsonRecord,
-): Partial<Quirks> | undefined {
+function noSampling({ sent }: Refused): Partial<Quirks> | undefined {
+  const { temperature = 1, top_p: topP = 1 } = sent;
   const isOdd = Number(temperature) < 0 || Number(temperature) > 2 || Number(topP) < 0 || Number(topP) > 1;
   return isOdd ? undefined : { sampling: 'none' };
 }
 
 /** A form of choice that few servers know may be refused where a usual one is not. */
-function noForcedCalls(_message: string, { tool_choice: choice }: JsonRecord): Partial<Quirks> | undefined {
+function noForcedCalls({ sent: { tool_choice: choice } }: Refused): Partial<Quirks> | undefined {
   const { type, function: called, ...more } = asRecord(choice);
   const isUsual =
     choice === 'required' ||
@@ -70,6 +76,8 @@ const choiceFields = new Set(['name', 'disable_parallel_tool_use']);
 /** OpenAI's form [OpenHands/software-agent-sdk 1837, 2026-01-27; johny-b/llmcomp 69, 2026-04-20; "Create chat completion"]. */
 const fields: readonly Lesson[] = [
   [/^unsupported_parameter reasoning[_.]effort$/, { efforts: [] }],
+  // [anomalyco/opencode 4451, 2025-11-18; openai/openai-agents-python 2089]
+  [/^(?:unsupported_value|undefined) reasoning[_.]effort$/, effortsBehind(supported)],
   [/^unsupported_(?:parameter|value) (?:temperature|top_p|top_k)$/, noSampling],
   [/^unsupported_(?:parameter|value) tool_choice/, noForcedCalls],
   [/^unsupported_(?:parameter|value) stop$/, { stops: false }],
@@ -89,10 +97,11 @@ const sentences: readonly Lesson[] = [
   // Claude [pydantic/pydantic-ai 7989, 2026-09-02]
   [/set `thinking\.block_binding\.prefix_mismatch_behavior` to/, { bindsThinking: true }],
   // OpenAI [livekit/agents 7169, 2026-09-08] and servers that validate by type [theopenco/llmgateway 3462, 2026-08-07]
-  [beforeEfforts, listedEfforts],
-  // OpenAI's models that do not reason, Claude before 4.5 [anthropics/claude-code 30010, 2026-03-02]
+  [beforeEfforts, effortsBehind(beforeEfforts)],
+  // OpenAI's models that do not reason, Claude before 4.5 [anthropics/claude-code 30010, 2026-03-02], typed servers in Rust
+  // [docs.rs/serde, "Error": unknown_field]
   [
-    /Unrecognized request argument supplied: reasoning_effort|not support the effort parameter/,
+    /Unrecognized request argument supplied: reasoning_effort|unknown field `reasoning_effort`|not support the effort parameter/,
     { efforts: [] },
   ],
   // Claude ["Migration guide", 2026-09-22; its version 2026-10-21; The-PR-Agent/pr-agent 2456, 2026-06-18]
@@ -117,9 +126,12 @@ const sentences: readonly Lesson[] = [
   [/thinking\.type\.(?:disabled|between_tools)"? is not supported/, { thinkingOff: 'always' }],
   // OpenAI's reasoning models [EleutherAI/lm-evaluation-harness 3247, 2025-08-18]
   [/\bstop(?:_sequences)?\b[`'"]? (?:is|are) not supported/, { stops: false }],
-  // Bedrock [CherryHQ/cherry-studio 9655]; older servers
-  [/\buse [`'"]?max_completion_tokens/i, { limitField: 'max_completion_tokens' }],
-  [/Unrecognized request argument supplied: max_completion_tokens/, { limitField: 'max_tokens' }],
+  // Bedrock [CherryHQ/cherry-studio 9655]; older servers, and typed ones
+  [/\buse [`'"]?max_completion_tokens|unknown field `max_tokens`/i, { limitField: 'max_completion_tokens' }],
+  [
+    /(?:Unrecognized request argument supplied: |unknown field `)max_completion_tokens/,
+    { limitField: 'max_tokens' },
+  ],
   // Gemini 3.6 [LibreChat-AI/agents 323, 2026-07-21], Claude ["Migration guide"]
   [/ending with a model turn are not supported|not support assistant message prefill/, { lastTurn: 'user' }],
   [/\bconversation must end with a user message\b/, { lastTurn: 'user' }],

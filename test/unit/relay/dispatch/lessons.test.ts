@@ -128,6 +128,53 @@ const cases: [
     'efforts:low+medium+high',
     ['reasoning_effort', 'high'],
   ],
+  ...(
+    [
+      ['reasoning_effort', 'unsupported_value', "the 'nova-1' model", "'medium', 'high', and 'max'"],
+      ['reasoning.effort', 'unsupported_value', 'this model', "'high' and 'max'"],
+      ['reasoning.effort', null, "the 'nova-1-2026-11-05-preview-of-a-model' model", "'high'"],
+    ] as const
+  ).map(([param, code, model, list]): (typeof cases)[number] => [
+    `efforts, as OpenAI lists them for ${model} as ${list}`,
+    chat,
+    { model: 'm', messages: [{ role: 'user', content: "is 'low' supported?" }], reasoning_effort: 'low' },
+    ({ reasoning_effort: effort }) =>
+      effort === 'low' &&
+      openai(
+        `Unsupported value: 'low' is not supported with ${model}. Supported values are: ${list}.`,
+        param,
+        code,
+      ),
+    `efforts:${list
+      .match(/[a-z]{3,}/g)
+      ?.filter((word) => word !== 'and')
+      .join('+')}`,
+    ['reasoning_effort', list.split("'")[1]],
+  ]),
+  ...['`low` or `high`', '`low`'].map((list): (typeof cases)[number] => [
+    `efforts, as a typed server lists ${list}`,
+    chat,
+    { ...ask, reasoning_effort: 'medium' },
+    ({ reasoning_effort: effort }) =>
+      effort === 'medium' &&
+      openai(
+        `Failed to deserialize the JSON body into the target type: reasoning_effort: unknown variant \`medium\`, expected ${list} at line 1 column 200`,
+        null,
+        'invalid_request_error',
+      ),
+    `efforts:${list.match(/(?:low|high)/g)?.join('+')}`,
+    ['reasoning_effort', 'low'],
+  ]),
+  [
+    'that a typed server has no effort',
+    chat,
+    { ...ask, reasoning_effort: 'high' },
+    (body) =>
+      has(body, 'reasoning_effort') &&
+      openai('unknown field `reasoning_effort`, expected one of `model`, `messages`', null, null),
+    'efforts:',
+    ['reasoning_effort', undefined],
+  ],
   [
     'that it has no effort',
     claude,
@@ -316,6 +363,25 @@ const cases: [
     'limit_field:max_tokens',
     ['max_tokens', 50],
   ],
+  ...(
+    [
+      ['max_completion_tokens', 'max_tokens'],
+      ['max_tokens', 'max_completion_tokens'],
+    ] as const
+  ).map(([field, wanted]): (typeof cases)[number] => [
+    `the field of a typed server for a limit, ${wanted}`,
+    chat,
+    { ...ask, [field]: 50 },
+    (body) =>
+      has(body, field) &&
+      openai(
+        `Failed to deserialize the JSON body into the target type: unknown field \`${field}\`, expected \`${wanted}\``,
+        null,
+        'invalid_request_error',
+      ),
+    `limit_field:${wanted}`,
+    [wanted, 50],
+  ]),
   [
     'that a user comes last',
     chat,
@@ -373,6 +439,25 @@ describe('a refusal teaches', () => {
     const { rig, sent, facts } = served(chat, [refuses]);
     const request = { ...ask, messages: [{ role: 'user', content }], stop: ['a'], temperature: 0.5 };
     expect((await rig.post(request)).status).toBe(400);
+    expect([sent.length, facts()]).toEqual([1, []]);
+  });
+
+  it.each([
+    ["low' is not supported. Supported values are: 'max", 'reasoning_effort', 'unsupported_value'],
+    ['low`, expected `max', null, null],
+    ['low`, expected one of `max`, `high', null, null],
+  ])('nothing by a list in the value that the refusal quotes: %s', async (effort, param, code) => {
+    const refuses: Rule = ({ reasoning_effort: asked }) =>
+      asked === effort &&
+      openai(
+        param
+          ? `Unsupported value: '${effort}' is not supported with this model. Supported values are: 'low' and 'max'.`
+          : `reasoning_effort: unknown variant \`${effort}\`, expected \`low\` or \`max\``,
+        param,
+        code,
+      );
+    const { rig, sent, facts } = served(chat, [refuses]);
+    expect((await rig.post({ ...ask, reasoning_effort: effort })).status).toBe(400);
     expect([sent.length, facts()]).toEqual([1, []]);
   });
 
