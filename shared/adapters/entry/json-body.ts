@@ -50,7 +50,10 @@ export async function readJsonBody(
   const name = encoding.trim().toLowerCase();
   const body = name === '' || name === 'identity' ? sent : await unpacked(sent, name, host);
   await host?.turn(body.length);
-  return parsed(body, host, valuesMax);
+  const json = parsed(body, host, valuesMax);
+  // What checks and counts it takes longer than what parses it.
+  await host?.turn(body.length);
+  return json;
 }
 
 function parsed(body: string | Uint8Array, host: SharedHost | undefined, most?: number): unknown {
