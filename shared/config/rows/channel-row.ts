@@ -125,7 +125,7 @@ function ruleSchema(form: RuleForm) {
     return integerBetween(least, most, `a whole number from ${least} to ${most}`);
   }
   if ('oneOf' in form) return z.enum(form.oneOf, oneOf(form.oneOf));
-  return z.array(z.enum(form.listOf, wantedEfforts), wantedEfforts);
+  return z.array(z.enum(form.listOf, oneOf(form.listOf)), `a list of ${oneOf(form.listOf)}`);
 }
 
 const wantedRules = 'a map of rules, such as {"efforts": ["low", "high"]}';
@@ -162,7 +162,7 @@ const Params = optionMap(
     null_content: named(nullContents),
     think_tags: z.optional(flag),
     efforts: z.optional(
-      z.array(z.enum(effortScale, wantedEfforts), wantedEfforts).check(z.minLength(1, wantedSome)),
+      z.array(z.enum(effortScale, oneOf(effortScale)), wantedEfforts).check(z.minLength(1, wantedSome)),
     ),
     custom_tools: z.optional(flag),
     wants_back: named(returnedFields),
@@ -244,7 +244,8 @@ const vitalWarnings = ({ set, drop }: { set: object; drop: readonly string[] }):
 /** What is suspicious in a row that is used, each as `attribute: ...`. */
 const channelWarnings = (row: ChannelRow): string[] => [
   ...(row.models.length === 0 ? ['models: empty, so this channel serves nothing'] : []),
-  ...(appendsPath(row) && new URL(row.endpoint).pathname === '/'
+  // Where a probe was answered, the address is right as it is.
+  ...(appendsPath(row) && new URL(row.endpoint).pathname === '/' && !row.can?.dialects?.length
     ? ['endpoint: has no path; most upstreams want /v1 at the end']
     : []),
   ...Object.keys(row.mapper)

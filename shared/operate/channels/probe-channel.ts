@@ -9,12 +9,12 @@ import type { Capabilities } from '../../config/rows/capabilities.ts';
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
-import { dialectNames } from '../../upstreams/dialects/dialects.ts';
+import { dialectNames, ownDialectNames } from '../../upstreams/dialects/dialects.ts';
 import { withheldTexts } from '../../upstreams/error-text.ts';
 import { CallerFault, ErrorInAnswer, type UpstreamFailure } from '../../upstreams/exchange.ts';
 import { effortScale, type WrittenRules } from '../../upstreams/quirks.ts';
 import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
-import { dialectOf, quirksOf, rowRules, upstreamModel } from '../../upstreams/called-channel.ts';
+import { carries, dialectOf, quirksOf, rowRules, upstreamModel } from '../../upstreams/called-channel.ts';
 import { channelTypes, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { asRecord, parseJson } from '../../wire/json.ts';
@@ -105,7 +105,10 @@ export async function carryOutProbe(
     return outcomeOf(ports, call);
   };
   const own = dialectOf(channel, model);
-  const spoken = await findDialects(ask, [own, ...dialectNames.filter((name) => name !== own)]);
+  const spoken = await findDialects(ask, {
+    wanted: [own, ...dialectNames.filter((name) => name !== own)],
+    others: ownDialectNames.filter((name) => carries(channel, name)),
+  });
   const tools = spoken.takesTools ? toolsQuestion.decide(spoken.answer) : false;
   const parallel = spoken.takesTools ? parallelTools(spoken.answer) : undefined;
   const found: Capabilities = {};
@@ -158,6 +161,9 @@ interface ProbeAnswer {
   calls: number;
   /** true: the limit on output tokens ended the answer. */
   isCut: boolean;
+  thinks: boolean;
+  /** It is no conversation. */
+  hasVectors: boolean;
   hasUsage: boolean;
 }
 
@@ -196,7 +202,7 @@ async function outcomeOf(ports: OperatorPorts, call: DirectCall): Promise<ProbeO
     const reply = { status, headers: {}, body: bytesOf(body) };
     return failedOutcome(await readFailure(reply, { type, withheld }), said);
   }
-  const { chunks, hasUsage, failure } = readReply(body, call);
+  const { chunks, usage, failure } = readReply(body, call);
   if (failure instanceof ErrorInAnswer)
     return failedOutcome(failureInAnswer(failure.error, withheld, type), said);
   if (failure !== undefined) return { kind: 'unusable', said: `${said} (${reasonOf(failure)})` };
@@ -207,7 +213,9 @@ async function outcomeOf(ports: OperatorPorts, call: DirectCall): Promise<ProbeO
     text: choices.map(({ delta }) => delta.content ?? '').join(''),
     calls: new Set(indexes).size,
     isCut: choices.some(({ finish_reason: reason }) => reason === 'length'),
-    hasUsage,
+    thinks: (usage?.reasoning ?? 0) > 0 || choices.some(({ delta }) => Boolean(delta.reasoning_content)),
+    hasVectors: chunks.some(({ vectors = [] }) => vectors.length > 0),
+    hasUsage: usage !== undefined,
   };
 }
 
@@ -230,8 +238,9 @@ function failedOutcome(failure: CallerFault | UpstreamFailure, said: string): Pr
  * Finds the dialects that an upstream speaks, and whether it takes tools. A dialect in which it refuses tools counts
  * only where it takes them in none, since agents cannot use it there. Throws a Failure if the upstream answers in none.
  * `dialects`: in the order in which they were asked; `answer`: in the first, to the call with tools, unless they are refused.
+ * @param others those of calls that are no conversation
  */
-async function findDialects(ask: Ask, wanted: readonly string[]) {
+async function findDialects(ask: Ask, { wanted, others }: Record<'wanted' | 'others', readonly string[]>) {
   const asked = new Map<string, ProbeOutcome>();
   for (const questions of [[toolsQuestion], []]) {
     const answers: [string, ProbeAnswer][] = [];
@@ -253,6 +262,13 @@ async function findDialects(ask: Ask, wanted: readonly string[]) {
     return { text, isDenied: outcome.kind === 'denied' };
   });
   const denied = said.find(({ isDenied }) => isDenied);
+  for (const dialect of denied ? [] : others) {
+    const outcome = await ask(dialect, requestFor([]));
+    if (outcome?.kind === 'answered' && outcome.hasVectors)
+      throw new Failure(
+        'nothing was written: the model answers with vectors only, and a probe asks what conversations can; `channel test` asks it',
+      );
+  }
   throw new Failure(
     denied
       ? `nothing was written: the upstream refuses the key (${denied.text})`
@@ -292,7 +308,8 @@ async function findEfforts(ask: Ask, dialect: string) {
     for (const effort of some) {
       const outcome = await ask(dialect, requestFor([], { reasoning_effort: effort }));
       if (outcome === undefined) unasked.push(effort);
-      else if (decided(outcome, () => true)) known.add(effort);
+      // Where nothing was sent for it, or the vendor does not heed it, the model thinks all the same.
+      else if (decided(outcome, ({ thinks }) => effort !== 'none' || !thinks)) known.add(effort);
     }
     if (known.size === 0 && unasked.length === 0) break;
   }

@@ -62,7 +62,7 @@ export async function calledDirectly(ports: OperatorPorts, { id, model: wanted, 
 
 /**
  * A model that refuses a conversation is asked as one that does something else. Throws a Failure if the upstream does not respond.
- * `body`: the beginning of the response's, without the secret.
+ * `url`, `status`: of the call that was answered, else of the first. `body`: the beginning of the response's, without the secret.
  */
 export async function carryOutChannelTest(
   ports: OperatorPorts,
@@ -74,10 +74,11 @@ export async function carryOutChannelTest(
   for (const other of [400, 403, 404].includes(first.status) ? others : [])
     asked.push({ call: other, ...(await sendCall(ports, other)) });
   const answered = asked.find(({ ok }) => ok);
-  const { status, body } = answered ?? first;
+  const { call: told, status, body } = answered ?? { call, ...first };
   const shown = (text: string): string => cleanText(text, call.called.secret);
-  const answer = answered && replyText(readReply(body, answered.call));
+  const answer = answered && replyText(readReply(body, told));
   return {
+    url: told.built.request.url,
     status,
     elapsedMs: ports.clock.now() - startMs,
     answer: answer && { ...answer, model: shown(answer.model), text: shown(answer.text) },
@@ -199,7 +200,7 @@ export function readReply(body: string, { dialect, context }: DirectCall) {
   } catch (error) {
     failure = error;
   }
-  return { chunks, model, hasUsage: reader.report().usage !== undefined, failure };
+  return { chunks, model, usage: reader.report().usage, failure };
 }
 
 /** The name of the model in an event, or in the object that the event carries. */

@@ -191,9 +191,11 @@ describe('the test of a channel', () => {
       answer: { model: 'vendor-m', text: 'a vector of 3 numbers' },
     });
     expect(urls.map((url) => new URL(url).pathname)).toEqual(['/v1/chat/completions', '/v1/embeddings']);
+    expect(result.url).toBe(urls[1]);
     const none = await testOf({ status: 400, body: '{"error":{"message":"no vectors"}}' });
     expect(none.result).toMatchObject({ status: 404, answer: undefined });
     expect(none.result.body).toContain('no chat here');
+    expect(none.result.url).toBe(none.urls[0]);
   });
 
   it('reads an answer in the dialect that the channel speaks', async () => {

@@ -15,6 +15,9 @@ const answer = (message: object, finish = 'stop', more: object = usage): Reply =
   body: { model: 'm', choices: [{ index: 0, message, finish_reason: finish }], ...more },
 });
 const usage = { usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } };
+const thoughtUnseen = {
+  usage: { ...usage.usage, completion_tokens_details: { reasoning_tokens: 1 } },
+};
 const text = (content: string, finish?: string): Reply => answer({ content }, finish);
 const call = (id: string): object => ({ id, type: 'function', function: { name: 't', arguments: '{}' } });
 const refusal = (status = 400): Reply => ({ status, body: { error: { message: 'no', type: 'invalid' } } });
@@ -163,6 +166,32 @@ describe('a probe', () => {
     const { run, writes } = probed((asked) => (imageIn(asked) ? refusal(status) : able(asked)));
     await expect(run()).rejects.toThrow(message);
     expect(writes).toEqual([]);
+  });
+
+  it.each([
+    ['in words', answer({ content: 'ready', reasoning_content: 'Hm.' })],
+    ['unseen', answer({ content: 'ready' }, 'stop', thoughtUnseen)],
+  ])('does not count the effort none where the model thinks all the same, %s', async (_how, thinking) => {
+    const { can } = await probed(where((asked) => has(asked, 'reasoning_effort'), thinking)).run();
+    expect(can.efforts).toContain('low');
+    expect(can.efforts).not.toContain('none');
+    expect((await probed(able).run()).can.efforts).toContain('none');
+  });
+
+  it('says of a model that answers with vectors that it holds no conversations, and writes nothing', async () => {
+    const vectors: Answering = ({ path }) =>
+      path.endsWith('/embeddings')
+        ? { body: { object: 'list', data: [{ index: 0, embedding: [1, 2] }], model: 'm', ...usage } }
+        : { status: 404, body: 'Not Found' };
+    const { run, asked, writes } = probed(vectors);
+    await expect(run()).rejects.toThrow('nothing was written: the model answers with vectors only');
+    expect(asked.length).toBeLessThanOrEqual(12);
+    expect(writes).toEqual([]);
+  });
+
+  it('shows an address without a path to be right', async () => {
+    const attributes = { endpoint: 'https://api.example.com' };
+    expect((await probed(able, { attributes }).run()).warnings).toEqual([]);
   });
 
   it('writes nothing over a row that was changed meanwhile', async () => {

@@ -26,7 +26,8 @@ async function probe(vendor: string, model: string, attributes: Record<string, u
 }
 
 const fewEfforts = ['minimal', 'low', 'medium', 'high'];
-const everyEffort = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+const thinkingEfforts = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+const everyEffort = ['none', ...thinkingEfforts];
 const everything = {
   tools: true,
   parallel_tools: true,
@@ -76,7 +77,9 @@ const doubles: {
     // response-format
     vendor: 'deepseek',
     model: 'deepseek-v4-pro',
-    can: { ...everything, json_schema: false, efforts: everyEffort, dialects: ['chat'] },
+    // It takes the effort none, and thinks.
+    can: { ...everything, json_schema: false, efforts: thinkingEfforts, dialects: ['chat'] },
+    rules: { efforts: thinkingEfforts },
   },
   {
     // The schema has efforts from low to max; this model cannot stop thinking.

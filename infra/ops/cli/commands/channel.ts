@@ -157,9 +157,10 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
         const plan = await planChannelTest(ports, { ...options, id });
         terminal.warn(plan.warnings);
         plan.effect.forEach(terminal.print);
-        const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
+        const { url, status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
         const { format, print, printJson } = terminal;
-        if (format === 'json') printJson({ status, elapsed_ms: elapsedMs, answer: answer ?? null });
+        if (format === 'json') printJson({ url, status, elapsed_ms: elapsedMs, answer: answer ?? null });
+        if (url !== plan.call.built.request.url) print(`It was refused; the answer came to POST ${url}`);
         print(`status ${status} after ${elapsedMs} ms`);
         if (answer === undefined)
           throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);

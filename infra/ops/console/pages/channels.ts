@@ -378,8 +378,10 @@ async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
   const words = { title: `Test ${id}`, back: channelPath(id), verb: 'Send it' };
   const effect = [...plan.effect, 'One small real request. The upstream charges for it; no row is written.'];
   return proposed({ ...plan, effect }, words, async () => {
-    const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
-    const said = `Status ${status} after ${milliseconds(elapsedMs)}.`;
+    const { url, status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
+    const other =
+      url === plan.call.built.request.url ? '' : ` It came to POST ${url}; the first was refused.`;
+    const said = `Status ${status} after ${milliseconds(elapsedMs)}.${other}`;
     if (answer === undefined) throw new Failure(`${said} No answer came back: ${body || 'an empty body'}`);
     return { lines: [said, `${answer.model} answered: ${answer.text || `nothing (${answer.ending})`}`] };
   });
