@@ -11,7 +11,7 @@ import type { AliasSettings } from './settings.ts';
 import { chargeDoubts, costDoubts } from './price-marks.ts';
 import { namesShown, type ConfigTable, type RowResult } from './rows/read-table.ts';
 import { needsPrice, type Snapshot } from './snapshot.ts';
-import { plainRow } from './rows/read-row.ts';
+import { plainRow, textOf } from './rows/read-row.ts';
 
 type Warnings = Map<string, string[]>;
 type Config = Pick<
@@ -52,7 +52,7 @@ export function crossWarnings(
     warnings.set(nameOf('charges', charge.id), [
       ...chargeDoubts(charge, config.channels),
       ...shadowed(charge, config),
-      ...unservedCharge(charge, config),
+      ...unservedCharge(charge, { ...config, channelsOffToo: channels }),
     ]);
   if (aliases) {
     const offered = new Set(
@@ -113,6 +113,18 @@ function ruleLesson(row: ChannelRow, models: readonly string[], rules: WrittenRu
   ];
 }
 
+/** In warnings that follow from no row: what refusals taught, and secrets that cannot be read. The words are those above. */
+const knownToStack =
+  /refused calls until this held|took calls with tools only in the dialect|refused a limit of \d|had no room in its context for|^secret: \S+ cannot be read: /;
+
+/** The warning of a row as the tools compute it, and what the running stack alone knows, which its mark says. */
+export function withStacksWarnings(raw: unknown, warning: string | undefined): string | undefined {
+  // The text of a warning may have `; ` itself, but no attribute and colon behind it.
+  const marked = textOf(raw, '_warning').split(/; (?=[\w.[\]]+: )/);
+  const added = marked.filter((each) => knownToStack.test(each) && !warning?.includes(each));
+  return [warning ?? [], added].flat().join('; ') || undefined;
+}
+
 export const nameOf = (table: ConfigTable, key: string | number): string => `${table} ${key}`;
 
 function unpricedWarning(unpriced: string[], config: Config): string[] {
@@ -142,8 +154,13 @@ function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
   });
 }
 
-function unservedCharge({ models }: ChargeRow, config: Config): string[] {
-  const unserved = unservedOf(models, config);
+/** A channel that is off may be about to be switched on: its prices are written before that. */
+function unservedCharge(
+  { models }: ChargeRow,
+  { channelsOffToo, ...config }: Config & { channelsOffToo: readonly ChannelRow[] },
+): string[] {
+  const planned = namesOf(channelsOffToo);
+  const unserved = unservedOf(models, config).filter((model) => !planned.has(model));
   if (unserved.length === 0) return [];
   const publicNames = config.channels.flatMap((channel) =>
     Object.entries(channel.mapper).flatMap(([name, upstreamName]) =>

@@ -2,7 +2,7 @@
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { utcDay } from '../wire/iso-time.ts';
 import { listedChannels } from './channels/list-channels.ts';
-import { findingsIn } from './config/row-changes.ts';
+import { findingsInTables } from './config/row-changes.ts';
 import { mostCharged, rowsIn, summedBy, sumOfFigures } from './ledger/ledger.ts';
 import type { Minute, OperatorPorts } from './operator-ports.ts';
 
@@ -27,7 +27,7 @@ export async function viewOverview(ports: OperatorPorts, { hours }: { hours: num
     total: sumOfFigures(points),
     today: summedBy(days.rows, ({ model }) => model).toSorted(mostCharged),
     channels: listedChannels(rows.channels, ports, entries),
-    findings: findingsIn(rows, ports),
+    findings: findingsInTables(rows, ports),
     served,
     problems: [...minutes.problems, ...days.problems],
   };

@@ -5,7 +5,7 @@
 import { formatYuan } from '../billing/price.ts';
 import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
 import { isoTime, utcDay } from '../wire/iso-time.ts';
-import { findingsIn, servedRows, type Finding } from './config/row-changes.ts';
+import { findingsInTables, servedRows, type Finding } from './config/row-changes.ts';
 import {
   mostCharged,
   readingsOf,
@@ -61,7 +61,7 @@ const callsOf = ({ figures }: Summed): number => figures.counts.calls ?? 0;
 
 async function openMarks(ports: OperatorPorts): Promise<Finding[]> {
   const [rows, earlier] = await Promise.all([ports.config.tables(), servedRows(ports)]);
-  return findingsIn(rows, ports, { earlier });
+  return findingsInTables(rows, ports, { earlier });
 }
 
 const nearDays = 7;

@@ -187,9 +187,9 @@ describe('grant', () => {
 });
 
 it.each([
-  ['charge show 99', 'there is no charges 99: see `charge list`'],
-  ['setting unset limts', 'there is no settings limts: see `setting list`'],
-  ['charge set 99 input=1', 'there is no charges 99, and this does not make one: type: found'],
+  ['charge show 99', 'there is no charge 99: see `charge list`'],
+  ['setting unset limts', 'there is no setting limts: see `setting list`'],
+  ['charge set 99 input=1', 'there is no charge 99, and this does not make one: type: found'],
 ])('%j says that there is no such row', async (words, message) => {
   const run = await rig.ops(words);
   expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });

@@ -2,6 +2,7 @@
  * Reads and checks the environment variables of a deployed function once, at start. docs/architecture.md
  * lists them.
  */
+import { usualVariable } from '../../config/rows/secret-reference.ts';
 
 export interface Environment {
   /** The stack's name. Table names and secrets' paths contain it. */
@@ -81,7 +82,7 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
 
 /** `RELAY_ENV_SECRETS`, separated by commas, and the variable of the channel that `npm start` adds itself. */
 export const readEnvSecrets = (variables: Variables): string[] => [
-  'OPENAI_API_KEY',
+  usualVariable,
   ...(variables['RELAY_ENV_SECRETS'] ?? '').split(',').flatMap((name) => name.trim() || []),
 ];
 

@@ -12,6 +12,9 @@ export interface ReferenceRules {
   envSecrets?: readonly string[] | undefined;
 }
 
+/** What every local stack may read. */
+export const usualVariable = 'OPENAI_API_KEY';
+
 /** Whoever can write a row could else send any variable of the stack's owner to an address of theirs. */
 export const mayReadVariable = (name: string, allowed: readonly string[]): boolean =>
   allowed.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));

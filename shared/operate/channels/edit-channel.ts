@@ -144,7 +144,8 @@ export function planStoreSecret(
   if (target.local)
     throw usageFailure(
       'there is no secret store beside local tables: set a variable in the shell of `npm start`, say OPENAI_API_KEY, ' +
-        'and write env:OPENAI_API_KEY in the row',
+        'and write env:OPENAI_API_KEY in the row; a variable of another name is read where RELAY_ENV_SECRETS of that ' +
+        'shell names it (start the stack anew)',
     );
   if (!isSecretName(name))
     throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');

@@ -2,6 +2,7 @@
  * Views of channels: found by id, listed in the order in which the relay tries them, with what they did in some days and what
  * is known against them now. Reads sums, never the ledger. Shows no value of a row with a problem, except its id.
  */
+import { withStacksWarnings } from '../../config/cross-checks.ts';
 import { readChannel, secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
 import { markOfVariable } from '../../config/rows/secret-reference.ts';
 import { candidatesOf } from '../../relay/call/serving-channels.ts';
@@ -85,7 +86,8 @@ function listed(
   const problem = 'problem' in reading ? reading.problem : markOfVariable(raw, rules);
   if (!('row' in reading) || problem !== undefined)
     return { id, state: 'bad', rests: [], ...(problem !== undefined && { problem }) };
-  const { row, warning } = reading;
+  const { row } = reading;
+  const warning = withStacksWarnings(raw, reading.warning);
   const { state, priority, weight, models, endpoint } = row;
   const shown = { priority, weight, models, endpoint, secret: secretsOf(row), rests: restsOf(row) };
   return { id, state: state ? 'on' : 'off', ...shown, ...(warning !== undefined && { warning }) };

@@ -4,6 +4,7 @@
  */
 import * as z from 'zod/mini';
 import { compileSnapshot, type Compiled } from '../../config/compile-snapshot.ts';
+import { withStacksWarnings } from '../../config/cross-checks.ts';
 import { secretsOf } from '../../config/rows/channel-row.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
@@ -142,10 +143,18 @@ export function findingsIn(rows: ConfigRows, ports: OperatorPorts, compared: Com
 
 /** As `findingsIn`, for rows as they stand in the tables: also what the running stack alone knows, by its marks. */
 export function findingsInTables(rows: ConfigRows, ports: OperatorPorts, compared?: Compared): Finding[] {
-  const findings = findingsIn(rows, ports, compared);
-  const bad = badRows(findings);
-  const marked = variableMarks(rows.channels, ports.target).filter((finding) => !bad.has(nameOf(finding)));
-  return [...new Map([...findings, ...marked].map((finding) => [nameOf(finding), finding])).values()];
+  const findings = new Map(findingsIn(rows, ports, compared).map((finding) => [nameOf(finding), finding]));
+  const marked = variableMarks(rows.channels, ports.target);
+  for (const finding of [...marked, ...rows.channels.map((raw) => stacksFinding(raw, findings))])
+    if (finding && findings.get(nameOf(finding))?.problem === undefined)
+      findings.set(nameOf(finding), finding);
+  return [...findings.values()];
+}
+
+function stacksFinding(raw: unknown, findings: ReadonlyMap<string, Finding>): Finding | undefined {
+  const name = { table: 'channels', key: String(attributeOf(raw, 'id')) };
+  const warning = withStacksWarnings(raw, findings.get(nameOf(name))?.warning);
+  return warning === undefined ? undefined : { ...name, warning };
 }
 
 export const variableMarks = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>

@@ -5,6 +5,7 @@
  */
 import { attributeOf, plainRow, textOf } from '../../config/rows/read-row.ts';
 import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
+import { allowVariable, usualVariable } from '../../config/rows/secret-reference.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
@@ -150,24 +151,46 @@ export async function planSetRow(
   rows?: ConfigRows,
 ): Promise<ConfigPlan> {
   const name = nameOf({ table, key });
+  const noun = `${table.slice(0, -1)} ${key}`;
   const before = rows ?? (await ports.config.tables());
   const found = rowIn(before, { table, key });
-  if (isNew === true && found) throw usageFailure(`${keyAttributes[table]}: there is ${name} already`);
-  if (isNew === false && !found) throw usageFailure(`there is no ${name}: somebody deleted it`);
+  if (isNew === true && found) throw usageFailure(`${keyAttributes[table]}: there is a ${noun} already`);
+  if (isNew === false && !found) throw usageFailure(`there is no ${noun}: somebody deleted it`);
   if (found) refuseChanged(name, found, seen);
   const row = jsonRow({ ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key });
   const plan = planRows(ports, { before, after: putOver(before, { [table]: [row] }) });
   const problem = plan.problems.find(({ written }) => written)?.finding.problem;
   if (problem !== undefined) {
     const isMeant = found !== undefined || isNew === true;
-    throw usageFailure(isMeant ? problem : `there is no ${name}, and this does not make one: ${problem}`);
+    throw usageFailure(isMeant ? problem : `there is no ${noun}, and this does not make one: ${problem}`);
   }
   const effect =
     plan.changes.length === 0
       ? 'nothing to write: the row is like this already.'
       : `${name} is ${found ? 'changed' : 'made'}; live within 10 seconds.`;
-  return { ...plan, warnings: warningsBy(ports, plan), effect: [effect] };
+  const variable = newVariable(ports, { table, attributes, before });
+  return { ...plan, warnings: warningsBy(ports, plan), effect: [effect, ...variable] };
 }
+
+/** Which variables a local stack may read it alone knows. One that another row names already is one of them, most likely. */
+function newVariable(
+  { target }: OperatorPorts,
+  { table, attributes, before }: Pick<RowEdit, 'table' | 'attributes'> & { before: ConfigRows },
+): string[] {
+  if (!target.local || table !== 'channels') return [];
+  const isKnown = (name: string): boolean =>
+    name === usualVariable || before.channels.some((row) => variablesIn(row).includes(name));
+  return variablesIn(attributes)
+    .filter((name) => !isKnown(name))
+    .map(
+      (name) => `env:${name} is read by a stack that was started with it and with ${allowVariable(name)}.`,
+    );
+}
+
+const variablesIn = (row: unknown): string[] =>
+  [attributeOf(row, 'secret')]
+    .flat()
+    .flatMap((each) => (typeof each === 'string' ? (/^env:(\w+)$/.exec(each)?.[1] ?? []) : []));
 
 /** As it would be read from a file: what is undefined is left out, at any depth. */
 export const jsonRow = (row: RawRow): RawRow => JSON.parse(JSON.stringify(row)) as RawRow;
@@ -186,15 +209,16 @@ export async function planRemoveRow(ports: OperatorPorts, name: RowName): Promis
 }
 
 const noRow = (name: RowName): Failure =>
-  usageFailure(`there is no ${nameOf(name)}: see \`${name.table.slice(0, -1)} list\``);
+  usageFailure(`there is no ${name.table.slice(0, -1)} ${name.key}: see \`${name.table.slice(0, -1)} list\``);
 
 const rowIn = (rows: ConfigRows, { table, key }: RowName): unknown =>
   rows[table].find((row) => attributeOf(row, keyAttributes[table]) === key);
 
 /** The warnings that there are afterwards and were not before; a price that jumps is one. */
 function warningsBy(ports: OperatorPorts, { edit: { before }, warnings }: ConfigPlan): string[] {
+  // Without marks, as the rows after it are: what a probe found hides a warning.
   const known = new Set(
-    warningsOf(findingsIn(before, ports)).map((each) => `${nameOf(each)}: ${each.warning}`),
+    warningsOf(findingsIn(putOver(before, {}), ports)).map((each) => `${nameOf(each)}: ${each.warning}`),
   );
   return warnings.filter((warning) => !known.has(warning));
 }

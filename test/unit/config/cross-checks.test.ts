@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { withStacksWarnings } from '../../../shared/config/cross-checks.ts';
 import type { CompileOptions } from '../../../shared/config/compile-snapshot.ts';
 import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
@@ -72,12 +73,43 @@ describe('a row that is used but deserves a look', () => {
     expect(warning.length).toBeLessThan(300);
   });
 
+  it('is shown by the tools with what the running stack alone knows', () => {
+    const raw = channel({ models: ['gpt-4o'], secret: 'env:KEY', mapper: { other: 'x' } });
+    const fact = { channel: 'main', model: 'gpt-4o', untilMs: 1 };
+    const facts = ['speaks:other', 'refuses_limit:9', 'limit_over_context:9', 'forced_calls:false'] as const;
+    const known = {
+      learned: facts.map((each) => Object.assign({}, fact, { fact: each })),
+      unreadableSecrets: new Map([['env:KEY', 'it is empty; or unset']]),
+    };
+    const warningOf = (row: object, options = {}) =>
+      compile({ channels: [row], charges: [charge()] }, { local: true, ...options }).results[0]?.warning;
+    const mark = String(warningOf(raw, known));
+    const marked = { ...raw, _warning: mark };
+    const shown = String(withStacksWarnings(marked, warningOf(marked)));
+    for (const each of [
+      'mapper: ',
+      'secret: ',
+      'dialect: ',
+      'limit of 9; ',
+      'a limit of 9; set it to what',
+      'write {',
+    ])
+      expect(shown).toContain(each);
+    expect(shown).toHaveLength(mark.length);
+    // What the row itself says may be mended since the mark was written.
+    expect(
+      withStacksWarnings({ ...marked, _warning: 'mapper: maps other, which is not in models' }, undefined),
+    ).toBe(undefined);
+  });
+
   it('prices what nobody serves, or the upstream’s name of a model', () => {
     const channels = [channel({ mapper: { 'gpt-4o': 'gpt-4o-2024' } })];
     const charges = [charge({ models: ['gpt-4o', 'gpt-5', 'gpt-4o-2024'] })];
     expect(warningsOf({ channels, charges })).toEqual([
       "charges 1: models: no channel that is on serves gpt-5, gpt-4o-2024 (gpt-4o-2024 is the upstream's name of gpt-4o)",
     ]);
+    const planned = channel({ id: 'new', models: ['gpt-5', 'gpt-4o-2024'], state: false });
+    expect(warningsOf({ channels: [...channels, planned], charges })).toEqual([]);
   });
 
   const nothing = 'input, output: nothing is charged (if that is meant, the type non-billing says so)';

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { planApply, awaitPublished } from '../../../shared/operate/config/write-rows.ts';
+import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
+import { checkTables } from '../../../shared/operate/config/check-rows.ts';
+import { awaitPublished, planApply, planSetRow, showRow } from '../../../shared/operate/config/write-rows.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
@@ -50,6 +52,44 @@ describe('the plan to apply a file', () => {
       'channels a was changed by somebody else meanwhile; 1 of 3 rows are written',
     );
     expect(writes).toEqual(['create charges 1', 'create channels a']);
+  });
+});
+
+describe('the warnings of a row in the tables', () => {
+  it('are shown with what refusals taught, by the check, the row and the list', async () => {
+    const lesson =
+      'params.model_rules: m refused calls until this held; write {"m":{"sampling":"none"}}, so that it is not asked twice';
+    const rows = { channels: [{ ...channel, _warning: lesson }], charges: [charge] };
+    const { ports } = operatorRig({ published: [{}], rows });
+    const { warnings } = await checkTables(ports, () => undefined);
+    const shown = await showRow(ports, { table: 'channels', key: 'a' });
+    const [listed] = await listChannels(ports);
+    const checked = warnings.find(({ table }) => table === 'channels');
+    for (const warning of [checked?.warning, shown.warning, listed?.warning])
+      expect(warning).toContain(lesson);
+  });
+
+  it('are not those of a mark where the row has a problem by now', async () => {
+    const row = { ...channel, weight: 'heavy', _warning: 'secret: env:KEY cannot be read: it is empty' };
+    const { ports } = operatorRig({ published: [{}], rows: { channels: [row] } });
+    const { problems, warnings } = await checkTables(ports, () => undefined);
+    expect(problems).toHaveLength(1);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('the plan to set a row', () => {
+  it('says which variable a local stack must be started with, unless another row names it', async () => {
+    const { ports } = operatorRig({ rows: { channels: [{ ...channel, secret: 'env:OLD_KEY' }] } });
+    const effectOf = async (secret: unknown, target = ports.target) => {
+      const edit = { table: 'channels', key: 'b', attributes: { ...channel, id: 'b', secret } } as const;
+      return (await planSetRow({ ...ports, target }, edit)).effect.slice(1);
+    };
+    expect(await effectOf(['env:NEW_KEY', 'env:OLD_KEY'])).toEqual([
+      expect.stringContaining('RELAY_ENV_SECRETS=NEW_KEY'),
+    ]);
+    expect(await effectOf('env:OPENAI_API_KEY')).toEqual([]);
+    expect(await effectOf('ssm:/relay/relay/new', { ...ports.target, local: false })).toEqual([]);
   });
 });
 
