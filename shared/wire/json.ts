@@ -121,6 +121,8 @@ const sentencesMax = 8;
 export const looksSecret = /sk-|[A-Za-z0-9]{20,}/;
 /** Attributes that may hold credentials or customers' texts. Their values are described, never quoted. */
 export const neverQuoted: ReadonlySet<PropertyKey> = new Set(['secret', 'params', 'hash']);
+/** Of these attributes the parts that hold words of a list alone. */
+const alwaysQuoted: ReadonlySet<PropertyKey> = new Set(['efforts', 'model_rules']);
 
 /**
  * One text for all issues of a row: `priority: found "high", wanted a whole number; ...`.
@@ -147,7 +149,7 @@ function explainIssue(issue: Issue, row: unknown): string {
 }
 
 const wantedOf = (issue: Issue | undefined): string => issue?.message ?? 'another value';
-const quotable = (path: Path): boolean => !neverQuoted.has(path[0] ?? '');
+const quotable = ([name = '', part = '']: Path): boolean => !neverQuoted.has(name) || alwaysQuoted.has(part);
 
 /** A path such as `items[0].models[2]`. A name that looks like a pasted key is not shown. */
 function writePath(path: Path): string {
