@@ -7,7 +7,7 @@ export const typeNameHolders: Record<string, string> = {
   'shared/endpoints/messages/canonical.ts': 'headers of the API are named after the vendor',
   'shared/endpoints/routes.ts': 'headers of the API are named after the vendor',
   'shared/upstreams/restricted-fields.ts': 'fields of gateways, which are named after vendors',
-  'shared/adapters/system/environment.ts': 'the variable OPENAI_API_KEY, which is public',
+  'shared/config/rows/secret-reference.ts': 'the variable OPENAI_API_KEY, which is public',
   'shared/upstreams/types/bedrock.ts': 'paths of its endpoint are named after the vendors',
   'infra/local/vendors/anthropic.ts': 'a double of the vendor',
   'infra/local/vendors/bedrock.ts': 'the service that a signature names',
