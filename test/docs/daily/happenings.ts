@@ -47,6 +47,7 @@ export const happenings: Readonly<Record<string, Happening>> = {
   },
 
   'A new model in five minutes': async (relay) => {
+    relay.named['VENDOR'] = relay.main.endpoint;
     expect(await relay.call('globex', 'gpt-5')).toMatchObject({ status: 404 });
     await logged(relay, '--model gpt-5 --status refused');
   },
