@@ -1,154 +1,51 @@
-/** The policy of the role that deploys: all that the resources of the template need, and no customers' rows. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** The policies of the role that deploys: all that the resources of the template need, and no customers' rows. */
 import { beforeAll, describe, expect, it } from 'vitest';
+import { Account } from './loopback/account.ts';
 import { withoutConditions } from './loopback/conditions.ts';
+import {
+  callsFor,
+  ExecutionRole,
+  policyPages,
+  readPolicy,
+  type RoleCall,
+} from './loopback/execution-role.ts';
 import { resolveTemplate } from './loopback/resolve-template.ts';
-import { allows } from './loopback/rules/policies.ts';
-import type { Resource } from './loopback/template.ts';
+import { ResourceSchemas } from './loopback/schemas.ts';
+import { CloudFormationStacks } from './loopback/stacks.ts';
+import type { DeployedTemplate, Resource } from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
 import { synthesize } from './synthesize.ts';
 
-/**
- * Of CloudFormation's published schemas, August 2026: what creating, reading, updating and deleting one of a type calls. The
- * schemas of budgets, records and deployment groups name no calls; theirs are of the user guides.
- */
-const handlerActions = JSON.parse(
-  readFileSync(join(import.meta.dirname, 'handler-actions.json'), 'utf8'),
-) as Record<string, string[]>;
-
-const page = join(import.meta.dirname, '..', '..', 'docs', 'deployer-policy.json');
-const policy = JSON.parse(readFileSync(page, 'utf8')) as { Statement: Record<string, unknown>[] };
-
-/** Calls of handlers for properties that no relay sets; with a type, of its handlers alone. */
-const unused: [RegExp, string, string?][] = [
-  [/^application-autoscaling:/, 'tables are on demand'],
-  [/^cloudwatch:PutMetricData$/, 'tables are on demand'],
-  [
-    /^dynamodb:(BatchWriteItem|DeleteItem|GetItem|PutItem|Query|Scan|UpdateItem)$/,
-    'a replica in a second region',
-  ],
-  [/^iam:CreateServiceLinkedRole$/, 'a replica in a second region'],
-  [/^(kinesis:|dynamodb:.*Kinesis)/, 'no stream goes to Kinesis'],
-  [/^kms:/, 'variables are encrypted by AWS', 'AWS::Lambda::Function'],
-  [/^kms:/, 'filters are encrypted by AWS', 'AWS::Lambda::EventSourceMapping'],
-  [/^kms:ListAliases$/, 'the key of tables is given by its ARN'],
-  [/^(logs|s3):.*Kms/, 'keys are those of AWS'],
-  [/^(ec2|elasticfilesystem|s3files):/, 'no VPC, no file system'],
-  [
-    /^lambda:(GetCodeSigningConfig|GetLayerVersion|PassCapacityProvider)$/,
-    'no layers, no signing, no instances',
-  ],
-  [/^iam:.*(Group|User)Policy$/, 'policies are those of roles'],
-  [/^iam:(At|De)tachRolePolicy$/, 'those of operators are attached by people', 'AWS::IAM::ManagedPolicy'],
-  [/^cloudfront:.*(ConnectionGroup|VpcOrigin|StagingConfig)$/, 'one distribution with public origins'],
-  [/^(s3tables:|s3:.*(Metadata|Table))/, 'one bucket of objects'],
-  [
-    /^s3:(Put|Delete)(Bucket)?(Accelerate|Analytics|Abac|Acl|CORS|Cors|Logging|Metrics|Notification|Object|Replication|Versioning|Website|Intelligent|Inventory)/i,
-    'one bucket without these',
-  ],
-  [/^s3:REST/, 'no action of IAM'],
-  [
-    /^(firehose:|logs:.*(Delivery|Index|DataProtection|ResourcePolicy|Bearer|DeletionProtection))/,
-    'a plain log group',
-  ],
-  [/^secretsmanager:(Replicate|Remove)/, 'secrets of one region'],
-  [/^sns:PutDataProtectionPolicy$/, 'a topic without one'],
-];
-
-/** Types whose handlers call IAM for what the relay sets. */
-const callsIam = new Set([
-  'AWS::CodeDeploy::DeploymentGroup',
-  'AWS::IAM::ManagedPolicy',
-  'AWS::IAM::Policy',
-  'AWS::IAM::Role',
-  'AWS::Lambda::Function',
-]);
-
-const shiftOf = ({ updatePolicy }: Pick<Resource, 'updatePolicy'>) =>
-  updatePolicy['CodeDeployLambdaAliasUpdate'] as Record<string, string> | undefined;
-
-/** A key of the account's own that encrypts a table. */
-const keyOf = ({ properties }: Pick<Resource, 'properties'>): string | undefined =>
-  (properties['Replicas'] as { SSESpecification?: { KMSMasterKeyId?: string } }[] | undefined)?.[0]
-    ?.SSESpecification?.KMSMasterKeyId;
-
-function actionsOf({ type, properties, updatePolicy }: Resource): string[] {
-  const actions = handlerActions[type] ?? [`no actions of ${type} in handler-actions.json`];
-  return actions.filter(
-    (action) =>
-      (!action.startsWith('kms:') || keyOf({ properties }) !== undefined) &&
-      !unused.some(([pattern, , only = type]) => only === type && pattern.test(action)) &&
-      (!action.startsWith('iam:') || callsIam.has(type)) &&
-      (type !== 'AWS::Lambda::Alias' ||
-        !action.startsWith('codedeploy:') ||
-        shiftOf({ updatePolicy }) !== undefined),
-  );
-}
-
-/** What the calls for a resource are about, where that is not the resource itself. */
-function targetOf(action: string, resource: Resource): string {
-  const { type, properties, arn } = resource;
-  const first = (value: unknown): string => String([value].flat()[0]);
-  if (action.startsWith('codedeploy:')) return targetOfShift(action, resource);
-  if (action.startsWith('kms:')) return keyOf(resource) ?? '';
-  if (type.startsWith('Custom::')) return first(properties['ServiceToken']);
-  if (action.startsWith('s3:GetObject') && type === 'AWS::Lambda::Function')
-    return 'arn:aws:s3:::cdk-hnb659fds-assets-000000000000-us-east-1/bundle.zip';
-  if (action === 'iam:PassRole') return first(properties['Role'] ?? properties['ServiceRoleArn']);
-  if (type === 'AWS::IAM::Policy') return `arn:aws:iam::000000000000:role/${first(properties['Roles'])}`;
-  if (type === 'AWS::Lambda::Permission') return first(properties['FunctionName']);
-  if (type === 'AWS::Lambda::EventInvokeConfig')
-    return `arn:aws:lambda:us-east-1:000000000000:function:${first(properties['FunctionName'])}`;
-  if (type === 'AWS::S3::BucketPolicy') return `arn:aws:s3:::${first(properties['Bucket'])}`;
-  if (type === 'AWS::Logs::MetricFilter')
-    return `arn:aws:logs:us-east-1:000000000000:log-group:${first(properties['LogGroupName'])}`;
-  if (type === 'AWS::SNS::TopicPolicy') return first(properties['Topics']);
-  if (type === 'AWS::Route53::RecordSet')
-    return action === 'route53:GetChange'
-      ? 'arn:aws:route53:::change/C1'
-      : `arn:aws:route53:::hostedzone/${first(properties['HostedZoneId'])}`;
-  return type === 'AWS::SNS::Subscription' ? first(properties['TopicArn']) : arn;
-}
-
-/** An alias that moves calls CodeDeploy about the group that its update policy names. */
-function targetOfShift(action: string, resource: Resource): string {
-  const { physicalId, properties, type } = resource;
-  const arnOf = (path: string): string => `arn:aws:codedeploy:us-east-1:000000000000:${path}`;
-  if (type === 'AWS::CodeDeploy::Application') return arnOf(`application:${physicalId}`);
-  if (type === 'AWS::CodeDeploy::DeploymentGroup')
-    return arnOf(`deploymentgroup:${String(properties['ApplicationName'])}/${physicalId}`);
-  // IAM knows no resource of it.
-  if (action === 'codedeploy:StopDeployment') return '*';
-  if (action === 'codedeploy:GetDeploymentConfig')
-    return arnOf('deploymentconfig:CodeDeployDefault.LambdaLinear10PercentEvery1Minute');
-  const { ApplicationName, DeploymentGroupName } = shiftOf(resource) ?? {};
-  return arnOf(`deploymentgroup:${String(ApplicationName)}/${String(DeploymentGroupName)}`);
-}
+const pages = policyPages.map(readPolicy);
+const role = new ExecutionRole();
 
 let resources: Resource[];
-/** What CloudFormation calls to fill in a template: action and resource. */
-let lookups: [action: string, target: string][];
+/** What a first deployment, a later one and a removal call, each call once. */
+let calls: RoleCall[];
+/** What CloudFormation calls to fill in a template. */
+let lookups: RoleCall[];
 
 const matchesOf = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)].map(([, found]) => String(found));
 
 /** References by name. Those to secrets of the template itself are resolved by what their handler may. */
-const lookupsOf = (template: unknown): [string, string][] => {
+const lookupsOf = (template: unknown): RoleCall[] => {
   const text = JSON.stringify(template);
   return [
-    ...matchesOf(text, /\{\{resolve:secretsmanager:([^:{}"]+):SecretString/g).map(
-      (name): [string, string] => [
-        'secretsmanager:GetSecretValue',
-        `arn:aws:secretsmanager:us-east-1:000000000000:secret:${name}-AbCdEf`,
-      ],
-    ),
-    ...matchesOf(text, /"Fn::GetStackOutput":\{[^}]*"StackName":"([^"]+)"/g).map((name): [string, string] => [
-      'cloudformation:DescribeStacks',
-      `arn:aws:cloudformation:us-east-1:000000000000:stack/${name}/0a1b2c3d`,
-    ]),
+    ...matchesOf(text, /\{\{resolve:secretsmanager:([^:{}"]+):SecretString/g).map((name) => ({
+      action: 'secretsmanager:GetSecretValue',
+      target: `arn:aws:secretsmanager:us-east-1:000000000000:secret:${name}-AbCdEf`,
+    })),
+    ...matchesOf(text, /"Fn::GetStackOutput":\{[^}]*"StackName":"([^"]+)"/g).map((name) => ({
+      action: 'cloudformation:DescribeStacks',
+      target: `arn:aws:cloudformation:us-east-1:000000000000:stack/${name}/0a1b2c3d`,
+    })),
   ];
 };
+
+const once = (given: RoleCall[]): RoleCall[] => [
+  ...new Map(given.map((call) => [`${call.action} on ${call.target}`, call])).values(),
+];
 
 beforeAll(() => {
   const synthesized = Object.values(optionSets).map((options) => synthesize(options));
@@ -162,26 +59,29 @@ beforeAll(() => {
       return Array.from(resolveTemplate(withoutConditions(each, context), place).resources.values());
     });
   });
+  calls = once(
+    resources.flatMap((resource) => [...callsFor(resource, 'Add'), ...callsFor(resource, 'Modify')]),
+  );
 });
 
-describe('docs/deployer-policy.json', () => {
-  it('allows each call that CloudFormation makes for a resource of the template', () => {
-    const refused = resources.flatMap((resource) =>
-      actionsOf(resource)
-        .filter((action) => !allows(policy, action, targetOf(action, resource)))
-        .map((action) => `${action} on ${targetOf(action, resource)}`),
+describe('docs/deployer-policy-*.json', () => {
+  it('allow each call that CloudFormation makes for a resource, but on a bucket of logs that is somebody else’s', () => {
+    expect(calls.filter((call) => !role.allows(call))).toEqual(
+      ['s3:GetBucketAcl', 's3:PutBucketAcl'].map((action) => ({
+        action,
+        target: 'arn:aws:s3:::company-edge-logs',
+      })),
     );
-    expect([...new Set(refused)]).toEqual([]);
   });
 
-  it('allows what CloudFormation looks up to fill in the templates: secrets and outputs by name', () => {
-    const found = new Set(lookups.map(([action]) => action));
+  it('allow what CloudFormation looks up to fill in the templates: secrets and outputs by name', () => {
+    const found = new Set(lookups.map(({ action }) => action));
     expect(found).toEqual(new Set(['secretsmanager:GetSecretValue', 'cloudformation:DescribeStacks']));
-    expect(lookups.filter(([action, target]) => !allows(policy, action, target))).toEqual([]);
+    expect(lookups.filter((call) => !role.allows(call))).toEqual([]);
   });
 
-  it('uses keys through DynamoDB alone, and gives them to nobody but AWS', () => {
-    const ofKeys = policy.Statement.filter(({ Action }) => String(Action).includes('kms:'));
+  it('use keys through DynamoDB alone, and give them to nobody but AWS', () => {
+    const ofKeys = role.policy.Statement.filter(({ Action }) => String(Action).includes('kms:'));
     expect(ofKeys.length).toBeGreaterThan(0);
     for (const { Action, Condition } of ofKeys)
       expect(Condition).toEqual({
@@ -190,18 +90,14 @@ describe('docs/deployer-policy.json', () => {
       });
   });
 
-  it('has no statement that no resource needs, and fits into one managed policy', () => {
-    const needed = (statement: Record<string, unknown>) =>
-      lookups.some(([action, target]) => allows({ Statement: [statement] }, action, target)) ||
-      resources.some((resource) =>
-        actionsOf(resource).some((action) =>
-          allows({ Statement: [statement] }, action, targetOf(action, resource)),
-        ),
-      );
-    const idle = policy.Statement.filter((statement) => !needed(statement)).map(({ Sid }) => Sid);
+  it('have no statement that no resource needs, and fit into a managed policy each, with a third to spare', () => {
+    const idle = role.policy.Statement.filter((statement) => {
+      const alone = new ExecutionRole([{ Statement: [statement] }]);
+      return ![...lookups, ...calls].some((call) => alone.allows(call));
+    });
     // CloudFormation reads the template's parameter with it.
-    expect(idle).toEqual(['VersionOfBootstrap']);
-    expect(JSON.stringify(policy).length).toBeLessThanOrEqual(6_144);
+    expect(idle.map(({ Sid }) => Sid)).toEqual(['VersionOfBootstrap']);
+    for (const page of pages) expect(JSON.stringify(page).length).toBeLessThan(4_096);
   });
 
   it.each([
@@ -213,13 +109,78 @@ describe('docs/deployer-policy.json', () => {
     ['iam:CreateUser', 'arn:aws:iam::000000000000:user/relay'],
     ['iam:CreatePolicyVersion', 'arn:aws:iam::000000000000:policy/Admin'],
     ['codedeploy:CreateDeployment', 'arn:aws:codedeploy:us-east-1:000000000000:deploymentgroup:Shop/Shop'],
+    ['codedeploy:RegisterApplicationRevision', 'arn:aws:codedeploy:us-east-1:000000000000:application:Shop'],
     [
       'secretsmanager:GetSecretValue',
       'arn:aws:secretsmanager:us-east-1:000000000000:secret:relay/openai-AbCdEf',
     ],
     ['ssm:GetParameter', 'arn:aws:ssm:us-east-1:000000000000:parameter/relay/relay/openai'],
     ['s3:DeleteObject', 'arn:aws:s3:::relay-failures/x'],
-  ])('does not allow %s on %s', (action, resource) => {
-    expect(allows(policy, action, resource)).toBe(false);
+  ])('do not allow %s on %s', (action, target) => {
+    expect(role.allows({ action, target })).toBe(false);
+  });
+});
+
+describe('a deployment by a role that lacks one action', () => {
+  let schemas: ResourceSchemas;
+  let template: DeployedTemplate;
+  /** The same with new code, and with the rotation of both kinds of secrets begun. */
+  let later: DeployedTemplate;
+
+  beforeAll(() => {
+    schemas = new ResourceSchemas();
+    template = synthesize({ alarmEmail: 'ops@example.com' }).template;
+    later = synthesize({ alarmEmail: 'ops@example.com', originSecrets: [1, 2], sealKeys: [1, 2] }).template;
+  });
+
+  const begun = () => {
+    const stacks = new CloudFormationStacks(new Account(), schemas);
+    const deploy = (of: DeployedTemplate, by: ExecutionRole) => {
+      const stack = stacks.plan('relay', of, { role: by });
+      stacks.execute(stack);
+      return stack;
+    };
+    return { stacks, deploy };
+  };
+
+  it('is whole with the policies as they are: made, changed with a rotation, deleted', () => {
+    const { stacks, deploy } = begun();
+    expect(deploy(template, role)).toMatchObject({ status: 'CREATE_COMPLETE', failure: undefined });
+    const stack = deploy(later, role);
+    expect(stack).toMatchObject({ status: 'UPDATE_COMPLETE', failure: undefined });
+    stacks.delete(stack, role);
+    expect(stack.status).toBe('DELETE_COMPLETE');
+  });
+
+  it.each(['codedeploy:RegisterApplicationRevision', 'codedeploy:CreateDeployment'])(
+    'is made without %s, and rolled back when an alias moves for the first time',
+    (action) => {
+      const { deploy } = begun();
+      const lacking = new ExecutionRole(pages, action);
+      expect(deploy(template, lacking).status).toBe('CREATE_COMPLETE');
+      const { status, failure } = deploy(later, lacking);
+      expect(status).toBe('UPDATE_ROLLBACK_COMPLETE');
+      expect(failure).toMatchObject({ rule: 'role', type: 'AWS::Lambda::Alias' });
+      expect(failure?.reason).toContain(`is not authorized to perform: ${action} on resource`);
+    },
+  );
+
+  it('is not deleted without lambda:DeleteFunction', () => {
+    const { stacks, deploy } = begun();
+    const stack = deploy(template, role);
+    stacks.delete(stack, new ExecutionRole(pages, 'lambda:DeleteFunction'));
+    expect(stack).toMatchObject({ status: 'DELETE_FAILED', failure: { type: 'AWS::Lambda::Function' } });
+  });
+
+  it('is refused for each action of the list, by its name', () => {
+    const needing = new Map<string, Resource>();
+    for (const resource of resources)
+      for (const { action } of callsFor(resource, 'Modify')) needing.set(action, resource);
+    expect(needing.size).toBeGreaterThan(150);
+    const unnoticed = [...needing].filter(([action, resource]) => {
+      const refusal = new ExecutionRole(pages, action).refusal(resource, 'Modify');
+      return refusal?.includes(`: ${action} on`) !== true;
+    });
+    expect(unnoticed).toEqual([]);
   });
 });

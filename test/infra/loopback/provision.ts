@@ -1,5 +1,6 @@
 /** Applies a template to an account as CloudFormation does: all of it, or what was there before. */
 import type { Account, Standing } from './account.ts';
+import type { ExecutionRole } from './execution-role.ts';
 import type { ResourceSchemas } from './schemas.ts';
 import { serviceRules } from './rules/stack-rules.ts';
 import type { RuleContext } from './rules/rule.ts';
@@ -13,7 +14,7 @@ export interface Change {
 export interface Failure {
   id: string;
   type: string;
-  /** Of the rule that refused; `schema` for CloudFormation's schema of the type. */
+  /** Of the rule that refused; `schema` for CloudFormation's schema of the type, `role` for what its role may not call. */
   rule: string;
   reason: string;
 }
@@ -34,6 +35,8 @@ export interface Deployment {
   importExisting: boolean;
   /** Parts of AWS that fail, by logical id: tests of failed deployments. */
   broken: ReadonlyMap<string, string>;
+  /** Undefined: who deploys may call everything. */
+  role?: ExecutionRole | undefined;
 }
 
 /** What would change, without a look at any rule. */
@@ -109,11 +112,13 @@ function rollBack({ made, before, account, stackId }: RollBack): void {
 }
 
 /** Deletes what a stack owns, last made first. Resources that refuse are named, and stay the stack's. */
-export function deleteAll(resources: readonly Standing[], account: Account): Failure[] {
+export function deleteAll(resources: readonly Standing[], account: Account, role?: ExecutionRole): Failure[] {
   const byId = new Map(resources.map((resource) => [resource.id, resource]));
   const failures: Failure[] = [];
   for (const resource of inOrder(byId).toReversed()) {
-    const reason = removeOne(resource, account);
+    const isKept = resource.deletionPolicy.startsWith('Retain');
+    const refusal = isKept ? undefined : role?.refusal(resource, 'Remove');
+    const reason = refusal ?? removeOne(resource, account);
     if (reason !== undefined) failures.push({ id: resource.id, type: resource.type, rule: 'delete', reason });
   }
   return failures;
@@ -161,7 +166,7 @@ function failuresOf(
   deployment: Deployment,
   before: ReadonlyMap<string, Standing>,
 ): Map<string, Failure> {
-  const { account, schemas, region, stackId, broken } = deployment;
+  const { account, schemas, region, stackId, broken, role } = deployment;
   const changed = plan.changes.filter(({ action }) => action !== 'Remove');
   const { errors } = schemas.check(
     changed.map(({ resource }) => resource),
@@ -175,6 +180,7 @@ function failuresOf(
       ...serviceRules
         .filter(({ types }) => types.some((type) => type === resource.type || type === '*'))
         .map((rule) => ({ rule: rule.id, reason: rule.check(resource, { ...context, action }) })),
+      { rule: 'role', reason: role?.refusal(resource, action) },
       { rule: 'broken', reason: broken.get(resource.id) },
     ].find(({ reason }) => reason !== undefined);
     if (failure?.reason !== undefined)

@@ -14,6 +14,7 @@ import {
   type Failure,
 } from './provision.ts';
 import { resolveTemplate, type ResolvedStack } from './resolve-template.ts';
+import { ExecutionRole } from './execution-role.ts';
 import type { ResourceSchemas } from './schemas.ts';
 import { textOf, type DeployedTemplate } from './template.ts';
 import { answerXml, refuse, type QueryCall, type Xml } from './xml.ts';
@@ -23,6 +24,8 @@ export interface PlanOptions {
   importExisting?: boolean;
   /** Values of the template's parameters. */
   parameters?: ReadonlyMap<string, string>;
+  /** What CloudFormation calls with. Undefined: it may call everything. */
+  role?: ExecutionRole | undefined;
 }
 
 interface ChangeSet {
@@ -141,6 +144,7 @@ export class CloudFormationStacks {
       region = 'us-east-1',
       importExisting = false,
       parameters = new Map<string, string>(),
+      role,
     }: PlanOptions = {},
   ): LoopbackStack {
     const stack = this.named(name, region) ?? this.#newStack(name, region);
@@ -156,6 +160,7 @@ export class CloudFormationStacks {
       region,
       importExisting,
       broken: this.broken,
+      role,
     };
     stack.parameters = Object.entries(plain.Parameters ?? {}).map(([key, { Default }]) => [
       key,
@@ -215,7 +220,7 @@ export class CloudFormationStacks {
       const value = parameters.get(`Parameters.member.${number}.ParameterValue`);
       return number === undefined || value === null ? [] : [[parameters.get(key) ?? '', value]];
     });
-    const options = { region, importExisting, parameters: new Map(given) };
+    const options = { region, importExisting, parameters: new Map(given), role: roleOf(parameters) };
     const stack = this.plan(name, this.#template(parameters), options);
     const { changeSet } = stack;
     if (changeSet === undefined) throw new Error('no change set');
@@ -290,17 +295,17 @@ export class CloudFormationStacks {
         stack.isProtected = parameters.get('EnableTerminationProtection') === 'true';
         return { StackId: stack.id };
       case 'DeleteStack':
-        this.delete(stack);
+        this.delete(stack, roleOf(parameters));
         return {};
       default:
         return undefined;
     }
   }
 
-  delete(stack: LoopbackStack): void {
+  delete(stack: LoopbackStack, role?: ExecutionRole): void {
     if (stack.isProtected)
       throw new Error(`Stack [${stack.name}] cannot be deleted while TerminationProtection is enabled`);
-    const failures = deleteAll(this.#account.ownedBy(stack.id), this.#account);
+    const failures = deleteAll(this.#account.ownedBy(stack.id), this.#account, role);
     stack.status = failures.length === 0 ? 'DELETE_COMPLETE' : 'DELETE_FAILED';
     stack.failure = failures[0];
     stack.events = [];
@@ -326,6 +331,10 @@ export class CloudFormationStacks {
     });
   }
 }
+
+/** Whoever deploys names a role, and it has the policies of the page. Bootstrap names none. */
+const roleOf = (parameters: URLSearchParams): ExecutionRole | undefined =>
+  parameters.has('RoleARN') ? new ExecutionRole() : undefined;
 
 /** The same in each run, so that names made of it are, too. */
 const uuid = (count: number): string => `00000000-0000-4000-8000-${String(count).padStart(12, '0')}`;
