@@ -66,10 +66,11 @@ export interface RelayProps {
    */
   canary?: CanaryOptions;
   /**
-   * A deployment shifts calls to the new versions in ten steps of a minute, and back when they fail. False: at once, for a fix
-   * that cannot wait, as without `alarms`, which would see the failures. Default: true.
+   * A deployment gives the new versions a tenth of the calls for five minutes, then all of them, and takes them back when they
+   * fail before. `linear`: a tenth more each minute. False: at once, for a fix that cannot wait, as without `alarms`, which
+   * would see the failures. Default: true.
    */
-  shifting?: boolean;
+  shifting?: boolean | 'linear';
   /**
    * An existing standard topic in the relay's region that alarms and notices about accounts go to. Its policy must let
    * `cloudwatch.amazonaws.com` publish, and so must the policy of its key, if it has one; notices use that key through SNS with
@@ -190,7 +191,7 @@ export class Relay extends Construct {
       ...(domain && { domain }),
     });
     // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
-    const shifting = (props.shifting ?? true) && (props.alarms ?? true);
+    const shifting = (props.shifting ?? true) !== false && (props.alarms ?? true);
     const alarms = new Alarms(this, 'Alarms', {
       relayName,
       functions,
@@ -205,7 +206,9 @@ export class Relay extends Construct {
     });
     this.baseUrl = `https://${distribution.host}/v1`;
     const { baseUrl } = this;
-    const shiftRoles = shifting ? shiftTraffic(this, functions, alarms) : [];
+    const shiftRoles = shifting
+      ? shiftTraffic(this, { functions, alarms, linear: props.shifting === 'linear' })
+      : [];
     const canary = props.canary && scheduledCall(this, { ...props.canary, ...common, baseUrl });
     if (props.budget) this.budget = createBudget(this, { relayName, ...props.budget });
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
@@ -320,6 +323,7 @@ const checkedNames = [
   'sealKeys',
   'objectives',
   'canary',
+  'shifting',
   'memory',
   'reservedConcurrency',
   'defaultLimits',

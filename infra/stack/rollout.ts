@@ -23,11 +23,18 @@ export interface ShiftRole {
   lambda: IFunction;
 }
 
+export interface ShiftProps {
+  functions: RelayFunctions;
+  alarms: Alarms;
+  /** A tenth more each minute. False: a tenth for five minutes, the window of the alarms, then all. */
+  linear: boolean;
+}
+
 /**
  * Shifts the calls of a deployment to the new versions in steps, and back when the alarm of one triggers. Must never look at
  * single errors: one process that runs out of memory is no reason to give up a healthy version.
  */
-export function shiftTraffic(scope: Construct, functions: RelayFunctions, alarms: Alarms): ShiftRole[] {
+export function shiftTraffic(scope: Construct, { functions, alarms, linear }: ShiftProps): ShiftRole[] {
   // The alarms of versions alone look at these counts.
   countCallsByVersion(functions);
   const shift = new Construct(scope, 'Shift');
@@ -47,7 +54,9 @@ export function shiftTraffic(scope: Construct, functions: RelayFunctions, alarms
       alias: live,
       // CDK would add a managed policy that lets the role move the aliases of all functions of the account.
       role: role.withoutPolicyUpdates(),
-      deploymentConfig: LambdaDeploymentConfig.LINEAR_10PERCENT_EVERY_1MINUTE,
+      deploymentConfig: linear
+        ? LambdaDeploymentConfig.LINEAR_10PERCENT_EVERY_1MINUTE
+        : LambdaDeploymentConfig.CANARY_10PERCENT_5MINUTES,
       alarms: [alarms.ofNewVersion(name)],
       autoRollback: { failedDeployment: true, stoppedDeployment: true, deploymentInAlarm: true },
     });

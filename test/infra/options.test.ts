@@ -38,6 +38,7 @@ describe('options', () => {
       /certificateArn: found ".*", wanted the ARN of an ACM certificate in us-east-1/,
     ],
     [{ domain: 'https://api.example.com', certificateArn }, /domain: .*wanted a lower-case host name/],
+    [{ shifting: 'canary' }, /shifting: found "canary", wanted true, false or "linear"/],
     [{ disposable: 'yes' }, /disposable: found "yes", wanted true or false/],
     [{ alarmEmail: 'nobody' }, /alarmEmail: .*wanted an e-mail address/],
     [{ originSecrets: [] }, /originSecrets: .*wanted a list of 1 to 3 different whole numbers/],

@@ -7,7 +7,7 @@ import { resourcesOf, type Template } from '../infra/synthesize.ts';
 export interface DeploymentPlan {
   /** Logical ids. */
   alarms: string[];
-  /** Share of the calls that the new version has in each minute. */
+  /** Share of the calls that the new version has in each minute in which its alarms are looked at. It then has all. */
   weights: number[];
 }
 
@@ -29,14 +29,18 @@ export function planOf(template: Template, aliasId: string): DeploymentPlan {
     throw new Error('nothing is rolled back');
   if (!AutoRollbackConfiguration.Events.includes('DEPLOYMENT_STOP_ON_ALARM'))
     throw new Error('an alarm rolls nothing back');
-  const [, percent, minutes] =
-    /^CodeDeployDefault\.LambdaLinear(\d+)PercentEvery(\d+)Minutes?$/.exec(DeploymentConfigName) ?? [];
-  if (percent === undefined || minutes !== '1') throw new Error(`not known: ${DeploymentConfigName}`);
-  const steps = 100 / Number(percent);
-  return {
-    alarms: AlarmConfiguration.Alarms.map(({ Name }) => Name.Ref),
-    weights: Array.from({ length: steps }, (_, step) => ((step + 1) * Number(percent)) / 100),
-  };
+  const alarms = AlarmConfiguration.Alarms.map(({ Name }) => Name.Ref);
+  return { alarms, weights: weightsOf(DeploymentConfigName) };
+}
+
+/** Of CodeDeploy's predefined configurations for functions: a canary, and a tenth more each minute. */
+function weightsOf(configuration: string): number[] {
+  const [, kind, percent, minutes] =
+    /^CodeDeployDefault\.Lambda(Linear|Canary)(\d+)Percent(?:Every)?(\d+)Minutes?$/.exec(configuration) ?? [];
+  const share = Number(percent) / 100;
+  if (kind === 'Canary') return Array.from({ length: Number(minutes) }, () => share);
+  if (kind !== 'Linear' || minutes !== '1') throw new Error(`not known: ${configuration}`);
+  return Array.from({ length: 1 / share }, (_, step) => Math.round((step + 1) * share * 100) / 100);
 }
 
 export interface Deployment {
@@ -59,5 +63,6 @@ export async function deploy({ plan, alias, triggers, minute }: Deployment): Pro
     alias.weight = 0;
     return { status: 'RolledBack', minutes: index + 1 };
   }
+  alias.weight = 1;
   return { status: 'Succeeded', minutes: plan.weights.length };
 }

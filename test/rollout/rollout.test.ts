@@ -6,15 +6,14 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startStack, type RunningStack } from '../../infra/local/start-stack.ts';
-import { resourcesOf, type Template } from '../infra/synthesize.ts';
+import { resourcesOf, synthesize, type Template } from '../infra/synthesize.ts';
 import { CloudWatch, keyOf } from './cloud-watch.ts';
-import { deploy, planOf } from './code-deploy.ts';
+import { deploy, planOf, type DeploymentPlan } from './code-deploy.ts';
 import { seededBuilds, type Seed } from './seeded-builds.ts';
 import { WeightedFunction } from './weighted-function.ts';
 
 const templateFolder = path.resolve(import.meta.dirname, '../../cdk.out');
 const callsAtOnce = 6;
-const callsEachMinute = 20;
 
 const template = JSON.parse(
   readFileSync(path.join(templateFolder, 'relay.template.json'), 'utf8'),
@@ -29,7 +28,9 @@ function idOf(type: string, start: string): string {
 
 const logGroup = idOf('AWS::Logs::LogGroup', 'FunctionschatLogs');
 const functionId = idOf('AWS::Lambda::Function', 'FunctionschatFunction');
-const plan = planOf(template, idOf('AWS::Lambda::Alias', 'FunctionschatLive'));
+const aliasId = idOf('AWS::Lambda::Alias', 'FunctionschatLive');
+const canary = planOf(template, aliasId);
+const linear = planOf(synthesize({ shifting: 'linear' }).template, aliasId);
 
 const builds = seededBuilds();
 let stack: RunningStack;
@@ -107,8 +108,8 @@ async function call(content: string): Promise<void> {
   }
 }
 
-async function minuteOfCalls(special: string[] = []): Promise<void> {
-  const contents = [...special, ...Array.from({ length: callsEachMinute }, () => 'Hello!')];
+async function minuteOfCalls(calls: number, special: string[] = []): Promise<void> {
+  const contents = [...special, ...Array.from({ length: calls }, () => 'Hello!')];
   const caller = async (): Promise<void> => {
     for (let next = contents.shift(); next !== undefined; next = contents.shift()) await call(next);
   };
@@ -118,11 +119,13 @@ async function minuteOfCalls(special: string[] = []): Promise<void> {
 
 interface Rollout {
   seed: Seed;
+  plan?: DeploymentPlan;
+  callsEachMinute?: number;
   /** Calls of the minute with this number, before the usual ones. */
   special?: Record<number, string[]>;
 }
 
-async function roll({ seed, special = {} }: Rollout) {
+async function roll({ seed, plan = canary, callsEachMinute = 20, special = {} }: Rollout) {
   const folder = await builds.build(seed);
   const version = await alias.publish(folder);
   const own = new CloudWatch({
@@ -136,7 +139,7 @@ async function roll({ seed, special = {} }: Rollout) {
     triggers: (alarm) => own.triggers(alarm),
     minute: async (minute) => {
       own.minute = minute;
-      await minuteOfCalls(special[minute]);
+      await minuteOfCalls(callsEachMinute, special[minute]);
     },
   });
   const [alarm = ''] = plan.alarms;
@@ -144,40 +147,48 @@ async function roll({ seed, special = {} }: Rollout) {
 }
 
 describe('a deployment', () => {
-  test('is given up by the alarm of its own version alone, over ten minutes', () => {
-    expect(plan.alarms).toEqual([idOf('AWS::CloudWatch::Alarm', 'AlarmschatNewVersion')]);
-    expect(plan.weights).toEqual([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]);
+  test('is given up by the alarm of its own version alone, in five minutes of a tenth of the calls, or linear in ten', () => {
+    const alarms = [idOf('AWS::CloudWatch::Alarm', 'AlarmschatNewVersion')];
+    expect(canary).toEqual({ alarms, weights: [0.1, 0.1, 0.1, 0.1, 0.1] });
+    expect(linear).toEqual({ alarms, weights: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1] });
   });
 
   test('of a build that crashes at boot is rolled back, though no line tells of it', async () => {
     const { status, minutes } = await roll({ seed: 'crash at boot' });
     expect(status).toBe('RolledBack');
-    // Nothing but failures was seen.
-    expect(minutes).toBeLessThanOrEqual(2);
+    // Nothing but failures was seen: two calls a minute, and five are enough.
+    expect(minutes).toBeLessThanOrEqual(3);
     expect(alias.weight).toBe(0);
   }, 120_000);
 
   test('of a build that fails after the 200 is rolled back once there are calls enough for a ratio', async () => {
-    const { status, minutes, failurePercent } = await roll({ seed: 'error chunk after the 200' });
-    expect(status).toBe('RolledBack');
-    // 6 + 8 + 10 + 12 + 14: the first five minutes that have fifty of its calls.
-    expect(minutes).toBe(7);
+    const seed = 'error chunk after the 200';
+    const { status, minutes, failurePercent } = await roll({ seed, callsEachMinute: 100 });
+    expect({ status, minutes }).toEqual({ status: 'RolledBack', minutes: 5 });
     expect(failurePercent).toBeGreaterThanOrEqual(10);
     expect(failurePercent).toBeLessThan(80);
-  }, 120_000);
+  }, 240_000);
+
+  test('of such a build to a function with few calls goes through, and linear does not', async () => {
+    const seed = 'error chunk after the 200';
+    // Ten calls in five minutes are no ratio.
+    expect(await roll({ seed })).toMatchObject({ status: 'Succeeded', minutes: 5 });
+    // 6 + 8 + 10 + 12 + 14: the first five minutes that have fifty of its calls.
+    expect(await roll({ seed, plan: linear })).toMatchObject({ status: 'RolledBack', minutes: 7 });
+  }, 240_000);
 
   test('of a build whose settles are refused is rolled back, though every answer is whole', async () => {
     const { status, minutes } = await roll({ seed: 'settle refused' });
     expect(status).toBe('RolledBack');
-    expect(minutes).toBeLessThanOrEqual(2);
+    expect(minutes).toBeLessThanOrEqual(3);
   }, 120_000);
 
   test('of a healthy build with one call that ran out of memory goes through', async () => {
-    // Each version gets one of the two; the one before has no mistake.
-    const special = { 5: ['exhaust the memory', 'exhaust the memory'] };
+    // Of ten calls the new version gets one; the one before has no mistake.
+    const special = { 3: Array.from({ length: 15 }, () => 'exhaust the memory') };
     errors = [];
     const { status, minutes } = await roll({ seed: 'out of memory once', special });
-    expect({ status, minutes }).toEqual({ status: 'Succeeded', minutes: 10 });
+    expect({ status, minutes }).toEqual({ status: 'Succeeded', minutes: 5 });
     expect(alias.weight).toBe(1);
     expect(errors).toHaveLength(1);
   }, 120_000);

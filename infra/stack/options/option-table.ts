@@ -191,6 +191,7 @@ const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
   'true, or the ARN of a WAF ACL for CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...)';
 const accessLogWanted = 'true, or the name of a bucket with ACLs';
+const shiftingWanted = 'true, false or "linear"';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
 
 const ascending = (numbers: readonly number[]): boolean =>
@@ -247,8 +248,8 @@ export const optionTable = {
     'a scheduled call through the public address, with a key of its own',
   ),
   shifting: option(
-    flag,
-    'a deployment shifts calls to new versions step by step, and back when they fail',
+    z.union([flag, z.literal('linear')], shiftingWanted),
+    'a deployment gives new versions a tenth of the calls for five minutes, then all, or takes them back when they fail; "linear": a tenth more a minute',
     true,
   ),
   alarmTopicArn: option(topicArn, 'an existing topic of the same region, in place of one of the stack'),
