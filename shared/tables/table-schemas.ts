@@ -12,7 +12,7 @@ export interface TableSchema {
   sortKey?: KeyAttribute;
   /** The attribute (Unix seconds) after which DynamoDB removes the row. */
   ttl?: string;
-  stream?: 'KEYS_ONLY' | 'NEW_IMAGE' | 'NEW_AND_OLD_IMAGES';
+  stream?: 'KEYS_ONLY' | 'NEW_AND_OLD_IMAGES';
   /** Absent: each second of the last 35 days can be restored. False: what was deleted is gone. */
   recoverable?: false;
   /** Global secondary indexes, keys only. */
@@ -29,12 +29,12 @@ export const tableSchemas = {
   charges: { partitionKey: N('id'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
   plans: { partitionKey: N('level'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
   settings: { partitionKey: S('name'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
-  keys: { partitionKey: S('hash'), stream: 'NEW_IMAGE', writtenBy: 'operators' },
-  accounts: { partitionKey: S('account'), stream: 'NEW_IMAGE', writtenBy: 'operators' },
+  keys: { partitionKey: S('hash'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
+  accounts: { partitionKey: S('account'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'operators' },
   grants: {
     partitionKey: S('account'),
     sortKey: S('grant_id'),
-    stream: 'NEW_IMAGE',
+    stream: 'NEW_AND_OLD_IMAGES',
     writtenBy: 'operators',
   },
   quotas: { partitionKey: S('account'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'functions' },

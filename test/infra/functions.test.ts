@@ -29,6 +29,17 @@ describe('functions', () => {
     }
   });
 
+  test('have a public address at their alias alone: none leads past the version that a deployment chose', () => {
+    const urls = resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties }]) => Properties);
+    expect(urls).toHaveLength(5);
+    for (const { Qualifier } of urls) expect(Qualifier).toBe('live');
+    const open = resourcesOf(template, 'AWS::Lambda::Permission')
+      .map(([, { Properties }]) => Properties)
+      .filter(({ Principal }) => Principal === '*');
+    expect(open).toHaveLength(10);
+    for (const { FunctionName } of open) expect(JSON.stringify(FunctionName)).toMatch(/Live/);
+  });
+
   test('that answer calls reserve what reservedConcurrency says, and know it', () => {
     const { template: reserving } = synthesize({ reservedConcurrency: 40 });
     const reserved = (of: typeof template) =>

@@ -1,7 +1,7 @@
 /** All functions of the relay, made from their descriptions. */
 import { join } from 'node:path';
 import { existsSync } from 'node:fs';
-import { Aws, SecretValue, ArnFormat, Stack, Annotations, Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { Aws, SecretValue, ArnFormat, Stack, Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
   type FunctionUrl,
@@ -254,16 +254,11 @@ export class RelayFunction extends Construct {
     if (description.url !== undefined) {
       // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the
       // URL instead.
-      const url = { authType: FunctionUrlAuthType.NONE, invokeMode: InvokeMode[description.url] };
       this.live = new Alias(this, 'Live', { aliasName: liveAlias, version: this.lambda.currentVersion });
-      this.url = this.live.addFunctionUrl(url);
-      // The URL of stacks from before the alias stays for one release: answers that began there end, and edge
-      // locations that still have the old origin are answered. To be removed in 0.3.
-      this.lambda.addFunctionUrl(url);
-      Annotations.of(this.lambda).acknowledgeWarning(
-        '@aws-cdk/aws-lambda:addPermissionsToVersionOrAlias',
-        'The alias has permissions of its own; those of the function are for its former URL',
-      );
+      this.url = this.live.addFunctionUrl({
+        authType: FunctionUrlAuthType.NONE,
+        invokeMode: InvokeMode[description.url],
+      });
     }
   }
 }
