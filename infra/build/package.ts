@@ -2,7 +2,7 @@
  * Makes the package that other CDK apps install: the construct as JavaScript with its types, and the bundles of its functions.
  * Its package.json is made here, because the repository's own lists what the build and the tests need.
  *
- *     npm run package [-- --name @acme/relay]
+ *     npm run package [-- --name @acme/relay] [--repository https://github.com/acme/relay]
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,6 +23,8 @@ export interface PackageSettings {
   bundlesFolder?: string;
   /** A name of your own, to publish it in a registry of your own. Default: the repository's, which cannot be published. */
   name?: string | undefined;
+  /** Where its sources are. Default: its package.json does not say. */
+  repository?: string | undefined;
 }
 
 export interface PackedPackage {
@@ -38,7 +40,7 @@ export function makePackage(settings: PackageSettings): PackedPackage {
   try {
     compile(folder);
     copyBundles(bundlesFolder, join(folder, 'dist'));
-    writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(settings.name), null, 2)}\n`);
+    writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(settings), null, 2)}\n`);
     cpSync(join(projectFolder, 'LICENSE'), join(folder, 'LICENSE'));
     writeFileSync(join(folder, 'README.md'), readme());
     return pack(folder, settings.outputFolder);
@@ -112,7 +114,7 @@ function copyBundles(from: string, to: string): void {
   for (const name of bundles) cpSync(join(from, name), join(to, name), { recursive: true });
 }
 
-function manifest(name: string | undefined): object {
+function manifest({ name, repository }: PackageSettings): object {
   const { devDependencies: tested, ...own } = JSON.parse(read('package.json')) as Record<string, string> & {
     devDependencies: Record<string, string>;
   };
@@ -125,9 +127,21 @@ function manifest(name: string | undefined): object {
     version: own['version'],
     description: own['description'],
     license: own['license'],
+    keywords: own['keywords'],
+    ...(repository !== undefined && { repository: { type: 'git', url: `git+${repository}.git` } }),
     // The public registry knows another package of this name.
     ...(name === undefined && { private: true }),
     type: 'module',
+    // `exports` says it all, but `moduleResolution: node10` does not read it.
+    main: `./${entries['.']}.js`,
+    types: `./${entries['.']}.d.ts`,
+    typesVersions: {
+      '*': Object.fromEntries(
+        Object.entries(entries).flatMap(([entry, file]) =>
+          entry === '.' ? [] : [[entry.slice('./'.length), [`./${file}.d.ts`]]],
+        ),
+      ),
+    },
     exports: Object.fromEntries(exported) as object,
     engines: { node: '>=20.19' },
     peerDependencies: Object.fromEntries(
@@ -160,7 +174,7 @@ const read = (file: string): string => readFileSync(join(projectFolder, file), '
 const filesBelow = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' });
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { name: { type: 'string' } } });
-  const { tarball, bytes, files } = makePackage({ outputFolder: projectFolder, name: values.name });
+  const { values } = parseArgs({ options: { name: { type: 'string' }, repository: { type: 'string' } } });
+  const { tarball, bytes, files } = makePackage({ outputFolder: projectFolder, ...values });
   console.log(`${tarball}: ${Math.round(bytes / 1000)} KB, ${files.length} files`);
 }

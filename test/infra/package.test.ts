@@ -76,6 +76,26 @@ describe('the tarball', () => {
     expect(manifest).toMatchObject({ name: 'relay', private: true });
   });
 
+  test('says where its code and types are, also to resolvers that do not read exports', () => {
+    const manifest = JSON.parse(app.read('node_modules/relay/package.json')) as {
+      exports: Record<string, { types: string; default: string }>;
+      main: string;
+      types: string;
+      typesVersions: Record<string, Record<string, string[]>>;
+      keywords: string[];
+    };
+    const { '.': first, ...others } = manifest.exports;
+    expect({ types: manifest.types, default: manifest.main }).toEqual(first);
+    expect(manifest.typesVersions['*']).toEqual(
+      Object.fromEntries(
+        Object.entries(others).map(([entry, { types }]) => [entry.replace('./', ''), [types]]),
+      ),
+    );
+    for (const { types, default: code } of Object.values(manifest.exports))
+      for (const file of [types, code]) expect(app.packed.files).toContain(file.replace('./', ''));
+    expect(manifest.keywords).toContain('aws-cdk');
+  });
+
   test('imports nothing but CDK, constructs and Node', () => {
     const code = app.packed.files
       .filter((file) => /\.(js|d\.ts)$/.test(file))
@@ -104,6 +124,15 @@ describe('an app that has the package', { timeout: 180_000 }, () => {
       expect(await app.run('tsc', ['-p', '.'])).toBe('');
     },
   );
+
+  test('compiles with the resolution of bundlers', async () => {
+    const compilerOptions = { ...strict, module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true };
+    app.write(
+      'tsconfig.json',
+      JSON.stringify({ compilerOptions, files: ['ten-lines.ts', 'platform.ts', 'edge.ts'] }),
+    );
+    expect(await app.run('tsc', ['-p', '.'])).toBe('');
+  });
 
   test('does not compile where a prop is wrong', async () => {
     app.write('wrong.ts', tenLines.replace('alarmEmail:', 'alarmMail:'));

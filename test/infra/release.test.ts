@@ -1,0 +1,136 @@
+/** How a release is made: the changelog, the version with its tag, and what the workflows run. */
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readPage, root } from '../docs/pages.ts';
+import { runProgram } from './run-program.ts';
+
+interface Job {
+  needs?: string | string[];
+  permissions?: Record<string, string>;
+  steps: { run?: string; uses?: string; with?: Record<string, unknown> }[];
+}
+
+interface Workflow {
+  permissions: Record<string, string>;
+  jobs: Record<string, Job>;
+}
+
+/** The parser of aws-cdk-lib. */
+const yaml = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'))('yaml') as {
+  parse(text: string): unknown;
+};
+const workflow = (name: string): Workflow =>
+  yaml.parse(readPage(`.github/workflows/${name}.yml`)) as Workflow;
+const runs = ({ jobs }: Workflow, ...names: string[]): string[] =>
+  names.flatMap((name) => jobs[name]?.steps.flatMap(({ run = [] }) => run) ?? []);
+
+const needsOf = ({ jobs }: Workflow, name: string): string[] => [jobs[name]?.needs ?? []].flat();
+
+describe('the workflows', () => {
+  it('run in parallel jobs what .ci/run runs, and ask for all of them', () => {
+    const commands = readPage('.ci/run')
+      .split('\n')
+      .filter((line) => line.startsWith('npm '));
+    expect(commands).toHaveLength(2);
+    const ci = workflow('ci');
+    const given = runs(ci, ...needsOf(ci, 'ci')).map((run) => run.replace(/ -- --shard=\S+ \S+ \S+$/, ''));
+    expect(given.toSorted()).toEqual(commands.toSorted());
+    expect(runs(ci, 'ci').join()).toContain('success success');
+  });
+
+  it('test what is released before it is packed, and give the right to write to a job that runs no code of packages', () => {
+    const release = workflow('release');
+    const built = runs(release, 'build');
+    const at = (command: string) => built.findIndex((run) => run.includes(command));
+    expect(at('.ci/run')).toBeGreaterThan(at('changelog.mjs notes'));
+    expect(at('npm run package')).toBeGreaterThan(at('.ci/run'));
+    expect(release.permissions).toEqual({ contents: 'read' });
+    for (const [name, { permissions = {}, steps }] of Object.entries(release.jobs)) {
+      if (!Object.values(permissions).includes('write')) continue;
+      expect(name).toBe('release');
+      expect(JSON.stringify(steps)).not.toMatch(/checkout|np[mx] /);
+    }
+    expect(needsOf(release, 'release')).toEqual(['build', 'check-package']);
+    const uses = release.jobs['release']?.steps.map(({ uses: used = '' }) => used.split('@')[0]);
+    expect(uses).toContain('actions/attest-build-provenance');
+  });
+});
+
+describe('a release', () => {
+  let folder: string;
+  const changelog = '# Changelog\n\n## Unreleased\n\n- A thing.\n\n## 0.1.0 - 2026-01-02\n\n- The first.\n';
+  const git = {
+    GIT_AUTHOR_NAME: 'a',
+    GIT_AUTHOR_EMAIL: 'a@example.com',
+    GIT_COMMITTER_NAME: 'a',
+    GIT_COMMITTER_EMAIL: 'a@example.com',
+  };
+  const run = async (line: string) => {
+    const env = { PATH: process.env['PATH'], HOME: folder, npm_config_update_notifier: 'false', ...git };
+    return runProgram('sh', ['-c', line], { cwd: folder, env });
+  };
+  const read = (file: string) => readFileSync(path.join(folder, file), 'utf8');
+  const write = (file: string, text: string) => {
+    mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
+    writeFileSync(path.join(folder, file), text);
+  };
+
+  beforeAll(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'relay-release-'));
+    const { scripts } = JSON.parse(readPage('package.json')) as { scripts: Record<string, string> };
+    const { preversion, version, release } = scripts;
+    write(
+      'package.json',
+      JSON.stringify({
+        name: 'x',
+        version: '0.1.0',
+        private: true,
+        scripts: { preversion, version, release },
+      }),
+    );
+    cpSync(path.join(root, '.npmrc'), path.join(folder, '.npmrc'));
+    cpSync(path.join(root, 'infra/build/changelog.mjs'), path.join(folder, 'infra/build/changelog.mjs'));
+    write('docs/CHANGELOG.md', changelog);
+    write('docs/construct.md', 'npm install ./relay-0.1.0.tgz\n');
+    write('.ci/run', '#!/bin/sh\necho tested\n');
+    chmodSync(path.join(folder, '.ci/run'), 0o755);
+    const begun = await run('git init -q -b main && git add -A && git commit -q -m first');
+    if (begun.exitCode !== 0) throw new Error(begun.output);
+  });
+
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('is tested, then a commit and a tag of its version, with the date in the changelog', async () => {
+    const { exitCode, output } = await run('npm run release -- minor');
+    expect(output).toContain('tested');
+    expect(exitCode).toBe(0);
+    expect((await run('git tag && git status --porcelain -uno')).output.trim()).toBe('v0.2.0');
+    const date = new Date().toISOString().slice(0, 10);
+    expect(read('docs/CHANGELOG.md')).toBe(
+      changelog.replace('## Unreleased\n', `## Unreleased\n\n## 0.2.0 - ${date}\n`),
+    );
+    expect(read('docs/construct.md')).toContain('relay-0.2.0.tgz');
+    const notes = await run('node infra/build/changelog.mjs notes v0.2.0');
+    expect(notes).toEqual({ exitCode: 0, output: '- A thing.\n' });
+  });
+
+  it.each([
+    ['of which the changelog says nothing', 'release -- minor', 'nothing is unreleased'],
+    ['a second time', 'release -- 0.2.0', '0.2.0 is released already'],
+  ])('%s is refused, and leaves no tag', async (_what, command, reason) => {
+    const { exitCode, output } = await run(`npm run ${command}`);
+    expect(output).toContain(reason);
+    expect(exitCode).not.toBe(0);
+    expect((await run('git tag')).output.trim()).toBe('v0.2.0');
+    await run('git checkout -q .');
+  });
+
+  it('has no notes where the tag is not of the version, or the version has no date', async () => {
+    expect((await run('node infra/build/changelog.mjs notes v0.9.0')).exitCode).not.toBe(0);
+    write('docs/CHANGELOG.md', '# Changelog\n\n## Unreleased\n\n- A thing.\n');
+    expect((await run('node infra/build/changelog.mjs notes v0.2.0')).output).toContain('has no heading');
+  });
+});
