@@ -106,6 +106,8 @@ test('the same command again takes the tables over and deploys all the rest', as
   expect(exitCode).toBe(0);
   expect(rig.aws.calls.filter((call) => call.startsWith('undefined'))).toEqual([]);
   expect(stackNamed('relay')).toMatchObject({ status: 'CREATE_COMPLETE', isProtected: true });
+  // The double lets it call what the policies of the page allow, and nothing else.
+  expect(stackNamed('relay').roleArn).toContain(':role/cdk-hnb659fds-cfn-exec-role-');
   const functions = standing('Lambda::Function');
   expect(functions.length).toBeGreaterThanOrEqual(functionNames.length);
   for (const { properties } of functions) {

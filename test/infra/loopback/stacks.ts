@@ -47,6 +47,8 @@ export interface LoopbackStack {
   reason?: string;
   createdAt: string;
   isProtected: boolean;
+  /** Of the role that the last change set named; its policies are those of docs/deploy.md. */
+  roleArn?: string;
   outputs: ResolvedStack['outputs'];
   /** Name and value. */
   parameters: [string, string][];
@@ -224,6 +226,7 @@ export class CloudFormationStacks {
     const stack = this.plan(name, this.#template(parameters), options);
     const { changeSet } = stack;
     if (changeSet === undefined) throw new Error('no change set');
+    stack.roleArn = parameters.get('RoleARN') ?? '';
     changeSet.name = parameters.get('ChangeSetName') ?? changeSet.name;
     return { Id: changeSet.id, StackId: stack.id };
   }
