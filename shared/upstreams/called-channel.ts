@@ -77,7 +77,6 @@ export function dialectOf(channel: CalledChannel, model: string, form?: string):
  * the row of this model. `model`: the public name.
  */
 export function quirksOf(channel: CalledChannel, model: string): Quirks {
-  const { max_output_tokens: _bound, ...flat } = channel.params;
   const type = typeOf(channel).quirks?.(channel);
   const { wantsBack, ...known } = modelRules(upstreamModel(channel, model), limitFieldOf(channel));
   // Only where the field that carries it is known to be taken.
@@ -87,9 +86,13 @@ export function quirksOf(channel: CalledChannel, model: string): Quirks {
     ...known,
     ...(isTaken && { wantsBack }),
     ...type,
-    ...quirksIn(flat),
-    ...quirksIn(rowRules(channel, model)),
+    ...rowQuirks(channel, model),
   };
+}
+
+function rowQuirks(channel: CalledChannel, model: string): Partial<Quirks> {
+  const { max_output_tokens: _bound, ...flat } = channel.params;
+  return { ...quirksIn(flat), ...quirksIn(rowRules(channel, model)) };
 }
 
 /** What the row says of this model: the longest pattern counts, and a name before all patterns. */
@@ -167,6 +170,7 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     limitField: quirks.limitField ?? limitFieldOf(channel),
     allow: params.allow,
     quirks,
+    ruled: new Set(Object.keys(rowQuirks(channel, publicModel))),
     apiVersion: type.apiVersion?.(channel),
     dropsUnknown: params.unknown_fields === 'drop',
   };

@@ -136,6 +136,8 @@ export interface RequestSettings {
   /** Fields that change the price, and tools that run at the upstream, which are sent nevertheless. */
   allow: readonly string[];
   quirks: Quirks;
+  /** Which of these the row itself says, so that they bind what else goes up as its client wrote it. Absent: none. */
+  ruled?: ReadonlySet<string> | undefined;
   /** The version of the API that the row names, for dialects that send one. */
   apiVersion?: string | undefined;
   /** The state of earlier turns that may go to this candidate. Turns without an entry get the vendor's replacement. */

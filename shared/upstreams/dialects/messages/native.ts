@@ -1,9 +1,9 @@
 /**
  * The body of a client that wrote Messages, for an upstream that speaks it: it goes up as it came, block by block and value by value, but
- * for the model, the limit, what the channel's row sets, and what money and isolation need. No breakpoint is added: this
+ * for the model, the limit, what the channel's row sets and says of the model, and what money and isolation need. No breakpoint is added: this
  * client places its own. Thinking that the relay sealed for its client is left out, since no vendor knows its signature.
  */
-import type { CanonicalCall, ChatMessage } from '../../../wire/canonical-call.ts';
+import type { CanonicalCall, ChatMessage, ChatRequest } from '../../../wire/canonical-call.ts';
 import { sealPrefix } from '../../../wire/ids.ts';
 import {
   asRecord,
@@ -15,9 +15,16 @@ import {
   type JsonRecord,
 } from '../../../wire/json.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
-import { isCallersTool } from '../../quirks.ts';
-import { setByRow } from '../../request-parts.ts';
-import { dropsBlocks, isThinkingBlock, lacksThinking, switchedOff } from './thinking.ts';
+import { continuation, isCallersTool, type Quirks } from '../../quirks.ts';
+import { knownEffort, setByRow } from '../../request-parts.ts';
+import {
+  dropsBlocks,
+  isThinkingBlock,
+  lacksThinking,
+  samplingFields,
+  switchedOff,
+  thinkingFields,
+} from './thinking.ts';
 
 interface NativeFacts {
   settings: RequestSettings;
@@ -28,7 +35,7 @@ interface NativeFacts {
 export function nativeBody(
   { native, request, unknown, served }: CanonicalCall,
   { settings, outputTokensMax }: NativeFacts,
-): Pick<SentBody, 'body' | 'dropped'> | undefined {
+): Pick<SentBody, 'body' | 'dropped' | 'effort' | 'toolChoice'> | undefined {
   if (!native) return undefined;
   const dropped: string[] = [];
   const lose = (name: string): void => void dropped.push(name);
@@ -58,9 +65,12 @@ export function nativeBody(
   }
   const { quirks } = settings;
   const ofEveryTurn = quirks.wantsBack === 'thinking';
+  const isLoopWithoutThinking = lacksThinking(turns, { ofEveryTurn });
+  const effort = thinkAsRuled(body, request, { settings, outputTokensMax, isLoopWithoutThinking, lose });
+  const toolChoice = holdToRules(body, request, { settings, lose });
   const wanted = asRecord(settings.set['thinking'] ?? body['thinking'])['type'] ?? 'disabled';
   const mustBegin = ofEveryTurn || (quirks.thinking === 'budget' && dropped.includes('reasoning'));
-  const isLost = wanted !== 'disabled' && mustBegin && lacksThinking(turns, { ofEveryTurn });
+  const isLost = wanted !== 'disabled' && mustBegin && isLoopWithoutThinking;
   const off = ofEveryTurn && quirks.thinkingOff !== 'always' ? switchedOff(quirks) : undefined;
   if (isLost) lose('thinking');
   leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
@@ -73,7 +83,93 @@ export function nativeBody(
   // Neither the client's nor the row's, which would be refused again.
   if (isLost && off) body['thinking'] = off;
   else if (isLost) delete body['thinking'];
-  return { body, dropped };
+  return { body, dropped, effort, toolChoice };
+}
+
+// What the row itself says of the model binds such a body too, in the ways of a translated one. What is known of the model
+// otherwise does not: its vendor's clients recover from refusals by the vendor's own words.
+
+interface RuledFacts {
+  settings: RequestSettings;
+  lose: (name: string) => void;
+}
+
+const ruledBy = ({ quirks, ruled }: RequestSettings): Partial<Quirks> =>
+  Object.fromEntries(Object.entries(quirks).filter(([quirk]) => ruled?.has(quirk)));
+
+/** The form of thinking, and the effort. Changes `body`. Returns the effort that is sent instead of what the client said. */
+function thinkAsRuled(
+  body: JsonRecord,
+  request: ChatRequest,
+  { lose, ...facts }: RuledFacts & Parameters<typeof thinkingFields>[1],
+): string | undefined {
+  const { thinking, thinkingOff, efforts } = ruledBy(facts.settings);
+  const { type } = asRecord(body['thinking']);
+  const { effort: own, ...config } = asRecord(body['output_config']);
+  const isOff = type === 'disabled' || type === 'between_tools';
+  const form = thinking === 'budget' ? 'enabled' : thinking;
+  const isRefused = isOff
+    ? thinking === 'none' || (thinkingOff ?? type) !== type
+    : (type === 'enabled' || type === 'adaptive') && (form ?? type) !== type;
+  let effort = own;
+  let changed: string | undefined;
+  if (isRefused) {
+    // Adaptive thinking without an effort is that of the effort high ["Effort"].
+    const asked = isOff ? 'none' : (request.reasoning_effort ?? 'high');
+    const fields = thinkingFields({ ...request, reasoning_effort: asked }, facts);
+    delete body['thinking'];
+    if (fields.thinking) body['thinking'] = fields.thinking;
+    if (!isOff && !fields.isOn) lose('thinking');
+    if (isOff || own === undefined) changed = fields.changedEffort;
+    if (isOff) effort = fields.effort ?? own;
+    else if (form === 'adaptive') effort = own ?? fields.effort;
+    // The budget says it already.
+    else if (form === 'enabled' && !efforts) effort = undefined;
+  }
+  if (efforts && typeof effort === 'string') {
+    const levels = efforts.filter((each) => each !== 'none');
+    const known = knownEffort(effort, levels);
+    if (known === undefined) lose('output_config.effort');
+    else if (known !== effort) changed = known;
+    effort = known;
+  }
+  if (effort !== own) body['output_config'] = { ...config, ...(effort !== undefined && { effort }) };
+  if (effort === undefined && Object.keys(config).length === 0) delete body['output_config'];
+  return changed;
+}
+
+/** All else. Changes `body`. Returns what is sent instead of the client's choice of a tool. */
+function holdToRules(
+  body: JsonRecord,
+  request: ChatRequest,
+  { settings, lose }: RuledFacts,
+): 'auto' | undefined {
+  const { sampling = 'any', stops, forcedCalls, lastTurn } = ruledBy(settings);
+  if (sampling !== 'any') {
+    const isThinking = sampling === 'without_reasoning' && asRecord(body['thinking'])['type'] !== 'disabled';
+    const { fields, dropped } = samplingFields(request, {
+      isThinking,
+      quirks: settings.quirks,
+      apiVersion: '',
+    });
+    for (const field of ['temperature', 'top_p', 'top_k']) delete body[field];
+    Object.assign(body, fields);
+    dropped.forEach(lose);
+  }
+  if (stops === false && 'stop_sequences' in body) {
+    delete body['stop_sequences'];
+    lose('stop_sequences');
+  }
+  const turns = recordsIn(body['messages']);
+  if (lastTurn === 'user' && turns.at(-1)?.['role'] === 'assistant')
+    body['messages'] = [...turns, { role: 'user', content: continuation }];
+  const { name, ...choice } = asRecord(body['tool_choice']);
+  const isForced = choice['type'] === 'any' || choice['type'] === 'tool';
+  if (forcedCalls !== false || !isForced) return undefined;
+  body['tool_choice'] = { ...choice, type: 'auto' };
+  if (choice['type'] === 'tool')
+    body['tools'] = recordsIn(body['tools']).filter((tool) => tool['name'] === name);
+  return 'auto';
 }
 
 /** Models that bind thinking think unless they are told not to. */

@@ -108,6 +108,185 @@ describe('a body that goes up as it came', () => {
   });
 });
 
+describe('what the row itself says of a model binds a body that goes up as it came', () => {
+  const enabled = { thinking: { type: 'enabled', budget_tokens: 5_000 } };
+  const disabled = { thinking: { type: 'disabled' } };
+  const effort = (asked: string) => ({ output_config: { effort: asked } });
+  const two = { tools: [...tools, { name: 'write', input_schema: { type: 'object' } }] };
+  const choice = (type: string, more = {}) => ({ tool_choice: { type, ...more } });
+  const adaptive = { type: 'adaptive', display: 'summarized' };
+  const gone = undefined;
+  const sampled = { temperature: 0.3, top_p: 0.5, top_k: 4 };
+  const names = { sampling: 'temperature, top_p, top_k', effort: 'output_config.effort' };
+
+  it.each<[string, object, object, object, object?]>([
+    [
+      'sampling',
+      { sampling: 'none' },
+      sampled,
+      { temperature: gone, top_p: gone, top_k: gone },
+      { dropped: names.sampling },
+    ],
+    [
+      'one of sampling',
+      { sampling: 'one' },
+      sampled,
+      { temperature: 0.3, top_p: gone, top_k: 4 },
+      { dropped: 'top_p' },
+    ],
+    [
+      'sampling while it thinks',
+      { sampling: 'without_reasoning' },
+      sampled,
+      { temperature: gone },
+      { dropped: names.sampling },
+    ],
+    [
+      'sampling while it does not',
+      { sampling: 'without_reasoning' },
+      { temperature: 0.3, ...disabled },
+      { temperature: 0.3 },
+    ],
+    ['an effort', { efforts: ['low', 'high'] }, effort('medium'), effort('low'), { effort: 'low' }],
+    ['an effort that it knows', { efforts: ['low', 'high'] }, effort('high'), effort('high')],
+    [
+      'that it has no effort',
+      { efforts: [] },
+      effort('high'),
+      { output_config: gone },
+      { dropped: names.effort },
+    ],
+    [
+      'that it has no effort, beside a format',
+      { efforts: [] },
+      { output_config: { effort: 'high', format: { type: 'json_schema', schema: {} } } },
+      { output_config: { format: { type: 'json_schema', schema: {} } } },
+      { dropped: names.effort },
+    ],
+    ['adaptive thinking', { thinking: 'adaptive' }, enabled, { thinking: adaptive, ...effort('medium') }],
+    [
+      'adaptive thinking by its efforts',
+      { thinking: 'adaptive', efforts: ['low', 'high'] },
+      enabled,
+      { thinking: adaptive, ...effort('low') },
+      { effort: 'low' },
+    ],
+    [
+      'adaptive thinking, by the effort of the client',
+      { thinking: 'adaptive' },
+      { ...enabled, ...effort('high') },
+      { thinking: adaptive, ...effort('high') },
+    ],
+    [
+      'a budget',
+      { thinking: 'budget' },
+      { thinking: { type: 'adaptive' }, ...effort('low') },
+      { thinking: { type: 'enabled', budget_tokens: 2048 }, output_config: gone },
+    ],
+    [
+      'a budget, below the limit',
+      { thinking: 'budget' },
+      { thinking: { type: 'adaptive' } },
+      { thinking: { type: 'enabled', budget_tokens: 3_976 } },
+    ],
+    [
+      'a budget, which is left out of a short answer',
+      { thinking: 'budget' },
+      { thinking: { type: 'adaptive' }, max_tokens: 500 },
+      { thinking: gone },
+      { dropped: 'thinking' },
+    ],
+    [
+      'a budget, which is left out of a loop without thinking',
+      { thinking: 'budget' },
+      { thinking: { type: 'adaptive' }, tools, messages: [user('a'), called, result] },
+      { thinking: gone },
+      { dropped: 'thinking' },
+    ],
+    [
+      'that it does not think',
+      { thinking: 'none' },
+      { thinking: { type: 'adaptive' } },
+      { thinking: gone },
+      { dropped: 'thinking' },
+    ],
+    [
+      'that it always thinks',
+      { thinking_off: 'always', efforts: ['low', 'high'] },
+      disabled,
+      { thinking: adaptive, ...effort('low') },
+      { effort: 'low' },
+    ],
+    ['that it need not be told', { thinking_off: 'omit' }, disabled, { thinking: gone }],
+    [
+      'that it stops between tools alone',
+      { thinking_off: 'between_tools' },
+      disabled,
+      { thinking: { type: 'between_tools' } },
+    ],
+    [
+      'no forced call',
+      { forced_calls: false },
+      { ...two, ...choice('any', { disable_parallel_tool_use: true }) },
+      { ...two, ...choice('auto', { disable_parallel_tool_use: true }) },
+      { choice: 'auto' },
+    ],
+    [
+      'no forced call of one',
+      { forced_calls: false },
+      { ...two, ...choice('tool', { name: 'read' }) },
+      { tools, ...choice('auto') },
+      { choice: 'auto' },
+    ],
+    [
+      'no stop sequence',
+      { stop: false },
+      { stop_sequences: ['END'] },
+      { stop_sequences: gone },
+      { dropped: 'stop_sequences' },
+    ],
+    [
+      'that a user comes last',
+      { last_turn: 'user' },
+      { messages: [user('Hi'), done1] },
+      { messages: [user('Hi'), done1, user('Continue.')] },
+    ],
+  ])(
+    '%s',
+    async (
+      _what,
+      rules,
+      body,
+      expected,
+      header: { dropped?: string; effort?: string; choice?: string } = {},
+    ) => {
+      const { answer, sent } = await post(
+        { ...ask, ...body },
+        { row: { params: { model_rules: { m: rules } } } },
+      );
+      for (const [field, value] of Object.entries(expected))
+        expect([field, sent?.[field]]).toEqual([field, value]);
+      const told = ['dropped', 'effort', 'tool-choice'].map((name) => answer.headers[`x-relay-${name}`]);
+      expect(told).toEqual([header.dropped, header.effort, header.choice]);
+    },
+  );
+
+  it('and what the table of models says does not', async () => {
+    const body = {
+      ...ask,
+      ...two,
+      ...sampled,
+      ...disabled,
+      ...choice('any'),
+      ...effort('low'),
+      stop_sequences: ['END'],
+    };
+    const { answer, sent } = await post(body, { row: { mapper: { m: 'claude-opus-5-5' } } });
+    expect(sent).toMatchObject({ ...body, model: 'claude-opus-5-5' });
+    expect(answer.headers['x-relay-dropped']).toBeUndefined();
+  });
+});
+
 describe('a refusal names what its client sent', () => {
   it('the field of stop sequences', async () => {
     const rig = new CoreRig();
