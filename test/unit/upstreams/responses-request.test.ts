@@ -78,6 +78,12 @@ describe('the fields of a Responses request', () => {
       { tools: [sentFunction], tool_choice: 'required', reasoning: { effort: 'none' } },
     ],
     [
+      'force no call of such a model that is sent another effort than none',
+      { tools: [functionTool], tool_choice: 'required', reasoning_effort: 'none' },
+      quirks({ forcedCalls: false, efforts: ['low'] }),
+      { tools: [sentFunction], tool_choice: 'auto', reasoning: { effort: 'low' } },
+    ],
+    [
       'allow no tool if none of the allowed ones is sent',
       {
         tools: [functionTool],

@@ -45,7 +45,9 @@ export function sentTools(
   if (all.length === 0) return { ...left, choice: {}, changedChoice: undefined };
   const { tool_choice: asked, parallel_tool_calls: parallel } = request;
   // A model that refuses to be forced does so while it thinks.
-  const forces = settings.quirks.forcedCalls || request.reasoning_effort === 'none';
+  const { forcedCalls, efforts } = settings.quirks;
+  const isOff = request.reasoning_effort === 'none' && (efforts?.includes('none') ?? true);
+  const forces = forcedCalls || isOff;
   const chosen = toolChoice(asked, all);
   const choice = forces ? chosen : unforced(chosen);
   return {
