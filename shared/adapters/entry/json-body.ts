@@ -129,7 +129,7 @@ interface Unpacked {
 }
 
 function notUnpacked({ code }: NodeJS.ErrnoException, name: string, host: SharedHost | undefined): Refusal {
-  if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('unpacks to more', host);
+  if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('is too large once it is unpacked', host);
   if (code === 'ZSTD_error_frameParameter_windowTooLarge')
     return invalid(
       name,
