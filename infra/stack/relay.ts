@@ -23,7 +23,12 @@ import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
-import { accessLogBucket, RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
+import {
+  accessLogBucket,
+  functionUrls,
+  RelayDistribution,
+  type RelayDomain,
+} from './constructs/distribution.ts';
 import { Alarms, type Objectives } from './observe/alarms.ts';
 import { allowBedrockModels, allowNotices, OperatorPolicies } from './constructs/operator-policies.ts';
 import { createBudget, type RelayBudget } from './observe/budget.ts';
@@ -184,8 +189,7 @@ export class Relay extends Construct {
     // The logical id is derived from this id. A new one would replace the deployed distribution.
     const distribution = new RelayDistribution(this, 'FrontDoor', {
       relayName,
-      functions,
-      sentOriginSecret: originSecrets.newest,
+      origins: functionUrls(functions, originSecrets.newest),
       webAclArn: props.webAclArn,
       accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
       ...(domain && { domain }),

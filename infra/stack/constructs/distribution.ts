@@ -1,4 +1,4 @@
-/** The only public address: a CloudFront distribution that sends each path to its function. */
+/** The only public address: a CloudFront distribution that sends each path to what answers it. */
 import { Duration, Stack, Token, RemovalPolicy } from 'aws-cdk-lib';
 import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
@@ -19,8 +19,10 @@ import {
   ViewerProtocolPolicy,
   type BehaviorOptions,
   type ErrorResponse,
+  type IOrigin,
+  OriginProtocolPolicy,
 } from 'aws-cdk-lib/aws-cloudfront';
-import { FunctionUrlOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
+import { FunctionUrlOrigin, HttpOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
 import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
 import {
   type IBucket,
@@ -30,7 +32,7 @@ import {
   ObjectOwnership,
 } from 'aws-cdk-lib/aws-s3';
 import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
-import { Construct } from 'constructs';
+import { Construct, type IDependable } from 'constructs';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { type FunctionName, defaultFunction, routes } from './function-descriptions.ts';
 import { listHeaders } from '../../../shared/endpoints/routes.ts';
@@ -47,10 +49,56 @@ export interface RelayDomain {
   hostedZone?: IHostedZone;
 }
 
+/** What the distribution leads to. Whatever it is checks the origin secret, because its address is public. */
+export interface RelayOrigins {
+  /** Of the paths of a function. Those that are one origin return one object. */
+  of(name: FunctionName): IOrigin;
+  /** An origin that does not answer yet answers wrong, and CloudFormation would make both at the same time. */
+  dependencies: readonly IDependable[];
+}
+
+/** The parts that all origins have. */
+const originSettings = (sentOriginSecret: string) => ({
+  readTimeout,
+  keepaliveTimeout: Duration.seconds(60),
+  customHeaders: { [originSecretHeader]: sentOriginSecret },
+});
+
+/** Each function's own URL. */
+export function functionUrls(functions: RelayFunctions, sentOriginSecret: string): RelayOrigins {
+  const made = new Map<FunctionName, IOrigin>();
+  return {
+    of(name) {
+      const origin =
+        made.get(name) ?? new FunctionUrlOrigin(functions.url(name), originSettings(sentOriginSecret));
+      made.set(name, origin);
+      return origin;
+    },
+    // The alias brings the permissions of its URL.
+    dependencies: [...functions.byName.values()].flatMap(({ live }) => live ?? []),
+  };
+}
+
+/**
+ * One https host for all paths: API Gateway, or a load balancer in front of servers.
+ * @param path before every path: the stage of an API
+ */
+export function httpsHost(
+  host: string,
+  sentOriginSecret: string,
+  { path, dependencies = [] }: { path?: string; dependencies?: readonly IDependable[] } = {},
+): RelayOrigins {
+  const origin = new HttpOrigin(host, {
+    ...originSettings(sentOriginSecret),
+    protocolPolicy: OriginProtocolPolicy.HTTPS_ONLY,
+    ...(path !== undefined && { originPath: path }),
+  });
+  return { of: () => origin, dependencies };
+}
+
 interface RelayDistributionProps {
   relayName: string;
-  functions: RelayFunctions;
-  sentOriginSecret: string;
+  origins: RelayOrigins;
   domain?: RelayDomain;
   /** Of an ACL that WAF has for CloudFront. */
   webAclArn?: string | undefined;
@@ -106,9 +154,7 @@ export class RelayDistribution extends Construct {
         minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
       }),
     });
-    // An origin without its permission answers 403, and CloudFormation would make both at the same time.
-    for (const { live } of props.functions.byName.values())
-      if (live !== undefined) this.distribution.node.addDependency(live);
+    this.distribution.node.addDependency(...props.origins.dependencies);
     this.host = props.domain?.name ?? this.distribution.distributionDomainName;
     const { name, hostedZone } = props.domain ?? {};
     this.records = name === undefined || hostedZone === undefined ? [] : this.recordsIn(hostedZone, name);
@@ -134,19 +180,8 @@ export class RelayDistribution extends Construct {
       runtime: FunctionRuntime.JS_2_0,
       comment: 'Sets x-forwarded-host',
     });
-    const settings = {
-      readTimeout,
-      keepaliveTimeout: Duration.seconds(60),
-      customHeaders: { [originSecretHeader]: props.sentOriginSecret },
-    };
-    const origins = new Map<FunctionName, FunctionUrlOrigin>();
-    const origin = (name: FunctionName): FunctionUrlOrigin => {
-      const made = origins.get(name) ?? new FunctionUrlOrigin(props.functions.url(name), settings);
-      origins.set(name, made);
-      return made;
-    };
     return (name, cached) => ({
-      origin: origin(name),
+      origin: props.origins.of(name),
       // No redirect: plain HTTP fails, so that a client notices that it sent its key unencrypted.
       viewerProtocolPolicy: ViewerProtocolPolicy.HTTPS_ONLY,
       // Allows all methods, so that a wrong one gets the relay's JSON error instead of CloudFront's HTML.
