@@ -4,11 +4,8 @@
  */
 import { dynamoAlertAccounts, dynamoAlertStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { alertSettings } from '../shared/adapters/dynamodb/config-store.ts';
-import {
-  quotaChangeOf,
-  streamOrSchedule,
-  tableStreamHandler,
-} from '../shared/adapters/entry/table-streams.ts';
+import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
+import { quotaChangeOf, tableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 import { timeSortedIds } from '../shared/adapters/system/node-ports.ts';
 import { alertPass } from '../shared/relay/alerts/alert-pass.ts';
 import { balanceWatch } from '../shared/relay/alerts/balance-watch.ts';
@@ -21,7 +18,7 @@ const parts = { ...job, ids: timeSortedIds(clock), marks: dynamoAlertStore(clien
 const watch = balanceWatch(parts);
 const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as const;
 
-export const handler = streamOrSchedule(
-  tableStreamHandler(quotaChangeOf, { ...job, take: (change) => watch.take(change), poisoned }),
-  alertPass({ ...parts, watch, settings: alertSettings(client, stack) }),
-);
+export const handler = eventHandler(job.log, {
+  records: tableStreamHandler(quotaChangeOf, { ...job, take: (change) => watch.take(change), poisoned }),
+  schedule: alertPass({ ...parts, watch, settings: alertSettings(client, stack) }),
+});

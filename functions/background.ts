@@ -2,7 +2,7 @@
  * Answers background responses, by the adapters of those that a client waits for: the function `responses` sends it an event
  * for each.
  */
-import { eventHandler } from '../shared/adapters/entry/lambda-handlers.ts';
+import { eventHandler, namedRun } from '../shared/adapters/entry/event-handler.ts';
 import { readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../shared/adapters/system/node-ports.ts';
 import { tracedRuns } from '../shared/adapters/tracing/traced.ts';
@@ -17,4 +17,6 @@ const ports = answeringPorts(environment, clock);
 const runsOf = (given: ChatPorts) => backgroundRuns(given, responsesEndpoint);
 const run = settings ? tracedRuns({ settings, stack, version, ports, runsOf }) : runsOf(ports);
 
-export const handler = eventHandler({ run, clock, ids: timeSortedIds(clock), log: ports.log });
+export const handler = eventHandler(ports.log, {
+  run: namedRun({ run, clock, ids: timeSortedIds(clock) }),
+});

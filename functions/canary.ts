@@ -1,4 +1,5 @@
 /** Makes the scheduled call, where the deployment has one, through the public address, and counts whether it was answered. */
+import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readCanary, readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../shared/adapters/system/node-ports.ts';
@@ -9,7 +10,7 @@ import { canary } from '../shared/relay/jobs/canary.ts';
 
 const requestMsMax = 25_000;
 
-export function canaryJob(): () => Promise<void> {
+export function canaryJob() {
   const environment = readEnvironment();
   const { aws, local, stack, version } = environment;
   const log = jsonLog(version);
@@ -23,11 +24,13 @@ export function canaryJob(): () => Promise<void> {
     },
     readCanary(),
   );
-  return async () => {
-    const result = await call();
-    metrics.called(result);
-    if (!result.ok) log.event('canary_failed', { reason: result.reason });
-  };
+  return eventHandler(log, {
+    async schedule() {
+      const result = await call();
+      metrics.called(result);
+      if (!result.ok) log.event('canary_failed', { reason: result.reason });
+    },
+  });
 }
 
 export const handler = canaryJob();

@@ -7,6 +7,7 @@ import { cachedSecretStore, secretCheck } from '../shared/adapters/secrets/secre
 import { readDefaultLimits } from '../shared/adapters/system/environment.ts';
 import { configMetrics } from '../shared/adapters/telemetry/log.ts';
 import { configPublisher, rowMarker } from '../shared/relay/jobs/config-publisher.ts';
+import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { configStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 import { jobParts } from './compose/job-parts.ts';
 
@@ -32,8 +33,11 @@ const publish = configPublisher({
   defaultLimits: readDefaultLimits(),
 });
 
-export const handler = configStreamHandler({
-  stack,
-  publish,
-  markRows: rowMarker({ marks, metrics, snapshots, accounts, local }),
+export const handler = eventHandler(log, {
+  records: configStreamHandler({
+    stack,
+    publish,
+    markRows: rowMarker({ marks, metrics, snapshots, accounts, local }),
+  }),
+  schedule: publish,
 });

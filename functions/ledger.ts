@@ -4,6 +4,7 @@
  */
 import { dynamoLedgerStore } from '../shared/adapters/dynamodb/ledger-store.ts';
 import { dynamoOpenRegistry } from '../shared/adapters/dynamodb/quotas/open-registry.ts';
+import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { quotaChangeOf, tableStreamBatchHandler } from '../shared/adapters/entry/table-streams.ts';
 import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
 import { ledgerProjector } from '../shared/relay/jobs/ledger-projector.ts';
@@ -16,11 +17,13 @@ const registry = dynamoOpenRegistry(client, stack);
 const watch = openWatch({ ...parts, registry }, readSweepGraceSeconds());
 const project = ledgerProjector({ ...parts, ledger: dynamoLedgerStore(client, stack) });
 
-export const handler = tableStreamBatchHandler(quotaChangeOf, {
-  ...parts,
-  async takeAll(changes: readonly QuotaChange[]) {
-    await watch(changes);
-    return project(changes);
-  },
-  poisoned: { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const,
+export const handler = eventHandler(parts.log, {
+  records: tableStreamBatchHandler(quotaChangeOf, {
+    ...parts,
+    async takeAll(changes: readonly QuotaChange[]) {
+      await watch(changes);
+      return project(changes);
+    },
+    poisoned: { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const,
+  }),
 });

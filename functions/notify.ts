@@ -2,7 +2,8 @@
 import { requestSigner } from '../shared/adapters/aws/aws-calls.ts';
 import { dynamoAlertAccounts, dynamoNoticeStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { alertSettings } from '../shared/adapters/dynamodb/config-store.ts';
-import { noticeIdOf, streamOrSchedule, tableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
+import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
+import { noticeIdOf, tableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readAlertAccess } from '../shared/adapters/system/environment.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
@@ -29,7 +30,7 @@ const notices = notifier({
 });
 const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as const;
 
-export const handler = streamOrSchedule(
-  tableStreamHandler(noticeIdOf, { ...parts, take: (id) => notices.take(id), poisoned }),
-  () => notices.retry(),
-);
+export const handler = eventHandler(parts.log, {
+  records: tableStreamHandler(noticeIdOf, { ...parts, take: (id) => notices.take(id), poisoned }),
+  schedule: () => notices.retry(),
+});

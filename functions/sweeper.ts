@@ -3,6 +3,7 @@
  */
 import { dynamoOpenRegistry, dynamoQuotaScan } from '../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { dynamoQuotaStore } from '../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../shared/adapters/telemetry/log.ts';
@@ -21,4 +22,6 @@ const sweep = sweeper(
   readSweepGraceSeconds(),
 );
 
-export const handler = async (): Promise<void> => parts.metrics.swept(await sweep());
+export const handler = eventHandler(parts.log, {
+  schedule: async () => parts.metrics.swept(await sweep()),
+});

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
-  answerRequest,
+  httpEntry,
   isFromOrigin,
   originHeader,
   type HostRequest,
@@ -157,7 +157,7 @@ export class WebServer {
     if (typeof body === 'string') return;
     this.#answering += 1;
     try {
-      const answer = await this.#answerTo(request, { hosted, body, claim });
+      const answer = await this.#answerTo(request, { route, body, claim });
       const id = answer.headers['x-request-id'] ?? '';
       const onFault = (error: unknown): void => hosted.log.fault(id, error);
       await send(response, answer, { closes: this.#isEnding, onFault });
@@ -169,14 +169,14 @@ export class WebServer {
 
   async #answerTo(
     request: IncomingMessage,
-    { hosted, body, claim }: { hosted: HostedHandle; body: Buffer; claim: Claim },
+    { route: { hosted, enter }, body, claim }: { route: Route; body: Buffer; claim: Claim },
   ): Promise<RelayResponse> {
     const { requestBytesMax: bodyBytesMax } = this.#parts.options;
     const turn = async (bytes: number): Promise<void> => {
       if (bytes > largeBytes) await this.#turns.next();
     };
     let held = body;
-    return answerRequest(hosted, () =>
+    return enter(() =>
       hostRequest(request, {
         // The relay refers to the request as long as the answer runs.
         body: () => {
@@ -233,6 +233,7 @@ export class WebServer {
 
 interface Route {
   hosted: HostedHandle;
+  enter: ReturnType<typeof httpEntry>;
   /** It knows its callers by a signature over the body: a body without a key is read. */
   isSigned: boolean;
 }
@@ -247,7 +248,7 @@ export function routing(handles: Partial<Handles>): (path: string) => Route {
   const routeTo = (name: string): Route => {
     const hosted = (handles as Record<string, HostedHandle | undefined>)[name];
     if (!hosted) throw new Error(`a route leads to ${name}, which the server does not have`);
-    return { hosted, isSigned: name === signed };
+    return { hosted, enter: httpEntry(hosted), isSigned: name === signed };
   };
   const known = routes.map(({ path, function: name }) => ({
     pattern: patternExpression(path),

@@ -88,7 +88,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
     buffered: async (event) => (await functions.catalog.call(event)) as BufferedAnswer,
     async put(table, Item) {
       await client.send(new PutCommand({ TableName: physicalTableName('relay', table), Item }));
-      await functions.config.call({});
+      await functions.config.call({ 'detail-type': 'Scheduled Event' });
     },
     async line(passes) {
       for (;;) {

@@ -5,7 +5,7 @@ import {
   type AttributeValue,
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
+import type { DynamoDBStreamEvent } from 'aws-lambda';
 import { tablesOn } from '../support/sdk-tables.ts';
 import { backgroundMetrics, requestMetrics, jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
@@ -20,6 +20,7 @@ import { CoreRig, delta, demoKey, done, finish, hello, keyRow, usage } from '../
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient } from '../unit/adapters/dynamodb/store.ts';
+import { invocation } from '../unit/adapters/lambda/url-event.ts';
 
 /** The functions read their environment once, when they are loaded. */
 export function setFunctionEnvironment(endpoint: string): void {
@@ -63,7 +64,10 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
   GrantPoisoned: async (client) => {
     await put(client, 'quotas', { account: { S: 'acme' }, available: { S: 'much' } });
     const { handler } = await import('../../functions/grants.ts');
-    return handler(recordOf({ account: { S: 'acme' }, grant_id: { S: 'one' }, amount: { N: '5' } }));
+    return handler(
+      recordOf({ account: { S: 'acme' }, grant_id: { S: 'one' }, amount: { N: '5' } }),
+      invocation(),
+    );
   },
   AlertUndelivered: async (client) => {
     const notice = { id: 'n1', type: 'balance.low', created: 1, account: 'acme', data: {} };
@@ -76,7 +80,7 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
     });
     await put(client, 'runtime', { id: { S: 'notices' }, n1: { N: '1' } });
     const { handler } = await import('../../functions/notify.ts');
-    return handler(scheduled);
+    return handler(scheduled, invocation());
   },
   PaymentParked: async (client) => {
     const fact = {
@@ -111,28 +115,28 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
   ChargedAboveReserve: () => counted(40, 140),
 };
 
-const scheduled = {} as ScheduledEvent;
+const scheduled = { 'detail-type': 'Scheduled Event' };
 
-async function sweep(): Promise<void> {
+async function sweep(): Promise<unknown> {
   const { handler } = await import('../../functions/sweeper.ts');
-  return handler();
+  return handler(scheduled, invocation());
 }
 
 /** As if the table had not been passed over for an hour. */
-async function sweepAll(client: DynamoDBClient): Promise<void> {
+async function sweepAll(client: DynamoDBClient): Promise<unknown> {
   const Key = { id: { S: 'sweep' }, period: { S: 'progress' } };
   await client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
   return sweep();
 }
 
-async function compile(): Promise<void> {
+async function compile(): Promise<unknown> {
   const { handler } = await import('../../functions/config.ts');
-  return handler(scheduled);
+  return handler(scheduled, invocation());
 }
 
 async function ledger(image: Attributes): Promise<unknown> {
   const { handler } = await import('../../functions/ledger.ts');
-  return handler(recordOf(image));
+  return handler(recordOf(image), invocation());
 }
 
 type Attributes = Record<string, AttributeValue>;

@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Arrivals } from '../../infra/server/request-body.ts';
 import { healthPath, WebServer } from '../../infra/server/web-server.ts';
+import { httpEntry } from '../../shared/adapters/entry/http-entry.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
 import {
   AnswerCut,
@@ -66,7 +67,7 @@ async function serving(
     local: true,
   };
   const server = new WebServer({
-    route: () => ({ hosted, isSigned }),
+    route: () => ({ hosted, enter: httpEntry(hosted), isSigned }),
     options: { requestBytesMax, bodyBytesMax, requestsMax },
     publicHost: undefined,
     timeouts,

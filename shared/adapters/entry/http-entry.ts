@@ -1,8 +1,10 @@
 /**
- * What every host needs around a handle: request id, origin check, stop of loops, errors as responses, HEAD. Every response
- * has `x-request-id`. Must never reject, because the host would then have no response to send.
+ * What every host needs around a handle, as a chain of middlewares: request id, errors as responses, origin check, stop of
+ * loops. Every response has `x-request-id`. Must never reject, because the host would then have no response to send.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
+import middy from '@middy/core';
+import type { Context } from 'aws-lambda';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import { asRefusal, refusalResponse, refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { hopHeader, loopHeader } from '../../wire/ids.ts';
@@ -14,47 +16,89 @@ export const originHeader = 'x-relay-origin';
 /** A chain of relays, each the upstream of the one before, may be as long. */
 const hopsMax = 4;
 
-/** @param read reads the request that the host received; when it throws, the response is 500 */
-export async function answerRequest(hosted: HostedHandle, read: () => HostRequest): Promise<RelayResponse> {
-  const id = hosted.ids.next();
-  try {
-    const received = read();
-    const full = await admit(hosted, relayRequest(received, { id, local: hosted.local }));
-    const response = received.method === 'HEAD' ? await withoutBody(full) : full;
-    return {
-      ...response,
-      headers: { ...response.headers, 'x-request-id': id },
-      done: response.done.catch((error: unknown) => hosted.log.fault(id, error)),
-    };
-  } catch (error) {
-    hosted.log.fault(id, error);
-    return refusalResponse(asRefusal(error), id);
-  }
+/** What passes through the chain. `request` reads the host's request, once; it throws for what is none. */
+interface Entering {
+  id: string;
+  startedMs: number;
+  request: () => RelayRequest;
 }
 
-async function admit(hosted: HostedHandle, request: RelayRequest): Promise<RelayResponse> {
-  const startedMs = hosted.clock.now();
-  // The secret grants access to every function of this stack, so it is removed before the relay gets the
-  // headers.
-  const { [originHeader]: secret, [hopHeader]: passed, ...headers } = request.headers;
-  let refusal: Refusal;
-  if (isFromOrigin(secret, hosted)) {
-    const own = hosted.originSecrets.map(hopId);
-    const hops = passed === undefined ? [] : (passed.match(/[0-9a-f]{16}/g) ?? []);
-    const returns = hops.some((id) => own.includes(id));
-    if (!returns && hops.length < hopsMax)
-      return hosted.handle({ ...request, headers, hops: [...hops, own.at(-1)].join(', ') });
-    refusal = loopRefusal(returns);
-  } else refusal = refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
-  hosted.log.request({
-    request_id: request.id,
-    endpoint: 'edge',
-    status: refusal.status,
-    end: 'refused',
-    duration_ms: hosted.clock.now() - startedMs,
-    code: refusal.body.error.code,
-  });
-  return refusalResponse(refusal, request.id);
+type Step = middy.MiddlewareObj<Entering, RelayResponse>;
+
+/**
+ * Returns what answers the request that `read` reads. Size and JSON are no steps: a body is read after its key was checked,
+ * so the request has a function for it.
+ */
+export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Promise<RelayResponse> {
+  const { clock, ids, local } = hosted;
+  const chain = middy<Entering, RelayResponse>({ timeoutEarlyInMillis: 0 })
+    .use(answers(hosted))
+    .use(originCheck(hosted))
+    .use(loopCheck(hosted))
+    .handler(({ request }) => handled(request(), hosted));
+  return (read) => {
+    const id = ids.next();
+    let made: RelayRequest | undefined;
+    const request = (): RelayRequest => (made ??= relayRequest(read(), { id, local }));
+    // Only Lambda has a context, of which nothing is used here.
+    return chain({ id, startedMs: clock.now(), request }, {} as Context);
+  };
+}
+
+/** Every answer has the request's id; what was thrown is rendered, and has its line in the log. */
+const answers = ({ clock, log }: HostedHandle): Step => ({
+  after: ({ event: { id }, response }) =>
+    response && {
+      ...response,
+      headers: { ...response.headers, 'x-request-id': id },
+      done: response.done.catch((error: unknown) => log.fault(id, error)),
+    },
+  onError({ event: { id, startedMs }, error }) {
+    const refusal = asRefusal(error);
+    if (error === refusal)
+      log.request({
+        request_id: id,
+        endpoint: 'edge',
+        status: refusal.status,
+        end: 'refused',
+        duration_ms: clock.now() - startedMs,
+        code: refusal.body.error.code,
+      });
+    else log.fault(id, error);
+    return refusalResponse(refusal, id);
+  },
+});
+
+const originCheck = (hosted: HostedHandle): Step => ({
+  before({ event }) {
+    if (isFromOrigin(event.request().headers[originHeader], hosted)) return;
+    throw refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
+  },
+});
+
+const loopCheck = ({ originSecrets }: HostedHandle): Step => ({
+  before({ event }) {
+    const hops = hopsOf(event.request());
+    const own = new Set(originSecrets.map(hopId));
+    const returns = hops.some((id) => own.has(id));
+    if (returns || hops.length >= hopsMax) throw loopRefusal(returns);
+  },
+});
+
+const hopsOf = ({ headers }: RelayRequest): string[] => headers[hopHeader]?.match(/[0-9a-f]{16}/g) ?? [];
+
+/** HEAD is handled like GET, and a streamed body returned early: no host sends one. */
+async function handled(
+  request: RelayRequest,
+  { handle, originSecrets }: HostedHandle,
+): Promise<RelayResponse> {
+  // The secret grants access to every function of this stack, so it is removed before the relay gets the headers.
+  const { [originHeader]: _secret, [hopHeader]: _passed, ...headers } = request.headers;
+  const hops = [...hopsOf(request), ...originSecrets.slice(-1).map(hopId)].join(', ');
+  if (request.method !== 'HEAD') return handle({ ...request, headers, hops });
+  const response = await handle({ ...request, method: 'GET', headers, hops });
+  if (typeof response.body !== 'string') await response.body[Symbol.asyncIterator]().return?.();
+  return { ...response, body: '' };
 }
 
 /**
@@ -71,12 +115,6 @@ const loopRefusal = (returns: boolean): Refusal =>
       : `This call passed ${hopsMax} relays before this one, which is as many as may be in a row. Nothing was charged.`,
     { headers: { [loopHeader]: '1', 'x-should-retry': 'false' } },
   );
-
-/** Keeps only status and headers; returns a streamed body early. */
-async function withoutBody(response: RelayResponse): Promise<RelayResponse> {
-  if (typeof response.body !== 'string') await response.body[Symbol.asyncIterator]().return?.();
-  return { ...response, body: '' };
-}
 
 /**
  * Whether a request came through the distribution, which adds a secret. Compares in constant time and always
@@ -130,8 +168,7 @@ export function relayRequest(
   let json: Promise<unknown> | undefined;
   return {
     id,
-    // HEAD is handled like GET; `answerRequest` removes the body.
-    method: received.method === 'HEAD' ? 'GET' : received.method,
+    method: received.method,
     path: decodedPath(received.path),
     query: new URLSearchParams(received.query),
     headers,

@@ -2,23 +2,14 @@
  * The Lambda handler of a function whose URL streams. An invocation lasts until the response's `done`
  * resolves, even after the client disconnects.
  */
-import middy from '@middy/core';
 import type { Context, LambdaFunctionURLEvent } from 'aws-lambda';
 import { type HostedHandle, type RelayResponse, AnswerCut } from '../../relay/http/http.ts';
-import { answerRequest, type HostRequest } from './http-entry.ts';
-import type { Ids, Clock } from '../../relay/ports/host.ts';
+import { httpEntry, type HostRequest } from './http-entry.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
-import type { RunEvent } from '../../relay/background-run.ts';
 
 export function streamingHandler(hosted: HostedHandle) {
-  trapRejections(hosted.log);
-  const run = (event: LambdaFunctionURLEvent, context: Context): Promise<RelayResponse> =>
-    answerRequest(hosted, () =>
-      functionUrlRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()),
-    );
+  const answer = answering(hosted);
   // Not middy's streaming mode: it pipes into the connection, and a pipe cannot be broken once its source has ended.
-  // The relay enforces its own deadline and then sends an error in the protocol.
-  const answer = middy<LambdaFunctionURLEvent, RelayResponse>({ timeoutEarlyInMillis: 0 }).handler(run);
   return awslambda.streamifyResponse(async (event: LambdaFunctionURLEvent, connection, context) => {
     const response = await answer(event, context);
     const { status: statusCode, headers } = response;
@@ -38,16 +29,21 @@ interface BufferedResult {
 }
 
 export function bufferedHandler(hosted: HostedHandle) {
-  trapRejections(hosted.log);
-  const run = async (event: LambdaFunctionURLEvent, context: Context): Promise<BufferedResult> => {
-    const response = await answerRequest(hosted, () =>
-      functionUrlRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()),
-    );
+  const answer = answering(hosted);
+  return async (event: LambdaFunctionURLEvent, context: Context): Promise<BufferedResult> => {
+    const response = await answer(event, context);
     const body = await wholeText(response.body);
     await response.done;
     return { statusCode: response.status, headers: response.headers, body };
   };
-  return middy<LambdaFunctionURLEvent, BufferedResult>({ timeoutEarlyInMillis: 0 }).handler(run);
+}
+
+/** The relay enforces its own deadline, some seconds before Lambda's. */
+function answering(hosted: HostedHandle) {
+  trapRejections(hosted.log);
+  const enter = httpEntry(hosted);
+  return (event: LambdaFunctionURLEvent, context: Context): Promise<RelayResponse> =>
+    enter(() => functionUrlRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()));
 }
 
 async function wholeText(body: string | AsyncIterable<string>): Promise<string> {
@@ -55,30 +51,6 @@ async function wholeText(body: string | AsyncIterable<string>): Promise<string> 
   let text = '';
   for await (const piece of body) text += piece;
   return text;
-}
-
-// The Lambda handler of a function that other functions send events to. The event has ids alone: what they name is stored.
-
-interface HostedRuns {
-  /** @param traceparent the call that the run was accepted by. Undefined: it was not traced */
-  run: (event: RunEvent, traceparent: string | undefined) => Promise<void>;
-  clock: Clock;
-  ids: Ids;
-  log: Log;
-}
-
-/** Rejects for what is no such event, which then goes where failed events go. */
-export function eventHandler({ run, clock, ids, log }: HostedRuns) {
-  trapRejections(log);
-  return async (event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
-    const { account, id, traceparent } = (event ?? {}) as Record<string, unknown>;
-    if (typeof account !== 'string' || typeof id !== 'string')
-      throw new Error('The event names no stored response.');
-    const hostDeadlineMs = clock.now() + context.getRemainingTimeInMillis();
-    // Lambda gives both deliveries of one event one request id.
-    const parent = typeof traceparent === 'string' ? traceparent : undefined;
-    await run({ account, id, run: ids.next(), hostDeadlineMs }, parent);
-  };
 }
 
 // Converts a Function URL event (payload 2.0) to the request type that all hosts share.

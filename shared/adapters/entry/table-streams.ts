@@ -3,7 +3,7 @@
  * poisoned record. After any other failure the event source mapping retries the batch from that record on,
  * splits it, and finally drops it.
  */
-import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
+import type { Context, DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
 import { Poisoned } from '../../relay/ports/store-errors.ts';
 import { markedTables, type WrittenRow } from '../../relay/ports/config-store.ts';
@@ -39,7 +39,11 @@ interface TableStreamBatchJob<Change> extends StreamJob {
 /** Reads the change in a record. Undefined: the job ignores the record. Throws Poisoned. */
 type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
 
-export type TableStreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
+/** @param context of the invocation, for the log */
+export type TableStreamHandler = (
+  event: DynamoDBStreamEvent,
+  context: Pick<Context, 'awsRequestId'>,
+) => Promise<DynamoDBBatchResponse>;
 
 export const tableStreamHandler = <Change>(
   read: ReadRecord<Change>,
@@ -58,7 +62,7 @@ export function tableStreamBatchHandler<Change>(
       return { error: asError(error) };
     }
   };
-  return async ({ Records }) => {
+  return async ({ Records }, { awsRequestId: invocation }) => {
     const found = Records.map(changeOrError);
     const changes = found.flatMap(({ change }) => (change === undefined ? [] : [change]));
     const taken = await job.takeAll(changes).catch((error: unknown) => changes.map(() => asError(error)));
@@ -66,9 +70,9 @@ export function tableStreamBatchHandler<Change>(
     for (const [at, record] of Records.entries()) {
       const { change, error } = found[at] ?? {};
       const outcome = change === undefined ? error : outcomes.next().value;
-      if (outcome instanceof Poisoned) reportPoisoned(job, record, outcome);
+      if (outcome instanceof Poisoned) reportPoisoned(job, record, { problem: outcome.message, invocation });
       else if (outcome) {
-        job.log.fault(sequenceOf(record), outcome);
+        job.log.fault(sequenceOf(record), outcome, { event: 'records', outcome: 'retried', invocation });
         return { batchItemFailures: [{ itemIdentifier: sequenceOf(record) }] };
       }
     }
@@ -94,21 +98,15 @@ function eachAlone<Change>(take: (change: Change) => Promise<void>): TableStream
   };
 }
 
-/** The handler of a function that a table stream and a schedule invoke. */
-export const streamOrSchedule =
-  (onRecords: TableStreamHandler, onSchedule: () => Promise<void>) =>
-  (event: DynamoDBStreamEvent | ScheduledEvent): Promise<DynamoDBBatchResponse | void> =>
-    'Records' in event ? onRecords(event) : onSchedule();
-
 const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 function reportPoisoned(
   { poisoned, metrics, log }: StreamJob,
   record: DynamoDBRecord,
-  { message }: Poisoned,
+  found: { problem: string; invocation: string },
 ): void {
   metrics.count(poisoned.metric);
-  log.event(poisoned.event, { ...keysOf(record), sequence: sequenceOf(record), problem: message });
+  log.event(poisoned.event, { ...keysOf(record), sequence: sequenceOf(record), ...found });
 }
 
 const sequenceOf = (record: DynamoDBRecord): string => record.dynamodb?.SequenceNumber ?? '';
@@ -116,8 +114,8 @@ const sequenceOf = (record: DynamoDBRecord): string => record.dynamodb?.Sequence
 const keysOf = (record: DynamoDBRecord): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(record.dynamodb?.Keys ?? {}).map(([name, { S }]) => [name, S]));
 
-// The Lambda handler for the table streams of the tables that operators edit, and for a schedule. Any change
-// compiles the whole configuration. Rejects when this fails, so that Lambda retries the event.
+// The table streams of the tables that operators edit. Any change compiles the whole configuration. Rejects when this fails,
+// so that Lambda retries the event.
 
 interface ConfigJob {
   stack: string;
@@ -126,19 +124,13 @@ interface ConfigJob {
   markRows(rows: WrittenRow[]): Promise<void>;
 }
 
-export function configStreamHandler(
-  job: ConfigJob,
-): (event: DynamoDBStreamEvent | ScheduledEvent) => Promise<void> {
-  return async (event) => {
-    if (!('Records' in event)) {
-      await job.publish();
-      return;
-    }
-    const written = markedTables.flatMap((table) => writtenRows(event.Records, table, job.stack));
-    if (hasConfiguration(event.Records, job.stack)) await job.publish();
+export const configStreamHandler =
+  (job: ConfigJob) =>
+  async ({ Records }: DynamoDBStreamEvent): Promise<void> => {
+    const written = markedTables.flatMap((table) => writtenRows(Records, table, job.stack));
+    if (hasConfiguration(Records, job.stack)) await job.publish();
     await job.markRows(written);
   };
-}
 
 const isOf = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack: string): boolean =>
   eventSourceARN?.includes(`:table/${physicalTableName(stack, table)}/`) === true;

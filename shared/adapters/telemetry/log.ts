@@ -25,8 +25,10 @@ export function jsonLog(version: string, metrics?: LineMetrics): Log {
       const atMs = Date.now();
       write('WARN', name, { ...origin(atMs), ...fields, ...metrics?.ofEvent(name, atMs) });
     },
-    fault: (requestId, error) =>
-      write('ERROR', 'fault', { ...origin(Date.now()), request_id: requestId, ...describeFault(error) }),
+    fault(requestId, error, fields) {
+      const found = describeFault(error);
+      write('ERROR', 'fault', { ...origin(Date.now()), request_id: requestId, ...fields, ...found });
+    },
   };
 }
 

@@ -108,8 +108,8 @@ export interface Log {
   request(entry: RequestLog): void;
   /** A named event that operators or tools act on. Fields hold ids, amounts and fixed words, never foreign text. */
   event(name: string, fields: Record<string, unknown>): void;
-  /** An unexpected error by name, code and frames, never by its message, which may quote foreign text. */
-  fault(requestId: string, error: unknown): void;
+  /** An unexpected error by name, code and frames, never by its message, which may quote foreign text; `fields` as an event's. */
+  fault(requestId: string, error: unknown, fields?: Record<string, string>): void;
 }
 
 /** Each of these metrics has an alarm, because it needs an operator. */

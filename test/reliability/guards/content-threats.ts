@@ -30,9 +30,8 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S10'],
     file: 'shared/adapters/entry/http-entry.ts',
-    find: 'const { [originHeader]: secret, [hopHeader]: passed, ...headers } = request.headers;',
-    replace:
-      'const { headers } = request;\n  const { [originHeader]: secret, [hopHeader]: passed } = headers;',
+    find: 'const { [originHeader]: _secret, [hopHeader]: _passed, ...headers } = request.headers;',
+    replace: 'const { headers } = request;',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
     name: 'hands the relay the deadline, and not the secret',
   },

@@ -1,32 +1,75 @@
 import { expect, it } from 'vitest';
-import { eventHandler } from '../../../../shared/adapters/entry/lambda-handlers.ts';
+import { ServiceRefusal } from '../../../../shared/adapters/aws/aws-calls.ts';
+import { eventHandler, namedRun, type EventJobs } from '../../../../shared/adapters/entry/event-handler.ts';
 import { timeSortedIds } from '../../../../shared/adapters/system/node-ports.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { RunEvent } from '../../../../shared/relay/background-run.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { steeredClock } from '../steered-clock.ts';
+import { invocation } from './url-event.ts';
 
-const event = { account: 'acme', id: 'resp-1' };
+const run = { account: 'acme', id: 'resp-1' };
+const schedule = { 'detail-type': 'Scheduled Event', source: 'aws.events' };
+const records = { Records: [{ eventSource: 'aws:dynamodb', dynamodb: { SequenceNumber: '1' } }] };
 
-function handlerOf(): { handle: ReturnType<typeof eventHandler>; runs: RunEvent[] } {
-  const clock = steeredClock();
-  const runs: RunEvent[] = [];
-  const run = async (one: RunEvent): Promise<void> => void runs.push(one);
-  return { runs, handle: eventHandler({ run, clock, ids: timeSortedIds(clock), log: recordedLog() }) };
+function host(jobs: EventJobs) {
+  const log = recordedLog();
+  const handle = eventHandler(log, jobs);
+  return { log, handle: (event: unknown) => handle(event, invocation()) };
 }
 
 it('names each delivery of one event anew, although Lambda gives them one request id', async () => {
-  const context = { awsRequestId: 'one', getRemainingTimeInMillis: () => 900_000 };
-  const [first, other] = [handlerOf(), handlerOf()];
-  for (const handle of [first.handle, first.handle, other.handle]) await handle(event, context);
-  const runs = [...first.runs, ...other.runs];
-  expect(runs).toMatchObject([event, event, event]);
-  expect(new Set(runs.map(({ run }) => run)).size).toBe(3);
+  const runs: RunEvent[] = [];
+  const clock = steeredClock();
+  const one = () =>
+    host({
+      run: namedRun({ run: async (each) => void runs.push(each), clock, ids: timeSortedIds(clock) }),
+    });
+  const [first, other] = [one(), one()];
+  for (const { handle } of [first, first, other]) await handle(run);
+  expect(runs).toMatchObject([run, run, run]);
+  expect(new Set(runs.map((each) => each.run)).size).toBe(3);
 });
 
-it('rejects what names no response', async () => {
-  const { handle, runs } = handlerOf();
-  const context = { getRemainingTimeInMillis: () => 900_000 };
-  for (const other of [undefined, {}, { account: 'acme' }, { id: 'resp-1' }, 'resp-1'])
-    await expect(handle(other, context)).rejects.toThrow('names no stored response');
-  expect(runs).toEqual([]);
+it('gives each job the events of its form', async () => {
+  const given: string[] = [];
+  const { handle } = host({
+    records: async () => ({ batchItemFailures: [{ itemIdentifier: String(given.push('records')) }] }),
+    schedule: async () => void given.push('schedule'),
+    run: async () => void given.push('run'),
+  });
+  expect(await handle(records)).toEqual({ batchItemFailures: [{ itemIdentifier: '1' }] });
+  for (const event of [schedule, run]) await handle(event);
+  expect(given).toEqual(['records', 'schedule', 'run']);
+});
+
+it.each<[string, unknown]>([
+  ['nothing', undefined],
+  ['a text', 'resp-1'],
+  ['an object without members', {}],
+  ['a run without its id', { account: 'acme' }],
+  ['the records of a queue', { Records: [{ eventSource: 'aws:sqs', body: '{}' }] }],
+  ['an event for another function', schedule],
+])('refuses %s, by what the function takes, before a job sees it', async (_what, event) => {
+  const seen: unknown[] = [];
+  const { log, handle } = host({ run: async (each) => void seen.push(each), records: async (each) => each });
+  await expect(handle(event)).rejects.toThrow(/This function takes only: run, records/);
+  expect(seen).toEqual([]);
+  expect(log.faults).toMatchObject([{ requestId: 'aws-id', error: { name: 'UnknownEvent' } }]);
+});
+
+it('logs a job that failed once, and tells Lambda nothing of what the store said', async () => {
+  const refusal = new ServiceRefusal(
+    { status: 400, headers: {} },
+    { __type: 'ConditionalCheckFailedException', message: 'secret words', Item: { balance: { N: '7' } } },
+  );
+  const cause = new StoreUnavailable('secret words', { cause: refusal });
+  const { log, handle } = host({ schedule: () => Promise.reject(cause) });
+  const told = (await handle(schedule).catch((error: unknown) => error)) as Error;
+  expect(told).toMatchObject({ name: 'JobFailed', message: expect.stringContaining('StoreUnavailable') });
+  expect(Object.getOwnPropertyNames(told).toSorted()).toEqual(['message', 'name', 'stack']);
+  expect(String(told.stack)).not.toContain('secret words');
+  expect(log.faults).toEqual([
+    { requestId: 'aws-id', error: cause, fields: { event: 'schedule', outcome: 'failed' } },
+  ]);
 });

@@ -43,4 +43,4 @@ export function urlEvent({
 
 /** As much of an invocation's context as the edge reads. */
 export const invocation = (remainingMs = 900_000): Context =>
-  ({ getRemainingTimeInMillis: () => remainingMs }) as Context;
+  ({ awsRequestId: 'aws-id', getRemainingTimeInMillis: () => remainingMs }) as Context;

@@ -3,7 +3,7 @@ import type { Log, RequestLog } from '../../../../shared/relay/ports/telemetry.t
 export interface RecordedLog extends Log {
   requests: RequestLog[];
   events: { name: string; fields: Record<string, unknown> }[];
-  faults: { requestId: string; error: unknown }[];
+  faults: { requestId: string; error: unknown; fields?: Record<string, string> }[];
 }
 
 /** A log that keeps its lines. */
@@ -17,6 +17,6 @@ export function recordedLog(): RecordedLog {
     faults,
     event: (name, fields) => void events.push({ name, fields }),
     request: (entry) => void requests.push(entry),
-    fault: (requestId, error) => void faults.push({ requestId, error }),
+    fault: (requestId, error, fields) => void faults.push({ requestId, error, ...(fields && { fields }) }),
   };
 }

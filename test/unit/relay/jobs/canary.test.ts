@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { invocation } from '../../adapters/lambda/url-event.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
 
 interface Answer {
@@ -65,7 +66,7 @@ afterEach(async () => {
 /** The metric and the reason that one run writes. */
 async function run(): Promise<{ successes: number; reason: unknown }> {
   const { canaryJob } = await import('../../../../functions/canary.ts');
-  const lines = await linesOf(canaryJob());
+  const lines = await linesOf(() => canaryJob()({ 'detail-type': 'Scheduled Event' }, invocation()));
   const [metric] = lines.flatMap(metricsOf);
   expect(metric).toMatchObject({ name: 'CanarySuccesses', dimensions: { stack: 'relay' } });
   for (const line of lines) expect(line).not.toContain('sk-canary-test');

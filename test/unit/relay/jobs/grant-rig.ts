@@ -10,6 +10,7 @@ import {
 import type { DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
 import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/grant-store.ts';
 import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { invocation } from '../../adapters/lambda/url-event.ts';
 import { tableStreamHandler, grantImageOf } from '../../../../shared/adapters/entry/table-streams.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { grantApplier, type GrantApplier } from '../../../../shared/relay/jobs/grant-applier.ts';
@@ -87,6 +88,7 @@ export class GrantRig implements AsyncDisposable {
     const poisoned = { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const;
     return tableStreamHandler(grantImageOf, { take: applier.apply, poisoned, log, metrics })(
       eventOf(records),
+      invocation(),
     );
   }
 

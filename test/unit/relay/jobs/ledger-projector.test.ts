@@ -3,6 +3,7 @@ import { PutItemCommand, QueryCommand, type DynamoDBClient } from '@aws-sdk/clie
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { invocation } from '../../adapters/lambda/url-event.ts';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
@@ -70,7 +71,7 @@ function handlerOn(tables: TableClient): TableStreamHandler {
   return tableStreamBatchHandler(quotaChangeOf, { takeAll, poisoned, log, metrics });
 }
 
-const project = (records: DynamoDBRecord[]) => handlerOn(tablesOn(client))(eventOf(records));
+const project = (records: DynamoDBRecord[]) => handlerOn(tablesOn(client))(eventOf(records), invocation());
 const nothingFailed = { batchItemFailures: [] };
 
 /** The account's ledger as the table holds it: numbers as DynamoDB keeps them. */
@@ -196,7 +197,7 @@ describe('a record', () => {
     await using away = await FaultyWire.open('http://127.0.0.1:1');
     away.otherwise = () => 'unsent';
     const firstClose = records.find(({ dynamodb }) => dynamodb?.NewImage?.['last']);
-    expect(await handlerOn(away.tables)(eventOf(records))).toEqual({
+    expect(await handlerOn(away.tables)(eventOf(records), invocation())).toEqual({
       batchItemFailures: [{ itemIdentifier: firstClose?.dynamodb?.SequenceNumber }],
     });
     expect(metrics.counted).toEqual([]);
