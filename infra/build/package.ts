@@ -16,6 +16,9 @@ const projectFolder = resolve(import.meta.dirname, '..', '..');
 /** What apps may import, and the file that has it. Everything else of the package is out of their reach. */
 const entries = { '.': 'infra/stack/relay', './edge': 'infra/stack/edge/relay-edge' };
 
+/** `test/long/teams.test.ts` tries the lowest and the one that is installed here. */
+const peers = { 'aws-cdk-lib': '^2.230.0', constructs: '^10.0.0' };
+
 export interface PackageSettings {
   /** Receives the tarball. */
   outputFolder: string;
@@ -66,6 +69,7 @@ function compile(folder: string): void {
   run(join(projectFolder, 'node_modules', '.bin', 'tsc'), ['-p', config]);
   rmSync(config);
   inlineChecks(folder);
+  toCommonJs(folder);
   for (const file of filesBelow(folder).filter((name) => name.endsWith('.d.ts'))) {
     const types = readFileSync(join(folder, file), 'utf8');
     // The compiler rewrites the imports of JavaScript alone.
@@ -106,6 +110,20 @@ function reach(file: string, { folder, used }: { folder: string; used: Set<strin
     reach(`${join(dirname(file), path).replace(/\.[jt]s$/, '')}${kind}`, { folder, used });
 }
 
+/** Runners of tests such as Jest load CommonJS alone; ES modules import it by name, as they do CDK itself. */
+function toCommonJs(folder: string): void {
+  const code = filesBelow(folder).filter((file) => file.endsWith('.js'));
+  buildSync({
+    entryPoints: code.map((file) => join(folder, file)),
+    outdir: folder,
+    allowOverwrite: true,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    define: { 'import.meta.dirname': '__dirname' },
+  });
+}
+
 function copyBundles(from: string, to: string): void {
   const bundles = existsSync(from)
     ? readdirSync(from).filter((name) => existsSync(join(from, name, 'index.mjs')))
@@ -115,9 +133,7 @@ function copyBundles(from: string, to: string): void {
 }
 
 function manifest({ name, repository }: PackageSettings): object {
-  const { devDependencies: tested, ...own } = JSON.parse(read('package.json')) as Record<string, string> & {
-    devDependencies: Record<string, string>;
-  };
+  const own = JSON.parse(read('package.json')) as Record<string, string>;
   const exported = Object.entries(entries).map(([entry, file]) => [
     entry,
     { types: `./${file}.d.ts`, default: `./${file}.js` },
@@ -131,7 +147,7 @@ function manifest({ name, repository }: PackageSettings): object {
     ...(repository !== undefined && { repository: { type: 'git', url: `git+${repository}.git` } }),
     // The public registry knows another package of this name.
     ...(name === undefined && { private: true }),
-    type: 'module',
+    type: 'commonjs',
     // `exports` says it all, but `moduleResolution: node10` does not read it.
     main: `./${entries['.']}.js`,
     types: `./${entries['.']}.d.ts`,
@@ -143,10 +159,8 @@ function manifest({ name, repository }: PackageSettings): object {
       ),
     },
     exports: Object.fromEntries(exported) as object,
-    engines: { node: '>=20.19' },
-    peerDependencies: Object.fromEntries(
-      ['aws-cdk-lib', 'constructs'].map((peer) => [peer, `^${tested[peer]}`]),
-    ) as object,
+    engines: { node: '>=20' },
+    peerDependencies: peers,
   };
 }
 

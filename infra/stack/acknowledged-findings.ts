@@ -1,5 +1,6 @@
 /** Accepted cdk-nag findings, each with the reason. A finding that is not listed here fails the synthesis. */
-import { CfnElement, Stack, Validations, type Acknowledgment, Token } from 'aws-cdk-lib';
+import * as cdk from 'aws-cdk-lib';
+import { CfnElement, Stack, type Acknowledgment, Token } from 'aws-cdk-lib';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { IConstruct } from 'constructs';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
@@ -33,8 +34,10 @@ const finding = (rule: string, reason: string): Acknowledgment => ({
 /** @param what `Resource::*`, or an action with a wildcard */
 const wildcard = (what: string, reason: string): Acknowledgment => finding(`IAM5[${what}]`, reason);
 
-const accept = (construct: IConstruct, ...findings: Acknowledgment[]): void =>
-  Validations.of(construct).acknowledge(...findings);
+/** Older versions of CDK have nothing to acknowledge by. */
+function accept(construct: IConstruct, ...findings: Acknowledgment[]): void {
+  if ('Validations' in cdk) cdk.Validations.of(construct).acknowledge(...findings);
+}
 
 /** Acknowledges the accepted findings on their constructs. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {

@@ -20,6 +20,8 @@ import type { Template } from './synthesize.ts';
 
 const modules = path.join(root, 'node_modules');
 
+const peers = ['aws-cdk-lib', 'constructs', 'typescript'].map((name) => path.join(modules, name));
+
 export interface SynthesizedStack {
   /** `beta-models-us-east-1`. */
   name: string;
@@ -31,15 +33,19 @@ export interface SynthesizedStack {
 
 export class AdopterApp {
   readonly folder = mkdtempSync(path.join(tmpdir(), 'relay-adopter-'));
-  readonly packed: PackedPackage = makePackage({ outputFolder: this.folder });
+  readonly packed: PackedPackage;
 
-  /** Installs the tarball as npm does, then puts the peers beside it, as the app of an adopter has them. */
-  async install(): Promise<void> {
+  /** @param packed of another app. Default: the package is made anew. */
+  constructor(packed?: PackedPackage) {
+    this.packed = packed ?? makePackage({ outputFolder: this.folder });
+  }
+
+  /** Installs the tarball as npm does, then puts the peers beside it, as the app of an adopter has them: folders of packages. */
+  async install(beside = peers): Promise<void> {
     this.write('package.json', JSON.stringify({ name: 'adopter', private: true, type: 'module' }));
     const parameters = ['install', '--offline', '--legacy-peer-deps', this.packed.tarball];
     await this.run('npm', parameters);
-    for (const name of ['aws-cdk-lib', 'constructs', 'typescript'])
-      symlinkSync(path.join(modules, name), path.join(this.folder, 'node_modules', name));
+    for (const from of beside) symlinkSync(from, path.join(this.folder, 'node_modules', path.basename(from)));
   }
 
   write(name: string, text: string): void {

@@ -101,7 +101,7 @@ describe('the tarball', () => {
       .filter((file) => /\.(js|d\.ts)$/.test(file))
       .map((file) => app.read(`node_modules/relay/${file}`))
       .join('\n');
-    const found = code.matchAll(/\b(?:from |import\()['"]([^'"]+)['"]/g);
+    const found = code.matchAll(/\b(?:from |import\(|require\()['"]([^'"]+)['"]/g);
     const imported = Array.from(found, ([, name]) => String(name));
     expect(
       imported.filter((name) => !/^(aws-cdk-lib(\/|$)|constructs$|node:|\.\.?\/[\w./-]+\.js$)/.test(name)),

@@ -14,31 +14,26 @@ interface Locked {
 
 const read = (file: string): string => readFileSync(path.join(import.meta.dirname, '..', '..', file), 'utf8');
 
-const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json')) as Record<
-  string,
-  Record<string, string>
->;
-const locked = Object.entries(
-  (JSON.parse(read('package-lock.json')) as { packages: Record<string, Locked> }).packages,
-).filter(([at]) => at !== '');
+type Wanted = Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Record<string, string>>;
+
+const lockedIn = (folder: string): [at: string, package_: Locked][] =>
+  Object.entries(
+    (JSON.parse(read(`${folder}package-lock.json`)) as { packages: Record<string, Locked> }).packages,
+  ).filter(([at]) => at !== '');
+const { dependencies } = JSON.parse(read('package.json')) as Wanted;
 const nameOf = (at: string): string => at.slice(at.lastIndexOf('node_modules/') + 'node_modules/'.length);
 
-describe('the packages', () => {
+describe.each(['', 'test/teams/'])('the packages of ./%s', (folder) => {
+  const {
+    dependencies: own,
+    devDependencies,
+    optionalDependencies,
+  } = JSON.parse(read(`${folder}package.json`)) as Wanted;
+  const locked = lockedIn(folder);
+
   it('are wanted in exact versions', () => {
-    const wanted = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+    const wanted = Object.entries({ ...own, ...devDependencies, ...optionalDependencies });
     expect(wanted.filter(([, version]) => !/^(npm:[@\w/-]+@)?\d+\.\d+\.\d+$/.test(version))).toEqual([]);
-  });
-
-  it('of the functions are these, each with a decision', () => {
-    expect(Object.keys(dependencies ?? {})).toEqual(['@aws-sdk/client-dynamodb', '@middy/core', 'zod']);
-  });
-
-  it('that functions bring along are at most 40, none of which is one that Node has itself', () => {
-    const shipped = locked.filter(([, { dev, optional }]) => !dev && !optional).map(([at]) => nameOf(at));
-    expect(shipped.length).toBeLessThanOrEqual(40);
-    expect(
-      shipped.filter((name) => ['axios', 'dotenv', 'lodash', 'node-fetch', 'uuid'].includes(name)),
-    ).toEqual([]);
   });
 
   it('are locked by what is in them, but for parts of other packages and tools for one platform', () => {
@@ -52,9 +47,28 @@ describe('the packages', () => {
 
   it('come from the registry of whoever installs them, and run nothing when they are installed', () => {
     expect(locked.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
-    const settings = read('.npmrc').split('\n');
+    const settings = read(`${folder}.npmrc`).split('\n');
     expect(settings).toContain('ignore-scripts=true');
     expect(settings).toContain('save-exact=true');
+  });
+});
+
+describe('the packages', () => {
+  it('of the functions are these, each with a decision', () => {
+    expect(Object.keys(dependencies ?? {})).toEqual(['@aws-sdk/client-dynamodb', '@middy/core', 'zod']);
+  });
+
+  it('that functions bring along are at most 40, none of which is one that Node has itself', () => {
+    const shipped = lockedIn('')
+      .filter(([, { dev, optional }]) => !dev && !optional)
+      .map(([at]) => nameOf(at));
+    expect(shipped.length).toBeLessThanOrEqual(40);
+    expect(
+      shipped.filter((name) => ['axios', 'dotenv', 'lodash', 'node-fetch', 'uuid'].includes(name)),
+    ).toEqual([]);
+  });
+
+  it('are installed as the lock file has them', () => {
     // `ci` takes the lock file as it is.
     expect(read('infra/bootstrap/prepare.mjs')).toContain("npm(['ci', ");
   });

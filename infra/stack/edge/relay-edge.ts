@@ -3,7 +3,7 @@
  * web ACL before it is made, and an alarm needs the distribution after. Stacks of two regions meet through
  * `Fn::GetStackOutput`: no export, no custom resource, and CloudFormation reads the value when it deploys the reader.
  */
-import { CfnOutput, Fn, Stack } from 'aws-cdk-lib';
+import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import { EdgeAlarms, WebAcl } from './web-acl.ts';
@@ -20,6 +20,10 @@ export interface RelayEdgeProps {
 const edgeStackName = ({ relayName, region }: RelayEdgeProps, part = 'edge'): string =>
   `${relayName}-${part}-${region}`;
 
+/** CDK's `Fn.getStackOutput`, which older versions of CDK do not have. */
+const stackOutput = (StackName: string, OutputName: string, Region: string): string =>
+  Token.asString({ 'Fn::GetStackOutput': { StackName, Region, OutputName } });
+
 const stackProps = (stackName: string, description: string) => ({
   stackName,
   description,
@@ -35,7 +39,7 @@ export class RelayEdge extends Stack {
     super(scope, name, stackProps(name, `The web ACL of ${props.relayName} in ${props.region}`));
     const { arn } = new WebAcl(this, 'WebAcl', props);
     void new CfnOutput(this, 'WebAclArn', { description: 'The web ACL of the distribution', value: arn });
-    this.webAclArn = Fn.getStackOutput(name, 'WebAclArn', edgeRegion);
+    this.webAclArn = stackOutput(name, 'WebAclArn', edgeRegion);
   }
 }
 
@@ -54,7 +58,7 @@ export class RelayEdgeAlarms extends Stack {
       name,
       stackProps(name, `Alarms on the distribution of ${props.relayName} in ${props.region}`),
     );
-    const distributionId = Fn.getStackOutput(props.relayStackName, 'DistributionId', props.region);
+    const distributionId = stackOutput(props.relayStackName, 'DistributionId', props.region);
     const topic =
       props.topicArn === undefined ? undefined : Topic.fromTopicArn(this, 'Topic', props.topicArn);
     void new EdgeAlarms(this, 'Alarms', { distributionId, email: props.email, topic });
