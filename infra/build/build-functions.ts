@@ -98,7 +98,10 @@ async function buildFunction(
 async function buildServer(entry: string, outputFolder: string): Promise<BuiltFunction> {
   const outdir = join(outputFolder, serverName);
   const built = await build({ ...bundleOptions, ...inParts, outdir, entryPoints: { index: entry } });
-  return writeBundle(serverName, outputFolder, built);
+  const contents = readFileSync(join(dirname(entry), 'Dockerfile'));
+  // Beside what it copies, so that the folder is all that an image is built from, in the package too.
+  const dockerfile = { path: join(outdir, 'Dockerfile'), contents, text: contents.toString(), hash: '' };
+  return writeBundle(serverName, outputFolder, { ...built, outputFiles: [...built.outputFiles, dockerfile] });
 }
 
 function writeBundle(name: string, outputFolder: string, result: Bundle): BuiltFunction {

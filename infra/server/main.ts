@@ -3,7 +3,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { renewedCredentials } from '../../shared/adapters/aws/credentials.ts';
 import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
-import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
+import { jsonLog, requestMetrics, serverMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings-endpoint.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
@@ -12,7 +12,7 @@ import { answeringHandles } from '../../functions/compose/answering.ts';
 import { hooksHandle } from '../../functions/compose/hooks.ts';
 import { publicHandle } from '../../functions/compose/public.ts';
 import { routing, WebServer } from './web-server.ts';
-import { readServerOptions } from './server-options.ts';
+import { readServerOptions, withNumberedSecrets } from './server-options.ts';
 
 // Credentials from wherever the SDK finds them: variables, a web identity, a container's endpoint, an instance's role, files.
 // They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
@@ -39,11 +39,12 @@ function compose(environment: Environment): ReturnType<typeof routing> {
 async function start(): Promise<void> {
   // The reader of the log may go: calls that run are billed all the same.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-  const options = readServerOptions(process.env);
+  const variables = withNumberedSecrets(process.env);
+  const options = readServerOptions(variables);
   // Without it each process would seal the state of turns with a key of its own, which no other opens.
-  if (!process.env['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');
+  if (!variables['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');
   const connectionsMax = connectionsPerRequest * options.requestsMax;
-  const environment = readEnvironment(process.env, { credentials: defaultCredentials(), connectionsMax });
+  const environment = readEnvironment(variables, { credentials: defaultCredentials(), connectionsMax });
   const { publicHost, stack, version } = environment;
   const log = jsonLog(version, requestMetrics(stack));
   trapRejections(log);
@@ -65,6 +66,8 @@ async function start(): Promise<void> {
   });
   const { address, port } = await server.listen(options);
   log.event('server_started', { address, port });
+  const { inFlight } = serverMetrics(stack);
+  if (options.countMs !== undefined) setInterval(() => inFlight(server.count), options.countMs).unref();
   // A parent that has opened a channel, such as the local stack, is sent the port, and its end is ours.
   process.send?.({ port });
   process.once('disconnect', () => end(0, 0));

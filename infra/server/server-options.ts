@@ -15,6 +15,8 @@ export interface ServerOptions {
   requestsMax: number;
   /** How long running answers may go on after the signal to end. */
   drainMs: number;
+  /** Between two lines with the metric of requests in flight. Undefined: there are none. */
+  countMs: number | undefined;
 }
 
 const megabyte = 1024 * 1024;
@@ -38,6 +40,27 @@ export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
     bodyBytesMax: readCount(variables, 'RELAY_BODY_MEGABYTES', ofAll) * megabyte,
     requestsMax: readCount(variables, 'RELAY_REQUESTS_MAX', { usual: 256, most: 100_000 }),
     drainMs: readCount(variables, 'RELAY_DRAIN_SECONDS', { usual: 20, least: 0, most: 900 }) * 1000,
+    countMs:
+      readCount(variables, 'RELAY_COUNT_SECONDS', { usual: 0, least: 0, most: 60 }) * 1000 || undefined,
+  };
+}
+
+/**
+ * The variables, with those that hold several secrets made of secrets that the platform gives one by one, as ECS does:
+ * `ORIGIN_SECRET_1`, `SEAL_KEY_2`. So no value stands in a task definition.
+ */
+export function withNumberedSecrets(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const numbered = (kind: RegExp): [number: string, value: string][] =>
+    Object.entries(variables).flatMap(([name, value]) => {
+      const number = kind.exec(name)?.[1];
+      return number === undefined || !value ? [] : [[number, value]];
+    });
+  const origins = numbered(/^ORIGIN_SECRET_(\d+)$/).map(([, value]) => value);
+  const seals = numbered(/^SEAL_KEY_(\d+)$/);
+  return {
+    ...(origins.length > 0 && { ORIGIN_SECRETS: origins.join(',') }),
+    ...(seals.length > 0 && { SEAL_KEYS: JSON.stringify(Object.fromEntries(seals)) }),
+    ...variables,
   };
 }
 

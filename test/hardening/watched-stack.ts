@@ -27,6 +27,8 @@ export interface WatchedStack {
   /** Every line that the functions and their host wrote so far. */
   lines: string[];
   store: CountedStore;
+  /** The variables that a function is given, by its name. */
+  environments: ReadonlyMap<string, Readonly<Record<string, string>>>;
   /** Process ids of the chat function's environments, in the order of their start, dead ones included. */
   chatProcesses(): number[];
   /** The same of any function. */
@@ -68,8 +70,13 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
       store.documents.send(new PutCommand({ TableName: physicalTableName('relay', table), Item })),
     ),
   );
+  const environments = new Map<string, Readonly<Record<string, string>>>();
   const stack = await startStack(
     {
+      inPlaceOf: (live) => {
+        environments.set(live.settings.name, live.settings.environment);
+        return live;
+      },
       ...readOptions({
         RELAY_ENV_SECRETS: '*',
         ...options.functionEnvironment,
@@ -100,6 +107,7 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
     key,
     lines,
     store,
+    environments,
     chatProcesses: () => processes('chat'),
     killChatProcesses() {
       for (const pid of processes('chat'))

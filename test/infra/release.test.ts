@@ -36,7 +36,9 @@ describe('the workflows', () => {
       .filter((line) => line.startsWith('npm '));
     expect(commands).toHaveLength(2);
     const ci = workflow('ci');
-    const given = runs(ci, ...needsOf(ci, 'ci')).map((run) => run.replace(/ -- --shard=\S+ \S+ \S+$/, ''));
+    // The image needs a daemon, which not every machine has; all else runs anywhere.
+    const anywhere = needsOf(ci, 'ci').filter((name) => name !== 'image');
+    const given = runs(ci, ...anywhere).map((run) => run.replace(/ -- --shard=\S+ \S+ \S+$/, ''));
     expect(given.toSorted()).toEqual(commands.toSorted());
     expect(runs(ci, 'ci').join()).toContain('success success');
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { routing } from '../../infra/server/web-server.ts';
-import { readServerOptions } from '../../infra/server/server-options.ts';
+import { readServerOptions, withNumberedSecrets } from '../../infra/server/server-options.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 
 describe('the variables of the server', () => {
@@ -12,7 +12,18 @@ describe('the variables of the server', () => {
       bodyBytesMax: expect.any(Number) as number,
       requestsMax: 256,
       drainMs: 20_000,
+      countMs: undefined,
     });
+  });
+
+  test('take secrets that come one by one, and leave those alone that come together', () => {
+    const numbered = { ORIGIN_SECRET_1: 'a', ORIGIN_SECRET_2: 'b', SEAL_KEY_2: 'c', SEAL_KEY_10: 'd' };
+    expect(withNumberedSecrets(numbered)).toMatchObject({
+      ORIGIN_SECRETS: 'a,b',
+      SEAL_KEYS: '{"2":"c","10":"d"}',
+    });
+    expect(withNumberedSecrets({ ORIGIN_SECRETS: '' })).toEqual({ ORIGIN_SECRETS: '' });
+    expect(withNumberedSecrets({ ...numbered, SEAL_KEYS: 'given' })).toMatchObject({ SEAL_KEYS: 'given' });
   });
 
   test.each([
@@ -43,6 +54,7 @@ describe('the variables of the server', () => {
     ['RELAY_REQUEST_MEGABYTES', '65'],
     ['RELAY_REQUESTS_MAX', '0'],
     ['RELAY_DRAIN_SECONDS', '1.5'],
+    ['RELAY_COUNT_SECONDS', '61'],
   ])('are refused by name: %s=%s', (name, value) => {
     expect(() => readServerOptions({ [name]: value })).toThrow(`${name} is ${value}; wanted: `);
   });

@@ -218,6 +218,11 @@ export function backgroundMetrics(stack: string) {
   };
 }
 
+/** Of a process that answers many requests at once: its mean over all processes is what their number follows. */
+export const serverMetrics = (stack: string) => ({
+  inFlight: (RequestsInFlight: number) => publisher(stack)({ RequestsInFlight }),
+});
+
 export function configMetrics(stack: string): ConfigMetrics {
   const publish = publisher(stack);
   return {
