@@ -7,6 +7,7 @@ import { functionDescriptions } from './constructs/function-descriptions.ts';
 import { accountOf, hasUnknownKey } from './constructs/operator-policies.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import { type Triggers, emptyingProvider } from './constructs/triggers.ts';
+import type { RelayService } from './constructs/relay-service.ts';
 import type { ShiftRole } from './rollout.ts';
 
 interface AcknowledgedConstructs {
@@ -18,6 +19,8 @@ interface AcknowledgedConstructs {
   operatorPolicies: IConstruct;
   triggers: Triggers;
   shiftRoles: readonly ShiftRole[];
+  /** Of compute `ecs`. */
+  service: RelayService | undefined;
   /** Of the scheduled call. */
   canary?: IConstruct | undefined;
   /** That alarms and notices go to. */
@@ -120,6 +123,30 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       wildcard(`Resource::<${logicalIdOf(lambda)}.Arn>:*`, 'Versions and aliases of one function'),
     );
   if (canary) accept(canary, ...channelSecrets);
+  const { service } = constructs;
+  if (service)
+    accept(
+      service,
+      ...channelSecrets,
+      finding(
+        'EC23',
+        'The balancer has private addresses alone, and servers refuse whoever does not show the origin secret',
+      ),
+      finding('ECS2', 'Names, numbers and the stack’s id: every secret comes as one'),
+      finding(
+        'ECS4',
+        'The relay’s own metrics say what its alarms need; Container Insights costs more than they',
+      ),
+      finding(
+        'ELB2',
+        'The servers log one line per request; a second log keeps client addresses, so an operator asks for it at the edge',
+      ),
+      finding(
+        'VPC7',
+        'Tasks alone are in this VPC, and nobody comes in but the balancer; a log of all flows costs more than they',
+      ),
+      wildcard('Resource::*', 'ECR gives a token to log in for no resource'),
+    );
   for (const [name, relayFunction] of functions.byName) {
     const { streams, eventSecondsMax, readsChannelSecrets } = functionDescriptions[name];
     if (eventSecondsMax !== undefined || streams?.some((stream) => stream.keepsFailures))

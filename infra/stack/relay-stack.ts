@@ -1,7 +1,10 @@
 /** The stack of this repository: one relay, made from the options of a stage. */
-import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
+import { CfnOutput, Stack, type StackProps, Validations } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import { type IVpc, Vpc } from 'aws-cdk-lib/aws-ec2';
+import { Repository } from 'aws-cdk-lib/aws-ecr';
+import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { HostedZone } from 'aws-cdk-lib/aws-route53';
@@ -88,7 +91,42 @@ function relayProps(stack: Stack, options: StageOptions): RelayProps {
     encryptionKey:
       encryptionKeyArn === undefined ? undefined : Key.fromKeyArn(stack, 'EncryptionKey', encryptionKeyArn),
     budget: budget && withReceiver(budget, alarmEmail),
+    service: options.service && serviceOf(stack, options.service),
   });
+}
+
+const serviceOf = (stack: Stack, { image, vpc, ...counts }: NonNullable<StageOptions['service']>) =>
+  defined({
+    ...counts,
+    image: image === undefined ? undefined : imageAt(stack, image),
+    vpc: vpc && vpcOf(stack, vpc),
+  });
+
+function vpcOf(
+  stack: Stack,
+  { id: vpcId, ...given }: { id: string; zones: string[]; subnets: string[]; public?: boolean | undefined },
+): IVpc {
+  const vpc = Vpc.fromVpcAttributes(stack, 'ServerVpc', {
+    vpcId,
+    availabilityZones: given.zones,
+    [given.public ? 'publicSubnetIds' : 'privateSubnetIds']: given.subnets,
+  });
+  const id = 'Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId';
+  Validations.of(vpc).acknowledge({ id, reason: 'Nothing is routed here' });
+  return vpc;
+}
+
+/** A task may pull from a repository of AWS only with a right to it. */
+function imageAt(stack: Stack, image: string): ContainerImage {
+  const [, account, region, repositoryName = '', mark] =
+    /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com\/([^:@]+)[:@](.+)$/.exec(image) ?? [];
+  if (account === undefined) return ContainerImage.fromRegistry(image);
+  const repositoryArn = `arn:aws:ecr:${region}:${account}:repository/${repositoryName}`;
+  const repository = { repositoryName, repositoryArn };
+  return ContainerImage.fromEcrRepository(
+    Repository.fromRepositoryAttributes(stack, 'ServerImages', repository),
+    mark,
+  );
 }
 
 type Budget = NonNullable<StageOptions['budget']>;

@@ -16,7 +16,7 @@ import {
 } from 'aws-cdk-lib/aws-cloudwatch';
 import type { ITable } from 'aws-cdk-lib/aws-dynamodb';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
-import type { IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
+import type { IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import type { CfnQueryDefinition, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
@@ -26,6 +26,7 @@ import { acknowledgeFindings } from './acknowledged-findings.ts';
 import {
   accessLogBucket,
   functionUrls,
+  privateBalancer,
   RelayDistribution,
   type RelayDomain,
 } from './constructs/distribution.ts';
@@ -35,19 +36,25 @@ import { createBudget, type RelayBudget } from './observe/budget.ts';
 import { Dashboard } from './observe/dashboard.ts';
 import {
   callingFunctions,
-  type FunctionName,
+  type LogsOf,
   type PublicFunctionName,
 } from './constructs/function-descriptions.ts';
-import { RelayFunctions, type RelayFunctionsProps, type RelayTracing } from './constructs/relay-functions.ts';
+import {
+  type MadeFunctions,
+  RelayFunctions,
+  type RelayFunctionsProps,
+  type RelayTracing,
+} from './constructs/relay-functions.ts';
 import { NumberedSecrets } from './constructs/numbered-secrets.ts';
 import { saveQueries } from './observe/saved-queries.ts';
+import { RelayService, type RelayServiceOptions } from './constructs/relay-service.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
 import { type CanaryOptions, scheduledCall, shiftTraffic } from './rollout.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { propProblems } from './options/prop-problems.ts';
 
-export type { CanaryOptions, Objectives, RelayBudget, RelayDomain, RelayTracing };
+export type { CanaryOptions, Objectives, RelayBudget, RelayDomain, RelayServiceOptions, RelayTracing };
 
 export interface RelayProps {
   /**
@@ -102,6 +109,13 @@ export interface RelayProps {
   memory?: RelayFunctionsProps['memory'];
   /** How long log groups keep lines. Default: a month. */
   logRetention?: RetentionDays;
+  /**
+   * What answers: `functions`, or `ecs`, a server on Fargate behind a private load balancer, for steady traffic. Then the functions
+   * that would answer are not made; what runs behind the tables stays functions. Default: `functions`.
+   */
+  compute?: 'functions' | 'ecs';
+  /** Of compute `ecs`: image, network, number of tasks. */
+  service?: RelayServiceOptions;
   /** Where spans of requests go. Default: none are made. */
   tracing?: RelayTracing;
   /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
@@ -135,12 +149,14 @@ export class Relay extends Construct {
   readonly distribution: Distribution;
   /** By what they hold, without the relay's name: `tables.keys`. docs/tables.md says who writes which. */
   readonly tables: Readonly<Record<TableName, ITable>>;
-  readonly functions: Readonly<Record<FunctionName, IFunction>>;
+  readonly functions: MadeFunctions;
   /**
    * Of the functions that the distribution leads to. A request that does not come through it gets a 403, so these are for
    * health checks and firewalls, not for clients.
    */
-  readonly functionUrls: Readonly<Record<PublicFunctionName, IFunctionUrl>>;
+  readonly functionUrls: Readonly<Partial<Record<PublicFunctionName, IFunctionUrl>>>;
+  /** Of compute `ecs`: its ECS service, balancer and VPC. */
+  readonly service?: RelayService;
   /** Where alarms go: the given topic, or the one that mails them. Undefined: nowhere. */
   readonly alarmTopic: ITopic | undefined;
   readonly alarms: readonly IAlarm[];
@@ -184,22 +200,43 @@ export class Relay extends Construct {
       publicHost: domain?.name,
     });
     allowBedrockModels(functions, props.bedrockModels ?? []);
+    const service =
+      props.compute === 'ecs'
+        ? new RelayService(this, 'Server', {
+            ...props,
+            ...props.service,
+            ...common,
+            functions,
+            originSecrets,
+            sealKeys,
+          })
+        : undefined;
+    if (service) this.service = service;
+    /** Where the lines of a function are, or of the server that answers in its place. */
+    const logsOf: LogsOf = (names) => [
+      ...new Set(
+        names.flatMap((name) => functions.byName.get(name)?.lambda.logGroup ?? service?.logGroup ?? []),
+      ),
+    ];
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
     const ownLog = props.accessLog === true ? accessLogBucket(this, { disposable, ...props }) : undefined;
     // The logical id is derived from this id. A new one would replace the deployed distribution.
     const distribution = new RelayDistribution(this, 'FrontDoor', {
       relayName,
-      origins: functionUrls(functions, originSecrets.newest),
+      origins: service
+        ? privateBalancer(service.balancer, originSecrets.newest, [service.service])
+        : functionUrls(functions, originSecrets.newest),
       webAclArn: props.webAclArn,
       accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
       ...(domain && { domain }),
     });
     // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
-    const shifting = (props.shifting ?? true) !== false && (props.alarms ?? true);
+    const shifting = (props.shifting ?? true) !== false && (props.alarms ?? true) && !service;
     const alarms = new Alarms(this, 'Alarms', {
       relayName,
       functions,
       triggers,
+      service,
       shifting,
       email: props.alarmEmail,
       topic: props.alarmTopic,
@@ -216,10 +253,16 @@ export class Relay extends Construct {
     const canary = props.canary && scheduledCall(this, { ...props.canary, ...common, baseUrl });
     if (props.budget) this.budget = createBudget(this, { relayName, ...props.budget });
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
-    const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
-    this.savedQueries = saveQueries(this, { relayName, functions });
-    const answers = callingFunctions.map((name) => functions.get(name).lambda);
-    const callLogs = answers.map(({ logGroup }) => logGroup);
+    const dashboard = new Dashboard(this, 'Dashboard', {
+      relayName,
+      functions,
+      triggers,
+      alarms,
+      service,
+      logsOf,
+    });
+    this.savedQueries = saveQueries(this, { relayName, logsOf });
+    const callLogs = logsOf(callingFunctions);
     const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables, callLogs });
     this.callLogGroupsOutput = new CfnOutput(this, 'CallLogGroups', {
       description: 'Where the lines of calls are',
@@ -230,7 +273,7 @@ export class Relay extends Construct {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
-    const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers };
+    const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers, service };
     acknowledgeFindings({ relayName, ...parts, shiftRoles, canary, topic: alarms.topic, ownLog });
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
@@ -330,6 +373,7 @@ const checkedNames = [
   'shifting',
   'memory',
   'reservedConcurrency',
+  'compute',
   'defaultLimits',
   'tracing',
   'bedrockModels',
@@ -340,14 +384,16 @@ const checkedNames = [
 type CheckedProps = Readonly<Partial<Record<(typeof checkedNames)[number], unknown>>> & {
   domain?: { name: string };
   accessLog?: unknown;
+  service?: RelayServiceOptions;
 };
 
 /** Throws an Error that names every such prop. */
 function refuseProps(construct: Construct, props: CheckedProps): void {
-  const { accessLog, domain } = props;
+  const { accessLog, domain, service: { tasksMin, tasksMax } = {} } = props;
   const checked = {
     ...Object.fromEntries(checkedNames.map((name) => [name, props[name]])),
     domain: domain?.name,
+    ...(props.service && { service: JSON.parse(JSON.stringify({ tasksMin, tasksMax })) as object }),
     region: Stack.of(construct).region,
     ...(accessLog === true && { accessLog }),
   };

@@ -1,4 +1,4 @@
-/** Six deployments with everything between nothing and all, for checks of whole templates. */
+/** Deployments with everything between nothing and all, for checks of whole templates. */
 
 const account = '123456789012';
 const certificateArn = `arn:aws:acm:us-east-1:${account}:certificate/12345678-1234-1234-1234-123456789012`;
@@ -66,5 +66,28 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     webAcl: `arn:aws:wafv2:us-east-1:${account}:global/webacl/company/12345678-1234-1234-1234-123456789012`,
     alarmTopicArn: `arn:aws:sns:ap-northeast-1:${account}:ops`,
     encryptionKeyArn: keyIn('ap-northeast-1'),
+  },
+  'servers in a VPC of their own': { stage: 'served', compute: 'ecs' },
+  'servers in a VPC that exists': {
+    stage: 'company',
+    region: 'us-east-1',
+    compute: 'ecs',
+    service: {
+      image: `${account}.dkr.ecr.us-east-1.amazonaws.com/company/relay:1.2.3`,
+      vpc: {
+        id: 'vpc-0123456789abcdef0',
+        zones: ['us-east-1a', 'us-east-1b'],
+        subnets: ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1'],
+      },
+      tasksMin: 3,
+      tasksMax: 40,
+    },
+    alarmEmail: 'ops@example.com',
+    encryptionKeyArn: keyIn('us-east-1'),
+    sealKeys: [1, 2],
+    originSecrets: [1, 2],
+    memory: { sweeper: 512 },
+    tracing: { endpoint: 'https://otel.example.com', headersSecret: 'relay-company/otel' },
+    bedrockModels: ['arn:aws:bedrock:us-east-1::foundation-model/openai.gpt-oss-120b-1:0'],
   },
 };

@@ -94,7 +94,31 @@ describe('options', () => {
       },
       /edgeAlarms: nobody would hear of it/,
     ],
-    [{ compute: 'web' }, /compute: refused: functions answer/],
+    [{ compute: 'web' }, /compute: found "web", wanted functions or ecs/],
+    [{ service: { tasksMin: 3 } }, /service: needs compute ecs beside it/],
+    [
+      { compute: 'ecs', service: { tasksMin: 11, tasksMax: 10 } },
+      /service\.tasksMin: more than tasksMax, which is 10/,
+    ],
+    [
+      { compute: 'ecs', service: { image: 'relay' } },
+      /service\.image: found "relay", wanted an image with its tag/,
+    ],
+    [
+      {
+        compute: 'ecs',
+        service: {
+          vpc: {
+            id: 'vpc-01234567',
+            zones: ['us-east-1a', 'us-east-1b'],
+            subnets: ['subnet-01234567', 'subnet-01234568', 'subnet-01234569'],
+          },
+        },
+      },
+      /service\.vpc\.subnets: as many as zones are needed/,
+    ],
+    [{ compute: 'ecs', reservedConcurrency: 5 }, /reservedConcurrency: is of functions that answer/],
+    [{ compute: 'ecs', memory: { chat: 512 } }, /memory: chat, responses, .* are not made with compute ecs/],
     [[], /relay\.json: wanted one JSON object of options/],
     [{ constructor: 1 }, /constructor: not an option/],
   ])('%j is refused with a message that says what is wanted', (content, message) => {

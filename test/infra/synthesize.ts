@@ -70,6 +70,8 @@ export function emptyBundles(folder: string): string {
     mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, name, 'index.mjs'), `export const handler = '${name}';\n`);
   }
+  mkdirSync(join(folder, 'server'));
+  writeFileSync(join(folder, 'server', 'Dockerfile'), 'FROM scratch\n');
   return folder;
 }
 

@@ -22,7 +22,8 @@ import {
   type IOrigin,
   OriginProtocolPolicy,
 } from 'aws-cdk-lib/aws-cloudfront';
-import { FunctionUrlOrigin, HttpOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
+import { FunctionUrlOrigin, HttpOrigin, VpcOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
+import type { IApplicationLoadBalancer } from 'aws-cdk-lib/aws-elasticloadbalancingv2';
 import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
 import {
   type IBucket,
@@ -92,6 +93,20 @@ export function httpsHost(
     ...originSettings(sentOriginSecret),
     protocolPolicy: OriginProtocolPolicy.HTTPS_ONLY,
     ...(path !== undefined && { originPath: path }),
+  });
+  return { of: () => origin, dependencies };
+}
+
+/** Servers behind a balancer without a public address, which CloudFront reaches by interfaces of its own in the VPC: so HTTP is private. */
+export function privateBalancer(
+  balancer: IApplicationLoadBalancer,
+  sentOriginSecret: string,
+  dependencies: readonly IDependable[],
+): RelayOrigins {
+  const protocolPolicy = OriginProtocolPolicy.HTTP_ONLY;
+  const origin = VpcOrigin.withApplicationLoadBalancer(balancer, {
+    ...originSettings(sentOriginSecret),
+    protocolPolicy,
   });
   return { of: () => origin, dependencies };
 }

@@ -2,6 +2,7 @@
  * One description per function, with everything in which functions differ. A new endpoint group needs one
  * entry here, one file in `functions/`, and its paths in the list below.
  */
+import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { TableName } from '../../../shared/tables/table-names.ts';
 import type { TableAction } from '../../ops/access/policies.ts';
 
@@ -249,6 +250,25 @@ export const answeringFunctions = functionNames.filter(answersCalls);
 export const callingFunctions = functionNames.filter(
   (name) => functionDescriptions[name].callsModels === true,
 );
+
+/** Those that the distribution leads to, or that the server answers in the place of. */
+export const publicFunctions = functionNames.filter((name) => functionDescriptions[name].url !== undefined);
+
+/** What one process needs that answers in the place of all of these. */
+export const serverDescription: Pick<FunctionDescription, 'tables' | 'readsChannelSecrets'> = {
+  tables: Object.fromEntries(
+    [
+      ...Map.groupBy(
+        publicFunctions.flatMap((name) => Object.entries(functionDescriptions[name].tables)),
+        ([table]) => table,
+      ),
+    ].map(([table, found]) => [table, [...new Set(found.flatMap(([, actions]) => actions))].toSorted()]),
+  ),
+  readsChannelSecrets: publicFunctions.some((name) => functionDescriptions[name].readsChannelSecrets),
+};
+
+/** The log groups with the lines of these functions, each once. */
+export type LogsOf = (names: readonly FunctionName[]) => ILogGroup[];
 
 // Maps each path to the function that answers it. The first matching pattern wins; a path without a match
 // goes to the default function. Paths whose answer is the same for everybody may be cached at the edge for a

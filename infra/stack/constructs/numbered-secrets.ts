@@ -2,7 +2,7 @@
  * Generated secrets with numbers, rotated by deploying with a new number. Functions get the values when they are
  * deployed, so that no request reads the secret store.
  */
-import { Secret } from 'aws-cdk-lib/aws-secretsmanager';
+import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import { Construct } from 'constructs';
 
 /**
@@ -22,18 +22,25 @@ export class NumberedSecrets extends Construct {
   /** By number, oldest first: references that CloudFormation resolves during deployment. */
   readonly byNumber: ReadonlyMap<number, string>;
   readonly newest: string;
+  /** By number: for platforms that read them when a process starts. */
+  readonly secrets: ReadonlyMap<number, ISecret>;
 
   constructor(scope: Construct, id: string, { numbers, about }: NumberedSecretsProps) {
     super(scope, id);
-    const values = numbers.map((number) =>
-      new Secret(this, `Secret${number}`, {
-        description: about(number),
-        // Without punctuation, so that lists and JSON can hold the values.
-        generateSecretString: { excludePunctuation: true, passwordLength: 48 },
-        // Unwrapping puts a `{{resolve:...}}` reference into the template, never the value.
-      }).secretValue.unsafeUnwrap(),
+    this.secrets = new Map(
+      numbers.map((number) => [
+        number,
+        new Secret(this, `Secret${number}`, {
+          description: about(number),
+          // Without punctuation, so that lists and JSON can hold the values.
+          generateSecretString: { excludePunctuation: true, passwordLength: 48 },
+        }),
+      ]),
     );
-    this.byNumber = new Map(numbers.map((number, index) => [number, values[index] ?? '']));
-    this.newest = values.at(-1) ?? '';
+    this.byNumber = new Map(
+      // Unwrapping puts a `{{resolve:...}}` reference into the template, never the value.
+      [...this.secrets].map(([number, secret]) => [number, secret.secretValue.unsafeUnwrap()]),
+    );
+    this.newest = [...this.byNumber.values()].at(-1) ?? '';
   }
 }

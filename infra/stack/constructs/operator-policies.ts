@@ -173,11 +173,13 @@ export function allowNotices(functions: RelayFunctions, { topic, sender }: Notic
 // Lets the answering functions call the Bedrock models that the deployment lists; by default none.
 
 export function allowBedrockModels(functions: RelayFunctions, modelArns: readonly string[]): void {
-  if (modelArns.length === 0) return;
-  // Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers.
-  const actions = ['InvokeModel', 'InvokeModelWithResponseStream'];
-  for (const [name, { lambda }] of functions.byName) {
-    if (functionDescriptions[name].callsModels !== true) continue;
-    lambda.addToRolePolicy(allow('bedrock', actions, ...modelArns));
-  }
+  for (const [name, { lambda }] of functions.byName)
+    if (functionDescriptions[name].callsModels)
+      for (const statement of callsBedrock(modelArns)) lambda.addToRolePolicy(statement);
 }
+
+/** Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers. */
+export const callsBedrock = (modelArns: readonly string[]): PolicyStatement[] =>
+  modelArns.length === 0
+    ? []
+    : [allow('bedrock', ['InvokeModel', 'InvokeModelWithResponseStream'], ...modelArns)];

@@ -24,6 +24,7 @@ import {
   callingFunctions,
   functionDescriptions,
   functionNames,
+  publicFunctions,
   type FunctionName,
   type PublicFunctionName,
   type FunctionDescription,
@@ -62,6 +63,8 @@ export interface RelayFunctionsProps {
   /** Absent: a month. */
   logRetention?: RetentionDays;
   tracing?: RelayTracing;
+  /** `ecs`: a server answers, so the functions that the distribution would lead to are not made. */
+  compute?: 'functions' | 'ecs';
   /** The value of the setting `limits` while it has no row. */
   defaultLimits?: Readonly<Record<string, unknown>>;
 }
@@ -71,25 +74,34 @@ export interface RelayFunctionsProps {
  * stack and keeps it, so that it never changes as keys do that are rotated: a new one would cost every conversation its
  * cache, and with some vendors its reasoning. Neither clients nor vendors know it, and no right rests on it.
  */
-const pseudonymKey = Aws.STACK_ID;
+export const pseudonymKey = Aws.STACK_ID;
 
 /** Docs/options.md says what was measured. */
 const usualMegabytes = 256;
+
+/** With compute `ecs` the server answers in the place of the public ones. */
+export type MadeFunctions = Readonly<
+  Record<Exclude<FunctionName, PublicFunctionName>, IFunction> &
+    Partial<Record<PublicFunctionName, IFunction>>
+>;
 
 export class RelayFunctions extends Construct {
   readonly byName: ReadonlyMap<FunctionName, RelayFunction>;
 
   constructor(scope: Construct, id: string, props: RelayFunctionsProps) {
     super(scope, id);
-    this.byName = new Map(functionNames.map((name) => [name, this.made(name, props)]));
+    const names = functionNames.filter((name) => props.compute !== 'ecs' || !publicFunctions.includes(name));
+    this.byName = new Map(names.map((name) => [name, this.made(name, props)]));
     // Rows and balances are read in new forms before they are written in them.
     for (const writer of callingFunctions)
-      for (const reader of ['ledger', 'sweeper', 'grants', 'catalog'] as const)
-        this.get(writer).node.addDependency(this.get(reader));
+      for (const reader of ['ledger', 'sweeper', 'grants', 'catalog'] as const) {
+        const read = this.byName.get(reader);
+        if (read) this.byName.get(writer)?.node.addDependency(read);
+      }
     const { lambda } = this.get('background');
-    const responses = this.get('responses').lambda;
-    responses.addToRolePolicy(allow('lambda', ['InvokeFunction'], lambda.functionArn));
-    responses.addEnvironment('BACKGROUND_FUNCTION', lambda.functionName);
+    const responses = this.byName.get('responses')?.lambda;
+    responses?.addToRolePolicy(allow('lambda', ['InvokeFunction'], lambda.functionArn));
+    responses?.addEnvironment('BACKGROUND_FUNCTION', lambda.functionName);
   }
 
   private made(name: FunctionName, props: RelayFunctionsProps): RelayFunction {
@@ -122,21 +134,20 @@ export class RelayFunctions extends Construct {
     });
   }
 
-  /** Returns a function by name; every described function exists. */
+  /** Returns a function by name; every described function exists where functions answer. */
   get(name: FunctionName): RelayFunction {
     const found = this.byName.get(name);
     if (found === undefined) throw new Error(`no function ${name}`);
     return found;
   }
 
-  lambdas(): Record<FunctionName, IFunction> {
+  lambdas(): MadeFunctions {
     const entries = [...this.byName].map(([name, { lambda }]) => [name, lambda]);
-    return Object.fromEntries(entries) as Record<FunctionName, IFunction>;
+    return Object.fromEntries(entries) as MadeFunctions;
   }
 
-  urls(): Record<PublicFunctionName, IFunctionUrl> {
-    const entries = [...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : []));
-    return Object.fromEntries(entries) as Record<PublicFunctionName, IFunctionUrl>;
+  urls(): Partial<Record<PublicFunctionName, IFunctionUrl>> {
+    return Object.fromEntries([...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : [])));
   }
 
   /** Returns the Function URL of a function that a route uses. */
@@ -155,7 +166,11 @@ const heapBounds = (megabytes: number): string =>
   `--max-old-space-size=${Math.floor(megabytes / 2)} --max-semi-space-size=4`;
 
 /** The names that exporters of OpenTelemetry know. CloudFormation puts the headers in when it deploys. */
-const tracingVariables = ({ endpoint, headersSecret, share }: RelayTracing): Record<string, string> => ({
+export const tracingVariables = ({
+  endpoint,
+  headersSecret,
+  share,
+}: RelayTracing): Record<string, string> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
   ...(headersSecret !== undefined && {
     OTEL_EXPORTER_OTLP_HEADERS: SecretValue.secretsManager(headersSecret).unsafeUnwrap(),
@@ -187,7 +202,7 @@ const liveAlias = 'live';
  * Lines are the evidence behind money, so they outlive the stack for as long as they are kept. A first deployment that fails
  * leaves no group: CloudFormation names them anew, and would never take an old one over.
  */
-const logRemoval = (disposable: boolean): RemovalPolicy =>
+export const logRemoval = (disposable: boolean): RemovalPolicy =>
   disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE;
 
 interface RelayFunctionProps {
@@ -246,10 +261,7 @@ export class RelayFunction extends Construct {
       currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE },
     });
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
-    this.statements = [
-      ...tableGrants(props),
-      ...(description.readsChannelSecrets ? secretGrants(Stack.of(this), props.relayName) : []),
-    ];
+    this.statements = grantsOf(Stack.of(this), props);
     for (const statement of this.statements) role.addToPolicy(statement);
     if (description.url !== undefined) {
       // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the
@@ -263,7 +275,19 @@ export class RelayFunction extends Construct {
   }
 }
 
-function tableGrants(props: RelayFunctionProps): PolicyStatement[] {
+interface Granted {
+  description: Pick<FunctionDescription, 'tables' | 'readsChannelSecrets'>;
+  tables: RelayTables;
+  relayName: string;
+}
+
+/** What a description lets a role do with tables and secrets. */
+export const grantsOf = (stack: Stack, props: Granted): PolicyStatement[] => [
+  ...tableGrants(props),
+  ...(props.description.readsChannelSecrets ? secretGrants(stack, props.relayName) : []),
+];
+
+function tableGrants(props: Granted): PolicyStatement[] {
   const statements = tableNames.flatMap((name) => {
     const actions = props.description.tables[name] ?? [];
     return actions.length === 0 ? [] : allow('dynamodb', actions, props.tables.byName[name].tableArn);

@@ -24,8 +24,9 @@ import {
   type FunctionName,
 } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
+import type { RelayService } from '../constructs/relay-service.ts';
 import type { StreamMapping, Triggers } from '../constructs/triggers.ts';
-import { relayMetric, throttles, versionErrors, versionLines } from './relay-metric.ts';
+import { countFailedPayments, relayMetric, throttles, versionErrors, versionLines } from './relay-metric.ts';
 
 export interface Objectives {
   /** Of a hundred calls, how many must not fail. Default: 99.5. */
@@ -40,6 +41,8 @@ interface AlarmParts {
   relayName: string;
   functions: RelayFunctions;
   triggers: Triggers;
+  /** That answers in the place of functions. */
+  service: RelayService | undefined;
   objectives: Objectives;
   /** New versions are watched while they get traffic step by step. */
   shifting: boolean;
@@ -154,7 +157,7 @@ const failuresMin = 5;
 
 /** `shared/adapters/telemetry/log.ts` says which events count as MoneyWrong, NeedsAPerson and Oddities. */
 function alarmRows(parts: AlarmParts): AlarmRow[] {
-  const { relayName, functions, triggers, shifting, canary } = parts;
+  const { relayName, functions, triggers, service, shifting, canary } = parts;
   const own = (name: string, statistic: string, period = fiveMinutes): Metric =>
     relayMetric(relayName, name, statistic).with({ period });
   const ofLambda = (
@@ -238,21 +241,19 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
       metric: sumOf(ofEach('Errors', crashing), 'sum'),
       threshold: 1,
     },
+    ...(service ? [] : [throttled(sumOf(ofEach('Throttles', answering), 'sum'))]),
     {
-      id: 'FunctionThrottles',
-      severity: 'ticket',
-      description: "A function was refused an environment: the account's concurrency is used up",
-      // Others draw on the same concurrency, and are called again by Lambda or by their callers.
-      metric: sumOf(ofEach('Throttles', answering), 'sum'),
-      threshold: 1,
-    },
-    {
-      // Crashes too, for which Lambda answers 502.
+      // Crashes too, for which Lambda and a balancer answer 502.
       id: 'ServerErrors',
       severity: 'ticket',
-      description: `Within an hour function catalog answered ${failuresMin} times with 5xx or crashed, or payments once: can DynamoDB and the secrets of payments be reached?`,
+      description: `Within an hour ${service ? `the balancer had no server for ${failuresMin} requests, or payments failed` : `function catalog answered ${failuresMin} times with 5xx or crashed, or payments`} once: can DynamoDB and the secrets of payments be reached?`,
       metric: sumOf(
-        ofEach('Url5xxCount', buffered, hour),
+        service
+          ? {
+              unanswered: service.unanswered(hour),
+              payments: countFailedPayments(relayName, service.logGroup).with({ period: hour }),
+            }
+          : ofEach('Url5xxCount', buffered, hour),
         'failures, those of payments by their weight',
         hour,
         { payments: failuresMin },
@@ -284,6 +285,15 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
     ...(shifting ? names.flatMap((name) => newVersion(parts, name)) : []),
   ];
 }
+
+const throttled = (metric: IMetric): AlarmRow => ({
+  id: 'FunctionThrottles',
+  severity: 'ticket',
+  description: "A function was refused an environment: the account's concurrency is used up",
+  // Others draw on the same concurrency, and are called again by Lambda or by their callers.
+  metric,
+  threshold: 1,
+});
 
 /**
  * A metric without any value is left out of a SUM, so each is filled.
@@ -351,7 +361,7 @@ function sharesOf(objectivePercent: number, { burnRate }: Window): { budget: num
 
 /** @param dying whose calls that write no line, as their function died, are added; each makes a ticket anyway, when the sweeper closes it */
 function availability(
-  { relayName, functions, objectives }: AlarmParts,
+  { relayName, functions, service, objectives }: AlarmParts,
   window: Window,
   dying: readonly FunctionName[],
 ): AlarmRow {
@@ -364,6 +374,8 @@ function availability(
       functions.get(name).lambda.metricErrors({ period, statistic: Stats.SUM }),
     ]),
   );
+  // No line either: the balancer had no server for them.
+  if (service && severity === 'page') died['unanswered'] = service.unanswered(period);
   // 1 or 0 for each call that was not refused: a flood of wrong keys would hide an outage.
   const calls = (statistic: string): IMetric =>
     relayMetric(relayName, 'CallFailed', statistic).with({ period });

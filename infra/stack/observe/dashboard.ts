@@ -18,7 +18,8 @@ import {
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { Construct } from 'constructs';
 import type { Alarms } from './alarms.ts';
-import { answeringFunctions, type FunctionName } from '../constructs/function-descriptions.ts';
+import { answeringFunctions, type FunctionName, type LogsOf } from '../constructs/function-descriptions.ts';
+import type { RelayService } from '../constructs/relay-service.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
 import { ofEachChannel, relayMetric, requestsThat, tableThrottles } from './relay-metric.ts';
@@ -29,6 +30,8 @@ interface DashboardProps {
   functions: RelayFunctions;
   triggers: Triggers;
   alarms: Alarms;
+  service: RelayService | undefined;
+  logsOf: LogsOf;
 }
 
 export class Dashboard extends Construct {
@@ -78,7 +81,7 @@ const total = (title: string, metric: IMetric): IWidget =>
     sparkline: false,
   });
 
-function rows({ relayName, functions, triggers }: DashboardProps): IWidget[][] {
+function rows({ relayName, functions, triggers, service, logsOf }: DashboardProps): IWidget[][] {
   const own = (name: string, statistic: string, label: string): IMetric =>
     relayMetric(relayName, name, statistic).with({ label, period: minute });
   const firstContent = (statistic: string) => [ofEachChannel(relayName, 'FirstContentMs', statistic)];
@@ -122,7 +125,7 @@ function rows({ relayName, functions, triggers }: DashboardProps): IWidget[][] {
         width: 8,
         height: 6,
         view: LogQueryVisualizationType.LINE,
-        logGroupNames: answeringFunctions.map((name) => functions.get(name).lambda.logGroup.logGroupName),
+        logGroupNames: logsOf(answeringFunctions).map(({ logGroupName }) => logGroupName),
         queryLines: [
           'filter message = "request"',
           'stats sum(prompt_tokens) as prompt, sum(completion_tokens) as completion by bin(5m)',
@@ -176,8 +179,25 @@ function rows({ relayName, functions, triggers }: DashboardProps): IWidget[][] {
     ],
     [
       graph('Errors of functions', ofEach('Errors', Stats.SUM, watched)),
-      graph('Answers under way', ofEach('ConcurrentExecutions', Stats.MAXIMUM, answeringFunctions)),
-      graph('Run time of functions, p95 (ms)', ofEach('Duration', Stats.percentile(95), answeringFunctions)),
+      ...(service
+        ? [
+            graph('Requests in flight', [
+              own('RequestsInFlight', Stats.AVERAGE, 'of a task'),
+              own('RequestsInFlight', Stats.MAXIMUM, 'of the busiest task'),
+            ]),
+            graph('Servers', [
+              service.service.metricCpuUtilization({ label: 'processor (%)', period: minute }),
+              service.service.metricMemoryUtilization({ label: 'memory (%)', period: minute }),
+              service.unanswered(minute).with({ label: 'requests that none answered' }),
+            ]),
+          ]
+        : [
+            graph('Answers under way', ofEach('ConcurrentExecutions', Stats.MAXIMUM, answeringFunctions)),
+            graph(
+              'Run time of functions, p95 (ms)',
+              ofEach('Duration', Stats.percentile(95), answeringFunctions),
+            ),
+          ]),
     ],
   ];
 }

@@ -2,7 +2,7 @@
 import { Duration } from 'aws-cdk-lib';
 import { Metric, Stats, MathExpression, SearchExpression, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Alias } from 'aws-cdk-lib/aws-lambda';
-import { FilterPattern } from 'aws-cdk-lib/aws-logs';
+import { FilterPattern, type ILogGroup, MetricFilter } from 'aws-cdk-lib/aws-logs';
 import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
 import { answersCalls, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
@@ -92,6 +92,20 @@ export function countCallsByVersion(functions: RelayFunctions): void {
         dimensions: { stack: '$.stack', build: '$.build' },
       });
   }
+}
+
+/** Reports of payments that the server did not take, counted from its lines: a function's URL has a metric for it. */
+export function countFailedPayments(relayName: string, log: ILogGroup): Metric {
+  const metricName = 'PaymentsFailed';
+  void new MetricFilter(log, metricName, {
+    logGroup: log,
+    filterPattern: FilterPattern.literal('{ ($.endpoint = "payments") && ($.status >= 500) }'),
+    metricNamespace: relayNamespace,
+    metricName,
+    metricValue: '1',
+    dimensions: { stack: '$.stack' },
+  });
+  return relayMetric(relayName, metricName, Stats.SUM);
 }
 
 interface ShiftedFunction {

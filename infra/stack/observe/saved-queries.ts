@@ -1,8 +1,12 @@
 /** Saved queries for CloudWatch Logs Insights. The console lists them under `<stack>/`. */
 import { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { answeringFunctions, functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
-import type { RelayFunctions } from '../constructs/relay-functions.ts';
+import {
+  answeringFunctions,
+  functionNames,
+  type FunctionName,
+  type LogsOf,
+} from '../constructs/function-descriptions.ts';
 
 interface SavedQuery {
   name: string;
@@ -129,7 +133,7 @@ export const savedQueries: Record<string, SavedQuery> = {
 /** Under a construct of the name that their logical ids have. */
 export function saveQueries(
   scope: Construct,
-  { relayName, functions }: { relayName: string; functions: RelayFunctions },
+  { relayName, logsOf }: { relayName: string; logsOf: LogsOf },
 ): CfnQueryDefinition[] {
   const folder = new Construct(scope, 'SavedQueries');
   return Object.entries(savedQueries).map(
@@ -141,7 +145,7 @@ export function saveQueries(
       return new CfnQueryDefinition(folder, key, {
         name: `${relayName}/${name}`,
         queryString: lines.join('\n| '),
-        logGroupNames: of.map((reader) => functions.get(reader).lambda.logGroup.logGroupName),
+        logGroupNames: logsOf(of).map(({ logGroupName }) => logGroupName),
         ...(asked.length > 0 && { parameters: asked }),
       });
     },

@@ -8,6 +8,7 @@ import {
   optionNames,
   refusedFields,
 } from './option-table.ts';
+import { publicFunctions } from '../constructs/function-descriptions.ts';
 import { withoutEdgeLogs } from './streaming-regions.ts';
 
 interface FieldProblem {
@@ -78,6 +79,34 @@ const checks: readonly Check[] = [
       budget !== undefined &&
       (budget.email ?? budget.topicArn ?? alarmEmail) === undefined &&
       'nobody would hear of it: needs email or topicArn in it, or alarmEmail beside it',
+  ],
+  [
+    'service',
+    ({ service, compute }) => service !== undefined && compute !== 'ecs' && 'needs compute ecs beside it',
+  ],
+  [
+    'service.tasksMin',
+    ({ service: { tasksMin = 2, tasksMax = Math.max(10, tasksMin) } = {} }) =>
+      tasksMin > tasksMax && `more than tasksMax, which is ${tasksMax}`,
+  ],
+  [
+    'service.vpc.subnets',
+    ({ service }) =>
+      service?.vpc !== undefined &&
+      service.vpc.zones.length !== service.vpc.subnets.length &&
+      'as many as zones are needed',
+  ],
+  ...(['reservedConcurrency', 'shifting'] as const).map((field): Check => [
+    field,
+    ({ compute, [field]: found }) =>
+      compute === 'ecs' && found !== undefined && 'is of functions that answer, and compute ecs has none',
+  ]),
+  [
+    'memory',
+    ({ compute, memory = {} }) =>
+      compute === 'ecs' &&
+      publicFunctions.some((name) => memory[name] !== undefined) &&
+      `${publicFunctions.join(', ')} are not made with compute ecs`,
   ],
   [
     'limits.account_concurrency',

@@ -187,6 +187,9 @@ const leastPercent = 94;
 const wantedPercent = `a number from ${leastPercent} to below 100`;
 const percent = z.number(wantedPercent).check(z.gte(leastPercent, wantedPercent), z.lt(100, wantedPercent));
 
+const imagePattern = /^[a-z0-9.-]+(:\d+)?\/[a-z0-9._/-]+(:[\w.-]{1,128}|@sha256:[0-9a-f]{64})$/;
+const wantedZones = 'two or more availability zones, such as ["us-east-1a", "us-east-1b"]';
+const wantedSubnets = 'a subnet of each of the zones, in their order';
 const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
   'true, or the ARN of a WAF ACL for CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...)';
@@ -277,6 +280,39 @@ export const optionTable = {
     count(1, 100_000),
     'calls at once that AWS reserves for each of chat, responses and messages, and their bound',
   ),
+  compute: option(
+    z.literal(['functions', 'ecs'], 'functions or ecs'),
+    'what answers: functions, or a server on ECS Fargate behind a private balancer',
+    'functions',
+  ),
+  service: option(
+    fields({
+      image: z.optional(
+        text(
+          imagePattern,
+          'an image with its tag or digest, such as 123456789012.dkr.ecr.us-east-1.amazonaws.com/relay:1',
+        ),
+      ),
+      vpc: z.optional(
+        fields({
+          id: text(
+            /^vpc-[0-9a-f]{8,17}$/,
+            'the id of a VPC with an internet gateway, such as vpc-0123456789abcdef0',
+          ),
+          zones: z
+            .array(text(/^[a-z]{2,4}(-[a-z]+)+-\d{1,2}[a-z]$/, wantedZones), wantedZones)
+            .check(z.minLength(2, wantedZones)),
+          subnets: z
+            .array(text(/^subnet-[0-9a-f]{8,17}$/, wantedSubnets), wantedSubnets)
+            .check(z.minLength(2, wantedSubnets)),
+          public: z.optional(flag),
+        }),
+      ),
+      tasksMin: z.optional(count(1, 1000)),
+      tasksMax: z.optional(count(1, 5000)),
+    }),
+    'of compute ecs: an image that exists, a VPC that exists, the number of tasks (2 to 10)',
+  ),
   memory: option(fields(memory), 'megabytes by function', {}),
   limits: option(LimitsValue, 'what the setting limits says while it has no row'),
   logRetentionDays: option(
@@ -340,7 +376,6 @@ export const optionNamed = (name: string): Option | undefined =>
 
 /** Fields that a reader of other stacks may look for, and why there is none. */
 export const refusedFields: ReadonlyMap<string, string> = new Map([
-  ['compute', 'functions answer; the server runs in containers, as docs/server.md says'],
   [
     'vpc',
     'Function URLs do not stream from functions in a VPC, so the relay has none; upstreams inside one are reached through a public name',
