@@ -10,6 +10,8 @@ import type { DailySum, DailyFigures } from '../billing/daily-figures.ts';
 import type { WrittenGrant, LedgerRow } from '../billing/ledger-row.ts';
 import type { HealthEntry } from '../relay/ports/runtime-stores.ts';
 import type { DailyDifference } from '../billing/audit/daily-audit.ts';
+import type { NanoYuan } from '../billing/price.ts';
+import type { QuotaItem } from '../billing/quota-item.ts';
 import type { WholeAccount } from '../billing/shards.ts';
 import type { ConfigRows } from '../config/rows/read-table.ts';
 import type { Snapshot } from '../config/snapshot.ts';
@@ -38,6 +40,7 @@ export interface OperatorPorts {
   tables: RowTables;
   pages: RowPages;
   ledger: LedgerReader;
+  copies: TableCopies;
   /** Of these ports since they were opened: a page shows the difference from its beginning to its end. */
   traffic(): TableTraffic;
   payments: PaymentStore;
@@ -209,8 +212,47 @@ export interface LedgerReader extends SumReader {
   addToDaily(difference: DailyDifference): Promise<boolean>;
   /** Closes a reservation with the same conditional write as the relay. */
   close: QuotaStore['close'];
+  /** How a call was closed, by its ledger row; undefined: there is none. */
+  closedAs: QuotaStore['closedAs'];
   /** Charges what an expired reservation did not, once, with the same transaction as the relay. */
   chargeLate: QuotaStore['chargeLate'];
+}
+
+/** A row of a copy that its table has not, or not so. */
+export interface LostRow {
+  table: TableName;
+  /** As the store has it, exact. */
+  item: object;
+  /** What it charged or granted. */
+  amount: NanoYuan | undefined;
+  isChanged: boolean;
+}
+
+/**
+ * Tables as they were at one second, under the names of a stack of their own, which the other ports read like
+ * those of a stack; and the two writes of a restore that nothing else may make. Both are conditional.
+ */
+export interface TableCopies {
+  /** The seconds to which each of the tables can be restored. Throws a Failure if one has no recovery. */
+  window(tables: readonly TableName[]): Promise<Record<'fromMs' | 'toMs', number>>;
+  /** `ACTIVE`: it can be read. Undefined: there is none. */
+  status(copy: string, table: TableName): Promise<string | undefined>;
+  make(copy: string, table: TableName, atMs: number): Promise<void>;
+  remove(copy: string, table: TableName): Promise<void>;
+  quota(copy: string, account: string): Promise<Reading<WholeAccount> | undefined>;
+  accounts(copy: string): AsyncIterable<string[]>;
+  /**
+   * Page by page, in the order of the copy. Only rows of `ledger` are never changed after they were written, but those of guards
+   * of lost replies, so of other tables rows that are gone are meant alone.
+   */
+  lost(copy: string, table: TableName): AsyncIterable<LostRow[]>;
+  /** False: somebody else wrote the row meanwhile. */
+  putBack(row: LostRow): Promise<boolean>;
+  /**
+   * Puts an account's item in place of all its parts. False: it is not as it was when it was read.
+   * @param seen undefined: it could not be read, or there was none
+   */
+  replaceQuota(item: QuotaItem, seen: WholeAccount | undefined): Promise<boolean>;
 }
 
 export type PublishedVersion = KeptVersion;

@@ -10,7 +10,8 @@ import { startAws, type AwsOnLoopback } from '../ops/aws-on-loopback.ts';
 import { ConfigRig } from '../ops/config-rig.ts';
 import { LedgerRig } from '../ops/ledger-rig.ts';
 import { runOps, type OpsRun } from '../ops/run-ops.ts';
-import { startEmulator } from '../support/emulator.ts';
+import { RecoverableTables } from '../infra/loopback/recoverable-tables.ts';
+import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { Enforcer } from './enforcer.ts';
 import { region as home, type ManagedPolicy } from './template-policies.ts';
@@ -22,6 +23,7 @@ export interface AccessRig {
   config: ConfigRig;
   aws: AwsOnLoopback;
   upstream: ScriptedUpstream;
+  recovery: RecoverableTables;
   /** Runs a command with the credentials of somebody who has one policy and nothing else. */
   ops(policy: PolicyName | 'nobody', words: string[], options?: RunOptions): Promise<OpsRun>;
   /** The variables with which the SDK and the tool run so. */
@@ -47,9 +49,14 @@ export async function startAccessRig(policies: ReadonlyMap<string, ManagedPolicy
   ]);
   const enforcer = new Enforcer(policies);
   const { refuse } = enforcer;
+  const client = emulatorClient(emulator.endpoint);
+  const recovery = new RecoverableTables(client);
   const tables = await startFaultProxy({
     upstream: emulator.endpoint,
-    refuse: (request, body) => refuse(request, body) ?? limitsOf(aws, request.headers, body),
+    refuse: (request, body) =>
+      refuse(request, body) ??
+      limitsOf(aws, request.headers, body) ??
+      recovery.answer(String(request.headers['x-amz-target']), body),
   });
   const others = await startFaultProxy({ upstream: aws.endpoint, refuse });
   const [ledger, config] = await Promise.all([LedgerRig.start(emulator), ConfigRig.start(emulator)]);
@@ -65,6 +72,7 @@ export async function startAccessRig(policies: ReadonlyMap<string, ManagedPolicy
     config,
     aws,
     upstream,
+    recovery,
     async ops(policy, words, { input, isLocal = false, region } = {}) {
       enforcer.localPolicy = policy;
       enforcer.denied = [];
@@ -84,6 +92,7 @@ export async function startAccessRig(policies: ReadonlyMap<string, ManagedPolicy
       return { account: accountOf(policy), tables: tables.endpoint };
     },
     async stop() {
+      client.destroy();
       await Promise.all([tables.close(), others.close(), aws.close(), upstream.close()]);
       await ledger.stop();
       await config.stop();

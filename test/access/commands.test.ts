@@ -141,7 +141,7 @@ const leavesOf = (command: Command): Command[] =>
 /** The lists of docs/operate.md: policies, of which one is enough, then commands. */
 function tableOfPage(): Map<string, PolicyName[]> {
   const page = readPage('docs/operate.md').replaceAll(/\n {2,}/g, ' ');
-  const lists = page.match(/^- (?:`(?:support|operator|repair)`(?:, | or )?)+: `.*$/gm) ?? [];
+  const lists = page.match(/^- (?:`(?:support|operator|repair|restore)`(?:, | or )?)+: `.*$/gm) ?? [];
   const named = (text = '') => Array.from(text.matchAll(/`([^`]+)`/g), ([, name = '']) => name);
   return new Map(
     lists.flatMap((list) => {

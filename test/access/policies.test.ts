@@ -73,6 +73,19 @@ describe('other policies', () => {
     expect(actions.filter((action) => !reads.test(action))).toEqual([]);
   });
 
+  it('let a restore write to copies of this stack, and to none of its tables what people edit but the closed relay', () => {
+    const write = (table: string) => isAllowed('restore', 'dynamodb:DeleteTable', tableArn(table));
+    expect([write('restore-20261120120000-quotas'), write('quotas'), write('restore-me-quotas')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    const edited = ['channels', 'charges', 'plans'].filter((table) =>
+      writes.some((action) => isAllowed('restore', `dynamodb:${action}`, tableArn(table))),
+    );
+    expect(edited).toEqual([]);
+  });
+
   it('let repairs write counters of budgets alone in the table `runtime`', () => {
     const write = (id: string) => isAllowed('repair', 'dynamodb:UpdateItem', tableArn('runtime'), [id]);
     expect([write('budget#0123456789ab#month@2026-11-01'), write('config')]).toEqual([true, false]);
@@ -113,6 +126,8 @@ describe('every policy', () => {
     /^ssm:\w+ \S+:parameter\/relay\/relay\/\*$/,
     /^secretsmanager:\w+ \S+:secret:relay\/\*$/,
     /^logs:StartQuery [^*]+:\*$/,
+    // Copies have the second in their names that somebody restores to.
+    /^dynamodb:\w+ \S+:table\/relay-restore-20\*$/,
   ];
 
   it.each(policyNames)(

@@ -8,6 +8,8 @@ type Key = Record<string, { S?: string; N?: string }>;
 /** The parts of requests' bodies that say what is asked for. */
 interface Body {
   TableName?: string;
+  SourceTableName?: string;
+  TargetTableName?: string;
   IndexName?: string;
   Key?: Key;
   Item?: Key;
@@ -99,6 +101,8 @@ const access = (service: string, operation: string, resource?: string, keys = {}
   },
 ];
 
+const copying = 'PutItem UpdateItem DeleteItem GetItem Query Scan BatchWriteItem'.split(' ');
+
 function tableAccesses({ operation, body }: { operation: string; body: Body }): Access[] {
   const { TableName = '', IndexName, RequestItems, TransactItems } = body;
   // Transactions need the actions of their items.
@@ -111,6 +115,13 @@ function tableAccesses({ operation, body }: { operation: string; body: Body }): 
         }),
       ),
     );
+  // It writes the copy with the caller's rights, so it asks for them:
+  // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/backuprestore_IAM.html
+  if (operation === 'RestoreTableToPointInTime')
+    return [
+      ...access('dynamodb', operation, `table/${body.SourceTableName}`),
+      ...copying.flatMap((each) => access('dynamodb', each, `table/${body.TargetTableName}`)),
+    ];
   if (operation === 'DescribeLimits') return access('dynamodb', operation);
   const keysOf = (table: string, keys: readonly Key[]) => ({
     'dynamodb:LeadingKeys': keys.map((key) => leadingKey(table, key)),

@@ -10,6 +10,7 @@ import {
   park,
   refundedId,
   spendToday,
+  spoil,
   stripe,
 } from './seed.ts';
 
@@ -90,6 +91,7 @@ export const scenarios: Scenario[] = [
   run('response delete', `${chargedId} --yes`),
   run('payment list', '', { prepare: (rig) => park(rig, 'pi_list') }),
   run('audit', '--wait 0'),
+  run('restore', '--to 2030-01-01 --also keys,accounts --wait 0 --yes', { prepare: spoil }),
   run('doctor', '', { code: 1 }),
   run('console', '--check'),
   run('console --read-only', '--check'),
@@ -183,4 +185,6 @@ export const scenarios: Scenario[] = [
     prepare: ({ ledger }) => ledger.removeDaily('account#acme', 'day#2026-11-10#gpt-4o'),
     code: 1,
   }),
+  // Nothing publishes here that the relay is closed.
+  run('restore', '--to 2030-01-01 --wait 0.1 --yes', { code: 1 }),
 ];

@@ -56,6 +56,20 @@ export async function seed({ ledger, config, aws }: AccessRig): Promise<void> {
   await config.compile();
 }
 
+/** Remembers the tables as they are, as of a second after all that other scenarios did, then spoils a row of each that a restore writes. */
+export async function spoil({ ledger, recovery }: AccessRig): Promise<void> {
+  const payment = { id: 'pi_spoiled', account: 'acme' };
+  await ledger.put('payments', payment);
+  await recovery.remember('2030-01-01T00:00:00Z');
+  await ledger.remove('payments', { id: payment.id });
+  await ledger.remove('keys', { hash: 'b'.repeat(64) });
+  await ledger.remove('accounts', { account: 'other' });
+  await ledger.remove('grants', { account: 'acme', grant_id: 'start-acme' });
+  await ledger.remove('ledger', { account: 'acme', id: chargedId });
+  await ledger.damage('quotas', { account: 'acme' }, 'available', 1);
+  await ledger.removeDaily('account#acme', 'day#2026-11-10#gpt-4o');
+}
+
 /** The setting of payments, with the secret that signs references. */
 export const stripe = (reference: string) => ({
   live: false,

@@ -15,7 +15,9 @@ const documented = pages
 
 /** Commands without a group. */
 const lone = new Set(
-  'help statement reconcile report request requests audit check console doctor init what-if'.split(' '),
+  'help statement reconcile report request requests restore audit check console doctor init what-if'.split(
+    ' ',
+  ),
 );
 
 /** The words that name the command. */

@@ -37,13 +37,15 @@ export class LedgerRig {
   readonly quotas: QuotaStore;
   readonly #keepLedger: ReturnType<typeof ledgerProjector>;
   readonly #grants: GrantApplier;
+  /** When functions put their rows. */
+  now = '2026-11-11T12:00:00Z';
 
   private constructor(emulator: Emulator) {
     this.#emulator = emulator;
     this.#client = emulatorClient(emulator.endpoint);
     this.#documents = DynamoDBDocumentClient.from(this.#client);
     this.quotas = dynamoQuotaStore(tablesOn(this.#documents), 'relay');
-    const clock = { now: () => Date.parse('2026-11-11T12:00:00Z'), sleep: async () => undefined };
+    const clock = { now: () => Date.parse(this.now), sleep: async () => undefined };
     const ports = {
       metrics: { count: () => undefined },
       log: { request: () => undefined, event: () => undefined, fault: () => undefined },

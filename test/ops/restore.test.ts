@@ -1,177 +1,229 @@
-/**
- * The drill of docs/deploy.md, as far as an emulator without point-in-time recovery goes: tables as they were at a moment,
- * under the names of a stack beside, and what the audit says of them.
- */
-import {
-  BatchWriteItemCommand,
-  CreateTableCommand,
-  DescribeTableCommand,
-  paginateScan,
-  type AttributeValue,
-  type DynamoDBClient,
-} from '@aws-sdk/client-dynamodb';
+/** `restore` over an emulator with a double of point-in-time recovery: what spoiled tables become, and what a killed run leaves. */
+import { DeleteItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
-import { grantApplier } from '../../shared/relay/jobs/grant-applier.ts';
-import { tableNames } from '../../shared/tables/table-schemas.ts';
+import { RecoverableTables } from '../infra/loopback/recoverable-tables.ts';
 import { emulatorClient } from '../support/emulator.ts';
+import { startFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { idAt, LedgerRig, yuan } from './ledger-rig.ts';
-import { tablesOn } from '../support/sdk-tables.ts';
+import { runOps, type OpsRun } from './run-ops.ts';
 
-type TableName = (typeof tableNames)[number];
-type Items = Record<string, AttributeValue>[];
-/** The rows of all tables at one moment. */
-type Moment = Map<TableName, Items>;
-
-const restored = 'relay-back';
 const call = { charge: yuan('0.003096'), prompt_tokens: 12, completion_tokens: 40 };
+/** Unix seconds: a row says when its call ended. */
+const closedAt = (iso: string): number => Date.parse(iso) / 1000;
+const at = '2026-11-10T12:00:00Z';
+const [before, after] = ['2026-11-10T10:00:00Z', '2026-11-10T14:00:00Z'];
 
 let rig: LedgerRig;
 let client: DynamoDBClient;
+let recovery: RecoverableTables;
+let proxy: FaultProxy;
+/** Writes that are let through before the tool is as good as killed. */
+let writesLeft: number;
+const writing = /PutItem|UpdateItem|TransactWriteItems|RestoreTable|DeleteTable/;
 
 beforeEach(async () => {
   rig = await LedgerRig.start();
-  client = emulatorClient(String((await rig.ports()).target.endpoint));
+  const endpoint = String((await rig.ports()).target.endpoint);
+  client = emulatorClient(endpoint);
+  recovery = new RecoverableTables(client);
+  writesLeft = Infinity;
+  proxy = await startFaultProxy({
+    upstream: endpoint,
+    refuse: (request, body) => {
+      const target = String(request.headers['x-amz-target']);
+      if (writesLeft <= 0) throw new Error('killed');
+      if (writing.test(target)) writesLeft -= 1;
+      return recovery.answer(target, body);
+    },
+  });
+  rig.now = before;
   await rig.grant('acme', '10');
-  await rig.call('acme', idAt('2026-11-10T10:00:00Z'), call);
+  await rig.grant('other', '5');
+  await rig.call('acme', idAt(before), { ...call, at: closedAt(before) });
+  await recovery.remember(at);
+  rig.now = after;
+  const large = { charge: yuan('0.3096'), prompt_tokens: 1200, completion_tokens: 4000 };
+  await rig.call('acme', idAt(after), { ...large, at: closedAt(after) });
+  await rig.put('grants', { account: 'acme', grant_id: 'later', amount: '2', reason: 'paid' });
+  await rig.applyGrants();
 });
 afterEach(async () => {
   client.destroy();
+  await proxy.close();
   await rig.stop();
 });
 
-async function rowsOf(table: string): Promise<Items> {
-  const rows: Items = [];
-  for await (const { Items = [] } of paginateScan({ client }, { TableName: table })) rows.push(...Items);
-  return rows;
+const restore = (words = ''): Promise<OpsRun> =>
+  runOps(`restore --to ${at} --wait 0 --yes ${words}`.trim(), { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint });
+
+/** What the account has, and what the audit says. */
+async function books(): Promise<string[]> {
+  const { code, output } = await rig.ops('audit --wait 0');
+  const money = async (account: string) => {
+    const item = await rig.item(account).catch(() => undefined);
+    return item && `${account} ${item.available} ${item.spent} ${item.granted} ${item.settled}`;
+  };
+  return [String(await money('acme')), String(await money('other')), `${code} ${output.split('\n').at(-2)}`];
 }
 
-async function now(): Promise<Moment> {
-  const moment: Moment = new Map();
-  for (const name of tableNames) moment.set(name, await rowsOf(`relay-${name}`));
-  return moment;
-}
-
-/** A restore: keys and indexes of the source and the rows of the moment, and neither stream nor expiry. */
-async function restore(momentOf: (name: TableName) => Moment): Promise<void> {
-  for (const name of tableNames) {
-    const { Table = {} } = await client.send(new DescribeTableCommand({ TableName: `relay-${name}` }));
-    const TableName = `${restored}-${name}`;
-    await client.send(
-      new CreateTableCommand({
-        TableName,
-        KeySchema: Table.KeySchema,
-        AttributeDefinitions: Table.AttributeDefinitions,
-        BillingMode: 'PAY_PER_REQUEST',
-        ...(Table.GlobalSecondaryIndexes && {
-          GlobalSecondaryIndexes: Table.GlobalSecondaryIndexes.map(
-            ({ IndexName, KeySchema, Projection }) => ({
-              IndexName,
-              KeySchema,
-              Projection,
-            }),
-          ),
-        }),
-      }),
+async function copies(): Promise<string[]> {
+  const lines: string[] = [];
+  for (const table of ['quotas', 'ledger', 'grants', 'payments'])
+    lines.push(
+      ...(await recovery.rows(`relay-restore-20261110120000-${table}`).then(
+        () => [table],
+        () => [],
+      )),
     );
-    await put(TableName, momentOf(name).get(name) ?? []);
-  }
+  return lines;
 }
 
-async function put(table: string, rows: Items): Promise<void> {
-  for (let from = 0; from < rows.length; from += 25) {
-    const requests = rows.slice(from, from + 25).map((Item) => ({ PutRequest: { Item } }));
-    await client.send(new BatchWriteItemCommand({ RequestItems: { [table]: requests } }));
-  }
-}
+/** Each in its way, as a bad hand or a bad program leaves them. */
+const spoilers: Record<string, () => Promise<unknown>> = {
+  'a balance that was raised': () =>
+    rig
+      .damage('quotas', { account: 'acme' }, 'available', 1_000_000_000_000)
+      .then(() => rig.damage('quotas', { account: 'acme' }, 'granted', 1_000_000_000_000)),
+  'a balance that cannot be read': () => rig.damage('quotas', { account: 'acme' }, 'spent', 'much'),
+  'a balance that is gone': () => rig.remove('quotas', { account: 'acme' }),
+  'ledger rows that are gone, with their grant': async () => {
+    await rig.remove('ledger', { account: 'acme', id: idAt(before) });
+    await rig.remove('ledger', { account: 'acme', id: 'grant#start-acme' });
+    await rig.remove('grants', { account: 'acme', grant_id: 'start-acme' });
+  },
+  'a charge that was changed': () => rig.damage('ledger', { account: 'acme', id: idAt(before) }, 'charge', 0),
+  'everything of an account': async () => {
+    await rig.remove('quotas', { account: 'acme' });
+    await rig.remove('ledger', { account: 'acme', id: idAt(before) });
+    await rig.damage('ledger', { account: 'acme', id: 'grant#start-acme' }, 'amount', 1000);
+  },
+};
 
-/** A second grant, some time after the first. */
-async function grantLater(): Promise<void> {
-  await rig.put('grants', { account: 'acme', grant_id: 'later', amount: '5', reason: 'paid' });
-  await rig.applyGrants();
-}
+describe('a restore', () => {
+  it.each(Object.entries(spoilers))(
+    'of %s loses no charge and no grant since the second, and the books add up',
+    async (_name, spoil) => {
+      const right = await books();
+      expect(right[2]).toContain('everything adds up');
+      await spoil();
+      expect((await books())[2]).not.toContain('everything adds up');
+      const run = await restore();
+      expect(run).toMatchObject({ code: 0 });
+      expect(run.output).toContain('audit: everything adds up');
+      await rig.applyGrants();
+      expect(await books()).toEqual(right);
+      expect(await copies()).toEqual([]);
+      expect(await rig.row('settings', { name: 'relay_closed' })).toMatchObject({ value: false });
+    },
+  );
 
-const audit = async () => rig.ops(`audit --wait 0 --stack ${restored}`);
-
-/** The function `grants` of the restored stack, in its scheduled run. */
-async function runGrants(): Promise<void> {
-  await grantApplier({
-    clock: { now: () => Date.parse('2026-11-12T12:00:00Z'), sleep: async () => undefined },
-    random: { next: () => 0.5 },
-    grants: dynamoGrantStore(tablesOn(client), restored),
-    metrics: { count: () => undefined },
-    log: { request: () => undefined, event: () => undefined, fault: () => undefined },
-  }).applyMissed();
-}
-
-async function grantedOf(stack: string): Promise<string | undefined> {
-  const [row] = await rowsOf(`${stack}-quotas`);
-  return row?.['granted']?.N;
-}
-
-/** Rows of grants as they were before the function `grants` marked them. */
-function unmarked(moment: Moment): Moment {
-  const grants = (moment.get('grants') ?? []).map(({ _applied: _mark, ...row }) => row);
-  return new Map([...moment, ['grants', grants]]);
-}
-
-describe('tables restored to one second', () => {
-  it('add up, under the names of a stack beside the old one, which goes on', async () => {
-    const moment = await now();
-    await rig.call('acme', idAt('2026-11-10T11:00:00Z'), call);
-    await restore(() => moment);
-    const run = await audit();
-    expect(run.output).toContain('everything adds up');
-    expect(run.code).toBe(0);
-    expect((await rig.ops('audit --wait 0')).output).toContain('1 accounts and 3 ledger rows');
+  it('that is killed at any of its writes ends the same when it is repeated', async () => {
+    const right = await books();
+    await spoilers['everything of an account']?.();
+    let kills = 0;
+    for (let run = 0; ; run += 1) {
+      writesLeft = 1 + (run % 3);
+      const ended = await restore();
+      writesLeft = Infinity;
+      if (ended.code === 0) break;
+      kills += 1;
+      expect(kills).toBeLessThan(30);
+    }
+    expect(kills).toBeGreaterThan(5);
+    expect(await books()).toEqual(right);
+    expect(await copies()).toEqual([]);
+    expect(await rig.row('settings', { name: 'relay_closed' })).toMatchObject({ value: false });
   });
 
-  it('have their grants once, also those that were applied and not marked at that second', async () => {
-    const moment = unmarked(await now());
-    await restore(() => moment);
-    await runGrants();
-    expect(await grantedOf(restored)).toBe(String(yuan('10')));
-    expect((await audit()).output).toContain('everything adds up');
+  it('changes nothing where nothing is wrong, but says so', async () => {
+    const right = await books();
+    const { output } = await restore();
+    expect(output).toContain('rows: nothing to do');
+    expect(output).toContain('balances: nothing to do');
+    expect(await books()).toEqual(right);
   });
 
-  it('take grants of the time after that are copied to them, each once', async () => {
-    const moment = await now();
-    await grantLater();
-    await restore(() => moment);
-    const later = (await rowsOf('relay-grants')).filter((row) => row['grant_id']?.S === 'later');
-    expect(later).toHaveLength(1);
-    await put(`${restored}-grants`, unmarked(new Map([['grants', later]])).get('grants') ?? []);
-    await runGrants();
-    await runGrants();
-    expect(await grantedOf(restored)).toBe(String(yuan('15')));
-    expect((await audit()).output).toContain('everything adds up');
+  it('leaves a relay closed that somebody else had closed', async () => {
+    await rig.put('settings', { name: 'relay_closed', value: true });
+    expect(await restore()).toMatchObject({ code: 0 });
+    expect(await rig.row('settings', { name: 'relay_closed' })).toMatchObject({ value: true });
+  });
+
+  it('refuses a second that not all tables can be restored to, and a table without recovery', async () => {
+    const early = await runOps('restore --to 2026-11-01 --wait 0 --yes', {
+      AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
+    });
+    expect(early.code).toBe(1);
+    expect(early.errors).toContain('2026-11-01T00:00:00Z is no second that all of');
+    recovery.off.add('relay-grants');
+    const off = await restore();
+    expect(off.errors).toContain('relay-grants has no point-in-time recovery');
+  });
+
+  it('waits for no call, but goes on only when none is open', async () => {
+    await rig.reserve('acme', idAt('2026-11-10T15:00:00Z', 'open'));
+    const { code, errors } = await restore();
+    expect(code).toBe(1);
+    expect(errors).toContain('calls are open, of acme');
+  });
+
+  it('keeps open what was open then and has no row since, for the sweeper', async () => {
+    const id = idAt('2026-11-10T11:59:00Z', 'lost');
+    await rig.reserve('other', id, { until: closedAt('2026-11-10T12:10:00Z') });
+    await recovery.remember('2026-11-10T12:00:30Z');
+    await rig.remove('quotas', { account: 'other' });
+    const run = await runOps('restore --to 2026-11-10T12:00:30Z --wait 0 --yes', {
+      AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
+    });
+    expect(run.output).toContain(`request ${id} is open, though it ended`);
+    expect((await rig.item('other'))?.open.has(id)).toBe(true);
+    expect((await rig.item('other'))?.available).toBe(yuan('4.7'));
+  });
+
+  it('gives back what calls after the second were charged by a grant, once, and keeps their rows', async () => {
+    const run = await restore('--forgive');
+    // The function `grants` did not run meanwhile.
+    expect(run.output).toContain('grant restore-20261110120000 is not applied');
+    await rig.applyGrants();
+    expect(await restore('--forgive')).toMatchObject({ code: 0 });
+    expect(await restore('--forgive')).toMatchObject({ code: 0 });
+    const item = await rig.item('acme');
+    expect(item?.available).toBe(yuan('12') - yuan('0.003096'));
+    expect(item?.granted).toBe(yuan('12.3096'));
+    expect(await rig.row('ledger', { account: 'acme', id: idAt(after) })).toBeDefined();
+    expect((await books())[2]).toContain('everything adds up');
+  });
+
+  it('shows with --dry-run what it would do first, and writes nothing', async () => {
+    writesLeft = 0.5;
+    const run = await runOps(`restore --to ${at} --wait 0 --dry-run`, {
+      AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
+    });
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.output).toContain('copies: relay-quotas, relay-ledger, relay-grants, relay-payments as of');
+    expect(writesLeft).toBe(0.5);
   });
 });
 
-describe('tables restored to different seconds', () => {
-  it('grant twice when the ledger is older than the balances, and the audit says so', async () => {
-    const before = await now();
-    await grantLater();
-    const after = unmarked(await now());
-    await restore((name) => (name === 'ledger' ? before : after));
-    const run = await audit();
-    expect(run.code).toBe(1);
-    expect(run.output).toContain("granted is 15, but the ledger's grants add up to 10");
-    await runGrants();
-    expect(await grantedOf(restored)).toBe(String(yuan('20')));
+describe('a drill', () => {
+  it('restores beside, compares with the ledger of today, and leaves nothing', async () => {
+    const run = await restore('--drill');
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.output).toContain('check: 2 accounts of the copy add up with the ledger');
+    expect(await copies()).toEqual([]);
+    expect(await rig.row('settings', { name: 'relay_closed' })).toBeUndefined();
   });
 
-  it('lose charges and grants when the balances are older than the ledger, and the audit says so', async () => {
-    const before = await now();
-    await grantLater();
-    await rig.call('acme', idAt('2026-11-10T11:00:00Z'), call);
-    const after = unmarked(await now());
-    await restore((name) => (name === 'quotas' ? before : after));
-    await runGrants();
-    expect(await grantedOf(restored)).toBe(String(yuan('10')));
-    const run = await audit();
+  it('names rows that are gone since', async () => {
+    await client.send(
+      new DeleteItemCommand({
+        TableName: 'relay-ledger',
+        Key: { account: { S: 'acme' }, id: { S: idAt(before) } },
+      }),
+    );
+    const run = await restore('--drill');
     expect(run.code).toBe(1);
-    expect(run.output).toContain("granted is 10, but the ledger's grants add up to 15");
-    expect(run.output).toContain("but the ledger's charges add up to");
+    expect(run.output).toContain('lost since: ledger: 1 rows that are gone');
+    expect(await copies()).toHaveLength(4);
   });
 });

@@ -46,7 +46,7 @@ interface FaultProxyOptions {
   /** Asks the emulator for the consumed capacity of each call. Clients then see a field that they did not ask for. */
   countUnits?: boolean;
   /** Answers a call instead of the service, as one who checks its rights. Undefined: it goes on. */
-  refuse?: (request: IncomingMessage, body: Buffer) => Refusal | undefined;
+  refuse?: (request: IncomingMessage, body: Buffer) => Refusal | undefined | Promise<Refusal | undefined>;
 }
 
 export interface Refusal {
@@ -68,7 +68,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   const agent = new Agent({ keepAlive: true });
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const sent = await buffer(request);
-    const refusal = refuse?.(request, sent);
+    const refusal = await refuse?.(request, sent);
     if (refusal) return void response.writeHead(refusal.status, refusal.headers).end(refusal.body);
     const call = callOf(request.headers, sent);
     const fault = rules.faultOf(call);

@@ -5,7 +5,7 @@
  */
 import type { TableName } from '../../../shared/tables/table-names.ts';
 
-export const policyNames = ['support', 'operator', 'repair'] as const;
+export const policyNames = ['support', 'operator', 'repair', 'restore'] as const;
 
 export type PolicyName = (typeof policyNames)[number];
 
@@ -17,7 +17,9 @@ export type TableAction =
   | 'PutItem'
   | 'UpdateItem'
   | 'DeleteItem'
-  | 'BatchWriteItem';
+  | 'BatchWriteItem'
+  | 'DescribeContinuousBackups'
+  | 'RestoreTableToPointInTime';
 
 export interface TableAccess {
   tables: readonly TableName[];
@@ -148,6 +150,40 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       { tables: ['runtime'], actions: ['UpdateItem'], ids: ['budget#*'] },
     ],
     account: [],
+  },
+  restore: {
+    purpose:
+      'restores tables beside to a second, puts lost rows and balances back, closes and opens the relay',
+    tables: [
+      { tables: ['quotas'], actions: ['GetItem', 'BatchGetItem', 'Scan'] },
+      { tables: ['grants', 'ledger'], actions: ['BatchGetItem', 'Query', 'Scan'] },
+      { tables: ['ledger'], index: 'by_id', actions: ['Scan'] },
+      { tables: ['ledger'], actions: ['GetItem'] },
+      { tables: ['daily'], actions: ['BatchGetItem', 'Query'] },
+      { tables: ['keys', 'accounts', 'payments'], actions: ['BatchGetItem'] },
+      { tables: ['accounts'], actions: ['Scan'] },
+      // Whether the closed relay is published.
+      { tables: ['runtime'], actions: ['BatchGetItem'], ids: ['config', 'snapshot#*'] },
+      { tables: ['settings'], actions: ['GetItem', 'PutItem', 'UpdateItem'] },
+      { tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts'], actions: ['PutItem'] },
+      { tables: ['daily'], actions: ['UpdateItem'] },
+      {
+        tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts'],
+        actions: ['DescribeContinuousBackups', 'RestoreTableToPointInTime'],
+      },
+    ],
+    // AWS writes the rows of a copy with the rights of whoever asks for it.
+    account: [
+      'DescribeTable',
+      'DeleteTable',
+      'Scan',
+      'Query',
+      'GetItem',
+      'PutItem',
+      'UpdateItem',
+      'DeleteItem',
+      'BatchWriteItem',
+    ].map((action) => ({ action: `dynamodb:${action}`, resource: 'dynamodb:table/<stack>-restore-20*' })),
   },
 };
 

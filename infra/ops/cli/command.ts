@@ -68,7 +68,7 @@ export interface CommandGroup {
 }
 
 export const reading: Policies = ['support', 'operator'];
-export const auditing: Policies = ['support', 'operator', 'repair'];
+export const auditing: Policies = ['support', 'operator', 'repair', 'restore'];
 export const operating: Policies = ['operator'];
 
 export const shows = <Words extends unknown[]>(

@@ -24,6 +24,7 @@ import { paymentCommands } from './commands/payment.ts';
 import { reportCommand } from './commands/report.ts';
 import { requestCommand, requestsCommand } from './commands/request.ts';
 import { responseCommands } from './commands/response.ts';
+import { restoreCommand } from './commands/restore.ts';
 import { planCommands, settingCommands } from './commands/rows.ts';
 import { reconcileCommand, statementCommand } from './commands/statement.ts';
 import { whatIfCommand } from './commands/what-if.ts';
@@ -42,6 +43,7 @@ const commands: readonly (CommandGroup | CommandDefinition)[] = [
   paymentCommands,
   ledgerCommands,
   auditCommand,
+  restoreCommand,
   statementCommand,
   reconcileCommand,
   settingCommands,

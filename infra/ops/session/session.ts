@@ -8,6 +8,7 @@ import { dynamoResponseRows } from '../../../shared/adapters/dynamodb/responses/
 import { dynamoPaymentStore } from '../../../shared/adapters/dynamodb/payment-store.ts';
 import { dynamoRowPages } from '../../../shared/adapters/dynamodb/row-pages.ts';
 import { dynamoRowTables } from '../../../shared/adapters/dynamodb/row-tables.ts';
+import { dynamoTableCopies } from '../../../shared/adapters/dynamodb/table-copies.ts';
 import {
   explained,
   localStackOf,
@@ -60,6 +61,7 @@ export async function openSession(
     tables: told(dynamoRowTables(store, author)),
     pages: told(dynamoRowPages(store)),
     ledger: told(dynamoLedgerReader(store)),
+    copies: told(dynamoTableCopies(store)),
     traffic: store.traffic,
     payments: told(dynamoPaymentStore(store.tables, target.stack, author)),
     responses: told(dynamoResponseRows(store, systemClock)),

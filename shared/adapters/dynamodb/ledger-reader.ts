@@ -22,6 +22,7 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
 
   return {
     close: (...given) => quotas.close(...given),
+    closedAs: (...given) => quotas.closedAs(...given),
     chargeLate: (...given) => quotas.chargeLate(...given),
     // An index has no consistent reads, but its entries are a tenth of the rows.
     async *ledgerAccounts() {

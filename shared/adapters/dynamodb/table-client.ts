@@ -86,14 +86,31 @@ export interface TableOperations {
   BatchGetItem: Operation<sdk.BatchGetItemCommandInput, sdk.BatchGetItemCommandOutput>;
   BatchWriteItem: Operation<sdk.BatchWriteItemCommandInput, sdk.BatchWriteItemCommandOutput>;
   DeleteItem: Operation<sdk.DeleteItemCommandInput, sdk.DeleteItemCommandOutput>;
+  DeleteTable: Operation<sdk.DeleteTableCommandInput, object>;
+  DescribeContinuousBackups: Operation<
+    sdk.DescribeContinuousBackupsCommandInput,
+    { ContinuousBackupsDescription?: { PointInTimeRecoveryDescription?: RecoveryWindow } }
+  >;
   DescribeLimits: Operation<sdk.DescribeLimitsCommandInput, sdk.DescribeLimitsCommandOutput>;
+  DescribeTable: Operation<sdk.DescribeTableCommandInput, sdk.DescribeTableCommandOutput>;
   GetItem: Operation<sdk.GetItemCommandInput, sdk.GetItemCommandOutput>;
   PutItem: Operation<sdk.PutItemCommandInput, sdk.PutItemCommandOutput>;
   Query: Operation<sdk.QueryCommandInput, sdk.QueryCommandOutput>;
+  RestoreTableToPointInTime: Operation<
+    { SourceTableName: string; TargetTableName: string; RestoreDateTime: number },
+    object
+  >;
   Scan: Operation<sdk.ScanCommandInput, sdk.ScanCommandOutput>;
   TransactGetItems: Operation<sdk.TransactGetItemsCommandInput, sdk.TransactGetItemsCommandOutput>;
   TransactWriteItems: Operation<sdk.TransactWriteItemsCommandInput, sdk.TransactWriteItemsCommandOutput>;
   UpdateItem: Operation<sdk.UpdateItemCommandInput, sdk.UpdateItemCommandOutput>;
+}
+
+/** Times are Unix seconds on the wire, where the SDK has dates. */
+interface RecoveryWindow {
+  PointInTimeRecoveryStatus?: string;
+  EarliestRestorableDateTime?: number;
+  LatestRestorableDateTime?: number;
 }
 
 interface Operation<Input, Output> {

@@ -30,6 +30,8 @@ interface AuditInput {
   waitMs: number;
   /** Correct daily sums that are not those of the rows. */
   rebuildDaily?: boolean | undefined;
+  /** No call runs and no row is on its way: the sums of all days are final. */
+  isQuiet?: boolean | undefined;
 }
 
 interface AuditProgress {
@@ -59,6 +61,7 @@ interface Auditing {
 
 /** Rows of the stream come this late at most, so the sums of a day are final this long after its end. */
 const finalAfterMs = 13 * 60 * 60_000;
+const afterAllDays = '9';
 const pauseMs = 2000;
 
 /** The sums of channels and of what was served are those of all accounts' rows. */
@@ -66,12 +69,17 @@ const isOfAll = (id: string): boolean => id.startsWith('channel#') || id === ser
 
 export async function auditLedger(
   ports: OperatorPorts,
-  { account: only, from = '', waitMs, rebuildDaily: rebuild = false }: AuditInput,
+  { account: only, from = '', waitMs, rebuildDaily: rebuild = false, isQuiet = false }: AuditInput,
   progress: AuditProgress,
 ) {
   const { clock } = ports;
   const startMs = clock.now();
-  const auditing = { ports, progress, daysBefore: utcDay(startMs - finalAfterMs), rebuild };
+  const auditing = {
+    ports,
+    progress,
+    daysBefore: isQuiet ? afterAllDays : utcDay(startMs - finalAfterMs),
+    rebuild,
+  };
   const accounts = only === undefined ? await knownAccounts(auditing, from) : [only];
   const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAll) : undefined;
   const outcomes: Outcome[] = [];
@@ -109,7 +117,10 @@ const dailyAudit = ({ daysBefore }: Auditing, isWanted: (id: string) => boolean)
   new DailyAudit((key) => isWanted(key.id) && (dayOf(key) ?? daysBefore) < daysBefore);
 
 /** Every account that has an item, a grant or a ledger row, sorted. */
-async function knownAccounts({ ports: { ledger }, progress }: Auditing, from: string): Promise<string[]> {
+export async function knownAccounts(
+  { ports: { ledger }, progress }: Pick<Auditing, 'ports'> & { progress: Pick<AuditProgress, 'rowsRead'> },
+  from = '',
+): Promise<string[]> {
   const accounts = new Set<string>();
   for await (const page of ledger.accounts()) for (const account of page) accounts.add(account);
   for await (const page of ledger.grants()) for (const { account } of page) accounts.add(account);

@@ -121,7 +121,7 @@ export const configurationFaults: readonly Removal[] = [
     file: 'shared/billing/audit/account-audit.ts',
     find: '!isBetween(item.granted, sure.granted, all.granted) &&',
     replace: 'item.granted < 0n &&',
-    test: 'test/ops/restore.test.ts',
+    test: 'test/ops/restored-stack.test.ts',
     name: 'grant twice when the ledger is older than the balances, and the audit says so',
   },
   {

@@ -44,6 +44,7 @@ import {
   writes,
   type CommandGroup,
   type CommandRun,
+  reading,
 } from '../command.ts';
 import { parseList, parseNumber } from '../option-values.ts';
 import { namedValues, type Column, type Terminal } from '../terminal.ts';
@@ -117,6 +118,7 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
       },
     }),
     shows('list', {
+      policies: [...reading, 'restore'],
       does: 'balance, plan, spent this month, last call',
       lists: true,
       takes: {

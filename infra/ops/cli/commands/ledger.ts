@@ -175,7 +175,7 @@ export const auditCommand = shows('audit', {
   },
   examples: ['audit', 'audit --account acme', 'audit --repair lost.log --dry-run'],
   policies: auditing,
-  optionPolicies: { '--repair': ['repair'], '--rebuild-daily': ['repair'] },
+  optionPolicies: { '--repair': ['repair'], '--rebuild-daily': ['repair', 'restore'] },
   async run({ ports, terminal }, options: AuditOptions) {
     const { account, from, rebuildDaily = false, repair, wait, dryRun = false } = options;
     const unrepaired = repair === undefined ? [] : await repairAndPrint({ ports, terminal }, repair, options);

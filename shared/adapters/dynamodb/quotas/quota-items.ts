@@ -94,6 +94,17 @@ export function emptyAttributes(of: PartOfAccount): Attributes {
   };
 }
 
+/** A whole item, as a restore puts it: nothing of it is counted in this minute, and no call has a place. */
+export const quotaAttributes = (item: QuotaItem): Attributes => ({
+  ...emptyAttributes(item),
+  ...mapValues({ available: item.available, spent: item.spent, granted: item.granted }, numberAttribute),
+  settled: numberAttribute(item.settled),
+  open: { M: mapValues(Object.fromEntries(item.open), entryAttribute) },
+  plan: { M: mapValues(Object.fromEntries(item.plan), numberAttribute) },
+  ...(item.made > 1 && { parts: numberAttribute(1), made: numberAttribute(item.made) }),
+  ...(item.last && { last: closeRecordAttribute(item.last) }),
+});
+
 /** Keys of parts: part 0 has the account's name, part 3 `<account>#3`. Rows of accounts named like that are refused. */
 export const partName = ({ account, part = 0 }: PartOfAccount): string =>
   part === 0 ? account : `${account}#${part}`;

@@ -1,0 +1,155 @@
+/**
+ * Tables restored beside those of the stack, what of them the stack has lost, and the writes that put it back. Names of copies
+ * are those of a stack of its own. Must never write to a copy, nor write a row that is not as it was read.
+ * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/pointintimerecovery_restores.html
+ */
+import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import { parseYuan } from '../../billing/price.ts';
+import type { WholeAccount } from '../../billing/shards.ts';
+import type { LostRow, TableCopies } from '../../operate/operator-ports.ts';
+import { Failure } from '../../operate/plan.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import { tableSchemas, type TableSchema } from '../../tables/table-schemas.ts';
+import { canonicalJson } from '../../wire/json.ts';
+import { dynamoLedgerReader } from './ledger-reader.ts';
+import type { Store } from './operator-store.ts';
+import { quotaAttributes, partKey, partOf, quotaOf } from './quotas/quota-items.ts';
+import { conditionalCall, expressed, Table, type Attributes, type TableClient } from './table-client.ts';
+import { transactionCall } from './transactions.ts';
+
+export function dynamoTableCopies(store: Store): TableCopies {
+  const { tables: client, target } = store;
+  const readerOf = (stack: string) => dynamoLedgerReader({ ...store, target: { ...target, stack } });
+  return {
+    async window(tables) {
+      const ends = await Promise.all(tables.map((table) => windowOf(client, target.stack, table)));
+      return {
+        fromMs: Math.max(...ends.map(({ fromMs }) => fromMs)),
+        toMs: Math.min(...ends.map(({ toMs }) => toMs)),
+      };
+    },
+    async status(copy, table) {
+      try {
+        const TableName = physicalTableName(copy, table);
+        return (await client.call('DescribeTable', { TableName })).Table?.TableStatus;
+      } catch (error) {
+        if (error instanceof Error && error.name === 'ResourceNotFoundException') return undefined;
+        throw error;
+      }
+    },
+    async make(copy, table, atMs) {
+      await client.call('RestoreTableToPointInTime', {
+        SourceTableName: physicalTableName(target.stack, table),
+        TargetTableName: physicalTableName(copy, table),
+        RestoreDateTime: atMs / 1000,
+      });
+    },
+    async remove(copy, table) {
+      await client.call('DeleteTable', { TableName: physicalTableName(copy, table) });
+    },
+    quota: (copy, account) => readerOf(copy).quota(account),
+    accounts: (copy) => readerOf(copy).accounts(),
+    async *lost(copy, table) {
+      const here = new Table(client, target.stack, table);
+      for await (const items of new Table(client, copy, table).pages('Scan')) {
+        const found = await here.read(items.map((item) => keyOf(table, item)));
+        const byKey = new Map(found.map((item) => [textOf(keyOf(table, item)), item]));
+        yield items.flatMap((item) => lostRow(table, item, byKey.get(textOf(keyOf(table, item)))));
+      }
+    },
+    async putBack({ table, item, isChanged }) {
+      const key = tableSchemas[table].partitionKey.name;
+      const isGone = expressed({ ConditionExpression: 'attribute_not_exists(#key)' }, {}, { '#key': key });
+      const TableName = physicalTableName(target.stack, table);
+      const put = { TableName, Item: item as Attributes, ...(!isChanged && isGone) };
+      return (await conditionalCall(() => client.call('PutItem', put))).done;
+    },
+    replaceQuota: (item, seen) => replaceQuota(new Table(client, target.stack, 'quotas'), item, seen),
+  };
+}
+
+async function windowOf(client: TableClient, stack: string, table: TableName) {
+  const TableName = physicalTableName(stack, table);
+  const { ContinuousBackupsDescription } = await client.call('DescribeContinuousBackups', { TableName });
+  const {
+    PointInTimeRecoveryStatus: status,
+    EarliestRestorableDateTime: from = Infinity,
+    LatestRestorableDateTime: to = -Infinity,
+  } = ContinuousBackupsDescription?.PointInTimeRecoveryDescription ?? {};
+  if (status !== 'ENABLED')
+    throw new Failure(`${TableName} has no point-in-time recovery: nothing to restore`);
+  return { fromMs: from * 1000, toMs: to * 1000 };
+}
+
+function keyOf(table: TableName, item: Attributes): Attributes {
+  const { partitionKey, sortKey }: TableSchema = tableSchemas[table];
+  const names = [partitionKey, sortKey].flatMap((key) => key?.name ?? []);
+  return Object.fromEntries(names.flatMap((name) => (item[name] ? [[name, item[name]]] : [])));
+}
+
+const textOf = (item: Attributes): string => canonicalJson(item) ?? '';
+
+const amountOf = ({ charge, amount }: Attributes) => parseYuan((charge ?? amount)?.N ?? '0');
+
+/** A guard's row gives way to that of the call that it guards, so such a one is no loss. */
+function lostRow(table: TableName, item: Attributes, found: Attributes | undefined): LostRow[] {
+  if (!found) return [{ table, item, amount: amountOf(item), isChanged: false }];
+  const isChanged = table === 'ledger' && item['kind']?.S !== 'cancelled' && textOf(item) !== textOf(found);
+  return isChanged ? [{ table, item, amount: amountOf(item), isChanged }] : [];
+}
+
+/** There are never more, and a transaction writes 100. */
+const partsMax = 64;
+const compared = ['available', 'spent', 'granted', 'settled'] as const;
+
+/** All of the money goes into part 0; the others stay as empty parts, as when an account becomes quiet. */
+async function replaceQuota(
+  quotas: Table,
+  item: QuotaItem,
+  seen: WholeAccount | undefined,
+): Promise<boolean> {
+  const { account } = item;
+  const keys = Array.from({ length: partsMax }, (_, part) => partKey({ account, part }));
+  const found = new Map(
+    (await quotas.read(keys)).flatMap((each) => {
+      const of = partOf(each);
+      return of.account === account ? [[of.part, each] as const] : [];
+    }),
+  );
+  if (seen && !isAsSeen([...found.values()], seen)) return false;
+  const made = Math.max(0, ...found.keys()) + 1;
+  const wanted = Array.from({ length: made }, (_, part): QuotaItem =>
+    part === 0 ? { ...item, made } : emptyQuota(account, part),
+  );
+  const writes = wanted.map((each): TransactWriteItem => ({
+    Put: { TableName: quotas.name, Item: quotaAttributes(each), ...unchanged(found.get(each.part)) },
+  }));
+  const reply = await transactionCall(quotas.client, writes);
+  if (!reply.done && reply.conditions.length === 0) throw reply.error;
+  return reply.done;
+}
+
+function isAsSeen(items: readonly Attributes[], seen: WholeAccount): boolean {
+  const now = items.map(quotaOf);
+  return (['available', 'spent', 'granted'] as const).every(
+    (name) => now.reduce((sum, each) => sum + each[name], 0n) === seen[name],
+  );
+}
+
+/** Whatever these are: what cannot be read is compared as well. */
+function unchanged(found: Attributes | undefined) {
+  if (!found) return { ConditionExpression: 'attribute_not_exists(account)' };
+  const there = compared.filter((name) => found[name] !== undefined);
+  const conditions = compared.map((name) =>
+    there.includes(name) ? `#${name} = :${name}` : `attribute_not_exists(#${name})`,
+  );
+  return {
+    ...expressed({ ConditionExpression: conditions.join(' AND ') }),
+    ...(there.length > 0 && {
+      ExpressionAttributeValues: Object.fromEntries(
+        there.map((name) => [`:${name}`, found[name] as AttributeValue]),
+      ),
+    }),
+  };
+}

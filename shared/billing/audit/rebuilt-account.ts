@@ -1,0 +1,49 @@
+/** What an account's item has to be by its ledger rows, and whether it is. Reads nothing itself. */
+import type { NanoYuan } from '../price.ts';
+import { emptyQuota, reservedOf, type OpenEntry, type QuotaItem } from '../quota-item.ts';
+import { imbalances, type WholeAccount } from '../shards.ts';
+import type { LedgerSums } from './account-audit.ts';
+
+interface Evidence {
+  /** Of all rows of the account. */
+  rows: LedgerSums;
+  /** Calls that no row has: the sweeper closes them, or a repair does. */
+  open: ReadonlyMap<string, OpenEntry>;
+  /** What the balance had been charged beyond all rows: a row was lost, but its charge must not be. */
+  unexplained: NanoYuan;
+  last: QuotaItem['last'];
+}
+
+export function rebuiltAccount(
+  account: string,
+  { rows: { all }, open, unexplained, last }: Evidence,
+): QuotaItem {
+  const spent = all.charged + unexplained;
+  const item: QuotaItem = { ...emptyQuota(account), open: new Map(open), settled: all.closes, last };
+  const slots = [
+    ...all.slots,
+    ...[...open.values()].flatMap(({ slot }) => (slot ? [[slot, 1] as const] : [])),
+  ];
+  const plan = new Map<string, number>();
+  for (const [slot, calls] of newest(slots)) plan.set(slot, (plan.get(slot) ?? 0) + calls);
+  return { ...item, granted: all.granted, spent, available: all.granted - spent - reservedOf(item), plan };
+}
+
+/** Of each item of a plan those of its latest period, `<item>@<first day>`: earlier ones count for nobody. */
+function newest(slots: readonly (readonly [slot: string, calls: number])[]) {
+  const latest = new Map<string, string>();
+  for (const [slot] of slots) {
+    const [item = '', day = ''] = slot.split('@');
+    if (day > (latest.get(item) ?? '')) latest.set(item, day);
+  }
+  return slots.filter(([slot]) => latest.get(slot.split('@')[0] ?? '') === slot.split('@')[1]);
+}
+
+/** Whether a readable item has the money and the counts that it must have, in each of its parts. */
+export const isAsRebuilt = (item: WholeAccount, wanted: QuotaItem, { all }: LedgerSums): boolean =>
+  item.granted === wanted.granted &&
+  item.spent === wanted.spent &&
+  item.moved === 0n &&
+  imbalances(item.each ?? [item]).length === 0 &&
+  [...item.plan].every(([slot, calls]) => calls === (all.slots.get(slot) ?? 0)) &&
+  [...wanted.plan].every(([slot, calls]) => calls === item.plan.get(slot));

@@ -1,0 +1,398 @@
+/**
+ * A restore of the money to one second, in the one order in which nothing is lost or counted twice. It is kept in no file: each
+ * step finds in the tables what is done already, so a command that was killed goes on when it is repeated. Rows that are newer
+ * than the second are evidence of real charges and payments: none is removed.
+ *
+ *     close -> quiet -> copies -> rows (ledger, then grants, payments) -> balances -> sums [-> forgive] -> audit -> open -> copies gone
+ */
+import { formatYuan, type NanoYuan } from '../../billing/price.ts';
+import { attributeOf } from '../../config/rows/read-row.ts';
+import type { TableName } from '../../tables/table-names.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { grantRow } from '../customers/grants.ts';
+import { auditLedger } from '../ledger/audit-ledger.ts';
+import { readingsOf } from '../ledger/ledger.ts';
+import type { LostRow, OperatorPorts, RowWrite } from '../operator-ports.ts';
+import { Failure, type Plan } from '../plan.ts';
+import { carryOutWrites } from '../rows.ts';
+import { carryOutBalances, checkBalances, planBalances, type CopyInput } from './balances.ts';
+
+export interface RestoreInput extends CopyInput {
+  /** What to put back beside the money. */
+  others: readonly TableName[];
+  /** Give back what calls that ended after the second were charged. */
+  forgive: boolean;
+  /** How long to wait until the relay is quiet, and for functions that react. */
+  waitMs: number;
+}
+
+interface Progress {
+  rowsRead: (count: number) => void;
+  waiting: (what: string) => void;
+}
+
+export interface RestoreStep {
+  name: string;
+  prepare(): Promise<{ plan: Plan<unknown>; carryOut: () => Promise<StepReport> }>;
+}
+
+/** `isOff`: what is said stands in the way of all further steps. */
+export interface StepReport {
+  said: string[];
+  isOff: boolean;
+}
+
+/** `daily` is made from the ledger; `runtime` has nothing that money rests on. */
+const money = ['quotas', 'ledger', 'grants', 'payments'] as const;
+/** In this order: a grant that comes back before its ledger row would be granted again. */
+const rowTables = ['ledger', 'grants', 'payments'] as const;
+
+/** `relay-restore-20261120120000`: the same second finds the same copies. */
+export const copyStack = (stack: string, atMs: number): string =>
+  `${stack}-restore-${isoTime(atMs).replaceAll(/\D/g, '')}`;
+
+interface Restoring {
+  ports: OperatorPorts;
+  input: RestoreInput;
+  progress: Progress;
+}
+
+/** @param drill copies are made, compared and deleted; nothing else is touched */
+export async function restoreSteps(
+  ports: OperatorPorts,
+  { drill, ...input }: RestoreInput & { drill: boolean },
+  progress: Progress,
+): Promise<readonly RestoreStep[]> {
+  const run = { ports, input, progress };
+  const making = step(
+    'copies',
+    () => planCopies(run),
+    (plan) => makeCopies(run, plan),
+  );
+  const dropping = step(
+    'clean',
+    () => planDropping(run),
+    (plan) => dropCopies(run, plan),
+  );
+  if (await isEnding(run)) return [dropping];
+  if (drill) return [making, step('check', planAudit, () => checkCopies(run)), dropping];
+  return [
+    step(
+      'close',
+      () => planClosing(run),
+      (plan) => writeRows(run, plan),
+    ),
+    step('quiet', planWaiting, () => awaitQuiet(run)),
+    making,
+    step(
+      'rows',
+      () => planRows(run),
+      () => putRowsBack(run),
+    ),
+    step(
+      'balances',
+      () => planBalances(ports, input, progress.rowsRead),
+      (plan) => carryOutBalances(ports, plan),
+    ),
+    step(
+      'sums',
+      () => planSums(run),
+      () => correctSums(run),
+    ),
+    ...(input.forgive
+      ? [
+          step(
+            'forgive',
+            () => planForgiving(run),
+            (plan) => writeRows(run, plan),
+          ),
+        ]
+      : []),
+    step('audit', planAudit, () => auditAll(run)),
+    step(
+      'open',
+      () => planOpening(run),
+      (plan) => writeRows(run, plan),
+    ),
+    dropping,
+  ];
+}
+
+const step = <Change>(
+  name: string,
+  plan: () => Plan<Change> | Promise<Plan<Change>>,
+  carryOut: (plan: Plan<Change>) => Promise<Partial<StepReport> | void>,
+): RestoreStep => ({
+  name,
+  async prepare() {
+    const made = await plan();
+    return { plan: made, carryOut: async () => ({ said: [], isOff: false, ...(await carryOut(made)) }) };
+  },
+});
+
+const planOf = <Change>(changes: Change[], effect: string[], question?: string): Plan<Change> => ({
+  changes,
+  effect,
+  questions: question === undefined || changes.length === 0 ? [] : [question],
+});
+
+const writeRows = async ({ ports }: Restoring, plan: Plan<RowWrite>): Promise<void> =>
+  void (await carryOutWrites(ports, plan));
+
+// The setting, with a note that this restore wrote it: what somebody else closed stays closed.
+
+const key = { name: 'relay_closed' };
+
+async function closedRow({ tables }: OperatorPorts) {
+  const row = await tables.get('settings', key.name);
+  const value = row && attributeOf(row, 'value');
+  return { row, value, isClosed: String(value) === 'true' };
+}
+
+async function planClosing({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {
+  const { row, value, isClosed } = await closedRow(ports);
+  if (isClosed) return planOf<RowWrite>([], ['the relay is closed already']);
+  const attributes = { value: true, _restore: copy };
+  const write: RowWrite = row
+    ? { kind: 'update', table: 'settings', key, attributes, unchanged: { value } }
+    : { kind: 'create', table: 'settings', row: { ...key, ...attributes } };
+  return planOf([write], ['calls are refused until the restore is done'], 'Close the relay?');
+}
+
+async function planOpening({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {
+  const { row, value, isClosed } = await closedRow(ports);
+  if (!isClosed) return planOf<RowWrite>([], ['the relay is open already']);
+  if (row?.['_restore'] !== copy)
+    return planOf<RowWrite>([], ['the relay stays closed: this restore did not close it']);
+  const attributes = { value: false, _restore: undefined };
+  const write: RowWrite = { kind: 'update', table: 'settings', key, attributes, unchanged: { value } };
+  return planOf([write], ['calls are answered again'], 'Open the relay?');
+}
+
+// Nothing runs, and each close has its row: else a balance that is made of rows would lose a charge.
+
+/** Environments read the configuration at least so often, twice. */
+const knownByAllMs = 20_000;
+const pauseMs = 5_000;
+
+const planWaiting = (): Plan<string> =>
+  planOf(['wait'], ['waits until all know it, no call is open, and each close has its ledger row']);
+
+async function awaitQuiet({ ports, input, progress }: Restoring): Promise<Partial<StepReport>> {
+  const { clock, config } = ports;
+  const untilMs = clock.now() + input.waitMs;
+  const wait = async (what: string, ms = pauseMs): Promise<void> => {
+    progress.waiting(what);
+    await clock.sleep(ms);
+  };
+  if (input.waitMs > 0) {
+    while (!(await isClosedFor(config))) {
+      if (clock.now() > untilMs) throw new Failure('the closed relay is not published: see `version list`');
+      await wait('the published configuration', Math.min(pauseMs, input.waitMs));
+    }
+    await wait('environments that read it', Math.min(knownByAllMs, input.waitMs));
+  }
+  for (;;) {
+    const { open, rowless } = await unrest(ports);
+    if (open.length === 0 && rowless.length === 0) return {};
+    if (clock.now() + pauseMs <= untilMs) {
+      await wait(`${open.length} open calls and ${rowless.length} ledger rows`);
+      continue;
+    }
+    if (open.length > 0)
+      throw new Failure(
+        `calls are open, of ${open.slice(0, 5).join(', ')}: the sweeper closes them some minutes after their time; repeat then`,
+      );
+    return {
+      said: rowless.map(
+        (each) => `no ledger row has the last close of ${each}: its charge is in no new balance`,
+      ),
+    };
+  }
+}
+
+async function isClosedFor(config: OperatorPorts['config']): Promise<boolean> {
+  const newest = await config.newest();
+  return newest !== undefined && (await config.snapshot(newest)).settings.relayClosed;
+}
+
+/** Items that cannot be read are what a restore is for. */
+async function unrest({ ledger }: OperatorPorts) {
+  const open: string[] = [];
+  const rowless: string[] = [];
+  for await (const page of ledger.accounts())
+    for (const account of readingsOf(await ledger.quotas(page)).rows) {
+      if (account.open.size > 0) open.push(account.account);
+      for (const { last } of account.each ?? [account])
+        if (last && (await ledger.closedAs(account.account, last.id)) === undefined)
+          rowless.push(`${account.account} (${last.id})`);
+    }
+  return { open, rowless };
+}
+
+// Copies of all tables as of the one second.
+
+const tablesOf = ({ others }: RestoreInput): TableName[] => [...money, ...others];
+
+/** The copy of `quotas` is made first and deleted first: others without it are those of a restore that was done. */
+async function isEnding({ ports: { copies }, input }: Restoring): Promise<boolean> {
+  const [first, ...others] = await statesOf(copies, input);
+  return !isThere(first) && others.some(isThere);
+}
+
+const isThere = (status: string | undefined): boolean => status !== undefined && status !== 'DELETING';
+
+const statesOf = (copies: OperatorPorts['copies'], input: RestoreInput) =>
+  Promise.all(tablesOf(input).map((table) => copies.status(input.copy, table)));
+
+async function planCopies({ ports, input }: Restoring): Promise<Plan<TableName>> {
+  const { copies, target } = ports;
+  const wanted = tablesOf(input);
+  const states = await statesOf(copies, input);
+  const missing = wanted.filter((_, at) => states[at] === undefined);
+  const waiting = wanted.filter((_, at) => states[at] !== undefined && states[at] !== 'ACTIVE');
+  if (missing.length === 0 && waiting.length === 0) return planOf<TableName>([], ['the copies are there']);
+  const { fromMs, toMs } = missing.length > 0 ? await copies.window(missing) : { fromMs: 0, toMs: Infinity };
+  const at = isoTime(input.atMs);
+  const refusal = `${at} is no second that all of ${missing.join(', ')} can be restored to: from ${isoTime(Math.ceil(fromMs / 1000) * 1000)} to ${isoTime(Math.min(toMs, 8.64e15))}`;
+  return {
+    ...planOf(
+      [...missing, ...waiting],
+      [
+        `${wanted.map((table) => `${target.stack}-${table}`).join(', ')} as of ${at} beside, as ${input.copy}-*`,
+      ],
+      `Restore ${missing.length} tables beside, which takes AWS some 20 minutes and more?`,
+    ),
+    ...((input.atMs < fromMs || input.atMs > toMs) && { refusal }),
+  };
+}
+
+async function makeCopies(
+  { ports, input, progress }: Restoring,
+  { changes }: Plan<TableName>,
+): Promise<void> {
+  const { copies, clock } = ports;
+  for (const table of changes)
+    if ((await copies.status(input.copy, table)) === undefined)
+      await copies.make(input.copy, table, input.atMs);
+  for (const table of changes)
+    for (
+      let pause = 500;
+      (await copies.status(input.copy, table)) !== 'ACTIVE';
+      pause = Math.min(pause * 2, 15_000)
+    ) {
+      progress.waiting(`the copy of ${table}`);
+      await clock.sleep(pause);
+    }
+}
+
+async function planDropping({ ports, input }: Restoring): Promise<Plan<TableName>> {
+  const states = await statesOf(ports.copies, input);
+  const there = tablesOf(input).filter((_, at) => isThere(states[at]));
+  return planOf(there, [`${there.length} copies are deleted`], 'Delete the copies?');
+}
+
+async function dropCopies({ ports, input }: Restoring, { changes }: Plan<TableName>): Promise<void> {
+  for (const table of changes) await ports.copies.remove(input.copy, table);
+}
+
+// Rows that were written once and are gone, or are not as they were.
+
+interface Loss {
+  table: TableName;
+  gone: number;
+  changed: number;
+  amount: NanoYuan;
+}
+
+async function planRows({ ports, input }: Restoring): Promise<Plan<Loss>> {
+  const losses: Loss[] = [];
+  for (const table of [...rowTables, ...input.others]) {
+    const loss: Loss = { table, gone: 0, changed: 0, amount: 0n };
+    for await (const page of ports.copies.lost(input.copy, table)) page.forEach((row) => addLoss(loss, row));
+    if (loss.gone + loss.changed > 0) losses.push(loss);
+  }
+  const effect = losses.map(
+    ({ table, gone, changed, amount }) =>
+      `${table}: ${gone} rows that are gone and ${changed} that were changed come back, ${formatYuan(amount)} yuan in all`,
+  );
+  return planOf(losses, effect, 'Put these rows back?');
+}
+
+function addLoss(loss: Loss, { isChanged, amount = 0n }: LostRow): void {
+  loss[isChanged ? 'changed' : 'gone'] += 1;
+  loss.amount += amount;
+}
+
+async function putRowsBack({ ports, input }: Restoring): Promise<void> {
+  for (const table of [...rowTables, ...input.others])
+    for await (const page of ports.copies.lost(input.copy, table))
+      for (const row of page) await ports.copies.putBack(row);
+}
+
+// Sums of days, and the audit of all.
+
+/** @returns the findings */
+async function audit(
+  { ports, input, progress }: Restoring,
+  rebuildDaily = false,
+  waitMs = 0,
+): Promise<string[]> {
+  const { findings } = await auditLedger(
+    ports,
+    { waitMs: Math.min(waitMs, input.waitMs), rebuildDaily, isQuiet: true },
+    { rowsRead: progress.rowsRead, auditing: () => undefined, waitingFor: progress.waiting },
+  );
+  return findings;
+}
+
+async function planSums(run: Restoring): Promise<Plan<string>> {
+  const off = (await audit(run)).filter((finding) => finding.startsWith('daily '));
+  return planOf(off, off, `Correct these ${off.length} sums?`);
+}
+
+const planAudit = (): Plan<string> => planOf(['audit'], ['adds everything up']);
+
+/** The sweeper closes what the copy had open, and the function `grants` applies what was put back. */
+const reactionMsMax = 10 * 60_000;
+
+async function auditAll(run: Restoring): Promise<StepReport> {
+  const said = await audit(run, false, reactionMsMax);
+  return { said: said.length > 0 ? said : ['everything adds up'], isOff: said.length > 0 };
+}
+
+const correctSums = async (run: Restoring): Promise<void> => void (await audit(run, true));
+
+async function checkCopies({ ports, input, progress }: Restoring): Promise<StepReport> {
+  const { effect } = await planRows({ ports, input, progress });
+  const { accounts, findings } = await checkBalances(ports, input, progress.rowsRead);
+  const all = [...effect.map((each) => `lost since: ${each}`), ...findings];
+  const fine = `${accounts} accounts of the copy add up with the ledger, and no row of it is gone or changed`;
+  return { said: all.length > 0 ? all : [fine], isOff: all.length > 0 };
+}
+
+// Going back in time, the way of books: no row is struck out, one that gives back is added.
+
+async function planForgiving({ ports, input }: Restoring): Promise<Plan<RowWrite>> {
+  const sums = new Map<string, NanoYuan>();
+  for await (const page of ports.ledger.ledger({}))
+    for (const row of readingsOf(page).rows)
+      if (row.kind !== 'grant' && Date.parse(row.at) > input.atMs)
+        sums.set(row.account, (sums.get(row.account) ?? 0n) + row.charge);
+  const reason = `calls after ${isoTime(input.atMs)} are not charged`;
+  const grant_id = input.copy.slice(ports.target.stack.length + 1);
+  const given = [...sums].filter(([, amount]) => amount > 0n);
+  const known = new Set(
+    (await Array.fromAsync(ports.ledger.grants()))
+      .flat()
+      .flatMap((each) => (each.grantId === grant_id ? each.account : [])),
+  );
+  const open = given.filter(([account]) => !known.has(account));
+  const changes = open.map(([account, amount]): RowWrite => ({
+    kind: 'create',
+    table: 'grants',
+    row: grantRow({ account, grant_id, reason }, amount),
+  }));
+  const effect = open.map(([account, amount]) => `${account}: ${formatYuan(amount)} yuan are granted`);
+  return planOf(changes, effect, `Grant this to ${changes.length} accounts?`);
+}
