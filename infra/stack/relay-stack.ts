@@ -75,11 +75,26 @@ function webAclOf(stack: RelayStack, relayName: string, options: StageOptions): 
 const topicOf = (stack: Stack, id: string, given: string | boolean | undefined) =>
   typeof given === 'string' ? Topic.fromTopicArn(stack, id, given) : undefined;
 
-/** Options of the same name and form are props as they are; those of the stack itself mean nothing to the construct. */
+/** Options of the stack itself, and those whose props have another name. */
+const notProps: { [Name in keyof StageOptions]?: undefined } = {
+  region: undefined,
+  certificateArn: undefined,
+  hostedZone: undefined,
+  alarmTopicArn: undefined,
+  edgeAlarms: undefined,
+  limits: undefined,
+  logRetentionDays: undefined,
+  webAcl: undefined,
+  webAclRequestsPerMinute: undefined,
+  encryptionKeyArn: undefined,
+};
+
+/** Options of the same name and form are props as they are. */
 function relayProps(stack: Stack, options: StageOptions): RelayProps {
   const { alarmEmail, alarmTopicArn, encryptionKeyArn, bedrockModels, budget, logRetentionDays } = options;
   return defined({
     ...options,
+    ...notProps,
     domain: domainOf(stack, options),
     alarmTopic: topicOf(stack, 'AlarmTopic', alarmTopicArn),
     accessLog: accessLogOf(stack, options.accessLog),

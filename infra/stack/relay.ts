@@ -52,7 +52,8 @@ import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
 import { type CanaryOptions, scheduledCall, shiftTraffic } from './rollout.ts';
 import { relayMetric } from './observe/relay-metric.ts';
-import { propProblems } from './options/prop-problems.ts';
+import type { PropRules } from './options/prop-problems.ts';
+import { refuseProps } from './options/refuse-props.ts';
 
 export type { CanaryOptions, Objectives, RelayBudget, RelayDomain, RelayServiceOptions, RelayTracing };
 
@@ -137,6 +138,36 @@ export interface RelayProps {
   bundlesFolder?: string;
 }
 
+/** What checks each prop. One that is not here is refused by its name, for apps in JavaScript too. */
+const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
+  name: '',
+  disposable: 'disposable',
+  domain: { name: 'domain', certificate: '', hostedZone: '' },
+  alarmEmail: 'alarmEmail',
+  pageEmail: 'pageEmail',
+  objectives: 'objectives',
+  canary: 'canary',
+  shifting: 'shifting',
+  alarmTopic: '',
+  encryptionKey: '',
+  alertSender: 'alertSender',
+  originSecrets: 'originSecrets',
+  sealKeys: 'sealKeys',
+  reservedConcurrency: 'reservedConcurrency',
+  compute: 'compute',
+  service: 'service',
+  memory: 'memory',
+  logRetention: '',
+  tracing: 'tracing',
+  defaultLimits: 'limits',
+  alarms: 'alarms',
+  webAclArn: 'webAcl',
+  accessLog: 'accessLog',
+  budget: 'budget',
+  bedrockModels: 'bedrockModels',
+  bundlesFolder: '',
+};
+
 /** The longest name, of a CloudFront function, still has room for a region and a purpose. */
 const namePattern = /^[a-z][a-z0-9-]{0,26}$/;
 
@@ -175,7 +206,7 @@ export class Relay extends Construct {
 
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
     super(scope, id);
-    refuseProps(this, props);
+    refuseProps(this, props, propRules, Stack.of(this).region);
     const { disposable = false, domain, alertSender, encryptionKey } = props;
     const relayName = props.name ?? 'relay';
     this.relayName = relayName;
@@ -361,49 +392,3 @@ function deployedWith(construct: Construct): Stack {
   const stack = Stack.of(construct);
   return stack.nestedStackParent ? deployedWith(stack.nestedStackParent) : stack;
 }
-
-// Refuses props of the construct that the options of a stage could not say either, and regions where answers cannot stream.
-
-/** Those that an option has too. */
-const checkedNames = [
-  'originSecrets',
-  'sealKeys',
-  'objectives',
-  'canary',
-  'shifting',
-  'memory',
-  'reservedConcurrency',
-  'compute',
-  'defaultLimits',
-  'tracing',
-  'bedrockModels',
-  'alertSender',
-  'webAclArn',
-] as const;
-
-type CheckedProps = Readonly<Partial<Record<(typeof checkedNames)[number], unknown>>> & {
-  domain?: { name: string };
-  accessLog?: unknown;
-  service?: RelayServiceOptions;
-};
-
-/** Throws an Error that names every such prop. */
-function refuseProps(construct: Construct, props: CheckedProps): void {
-  const { accessLog, domain, service: { tasksMin, tasksMax } = {} } = props;
-  const checked = {
-    ...Object.fromEntries(checkedNames.map((name) => [name, props[name]])),
-    domain: domain?.name,
-    ...(props.service && { service: JSON.parse(JSON.stringify({ tasksMin, tasksMax })) as object }),
-    region: Stack.of(construct).region,
-    ...(accessLog === true && { accessLog }),
-  };
-  const known = Object.entries(checked).filter(([, value]) => isKnown(value));
-  const problems = propProblems(Object.fromEntries(known));
-  if (problems.length > 0)
-    throw new Error(problems.map((each) => `${construct.node.path}: ${each}`).join('\n'));
-}
-
-/** Not only to CloudFormation. */
-const isKnown = (value: unknown): boolean =>
-  !Token.isUnresolved(value) &&
-  (typeof value !== 'object' || value === null || Object.values(value).every(isKnown));

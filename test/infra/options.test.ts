@@ -45,7 +45,7 @@ describe('options', () => {
     [{ sealKeys: [2, 1] }, /sealKeys: found \[2,1\], wanted ascending numbers/],
     [{ reservedConcurrency: 0 }, /reservedConcurrency: found 0, wanted a whole number from 1 to 100000/],
     [{ memory: { chat: 64 } }, /memory\.chat: found 64, wanted a whole number from 128 to 10240/],
-    [{ memory: { chta: 512 } }, /memory\.chta: not an option; did you mean chat\?/],
+    [{ memory: { chta: 512 } }, /memory\.chta: not a field of memory; did you mean chat\?/],
     [{ memory: 512 }, /memory: found 512, wanted a map \{chat, /],
     [{ logRetentionDays: 31 }, /logRetentionDays: found 31, wanted one of 1, 3, 5/],
     [{ limits: { account_rpm: 0 } }, /limits\.account_rpm: found 0/],

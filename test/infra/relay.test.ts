@@ -130,6 +130,13 @@ describe('a prop that the options of a stage could not say', () => {
       'canary.key: found "sk-live", wanted the reference of a key',
     ],
     [{ memory: { chat: 64 } }, 'memory.chat: found 64'],
+    [{ alarmMail: 'ops@example.com' }, 'alarmMail: not a prop; did you mean alarmEmail?'],
+    [{ encryptionKeyArn: keyArn }, 'encryptionKeyArn: not a prop; did you mean encryptionKey?'],
+    [{ vpc: {} }, 'vpc: refused: Function URLs do not stream from functions in a VPC'],
+    [{ xyz: 1 }, 'xyz: not a prop'],
+    [{ memory: { chatt: 256 } }, 'memory.chatt: not a field of memory; did you mean chat?'],
+    [{ domain: { name: 'Api', certifcate: {} } }, 'domain.certifcate: not a prop; did you mean certificate?'],
+    [{ domain: { name: 'Api' } }, 'domain.name: found "Api", wanted a lower-case host name'],
     [{ webAclArn: 'arn:aws:wafv2:eu-west-1:1:x' }, 'webAclArn: found'],
     [
       { defaultLimits: { account_concurrency: 50 }, reservedConcurrency: 40 },

@@ -6,6 +6,7 @@
 import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
+import { refuseProps } from '../options/refuse-props.ts';
 import { EdgeAlarms, WebAcl } from './web-acl.ts';
 
 export const edgeRegion = 'us-east-1';
@@ -30,6 +31,8 @@ const stackProps = (stackName: string, description: string) => ({
   env: { region: edgeRegion },
 });
 
+const propRules = { relayName: '', region: 'region', requestsPerMinute: '' };
+
 export class RelayEdge extends Stack {
   /** For the relay's stack, in its region. */
   readonly webAclArn: string;
@@ -37,6 +40,7 @@ export class RelayEdge extends Stack {
   constructor(scope: Construct, props: RelayEdgeProps & { requestsPerMinute: number }) {
     const name = edgeStackName(props);
     super(scope, name, stackProps(name, `The web ACL of ${props.relayName} in ${props.region}`));
+    refuseProps(this, props, propRules, this.region);
     const { arn } = new WebAcl(this, 'WebAcl', props);
     void new CfnOutput(this, 'WebAclArn', { description: 'The web ACL of the distribution', value: arn });
     this.webAclArn = stackOutput(name, 'WebAclArn', edgeRegion);

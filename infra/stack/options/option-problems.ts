@@ -132,7 +132,10 @@ export function fieldProblems(name: string, value: unknown): FieldProblem[] {
   const option = optionNamed(name);
   if (option === undefined)
     return [
-      { field: name, problem: unknownProblem(name, optionNames, 'an option; docs/options.md lists them') },
+      {
+        field: name,
+        problem: unknownProblem(name, optionNames, 'an option', '; docs/options.md lists them'),
+      },
     ];
   const parsed = z.safeParse(option.schema, value);
   return parsed.success ? [] : parsed.error.issues.flatMap((issue) => issueProblems(issue, name, value));
@@ -153,15 +156,16 @@ function issueProblems(issue: z.core.$ZodIssue, name: string, value: unknown): F
   return [{ field: written, problem: `found ${quoted(found)}, wanted ${issue.message}` }];
 }
 
-function unknownProblem(name: string, names: readonly string[], wanted: string): string {
+/** @param kind what the names are: `an option` */
+export function unknownProblem(name: string, names: readonly string[], kind: string, where = ''): string {
   const reason = refusedFields.get(name);
   if (reason !== undefined) return `refused: ${reason}`;
   const nearest = nearestName(name, names);
-  return nearest === undefined ? `not ${wanted}` : `not an option; did you mean ${nearest}?`;
+  return `not ${kind}${nearest === undefined ? where : `; did you mean ${nearest}?`}`;
 }
 
 /** The fields of an option that is a map. */
-function fieldsOf(name: string): string[] {
+export function fieldsOf(name: string): string[] {
   const { schema } = optionNamed(name) ?? {};
   return schema instanceof z.ZodMiniObject ? Object.keys(schema._zod.def.shape) : [];
 }

@@ -1,25 +1,83 @@
 /**
- * Checks props of the construct by the schemas of the options of the same name. The package holds this as one file with all
- * that it imports, as it brings no other package along: so no type of another file is part of its signature.
+ * Checks props of the construct by the schemas of the options. The package holds this as one file with all that it imports, as
+ * it brings no other package along: so no type of another file is part of its signature.
  */
-import { optionChecks, fieldProblems } from './option-problems.ts';
+import { optionChecks, fieldProblems, fieldsOf, unknownProblem } from './option-problems.ts';
 import type { StageOptions } from './option-table.ts';
 
-/** The option that is checked by, where the prop has another name. */
-const optionOf: Readonly<Record<string, string>> = { defaultLimits: 'limits', webAclArn: 'webAcl' };
-const propOf = new Map(Object.entries(optionOf).map(([prop, option]) => [option, prop]));
+/**
+ * Every prop that there is, by the option whose rules it is checked by. Empty: its name alone is, as the construct or CDK says
+ * the rest. A map: its fields, which no option has in this form.
+ */
+export interface PropRules {
+  readonly [prop: string]: string | PropRules;
+}
 
-/** @param props by name, none of whose values is known only to CloudFormation. @returns a line for each problem */
-export function propProblems(props: Readonly<Record<string, unknown>>): string[] {
-  const options = Object.entries(props).flatMap(([name, value]): [string, unknown][] =>
-    value === undefined ? [] : [[optionOf[name] ?? name, value]],
-  );
-  const problems = options.flatMap(([name, value]) => fieldProblems(name, value));
-  // A host name without its certificate is an option's mistake, and cannot be a prop's.
-  const { domain: _, ...others } = Object.fromEntries(options) as StageOptions;
-  const all = problems.length > 0 ? problems : optionChecks(others);
-  return all.map(({ field, problem }) => {
-    const [option = '', ...rest] = field.split(/(?=[.[])/);
-    return `${[propOf.get(option) ?? option, ...rest].join('')}: ${problem}`;
+type IsKnown = (value: unknown) => boolean;
+type Props = Readonly<Record<string, unknown>>;
+
+/**
+ * @param isKnown false of what only CloudFormation can say
+ * @param region where the construct is; absent: open
+ * @returns a line for each problem
+ */
+export function propProblems(
+  props: Props,
+  rules: PropRules,
+  { isKnown, region }: { isKnown: IsKnown; region?: string },
+): string[] {
+  const checked = checkedIn(props, rules, isKnown);
+  const place: Checked[] = region === undefined ? [] : [['region', 'region', region]];
+  const problems = [...problemsIn(props, rules, isKnown), ...place.flatMap(problemsOf)];
+  if (problems.length > 0) return problems;
+  const options = Object.fromEntries([...checked, ...place].map(([, option, value]) => [option, value]));
+  const propOf = new Map(checked.map(([name, option]) => [option, name]));
+  return optionChecks(options as StageOptions).map((each) => named(each, propOf));
+}
+
+type Checked = [prop: string, option: string, value: unknown];
+
+const ruleOf = (rules: PropRules, name: string) => (Object.hasOwn(rules, name) ? rules[name] : undefined);
+
+/** Not an object of CDK. */
+export const isPlain = (value: unknown): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  Array.isArray(value) ||
+  // Not compared with this realm's: Jest has another for each file.
+  Object.getPrototypeOf(Object.getPrototypeOf(value)) === null;
+
+const checkedIn = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
+  Object.entries(props).flatMap(([name, value]): Checked[] => {
+    const option = ruleOf(rules, name);
+    if (typeof option !== 'string' || option === '' || value === undefined || !isPlain(value)) return [];
+    const said = withoutObjects(value, fieldsOf(option));
+    return isKnown(said) ? [[name, option, said]] : [];
   });
+
+/** Without what a field has in CDK's form, such as a VPC, where an option names it. */
+const withoutObjects = (value: unknown, fields: readonly string[]): unknown =>
+  typeof value !== 'object' || value === null || Array.isArray(value)
+    ? value
+    : Object.fromEntries(
+        Object.entries(value).filter(([field, each]) => isPlain(each) || !fields.includes(field)),
+      );
+
+/** Unknown names, at the top and in maps, and what is wrong with each value by itself. */
+function problemsIn(props: Props, rules: PropRules, isKnown: IsKnown): string[] {
+  const names = Object.entries(props).flatMap(([name, value]) => {
+    const rule = ruleOf(rules, name);
+    if (rule === undefined) return [`${name}: ${unknownProblem(name, Object.keys(rules), 'a prop')}`];
+    if (typeof rule === 'string' || typeof value !== 'object' || value === null) return [];
+    return problemsIn({ ...value }, rule, isKnown).map((problem) => `${name}.${problem}`);
+  });
+  return [...names, ...checkedIn(props, rules, isKnown).flatMap(problemsOf)];
+}
+
+const problemsOf = ([name, option, value]: Checked): string[] =>
+  fieldProblems(option, value).map((each) => named(each, new Map([[option, name]])));
+
+function named({ field, problem }: { field: string; problem: string }, propOf: Map<string, string>): string {
+  const [option = '', ...rest] = field.split(/(?=[.[])/);
+  return `${[propOf.get(option) ?? option, ...rest].join('')}: ${problem}`;
 }
