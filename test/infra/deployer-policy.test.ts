@@ -116,6 +116,13 @@ describe('docs/deployer-policy-*.json', () => {
     ],
     ['ssm:GetParameter', 'arn:aws:ssm:us-east-1:000000000000:parameter/relay/relay/openai'],
     ['s3:DeleteObject', 'arn:aws:s3:::relay-failures/x'],
+    ['ecs:RunTask', 'arn:aws:ecs:us-east-1:000000000000:task-definition/relayServer:1'],
+    ['ecs:ExecuteCommand', 'arn:aws:ecs:us-east-1:000000000000:task/relay/0a1b2c3d'],
+    ['ecs:DeleteService', 'arn:aws:ecs:us-east-1:000000000000:service/shop/shop'],
+    [
+      'elasticloadbalancing:DeleteLoadBalancer',
+      'arn:aws:elasticloadbalancing:us-east-1:000000000000:loadbalancer/app/shop/0a',
+    ],
   ])('do not allow %s on %s', (action, target) => {
     expect(role.allows({ action, target })).toBe(false);
   });
@@ -147,6 +154,19 @@ describe('a deployment by a role that lacks one action', () => {
     const { stacks, deploy } = begun();
     expect(deploy(template, role)).toMatchObject({ status: 'CREATE_COMPLETE', failure: undefined });
     const stack = deploy(later, role);
+    expect(stack).toMatchObject({ status: 'UPDATE_COMPLETE', failure: undefined });
+    stacks.delete(stack, role);
+    expect(stack.status).toBe('DELETE_COMPLETE');
+  });
+
+  it('is whole with servers, in a network that is made for them, and back; it is rolled back without ecs:CreateService', () => {
+    const { stacks, deploy } = begun();
+    const served = synthesize({ compute: 'ecs' }).template;
+    const lacking = begun().deploy(served, new ExecutionRole(pages, 'ecs:CreateService'));
+    expect(lacking).toMatchObject({ status: 'ROLLBACK_COMPLETE', failure: { type: 'AWS::ECS::Service' } });
+    expect(deploy(served, role)).toMatchObject({ status: 'CREATE_COMPLETE', failure: undefined });
+    // Back to functions, and away.
+    const stack = deploy(template, role);
     expect(stack).toMatchObject({ status: 'UPDATE_COMPLETE', failure: undefined });
     stacks.delete(stack, role);
     expect(stack.status).toBe('DELETE_COMPLETE');

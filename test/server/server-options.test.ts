@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { routing } from '../../infra/server/web-server.ts';
 import { readServerOptions, withNumberedSecrets } from '../../infra/server/server-options.ts';
+import { listInPage, serverAccess } from '../scripts/server-access.ts';
+import { readPage } from '../docs/pages.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 
 describe('the variables of the server', () => {
@@ -85,4 +87,9 @@ describe('a path', () => {
   test('needs a handle for each route', () => {
     expect(() => routing({ chat: handleOf('chat') })).toThrow('a route leads to responses');
   });
+});
+
+test('the page has the rights that the functions have which the server answers for: node test/scripts/server-access.ts writes them', () => {
+  expect(listInPage.exec(readPage('docs/server.md'))?.[0]).toBe(serverAccess());
+  for (const table of ['responses', 'daily', 'payments']) expect(serverAccess()).toContain(`\`${table}\``);
 });

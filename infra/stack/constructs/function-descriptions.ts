@@ -3,6 +3,7 @@
  * entry here, one file in `functions/`, and its paths in the list below.
  */
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
+import { tableNames } from '../../../shared/tables/table-schemas.ts';
 import type { TableName } from '../../../shared/tables/table-names.ts';
 import type { TableAction } from '../../ops/access/policies.ts';
 
@@ -257,12 +258,10 @@ export const publicFunctions = functionNames.filter((name) => functionDescriptio
 /** What one process needs that answers in the place of all of these. */
 export const serverDescription: Pick<FunctionDescription, 'tables' | 'readsChannelSecrets'> = {
   tables: Object.fromEntries(
-    [
-      ...Map.groupBy(
-        publicFunctions.flatMap((name) => Object.entries(functionDescriptions[name].tables)),
-        ([table]) => table,
-      ),
-    ].map(([table, found]) => [table, [...new Set(found.flatMap(([, actions]) => actions))].toSorted()]),
+    tableNames.map((table) => {
+      const actions = publicFunctions.flatMap((name) => functionDescriptions[name].tables[table] ?? []);
+      return [table, [...new Set(actions)].toSorted()];
+    }),
   ),
   readsChannelSecrets: publicFunctions.some((name) => functionDescriptions[name].readsChannelSecrets),
 };

@@ -22,26 +22,42 @@ const handlerActions = JSON.parse(
 
 /** Calls of handlers for properties that no relay sets; with a type, of its handlers alone. */
 const unused: [RegExp, string, string?][] = [
-  [/^application-autoscaling:/, 'tables are on demand'],
+  [/^application-autoscaling:/, 'tables are on demand', 'AWS::DynamoDB::GlobalTable'],
   [/^cloudwatch:PutMetricData$/, 'tables are on demand'],
+  [/^cloudwatch:GetMetricData$/, 'nothing is predicted'],
+  [
+    /^(lambda:|application-autoscaling:.*ScheduledAction)/,
+    'tasks follow a metric',
+    'AWS::ApplicationAutoScaling::ScalableTarget',
+  ],
+  [/^ecs:(PutAccountSetting|PutClusterCapacity|UpdateClusterSettings)/, 'a cluster as it is by default'],
+  [/^iam:PassRole$/, 'the service has the role of ECS', 'AWS::ECS::Service'],
+  [/^(cognito-idp:|elasticloadbalancing:.*(CapacityReservation|IpPools|IpAddressType))/, 'a plain balancer'],
+  [/^ec2:(.*VpnGateway|.*SubnetCidrBlock|CreateVpcEncryptionControl|ModifyVpcTenancy)$/, 'a plain network'],
+  [/^(vpc-lattice|vpce|sts):/, 'a gateway to tables, one account'],
   [
     /^dynamodb:(BatchWriteItem|DeleteItem|GetItem|PutItem|Query|Scan|UpdateItem)$/,
     'a replica in a second region',
   ],
-  [/^iam:CreateServiceLinkedRole$/, 'a replica in a second region'],
+  [/^iam:CreateServiceLinkedRole$/, 'a replica in a second region', 'AWS::DynamoDB::GlobalTable'],
   [/^(kinesis:|dynamodb:.*Kinesis)/, 'no stream goes to Kinesis'],
   [/^kms:/, 'variables are encrypted by AWS', 'AWS::Lambda::Function'],
   [/^kms:/, 'filters are encrypted by AWS', 'AWS::Lambda::EventSourceMapping'],
   [/^kms:ListAliases$/, 'the key of tables is given by its ARN'],
   [/^(logs|s3):.*Kms/, 'keys are those of AWS'],
-  [/^(ec2|elasticfilesystem|s3files):/, 'no VPC, no file system'],
+  [/^(ec2|elasticfilesystem|s3files):/, 'no VPC, no file system', 'AWS::Lambda::Function'],
   [
     /^lambda:(GetCodeSigningConfig|GetLayerVersion|PassCapacityProvider)$/,
     'no layers, no signing, no instances',
   ],
   [/^iam:.*(Group|User)Policy$/, 'policies are those of roles'],
   [/^iam:(At|De)tachRolePolicy$/, 'those of operators are attached by people', 'AWS::IAM::ManagedPolicy'],
-  [/^cloudfront:.*(ConnectionGroup|VpcOrigin|StagingConfig)$/, 'one distribution with public origins'],
+  [/^cloudfront:.*(ConnectionGroup|StagingConfig)$/, 'one distribution'],
+  [
+    /^(cloudfront:.*VpcOrigin|ec2:.*|elasticloadbalancing:.*)$/,
+    'origins are resources',
+    'AWS::CloudFront::Distribution',
+  ],
   [/^(s3tables:|s3:.*(Metadata|Table))/, 'one bucket of objects'],
   [
     /^s3:(Put|Delete)(Bucket)?(Accelerate|Analytics|Abac|Acl|CORS|Cors|Logging|Metrics|Notification|Object|Replication|Versioning|Website|Intelligent|Inventory)/i,
@@ -59,7 +75,11 @@ const unused: [RegExp, string, string?][] = [
 
 /** Types whose handlers call IAM for what the relay sets. */
 const callsIam = new Set([
+  'AWS::ApplicationAutoScaling::ScalableTarget',
+  'AWS::CloudFront::VpcOrigin',
   'AWS::CodeDeploy::DeploymentGroup',
+  'AWS::ECS::Cluster',
+  'AWS::ECS::TaskDefinition',
   'AWS::IAM::ManagedPolicy',
   'AWS::IAM::Policy',
   'AWS::IAM::Role',
@@ -112,6 +132,9 @@ const withoutResource = new Set([
   'cloudfront:CreateDistribution',
   'cloudfront:CreateFunction',
   'codedeploy:StopDeployment',
+  'ecs:CreateCluster',
+  'ecs:DeregisterTaskDefinition',
+  'ecs:DescribeTaskDefinition',
   'lambda:CreateEventSourceMapping',
   'logs:DeleteQueryDefinition',
   'logs:DescribeLogGroups',
@@ -121,19 +144,36 @@ const withoutResource = new Set([
   'secretsmanager:GetRandomPassword',
 ]);
 
+/** Whose role AWS makes with the first resource of a type in an account. */
+const linkedService: Record<string, string> = {
+  'AWS::ApplicationAutoScaling::ScalableTarget': 'ecs.application-autoscaling.amazonaws.com',
+  'AWS::CloudFront::VpcOrigin': 'vpcorigin.cloudfront.amazonaws.com',
+  'AWS::ECS::Cluster': 'ecs.amazonaws.com',
+};
+
 /** What the calls for a resource are about, where that is not the resource itself. */
 function targetOf(action: string, resource: Resource): string {
-  if (withoutResource.has(action)) return '*';
+  if (withoutResource.has(action) || /^(ec2|elasticloadbalancing):Describe/.test(action)) return '*';
   const { type, properties, arn } = resource;
   const first = (value: unknown): string => String([value].flat()[0]);
   if (action.startsWith('codedeploy:')) return targetOfShift(action, resource);
   if (action.startsWith('kms:')) return keyOf(resource) ?? '';
+  if (action === 'iam:CreateServiceLinkedRole')
+    return `arn:aws:iam::000000000000:role/aws-service-role/${linkedService[type]}/AWSServiceRole`;
+  if (action.startsWith('cloudwatch:') && type === 'AWS::ApplicationAutoScaling::ScalableTarget')
+    return `arn:aws:cloudwatch:us-east-1:000000000000:alarm:TargetTracking-${first(properties['ResourceId'])}-AlarmHigh`;
   if (type.startsWith('Custom::')) return first(properties['ServiceToken']);
   if (action.startsWith('s3:GetObject') && type === 'AWS::Lambda::Function')
     return 'arn:aws:s3:::cdk-hnb659fds-assets-000000000000-us-east-1/bundle.zip';
   if (action.startsWith('s3:') && type === 'AWS::CloudFront::Distribution')
     return `arn:aws:s3:::${logBucketOf(resource)}`;
-  if (action === 'iam:PassRole') return first(properties['Role'] ?? properties['ServiceRoleArn']);
+  if (action === 'iam:PassRole' || (action === 'iam:GetRole' && type === 'AWS::ECS::TaskDefinition'))
+    return first(
+      properties['Role'] ??
+        properties['ServiceRoleArn'] ??
+        properties['RoleARN'] ??
+        properties['TaskRoleArn'],
+    );
   if (type === 'AWS::IAM::Policy') return `arn:aws:iam::000000000000:role/${first(properties['Roles'])}`;
   if (type === 'AWS::Lambda::Permission') return first(properties['FunctionName']);
   if (type === 'AWS::Lambda::EventInvokeConfig')
@@ -164,7 +204,9 @@ function targetOfShift(action: string, resource: Resource): string {
 }
 
 /** The pages' policies, as one sees them. */
-export const policyPages = ['functions', 'data-and-edge'].map((subject) => `deployer-policy-${subject}.json`);
+export const policyPages = ['functions', 'data-and-edge', 'servers'].map(
+  (subject) => `deployer-policy-${subject}.json`,
+);
 
 export interface PolicyDocument {
   Statement: Record<string, unknown>[];

@@ -52,6 +52,7 @@ const kinds: Record<string, Kind> = {
     arn: global('cloudfront', 'function/'),
     attributes: (identity) => ({ FunctionARN: global('cloudfront', 'function/')(identity) }),
   },
+  'AWS::CloudFront::VpcOrigin': { attributes: ({ name }) => ({ Id: name }) },
   'AWS::CloudWatch::Alarm': { name: 'AlarmName', longest: 255, arn: within('cloudwatch', 'alarm:') },
   'AWS::CloudWatch::Dashboard': {
     name: 'DashboardName',
@@ -62,6 +63,22 @@ const kinds: Record<string, Kind> = {
   'AWS::CodeDeploy::DeploymentGroup': { name: 'DeploymentGroupName', longest: 100 },
   'AWS::DynamoDB::GlobalTable': table(),
   'AWS::DynamoDB::Table': table(),
+  'AWS::EC2::SecurityGroup': { attributes: ({ name }) => ({ GroupId: name }) },
+  'AWS::ECS::Cluster': { name: 'ClusterName', arn: within('ecs', 'cluster/') },
+  // The cluster's name begins as its own does.
+  'AWS::ECS::Service': {
+    name: 'ServiceName',
+    arn: ({ name, ...place }) => within('ecs', `service/${name}/`)({ ...place, name }),
+    attributes: ({ name }) => ({ Name: name }),
+  },
+  'AWS::ECS::TaskDefinition': {
+    name: 'Family',
+    ref: 'arn',
+    arn: (identity) => `${within('ecs', 'task-definition/')(identity)}:1`,
+  },
+  'AWS::ElasticLoadBalancingV2::Listener': balancing('listener/app/'),
+  'AWS::ElasticLoadBalancingV2::LoadBalancer': balancing('loadbalancer/app/'),
+  'AWS::ElasticLoadBalancingV2::TargetGroup': balancing('targetgroup/'),
   'AWS::Events::Rule': { name: 'Name', longest: 64, arn: within('events', 'rule/') },
   'AWS::IAM::ManagedPolicy': {
     name: 'ManagedPolicyName',
@@ -119,6 +136,20 @@ const kinds: Record<string, Kind> = {
   },
 };
 
+function balancing(path: string): Kind {
+  return {
+    // Listeners have none, but their ARN has the balancer's, which begins with the stack's name too.
+    name: 'Name',
+    longest: 32,
+    ref: 'arn',
+    arn: (identity) => `${within('elasticloadbalancing', path)(identity)}/0a1b2c3d4e5f6071`,
+    attributes: ({ name, region }) => ({
+      DNSName: `internal-${name}.${region}.elb.amazonaws.com`,
+      LoadBalancerFullName: `app/${name}/0a1b2c3d4e5f6071`,
+    }),
+  };
+}
+
 function table(): Kind {
   const arn = within('dynamodb', 'table/');
   return {
@@ -128,6 +159,15 @@ function table(): Kind {
     attributes: (identity) => ({ StreamArn: `${arn(identity)}/stream/2026-11-22T00:00:00.000` }),
   };
 }
+
+/** The ids of a network's parts begin so, and schemas of what refers to them ask for it. */
+const networkIds: Record<string, string> = {
+  'AWS::EC2::InternetGateway': 'igw',
+  'AWS::EC2::RouteTable': 'rtb',
+  'AWS::EC2::SecurityGroup': 'sg',
+  'AWS::EC2::Subnet': 'subnet',
+  'AWS::EC2::VPC': 'vpc',
+};
 
 const serviceOf = (type: string): string => (type.split('::')[1] ?? '').toLowerCase();
 
@@ -154,6 +194,8 @@ export const namespaceOf = (type: string, { account, region }: Place): string =>
 export function madeName(type: string, { stack, id, salt }: Record<'stack' | 'id' | 'salt', string>): string {
   const mark = createHash('sha256').update(`${salt} ${id}`).digest('hex').toUpperCase().slice(0, 12);
   const kind = kinds[type];
+  const ofNetwork = networkIds[type];
+  if (ofNetwork !== undefined) return `${ofNetwork}-0${mark.toLowerCase()}0a1b`;
   if (type === 'AWS::CloudFront::Distribution') return `E${mark}`;
   if (kind?.name === undefined) return `${mark.slice(0, 8)}-0000-4000-8000-${mark}`.toLowerCase();
   // Secrets alone are named without their stack.

@@ -32,7 +32,11 @@ export interface ResolvedStack {
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function resolveTemplate(template: DeployedTemplate, place: StackPlace): ResolvedStack {
+export function resolveTemplate(given: DeployedTemplate, place: StackPlace): ResolvedStack {
+  const zones = JSON.stringify(['a', 'b', 'c'].map((zone) => place.region + zone));
+  const template = JSON.parse(
+    JSON.stringify(given).replaceAll('{"Fn::GetAZs":""}', zones),
+  ) as DeployedTemplate;
   const { account, region, stack, stackId } = place;
   const pseudo: Record<string, unknown> = {
     'AWS::AccountId': account,

@@ -1,0 +1,131 @@
+/** Servers in the place of functions: what the task may do, what it is told, how it ends, who watches it. */
+import { describe, expect, test } from 'vitest';
+import { publicFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
+import { optionSets } from './option-sets.ts';
+import { readable, resourcesOf, synthesize, type Template } from './synthesize.ts';
+
+const options = optionSets['servers in a VPC that exists'] ?? {};
+const { template } = synthesize(options);
+const { compute: _compute, service: _service, ...sameOptions } = options;
+const { template: ofFunctions } = synthesize(sameOptions);
+
+/** `dynamodb:GetItem on <Tableskeys...>`, of the inline policies of the roles with such names; logs apart, which each has of its own. */
+function rightsOf(of: Template, roles: RegExp): string[] {
+  const rights = resourcesOf(of, 'AWS::IAM::Policy')
+    .filter(([, { Properties }]) => roles.test(JSON.stringify(Properties.Roles)))
+    .flatMap(
+      ([, { Properties }]) =>
+        (Properties.PolicyDocument as { Statement: Record<string, unknown>[] }).Statement,
+    )
+    .flatMap(({ Action, Resource }) =>
+      [Action]
+        .flat()
+        .flatMap((action) => [Resource].flat().map((on) => `${String(action)} on ${readable(on)}`)),
+    );
+  return [...new Set(rights)].filter((right) => !right.startsWith('logs:')).toSorted();
+}
+
+const only = (type: string): Record<string, unknown> => {
+  const [[, { Properties }] = ['', { Properties: {} }], ...others] = resourcesOf(template, type);
+  expect(others).toEqual([]);
+  return Properties;
+};
+const container = (): Record<string, unknown> =>
+  (only('AWS::ECS::TaskDefinition')['ContainerDefinitions'] as Record<string, unknown>[])[0] ?? {};
+const valuesOf = (pairs: unknown): Record<string, string> =>
+  Object.fromEntries((pairs as { Name: string; Value: string }[]).map(({ Name, Value }) => [Name, Value]));
+
+describe('a server in the place of functions', () => {
+  test('may do what these functions may together, and nothing else', () => {
+    const functions = new RegExp(`Functions(${publicFunctions.join('|')})Role`);
+    const rights = rightsOf(ofFunctions, functions);
+    expect(rights.length).toBeGreaterThan(25);
+    expect(rightsOf(template, /ServerTaskTaskRole/)).toEqual(rights);
+    const made = resourcesOf(template, 'AWS::Lambda::Function').map(([id]) => id);
+    expect(made.filter((id) => publicFunctions.some((name) => id.includes(`Functions${name}`)))).toEqual([]);
+    expect(made).toHaveLength(7);
+    expect(resourcesOf(template, 'AWS::Lambda::Url')).toEqual([]);
+  });
+
+  test('is told no secret by its definition, and gets each number of both kinds', () => {
+    const { Environment, Secrets } = container();
+    expect(JSON.stringify(Environment)).not.toContain('resolve:');
+    expect((Secrets as { Name: string }[]).map(({ Name }) => Name)).toEqual([
+      'ORIGIN_SECRET_1',
+      'ORIGIN_SECRET_2',
+      'SEAL_KEY_1',
+      'SEAL_KEY_2',
+      'OTEL_EXPORTER_OTLP_HEADERS',
+    ]);
+  });
+
+  test('has 15 minutes at the balancer for its calls, then longer until it is killed than it lets them run', () => {
+    const { Environment, StopTimeout, ReadonlyRootFilesystem } = container();
+    const drain = Number(valuesOf(Environment)['RELAY_DRAIN_SECONDS']);
+    // Six seconds for last words and bills: docs/server.md.
+    expect(Number(StopTimeout)).toBeGreaterThanOrEqual(drain + 6);
+    expect(StopTimeout).toBe(120);
+    expect(ReadonlyRootFilesystem).toBe(true);
+    expect(only('AWS::ElasticLoadBalancingV2::TargetGroup')).toMatchObject({
+      HealthCheckPath: '/server/health',
+      TargetGroupAttributes: expect.arrayContaining([
+        { Key: 'deregistration_delay.timeout_seconds', Value: '900' },
+      ]) as unknown,
+    });
+    expect(only('AWS::ECS::Service')).toMatchObject({
+      DeploymentConfiguration: { DeploymentCircuitBreaker: { Enable: true, Rollback: true } },
+    });
+    expect(only('AWS::ECS::Service')).not.toHaveProperty('DesiredCount');
+  });
+
+  test('is reached by the distribution alone, through a balancer without a public address', () => {
+    expect(only('AWS::ElasticLoadBalancingV2::LoadBalancer')).toMatchObject({ Scheme: 'internal' });
+    const config = only('AWS::CloudFront::Distribution')['DistributionConfig'] as { Origins: unknown[] };
+    expect(config.Origins).toMatchObject([
+      {
+        VpcOriginConfig: { OriginReadTimeout: 120 },
+        OriginCustomHeaders: [{ HeaderName: 'x-relay-origin' }],
+      },
+    ]);
+  });
+
+  test('is watched: requests that none answered count as failures, and its log is where calls are looked for', () => {
+    const alarms = new Map(resourcesOf(template, 'AWS::CloudWatch::Alarm'));
+    const named = (name: string) => [...alarms].find(([id]) => id.startsWith(`Alarms${name}`))?.[1];
+    expect(named('FunctionThrottles')).toBeUndefined();
+    for (const name of ['AvailabilityPage', 'ServerErrors'])
+      expect(JSON.stringify(named(name)?.Properties)).toContain('HTTPCode_ELB_5XX_Count');
+    const [[log = ''] = []] = resourcesOf(template, 'AWS::Logs::LogGroup').filter(([id]) =>
+      id.startsWith('ServerLogs'),
+    );
+    expect(readable(template.Outputs['CallLogGroups']?.Value)).toContain(log);
+    const queries = resourcesOf(template, 'AWS::Logs::QueryDefinition').map(
+      ([, { Properties }]) => Properties,
+    );
+    for (const { LogGroupNames } of queries) expect(JSON.stringify(LogGroupNames)).toContain(log);
+  });
+
+  test('is as many as its requests in flight ask for', () => {
+    const policies = resourcesOf(template, 'AWS::ApplicationAutoScaling::ScalingPolicy').map(
+      ([, { Properties }]) => Properties,
+    );
+    expect(policies).toContainEqual(
+      expect.objectContaining({
+        TargetTrackingScalingPolicyConfiguration: expect.objectContaining({
+          TargetValue: 100,
+          CustomizedMetricSpecification: {
+            Namespace: 'relay',
+            MetricName: 'RequestsInFlight',
+            Dimensions: [{ Name: 'stack', Value: 'relay-company' }],
+            Statistic: 'Average',
+          },
+        }) as unknown,
+      }),
+    );
+    expect(valuesOf(container()['Environment'])['RELAY_COUNT_SECONDS']).toBe('15');
+    expect(only('AWS::ApplicationAutoScaling::ScalableTarget')).toMatchObject({
+      MinCapacity: 3,
+      MaxCapacity: 40,
+    });
+  });
+});
