@@ -3,7 +3,7 @@
  * Its rights are what the descriptions of these functions allow together. What streams and schedules run stays functions.
  */
 import { join } from 'node:path';
-import { Duration, Stack } from 'aws-cdk-lib';
+import { Duration, Size, Stack } from 'aws-cdk-lib';
 import type { Metric } from 'aws-cdk-lib/aws-cloudwatch';
 import {
   GatewayVpcEndpointAwsService,
@@ -35,7 +35,6 @@ import {
 } from 'aws-cdk-lib/aws-elasticloadbalancingv2';
 import { type ILogGroup, LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
-import { Size } from 'aws-cdk-lib/core';
 import { Construct } from 'constructs';
 import { relayMetric } from '../observe/relay-metric.ts';
 import { serverDescription } from './function-descriptions.ts';
