@@ -101,22 +101,28 @@ const isFailure = ({ kind, end }: CloseRow): boolean => kind !== 'settled' || en
 export const isNothing = ({ counts, amounts }: DailyFigures): boolean =>
   Object.keys(counts).length + Object.keys(amounts).length === 0;
 
-export const addFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => summed(a, b, 1);
-export const takeFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => summed(a, b, -1);
+export const addFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, b]);
+export const takeFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, negative(b)]);
 
-/** Without figures that are 0. */
-function summed(a: DailyFigures, b: DailyFigures, times: 1 | -1): DailyFigures {
-  const counts = countNames.map(
-    (name) => [name, (a.counts[name] ?? 0) + times * (b.counts[name] ?? 0)] as const,
-  );
-  const amounts = amountNames.map(
-    (name) => [name, (a.amounts[name] ?? 0n) + BigInt(times) * (b.amounts[name] ?? 0n)] as const,
-  );
+/** Without figures that are 0. A batch adds thousands, so each is looked at once. */
+function sumOf(all: readonly DailyFigures[]): DailyFigures {
+  const counts: Record<string, number> = {};
+  const amounts: Record<string, NanoYuan> = {};
+  for (const figures of all) {
+    for (const [name, count] of Object.entries(figures.counts)) counts[name] = (counts[name] ?? 0) + count;
+    for (const [name, amount] of Object.entries(figures.amounts))
+      amounts[name] = (amounts[name] ?? 0n) + amount;
+  }
   return {
-    counts: Object.fromEntries(counts.filter(([, count]) => count !== 0)),
-    amounts: Object.fromEntries(amounts.filter(([, amount]) => amount !== 0n)),
+    counts: Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0)),
+    amounts: Object.fromEntries(Object.entries(amounts).filter(([, amount]) => amount !== 0n)),
   };
 }
+
+const negative = ({ counts, amounts }: DailyFigures): DailyFigures => ({
+  counts: Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, -count])),
+  amounts: Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount])),
+});
 
 const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'];
 /** A page lists the items of 5,000 accounts at once, so they are small. */
@@ -141,36 +147,56 @@ export interface DailySum {
   figures: DailyFigures;
 }
 
-export const dailySums = (rows: readonly LedgerRow[]): DailySum[] => sumsBy(rows, dailyKeys);
+/** @param bucket of the sums of all accounts */
+export const dailySums = (rows: readonly LedgerRow[], bucket = 0): DailySum[] =>
+  sumsBy(rows, (row) => dailyKeys(row, bucket));
 
 /** What rows add to the items that `keysOf` names. Items to which they add nothing are left out. */
 function sumsBy<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) => DailyKey[]): DailySum[] {
-  const sums = new Map<string, DailySum>();
+  const added = new Map<string, { key: DailyKey; all: DailyFigures[] }>();
   for (const row of rows) {
     const own = figuresOf(row);
     for (const key of keysOf(row)) {
       const name = keyText(key);
-      const { figures } = sums.get(name) ?? { figures: noFigures };
-      sums.set(name, { key, figures: addFigures(figures, figuresIn(key, own)) });
+      const sum = added.get(name);
+      if (sum) sum.all.push(own);
+      else added.set(name, { key, all: [own] });
     }
   }
-  return [...sums.values()].filter(({ figures }) => !isNothing(figures));
+  const sums = [...added.values()].map(({ key, all }) => ({ key, figures: figuresIn(key, sumOf(all)) }));
+  return sums.filter(({ figures }) => !isNothing(figures));
 }
 
-/** Rows in groups that fit, with the items that count them, into transactions of so many writes. In order. */
+/**
+ * Rows in groups that fit, with the items that count them, into transactions of so many writes. Rows that are counted in the
+ * same items come together: fewer writes, and fewer transactions that name an item which others name at the same time.
+ */
 export function inTransactions<Row extends LedgerRow>(rows: readonly Row[], writesMax: number): Row[][] {
   const groups: Row[][] = [];
   let group: Row[] = [];
   let keys = new Set<string>();
-  for (const row of rows) {
+  for (const row of sideBySide(rows)) {
     const own = [...dailyKeys(row).map(keyText), ...budgetOf(row)];
-    const all = new Set([...keys, ...own]);
-    const fits = group.length + 1 + all.size <= writesMax;
-    if (!fits && group.length > 0) groups.push(group);
-    group = fits ? [...group, row] : [row];
-    keys = fits ? all : new Set(own);
+    const more = own.filter((key) => !keys.has(key));
+    if (group.length + 1 + keys.size + more.length > writesMax && group.length > 0) {
+      groups.push(group);
+      group = [];
+      keys = new Set();
+    }
+    group.push(row);
+    for (const key of own) keys.add(key);
   }
   return group.length > 0 ? [...groups, group] : groups;
+}
+
+/** Accounts with several rows one after the other, then the rows of all others by model and channel. */
+function sideBySide<Row extends LedgerRow>(rows: readonly Row[]): Row[] {
+  const byAccount = [...Map.groupBy(rows, ({ account }) => account).values()];
+  const alone = byAccount.filter(({ length }) => length === 1).flat();
+  const sum = (row: Row): string =>
+    row.kind === 'grant' ? '' : `${row.model}\u0000${row.channel}\u0000${row.upstream_model}`;
+  const several = byAccount.filter(({ length }) => length > 1).toSorted((a, b) => b.length - a.length);
+  return [...several, ...Map.groupBy(alone, sum).values()].flat();
 }
 
 const budgetOf = (row: LedgerRow): string[] =>

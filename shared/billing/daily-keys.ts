@@ -1,4 +1,16 @@
+/**
+ * The keys of the table `daily`. What many accounts add to is spread over buckets, because DynamoDB writes 1,000 units a second
+ * under one partition key, and cancels one of two transactions that meet on an item (docs/decisions/0072-sums-that-scale.md):
+ *
+ * - Sums of all accounts (of channels, of what was served) have bucket 0 alone until transactions meet; then a writer adds to
+ *   any of them. Readers add the buckets up.
+ * - A month's sums are of one account each, whose name says the bucket.
+ */
+import { hash53 } from '../wire/ids.ts';
 import { type LedgerRow, ledgerTimeMs } from './ledger-row.ts';
+
+export const bucketCount = 16;
+const buckets = Array.from({ length: bucketCount }, (_, bucket) => bucket);
 
 /** Stands for a model in items that sum grants; no model has such a name. */
 export const grantsModel = '(grants)';
@@ -7,8 +19,9 @@ export const grantsModel = '(grants)';
  * The items that count a row. Its day is the one on which the call began, as in `ledger total`: rows are sorted
  * by that time, so a day can be recomputed by reading one range of them. A tombstone's row counts nowhere: its
  * call, if there is one, has a row of its own.
+ * @param bucket of the sums of all accounts
  */
-export function dailyKeys(row: LedgerRow): DailyKey[] {
+export function dailyKeys(row: LedgerRow, bucket = 0): DailyKey[] {
   const began = new Date(ledgerTimeMs(row)).toISOString();
   const [day, hour] = [began.slice(0, 10), began.slice(0, 13)];
   const id = accountId(row.account);
@@ -19,14 +32,33 @@ export function dailyKeys(row: LedgerRow): DailyKey[] {
   return [
     { id, period: dayPeriod(day, model) },
     { id, period: `hour#${hour}#${model}` },
-    ...(channel === undefined ? [] : [{ id: channelId(channel), period: dayPeriod(day, upstream_model) }]),
-    servedKey(day, model, channel),
+    ...(channel === undefined
+      ? []
+      : [{ id: inBucket(channelId(channel), bucket), period: dayPeriod(day, upstream_model) }]),
+    { ...servedKey(day, model, channel), id: inBucket(servedId, bucket) },
     month,
   ];
 }
 
 export const accountId = (account: string): string => `account#${account}`;
 export const channelId = (channel: string): string => `channel#${channel}`;
+/** The id of a sum's first bucket is the plain one; a number stands where no name of a channel can: `channel.3#openai`. */
+const inBucket = (id: string, bucket: number): string =>
+  bucket === 0 ? id : id.replace(/#|$/, `.${bucket}$&`);
+
+/** Of a sum of all accounts: whichever transaction adds to it may add to another bucket instead. */
+export const isOfAll = (id: string): boolean => /^(?:channel(?:\.\d+)?#|served(?:\.\d+)?$)/.test(id);
+
+/** The ids under which the items of a sum are; one, but for sums of all accounts. */
+export const idsOf = (id: string): string[] =>
+  isOfAll(id) ? buckets.map((bucket) => inBucket(id, bucket)) : [id];
+
+/** The key of the sum that an item is a bucket of. */
+export const sumKeyOf = ({ id, period }: DailyKey): DailyKey => ({
+  id: isOfAll(id) ? id.replace(/^([a-z]+)\.\d+/, '$1') : id,
+  period,
+});
+
 const dayPeriod = (day: string, model: string): string => `day#${day}#${model}`;
 
 /** The UTC day of a day's item; undefined: the item is of another period. */
@@ -46,20 +78,22 @@ export function expiryOf({ period }: DailyKey): number | undefined {
 /** All items by day, model and channel: one partition, sorted by day. */
 export const servedId = 'served';
 
-const monthPrefix = 'month#';
 const accountPrefix = 'account#';
+const monthForm = /^month\.\d+#/;
 
-export const monthId = (month: string): string => monthPrefix + month;
+const monthId = (month: string, bucket: number): string => `month.${bucket}#${month}`;
+/** The ids under which the accounts of a month are. */
+export const monthIds = (month: string): string[] => buckets.map((bucket) => monthId(month, bucket));
 
 export const monthKey = (month: string, account: string): DailyKey => ({
-  id: monthId(month),
+  id: monthId(month, hash53(account) % bucketCount),
   period: accountPrefix + account,
 });
 
-export const isMonth = ({ id }: DailyKey): boolean => id.startsWith(monthPrefix);
+export const isMonth = ({ id }: DailyKey): boolean => monthForm.test(id);
 
 export const monthOf = ({ id, period }: DailyKey): { month: string; account: string } => ({
-  month: id.slice(monthPrefix.length),
+  month: id.replace(monthForm, ''),
   account: period.slice(accountPrefix.length),
 });
 
@@ -87,7 +121,7 @@ export const minuteOf = (period: string): number | undefined =>
 
 /** The key of an item of the table `daily`. */
 export interface DailyKey {
-  /** `account#<account>`, `channel#<channel id>`, `month#2026-11`, `served` or `minutes#2026-11-21`. */
+  /** `account#<account>`, `channel#<channel id>`, `month.7#2026-11`, `served` or `minutes#2026-11-21`; `served.3`: a bucket. */
   id: string;
   /**
    * `day#2026-11-22#<model>` or `hour#2026-11-22T09#<model>`; of a month `account#<account>`; of what was served

@@ -145,6 +145,9 @@ export interface Grant {
   reason?: string | undefined;
 }
 
+/** Written with a grant, and removed when it is applied: the index `unapplied` has the rows with it. */
+export const unappliedMark = { _unapplied: 'yes' } as const;
+
 /** A row of `grants`. `amount` is the text that was written. */
 export interface WrittenGrant {
   account: string;

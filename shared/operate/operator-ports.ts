@@ -206,9 +206,9 @@ export interface LedgerReader extends SumReader {
   grants(account?: string): AsyncIterable<WrittenGrant[]>;
   /** The accounts of ledger rows, page by page, one for each row. Rows of the last second may be missing. */
   ledgerAccounts(): AsyncIterable<string[]>;
-  /** The items of `daily` of days with this id (all days, or these), sorted by day. */
+  /** The items of `daily` of days with this id and its buckets (all days, or these), each bucket sorted by day. */
   daily(id: string, days?: DayRange): AsyncIterable<Reading<DailySum>[]>;
-  /** Adds to an item of `daily` that is still as it was found. Returns whether it was. */
+  /** Adds to a sum of `daily` that is still as it was found. Returns whether it was. */
   addToDaily(difference: DailyDifference): Promise<boolean>;
   /** Closes a reservation with the same conditional write as the relay. */
   close: QuotaStore['close'];

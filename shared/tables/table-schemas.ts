@@ -35,6 +35,8 @@ export const tableSchemas = {
     partitionKey: S('account'),
     sortKey: S('grant_id'),
     stream: 'NEW_AND_OLD_IMAGES',
+    // Has only rows with this mark: what is to be found by a schedule must not cost more with each grant that ever was.
+    indexes: [{ name: 'unapplied', partitionKey: S('_unapplied') }],
     writtenBy: 'operators',
   },
   quotas: { partitionKey: S('account'), stream: 'NEW_AND_OLD_IMAGES', writtenBy: 'functions' },
@@ -56,7 +58,6 @@ export const tableSchemas = {
     partitionKey: S('id'),
     sortKey: S('period'),
     ttl: 'expires',
-    indexes: [{ name: 'by_day', partitionKey: S('day') }],
     writtenBy: 'functions',
   },
   runtime: { partitionKey: S('id'), ttl: 'expires', stream: 'KEYS_ONLY', writtenBy: 'functions' },

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { auditLedger } from '../../shared/operate/ledger/audit-ledger.ts';
+import { monthKey } from '../../shared/billing/daily-keys.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const first = idAt('2026-11-10T10:00:00Z');
@@ -109,13 +110,14 @@ describe('audit', () => {
 });
 
 describe('the audit of daily sums', () => {
+  const month = monthKey('2026-11', 'acme');
   const day = 'day#2026-11-10#gpt-4o';
   const served = { channel: 'openai', prompt_tokens: 12, completion_tokens: 40, charge: due };
 
   it.each([
     ['an account', 'account#acme', day, 3],
     ['a channel', 'channel#openai', day, 1],
-    ['a month', 'month#2026-11', 'account#acme', 3],
+    ['a month', month.id, month.period, 3],
     ['a model', 'served', `${day}#openai`, 1],
   ])('finds a sum of %s that is not that of the rows, and corrects it when asked to', async (_of, ...at) => {
     const [id, period, calls] = at;
@@ -133,16 +135,16 @@ describe('the audit of daily sums', () => {
 
   it('finds sums of months and models that are gone, and makes them again', async () => {
     await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
-    const month = await rig.row('daily', { id: 'month#2026-11', period: 'account#acme' });
+    const monthBefore = await rig.row('daily', { ...month });
     const modelDay = await rig.row('daily', { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' });
-    await rig.removeDaily('month#2026-11', 'account#acme');
+    await rig.removeDaily(month.id, month.period);
     await rig.removeDaily('served', 'day#2026-11-10#gpt-4o#openai');
     const run = await audit();
     expect(run).toMatchObject({ code: 1 });
-    expect(run.output).toContain('daily month#2026-11 account#acme: calls 0, not 3');
+    expect(run.output).toContain(`daily ${month.id} account#acme: calls 0, not 3`);
     expect(run.output).toContain('daily served day#2026-11-10#gpt-4o#openai: calls 0, not 1');
     expect((await audit('--rebuild-daily')).errors).toContain('2 daily sums are corrected');
-    expect(await rig.row('daily', { id: 'month#2026-11', period: 'account#acme' })).toEqual(month);
+    expect(await rig.row('daily', { ...month })).toEqual(monthBefore);
     expect(await rig.row('daily', { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' })).toEqual(
       modelDay,
     );
@@ -165,7 +167,7 @@ describe('the audit of daily sums', () => {
   it('corrects the running month while calls come', async () => {
     const now = (tail: string) => idAt(new Date().toISOString(), tail);
     const month = new Date().toISOString().slice(0, 7);
-    const key = { id: `month#${month}`, period: 'account#acme' };
+    const key = { ...monthKey(month, 'acme') };
     await rig.call('acme', now('b'), served);
     await rig.removeDaily(key.id, key.period);
     const ports = await rig.ports();
@@ -197,7 +199,7 @@ describe('the audit of daily sums', () => {
     const today = new Date(Date.now() - 60_000).toISOString().slice(0, 10);
     await rig.damage('daily', { id: 'account#acme', period: `day#${today}#gpt-4o` }, 'calls', 7);
     // One transaction writes a day and its month.
-    const month = { id: `month#${today.slice(0, 7)}`, period: 'account#acme' };
+    const month = { ...monthKey(today.slice(0, 7), 'acme') };
     await rig.damage('daily', month, 'calls', Number((await rig.row('daily', month))?.['calls']) + 6);
     expect((await audit()).code).toBe(0);
   });

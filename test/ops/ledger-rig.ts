@@ -9,6 +9,7 @@ import {
 import { tablesOn } from '../support/sdk-tables.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
+import { wholeGrants } from '../support/whole-table.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
 import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
@@ -50,7 +51,7 @@ export class LedgerRig {
       metrics: { count: () => undefined },
       log: { request: () => undefined, event: () => undefined, fault: () => undefined },
     };
-    const grants = dynamoGrantStore(tablesOn(this.#client), 'relay');
+    const grants = wholeGrants(dynamoGrantStore(tablesOn(this.#client), 'relay'));
     const random = { next: () => 0.5 };
     const ledger = dynamoLedgerStore(tablesOn(this.#client), 'relay');
     this.#keepLedger = ledgerProjector({ ...ports, clock, random, ledger });

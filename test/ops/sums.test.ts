@@ -4,6 +4,7 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Reading, OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+import { monthKey } from '../../shared/billing/daily-keys.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 let emulator: Emulator;
@@ -65,7 +66,7 @@ describe('the sums of a month', () => {
 
   it('are read for the accounts and months that are asked for, more than one request takes too', async () => {
     const names = Array.from({ length: 130 }, (_, at) => `account ${at}`);
-    const items = names.map((name) => ({ id: 'month#2026-11', period: `account#${name}`, calls: 1 }));
+    const items = names.map((name) => ({ ...monthKey('2026-11', name), calls: 1 }));
     await putMany(items);
     const wanted = ['absent', ...names, names[0] ?? ''].map((account) => ({ account, month: '2026-11' }));
     const found = await ports.ledger.accountMonths([...wanted, { account: 'account 0', month: '2026-10' }]);
@@ -82,13 +83,13 @@ describe('the sums of a month', () => {
 
   it('that cannot be read are said, beside the others', async () => {
     await putMany([
-      { id: 'month#2026-11', period: 'account#bad', calls: 1.5 },
-      { id: 'month#2026-11', period: 'account#good', calls: 1 },
-      { id: 'month#2026-11', period: 'account#text', charged: 'much' },
+      { ...monthKey('2026-11', 'bad'), calls: 1.5 },
+      { ...monthKey('2026-11', 'good'), calls: 1 },
+      { ...monthKey('2026-11', 'text'), charged: 'much' },
     ]);
     const [bad, good, text] = (await Array.fromAsync(ports.ledger.monthAccounts('2026-11'))).flat();
     expect(bad).toMatchObject({
-      key: 'daily month#2026-11 account#bad',
+      key: expect.stringMatching(/^daily month\.\d+#2026-11 account#bad$/) as string,
       problem: expect.any(String) as string,
     });
     expect(good).toMatchObject({ row: { account: 'good' } });

@@ -63,6 +63,9 @@ export class StoredGrants {
         const images = await network.send(() => Promise.resolve([...rows.values()]));
         yield* images.filter((image) => image['_applied'] === undefined);
       },
+      async *unmarked() {
+        // Rows of this world are all marked.
+      },
     };
   }
 }

@@ -66,7 +66,7 @@ const quota = (changes: Row = {}): Row => ({
 });
 const sumKeys = [
   { id: 'account#a', period: 'day#2026-11-22#m' },
-  { id: 'month#2026-11', period: 'account#a' },
+  { id: 'month.7#2026-11', period: 'account#a' },
   { id: 'served', period: 'day#2026-11-22#m#c' },
 ];
 const sums = (changes: Row = {}): Row[] =>

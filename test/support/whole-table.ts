@@ -1,5 +1,5 @@
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
-import type { OpenRegistry, QuotaScan } from '../../shared/relay/ports/money-stores.ts';
+import type { GrantStore, OpenRegistry, QuotaScan } from '../../shared/relay/ports/money-stores.ts';
 
 /** A registry that remembers nothing, so that each sweep reads the whole table. */
 export const noRegistry: OpenRegistry = {
@@ -8,6 +8,12 @@ export const noRegistry: OpenRegistry = {
   progress: async () => undefined,
   keepProgress: async () => {},
 };
+
+/** Each scheduled run reads the whole table, not the part of it that is this quarter of an hour's. */
+export const wholeGrants = (grants: GrantStore): GrantStore => ({
+  ...grants,
+  unmarked: () => grants.unmarked({ part: 0, of: 1 }),
+});
 
 /** A table of one page. */
 export const scanOf = (items: () => Promise<QuotaItem[]>): QuotaScan => ({

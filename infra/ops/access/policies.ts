@@ -18,6 +18,7 @@ export type TableAction =
   | 'UpdateItem'
   | 'DeleteItem'
   | 'BatchWriteItem'
+  | 'ConditionCheckItem'
   | 'DescribeContinuousBackups'
   | 'RestoreTableToPointInTime';
 
@@ -146,6 +147,8 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
     tables: [
       ...auditReads,
       { tables: ['quotas', 'daily'], actions: ['UpdateItem'] },
+      // A sum in buckets is corrected in one of them if the others are as they were found.
+      { tables: ['daily'], actions: ['ConditionCheckItem'] },
       { tables: ['ledger'], actions: ['PutItem'] },
       { tables: ['runtime'], actions: ['UpdateItem'], ids: ['budget#*'] },
     ],

@@ -23,6 +23,8 @@ export interface FunctionDescription {
    * BatchWriteItem of functions only deletes.
    */
   tables: Partial<Record<TableName, readonly Exclude<TableAction, 'DeleteItem'>[]>>;
+  /** The indexes that it may query, beside the tables. */
+  queries?: Partial<Record<TableName, string>>;
   /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
   readsChannelSecrets?: boolean;
   /**
@@ -154,7 +156,7 @@ const descriptions = {
     streams: [
       {
         table: 'quotas',
-        recordsAtOnce: 100,
+        recordsAtOnce: 1_000,
         // The sums of a batch are written once for all its calls, and a row may be some seconds late.
         gathersSeconds: 5,
         retries: 100,
@@ -171,8 +173,9 @@ const descriptions = {
     // The schedule applies grants whose retries ran out here.
     streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
     everyMinutes: 15,
+    queries: { grants: 'unapplied' },
     tables: {
-      grants: ['Scan', 'UpdateItem'],
+      grants: ['BatchGetItem', 'Scan', 'UpdateItem'],
       ledger: ['GetItem', 'PutItem'],
       quotas: ['GetItem', 'UpdateItem'],
       daily: ['UpdateItem'],

@@ -276,7 +276,7 @@ export class RelayFunction extends Construct {
 }
 
 interface Granted {
-  description: Pick<FunctionDescription, 'tables' | 'readsChannelSecrets'>;
+  description: Pick<FunctionDescription, 'queries' | 'tables' | 'readsChannelSecrets'>;
   tables: RelayTables;
   relayName: string;
 }
@@ -290,7 +290,10 @@ export const grantsOf = (stack: Stack, props: Granted): PolicyStatement[] => [
 function tableGrants(props: Granted): PolicyStatement[] {
   const statements = tableNames.flatMap((name) => {
     const actions = props.description.tables[name] ?? [];
-    return actions.length === 0 ? [] : allow('dynamodb', actions, props.tables.byName[name].tableArn);
+    const { tableArn } = props.tables.byName[name];
+    const index = props.description.queries?.[name];
+    const own = actions.length === 0 ? [] : [allow('dynamodb', actions, tableArn)];
+    return index === undefined ? own : own.concat(allow('dynamodb', ['Query'], `${tableArn}/index/${index}`));
   });
   return [...statements, ...props.tables.keyAccess()];
 }

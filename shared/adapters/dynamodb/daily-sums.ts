@@ -2,6 +2,7 @@
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { formatYuan, parseYuan } from '../../billing/price.ts';
 import {
+  addFigures,
   amountNames,
   countNames,
   noFigures,
@@ -12,12 +13,12 @@ import {
 import type { DailyDifference } from '../../billing/audit/daily-audit.ts';
 import {
   type DailyKey,
-  dayOf,
   expiryOf,
   minuteOf,
   minutePeriod,
+  idsOf,
   minutesId,
-  monthId,
+  monthIds,
   monthKey,
   monthOf,
   servedId,
@@ -26,33 +27,38 @@ import {
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import { attributesOf, Table, type Attributes } from './table-client.ts';
-import type { LedgerReader, Reading, SumReader } from '../../operate/operator-ports.ts';
+import { transactionCall } from './transactions.ts';
+import type { LedgerReader, Reading, ServedDay, SumReader } from '../../operate/operator-ports.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
 import { type Store, reading } from './operator-store.ts';
 
 /** For the transaction that puts these ledger rows: the two are written together or not at all. */
 export const countInDaily = (stack: string, rows: readonly LedgerRow[]): TransactWriteItem[] =>
   dailySums(rows).map((sum) => ({ Update: addToDaily(stack, sum) }));
 
-/** The update that corrects an item, if it still has the figures that were found. */
-function correction(stack: string, { key, found, missing }: DailyDifference) {
-  const { TableName: _table, Key: _key, ...update } = addToDaily(stack, { key, figures: missing });
-  // A call or a grant adds to one of these.
-  const { calls = 0, grants = 0 } = found.counts;
-  const { charged = 0n } = found.amounts;
+/** The transaction that corrects the first bucket of a sum, if all its buckets still have the figures that were found. */
+const correction = (stack: string, { key, items, missing }: DailyDifference): TransactWriteItem[] =>
+  idsOf(key.id).map((id) => {
+    const { ConditionExpression, values } = isAsFound(items.find((item) => item.key.id === id)?.figures);
+    const { TableName, Key, ...update } = addToDaily(stack, { key: { ...key, id }, figures: missing });
+    if (id !== key.id)
+      return { ConditionCheck: { TableName, Key, ConditionExpression, ExpressionAttributeValues: values } };
+    const ExpressionAttributeValues = { ...update.ExpressionAttributeValues, ...values };
+    return { Update: { TableName, Key, ...update, ConditionExpression, ExpressionAttributeValues } };
+  });
+
+/** A call or a grant adds to one of these. */
+function isAsFound({ counts: { calls = 0, grants = 0 }, amounts: { charged = 0n } } = noFigures) {
   const same = [
     sameAs('calls', ':foundCalls', calls === 0),
     sameAs('grants', ':foundGrants', grants === 0),
     sameAs('charged', ':foundCharged', charged === 0n),
   ];
-  return {
-    ...update,
-    ConditionExpression: same.join(' AND '),
-    ExpressionAttributeValues: {
-      ...update.ExpressionAttributeValues,
-      ...attributesOf({ ':foundCalls': calls, ':foundGrants': grants }),
-      ':foundCharged': { N: formatYuan(charged) },
-    },
+  const values = {
+    ...attributesOf({ ':foundCalls': calls, ':foundGrants': grants }),
+    ':foundCharged': { N: formatYuan(charged) },
   };
+  return { ConditionExpression: same.join(' AND '), values };
 }
 
 const sameAs = (name: string, value: string, isZero: boolean): string =>
@@ -68,26 +74,22 @@ export function addToDaily(stack: string, { key, figures }: DailySum) {
     const amount = figures.amounts[name] ?? 0n;
     if (amount !== 0n) added.push([name, { N: formatYuan(amount) }]);
   }
-  const [set, value] = markOf(key);
+  const expires = expiryOf(key);
   const adds = added.map(([name]) => `${name} :${name}`).join(', ');
-  const clauses = [...(set ? [`SET ${set} = :set`] : []), ...(adds === '' ? [] : [`ADD ${adds}`])];
+  const clauses = [
+    ...(expires === undefined ? [] : ['SET #expires = :expires']),
+    ...(adds === '' ? [] : [`ADD ${adds}`]),
+  ];
   return {
     TableName: physicalTableName(stack, 'daily'),
     Key: attributesOf(key),
     UpdateExpression: clauses.join(' '),
-    ...(set && { ExpressionAttributeNames: { [set]: set.slice(1) } }),
+    ...(expires !== undefined && { ExpressionAttributeNames: { '#expires': 'expires' } }),
     ExpressionAttributeValues: {
-      ...(set && attributesOf({ ':set': value })),
+      ...attributesOf({ ':expires': expires }),
       ...Object.fromEntries(added.map(([name, count]) => [`:${name}`, count])),
     },
   };
-}
-
-/** The index `by_day` lists the items of a day; those of hours and minutes remove themselves. */
-function markOf(key: DailyKey): [name: '#day' | '#expires' | undefined, value?: string | number] {
-  const [day, expires] = [dayOf(key), expiryOf(key)];
-  if (day !== undefined) return ['#day', day];
-  return expires === undefined ? [undefined] : ['#expires', expires];
 }
 
 /** Throws an Error that names the first attribute with an unexpected form. */
@@ -124,12 +126,13 @@ export function dynamoDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'a
   const { tables, target } = store;
   return {
     async *daily(id, { from, to } = allDays) {
-      for await (const page of dailyItems(store, id, [`day#${from}`, `day#${to}${afterAll}`]))
+      for (const page of await inBuckets(store, idsOf(id), [`day#${from}`, `day#${to}${afterAll}`]))
         yield page.map((item) => readingOf(item, dailySumOf));
     },
     async addToDaily(difference) {
-      const daily = new Table(tables, target.stack, 'daily');
-      return (await daily.update(difference.key, correction(target.stack, difference))).done;
+      const reply = await transactionCall(tables, correction(target.stack, difference));
+      if (reply.done || reply.conditions.length > 0) return reply.done;
+      throw reply.error;
     },
   };
 }
@@ -138,6 +141,10 @@ const allDays = { from: '', to: '9' };
 
 /** Sorts after every character of a name. */
 const afterAll = '\u{10FFFF}';
+
+/** The pages of all buckets, which are read side by side. */
+const inBuckets = async (store: Store, ids: readonly string[], range: readonly [string, string]) =>
+  (await Promise.all(ids.map((id) => Array.fromAsync(dailyItems(store, id, range))))).flat();
 
 /** The items of a partition between two sort keys, both inclusive. */
 const dailyItems = (
@@ -160,8 +167,11 @@ const sortKeyBytesMax = 1024;
 
 export const dynamoSumReader = (store: Store): SumReader => ({
   async *monthAccounts(month) {
-    for await (const page of dailyItems(store, monthId(month), ['account#', `account#${afterAll}`]))
-      yield page.map((item) => readingOf(item, accountMonthOf));
+    const pages = await inBuckets(store, monthIds(month), ['account#', `account#${afterAll}`]);
+    yield pages
+      .flat()
+      .toSorted(byPeriod)
+      .map((item) => readingOf(item, accountMonthOf));
   },
   async accountMonths(wanted) {
     const keys = new Map(
@@ -173,8 +183,13 @@ export const dynamoSumReader = (store: Store): SumReader => ({
     return items.map((item) => readingOf(item, accountMonthOf));
   },
   async *served({ from, to }) {
-    for await (const page of dailyItems(store, servedId, [`day#${from}`, `day#${to}${afterAll}`]))
-      yield page.map((item) => readingOf(item, servedDayOf));
+    const pages = await inBuckets(store, idsOf(servedId), [`day#${from}`, `day#${to}${afterAll}`]);
+    yield inSums(
+      pages
+        .flat()
+        .toSorted(byPeriod)
+        .map((item) => readingOf(item, dailySumOf)),
+    );
   },
   async *minutes(fromMs, toMs) {
     const lastMs = toMs - 1;
@@ -192,6 +207,21 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 const readingOf = <Row>(item: Attributes, read: (item: Attributes) => Row): Reading<Row> =>
   reading(item, `daily ${item['id']?.S} ${item['period']?.S}`, read);
 
+const byPeriod = (a: Attributes, b: Attributes): number =>
+  compareCodeUnits(a['period']?.S ?? '', b['period']?.S ?? '');
+
+/** The buckets of each sum, added up. */
+function inSums(items: readonly Reading<DailySum>[]): Reading<ServedDay>[] {
+  const unread = items.flatMap((each) => ('row' in each ? [] : [each]));
+  const read = items.flatMap((each) => ('row' in each ? [each.row] : []));
+  const sums = Map.groupBy(read, ({ key }) => key.period);
+  const added = [...sums].map(([period, buckets]) => {
+    const figures = buckets.reduce((sum, each) => addFigures(sum, each.figures), noFigures);
+    return Object.assign(servedOf({ id: servedId, period }), { figures });
+  });
+  return [...unread, ...added.map((row) => ({ row }))];
+}
+
 /** Reads a sum with what its key says. */
 const named =
   <Named>(nameOf: (key: DailyKey) => Named) =>
@@ -201,5 +231,4 @@ const named =
   };
 
 const accountMonthOf = named(monthOf);
-const servedDayOf = named(servedOf);
 const minuteItemOf = named(({ period }) => ({ startMs: minuteOf(period) ?? 0 }));

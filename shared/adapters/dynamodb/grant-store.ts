@@ -1,7 +1,12 @@
 /** Grants: their rows, their ledger rows, and the transaction that applies a grant exactly once. */
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { parseYuan } from '../../billing/price.ts';
-import { grantLedgerId, type GrantLedgerRow, type WrittenGrant } from '../../billing/ledger-row.ts';
+import {
+  grantLedgerId,
+  unappliedMark,
+  type GrantLedgerRow,
+  type WrittenGrant,
+} from '../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore, GrantImage } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { evenly } from '../../billing/shares.ts';
@@ -57,8 +62,18 @@ export function dynamoGrantStore(client: TableClient, stack: string): GrantStore
       await grants.update({ account, grant_id: grantId }, markExpression(marks));
     },
     async *unapplied() {
+      const { _unapplied: mark } = unappliedMark;
+      const index = { IndexName: 'unapplied', ConsistentRead: undefined };
+      const input = expressed({ KeyConditionExpression: '#unapplied = :mark' }, { ':mark': mark }, markNames);
+      for await (const page of grants.pages('Query', { ...index, ...input })) {
+        const keys = page.map(({ account, grant_id }) => ({ account, grant_id }) as Attributes);
+        yield* (await grants.read(keys)).map(readGrantImage);
+      }
+    },
+    async *unmarked({ part, of }) {
       const filter = expressed({ FilterExpression: isNotMarked }, {}, markNames);
-      for await (const items of grants.pages('Scan', filter)) yield* items.map(readGrantImage);
+      const input = { ...filter, Segment: part, TotalSegments: of };
+      for await (const items of grants.pages('Scan', input)) yield* items.map(readGrantImage);
     },
   };
 }
@@ -116,14 +131,18 @@ function appliedOf({ amount, at }: Attributes): AppliedGrant {
   return { amount: applied, at: at.S };
 }
 
-const markNames = { '#applied': '_applied', '#problem': '_problem' };
+const markNames = { '#applied': '_applied', '#problem': '_problem', '#unapplied': '_unapplied' };
 
 function markExpression({ applied, problem }: GrantMarks) {
   const sets = [
     ...(applied === undefined ? [] : ['#applied = :applied']),
     ...(problem === undefined ? [] : ['#problem = :problem']),
   ];
-  const UpdateExpression = setAndRemove(sets, problem === undefined ? ['#problem'] : []);
+  const removes = [
+    ...(problem === undefined ? ['#problem'] : []),
+    ...(applied === undefined ? [] : ['#unapplied']),
+  ];
+  const UpdateExpression = setAndRemove(sets, removes);
   return expressed(
     { UpdateExpression, ConditionExpression: rowExists },
     { ':applied': applied, ':problem': problem },

@@ -1,8 +1,10 @@
 /** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import { eachPart } from '../../wire/chat-response.ts';
-import { inTransactions } from '../../billing/daily-figures.ts';
+import { dailySums, inTransactions } from '../../billing/daily-figures.ts';
+import { bucketCount, isOfAll } from '../../billing/daily-keys.ts';
 import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
+import type { Random } from '../../relay/ports/host.ts';
 import type { LedgerStore } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
@@ -17,8 +19,9 @@ import {
 import { transactionCall } from './transactions.ts';
 import { countInBudgets } from './key-budgets.ts';
 import { tagsOf } from './quotas/quota-items.ts';
-import { addToDaily, countInDaily } from './daily-sums.ts';
+import { addToDaily } from './daily-sums.ts';
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
+import { systemRandom } from '../system/node-ports.ts';
 
 /**
  * States of an id:
@@ -38,26 +41,41 @@ const writesMax = 100;
 /** The batch waits for them, a second at most. */
 const minutesTries = { attempts: 2, tryMsMax: 450 };
 
-export function dynamoLedgerStore(client: TableClient, stack: string): LedgerStore {
+export function dynamoLedgerStore(
+  client: TableClient,
+  stack: string,
+  random: Random = systemRandom,
+): LedgerStore {
   const TableName = physicalTableName(stack, 'ledger');
+  const drawn = (): number => Math.floor(random.next() * bucketCount);
+  /** Where this environment adds to the sums of all accounts, one for each transaction at once: others if others are there. */
+  const buckets = [0];
   const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
   return {
     groups: (rows) => inTransactions(distinct(rows), writesMax),
     async putCounted(rows) {
+      let bucket = buckets.pop() ?? drawn();
       let left = [...rows];
-      // Each turn drops a row that is taken, so that only rows that are put are counted.
-      while (left.length > 0) {
-        const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
-        const TransactItems = [...puts, ...countInDaily(stack, left), ...countInBudgets(stack, left)];
-        const reply = await transactionCall(client, TransactItems);
-        if (reply.done) return left;
-        if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
-        const taken = new Set(reply.conditions);
-        if (taken.size === 0)
-          throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
-        left = left.filter((_row, at) => !taken.has(at));
+      try {
+        // Each turn drops a row that is taken, so that only rows that are put are counted.
+        while (left.length > 0) {
+          const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
+          const sums = dailySums(left, bucket);
+          const counts = sums.map((sum): TransactWriteItem => ({ Update: addToDaily(stack, sum) }));
+          const reply = await transactionCall(client, [...puts, ...counts, ...countInBudgets(stack, left)]);
+          if (reply.done) return left;
+          if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
+          // The next try may count elsewhere: if this one was done after all, the rows refuse the next one.
+          if (reply.busy.some((at) => isOfAll(sums[at - puts.length]?.key.id ?? ''))) bucket = drawn();
+          const taken = new Set(reply.conditions);
+          if (taken.size === 0)
+            throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
+          left = left.filter((_row, at) => !taken.has(at));
+        }
+        return left;
+      } finally {
+        buckets.push(bucket);
       }
-      return left;
     },
     async putUncounted(row) {
       try {

@@ -4,7 +4,7 @@ import type { Payment, Reversal, PaymentAmount, PaymentChange } from '../../bill
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { attributesOf, expressed, Table, type Attributes, type TableClient } from './table-client.ts';
 import { formatYuan } from '../../billing/price.ts';
-import type { Grant } from '../../billing/ledger-row.ts';
+import { unappliedMark, type Grant } from '../../billing/ledger-row.ts';
 import type { PaymentStore } from '../../relay/ports/money-stores.ts';
 import { transactionCall } from './transactions.ts';
 import type { AuthorMarks, RowAuthor } from './operator-store.ts';
@@ -126,7 +126,7 @@ const putGrant = (
 ): TransactWriteItem => ({
   Put: {
     TableName,
-    Item: { ...attributesOf(grant), amount: { N: formatYuan(amount) } },
+    Item: { ...attributesOf({ ...grant, ...unappliedMark }), amount: { N: formatYuan(amount) } },
     ConditionExpression: isNewGrant,
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   },

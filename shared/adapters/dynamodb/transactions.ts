@@ -7,12 +7,21 @@ import type { CallOptions } from '../aws/aws-calls.ts';
 
 /**
  * `conditions`: the positions of the writes whose condition did not hold. `refused`: their current items, where
- * asked for. `invalid`: a retry cannot succeed;
- * every other failed transaction may be retried.
+ * asked for. `busy`: the positions of those whose item another write had, or whose partition was throttled. `invalid`: a retry
+ * cannot succeed; every other failed transaction may be retried.
  */
 export type TransactionReply =
   | { done: true }
-  | { done: false; conditions: number[]; refused: Attributes[]; invalid: boolean; error: unknown };
+  | {
+      done: false;
+      conditions: number[];
+      refused: Attributes[];
+      busy: number[];
+      invalid: boolean;
+      error: unknown;
+    };
+
+const busyCodes = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
 /** Writes all or nothing. Its token makes a repeat of it one with its first try. */
 export async function transactionCall(
@@ -25,13 +34,16 @@ export async function transactionCall(
     await client.call('TransactWriteItems', input, options);
     return { done: true };
   } catch (error) {
-    if (isInvalid(error)) return { done: false, conditions: [], refused: [], invalid: true, error };
+    if (isInvalid(error)) return { done: false, conditions: [], refused: [], busy: [], invalid: true, error };
     if (!isCanceled(error)) throw error;
     const reasons = error.CancellationReasons ?? [];
+    const where = (is: (code: string) => boolean): number[] =>
+      reasons.flatMap(({ Code = '' }, index) => (is(Code) ? [index] : []));
     return {
       done: false,
       error,
-      conditions: reasons.flatMap(({ Code }, index) => (Code === 'ConditionalCheckFailed' ? [index] : [])),
+      conditions: where((code) => code === 'ConditionalCheckFailed'),
+      busy: where((code) => busyCodes.has(code)),
       refused: reasons.flatMap(({ Code, Item }) => (Code === 'ConditionalCheckFailed' && Item ? [Item] : [])),
       invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
     };

@@ -13,13 +13,15 @@ import {
   figuresIn,
   keyText,
 } from '../daily-figures.ts';
-import { type DailyKey, dayOf, monthKey } from '../daily-keys.ts';
+import { type DailyKey, dayOf, monthKey, sumKeyOf } from '../daily-keys.ts';
 import type { LedgerRow } from '../ledger-row.ts';
 
-/** An item whose figures are not those of the rows. `missing`: what has to be added to it. */
+/** A sum whose figures are not those of the rows. `missing`: what has to be added to it. */
 export interface DailyDifference {
   key: DailyKey;
+  /** What its buckets have together, and each of them. */
   found: DailyFigures;
+  items: readonly DailySum[];
   missing: DailyFigures;
 }
 
@@ -46,18 +48,18 @@ export class DailyAudit {
     return [...new Set([...this.#sums.values()].map(({ key }) => key.id))];
   }
 
-  /** @param items those of one id; those of hours are ignored */
+  /** @param items those of one id and its buckets; those of hours are ignored */
   differences(id: string, items: readonly DailySum[]): DailyDifference[] {
-    const present = new Map(items.map((sum) => [keyText(sum.key), sum]));
+    const present = Map.groupBy(items, ({ key }) => keyText(sumKeyOf(key)));
     const own = [...this.#sums].filter(([, { key }]) => key.id === id);
     const names = new Set([...present.keys(), ...own.map(([name]) => name)]);
     return [...names].flatMap((name) => {
-      const [is, wanted] = [present.get(name), this.#sums.get(name)];
-      const key = is?.key ?? wanted?.key;
+      const [buckets = [], wanted] = [present.get(name), this.#sums.get(name)];
+      const key = buckets[0] ? sumKeyOf(buckets[0].key) : wanted?.key;
       if (!key || dayOf(key) === undefined || !this.#isWanted(key)) return [];
-      const found = is?.figures ?? noFigures;
+      const found = buckets.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
       const missing = missingOf(found, wanted?.figures ?? noFigures);
-      return missing ? [{ key, found, missing }] : [];
+      return missing ? [{ key, found, items: buckets, missing }] : [];
     });
   }
 }
@@ -101,5 +103,6 @@ export const monthDifferences = (account: string, wanted: Months, found: Months)
   [...new Set([...wanted.keys(), ...found.keys()])].flatMap((month) => {
     const is = found.get(month) ?? noFigures;
     const missing = missingOf(is, wanted.get(month) ?? noFigures);
-    return missing ? [{ key: monthKey(month, account), found: is, missing }] : [];
+    const key = monthKey(month, account);
+    return missing ? [{ key, found: is, items: [{ key, figures: is }], missing }] : [];
   });

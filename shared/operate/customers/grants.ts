@@ -1,6 +1,6 @@
 /** Writes a grant exactly once, and waits until the relay has applied it; and views of grants. */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
-import type { WrittenGrant } from '../../billing/ledger-row.ts';
+import { unappliedMark, type WrittenGrant } from '../../billing/ledger-row.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
@@ -57,6 +57,7 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
 
 export const grantRow = (facts: RawRow, amount: NanoYuan): RawRow => ({
   ...facts,
+  ...unappliedMark,
   amount: new ExactNumber(formatYuan(amount)),
 });
 

@@ -14,7 +14,7 @@ import {
 } from '../../billing/audit/daily-audit.ts';
 import { problemOf } from '../../billing/audit/recompute.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
-import { accountId, dayOf, servedId } from '../../billing/daily-keys.ts';
+import { accountId, dayOf, isOfAll, monthOf } from '../../billing/daily-keys.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { utcDay } from '../../wire/iso-time.ts';
@@ -63,9 +63,6 @@ interface Auditing {
 const finalAfterMs = 13 * 60 * 60_000;
 const afterAllDays = '9';
 const pauseMs = 2000;
-
-/** The sums of channels and of what was served are those of all accounts' rows. */
-const isOfAll = (id: string): boolean => id.startsWith('channel#') || id === servedId;
 
 export async function auditLedger(
   ports: OperatorPorts,
@@ -248,7 +245,7 @@ async function differencesNow(
   const { found } = await readMonths(ports, account, known);
   const wanted = monthsOf(account, readingsOf(await readDaily(ports, accountId(account))).rows);
   // A month that began meanwhile was not read.
-  return monthDifferences(account, wanted, found).filter(({ key }) => known.has(key.id.slice(-7)));
+  return monthDifferences(account, wanted, found).filter(({ key }) => known.has(monthOf(key).month));
 }
 
 async function readMonths({ ledger }: OperatorPorts, account: string, months: Months) {

@@ -15,6 +15,9 @@ export interface GrantApplierPorts extends Pick<ChatPorts, 'clock' | 'random' | 
 }
 
 const applyBudgetMs = 5_000;
+/** What another tool wrote and the stream gave up is found in a day: each quarter of an hour reads a part of the table. */
+const shareMs = 15 * 60 * 1000;
+const shares = 96;
 /** This many failures in one run indicate that the store is down; the run stops. */
 const failuresMax = 5;
 const unusable = "cannot be applied: the account's item in quotas does not take it";
@@ -29,12 +32,13 @@ export function grantApplier(ports: GrantApplierPorts) {
      */
     apply: (image: GrantImage): Promise<void> => applyAndMark(ports, image),
     /**
-     * Applies the grants that the table stream missed. Continues after a failure and finally rejects with the
+     * Applies the grants that the table stream missed: all that are marked as not applied, and of the others those in a part
+     * of the table. Continues after a failure and finally rejects with the
      * first one.
      */
     applyMissed: async (): Promise<void> => {
       const failures: unknown[] = [];
-      for await (const image of ports.grants.unapplied()) {
+      for await (const image of missed(ports)) {
         await applyAndMark(ports, image).catch((error: unknown) => {
           if (error instanceof Poisoned) reportPoisoned(ports, image, error);
           else failures.push(error);
@@ -44,6 +48,11 @@ export function grantApplier(ports: GrantApplierPorts) {
       if (failures.length > 0) throw failures[0];
     },
   };
+}
+
+async function* missed({ grants, clock }: GrantApplierPorts): AsyncGenerator<GrantImage> {
+  yield* grants.unapplied();
+  yield* grants.unmarked({ part: Math.floor(clock.now() / shareMs) % shares, of: shares });
 }
 
 async function applyAndMark(ports: GrantApplierPorts, image: GrantImage): Promise<void> {
@@ -76,7 +85,8 @@ async function applyOnce({ grants, log, ...ports }: GrantApplierPorts, grant: Gr
 
 /** Unchanged marks are not rewritten, so our own stream events do not loop. */
 async function mark({ grants }: GrantApplierPorts, image: GrantImage, marks: GrantMarks): Promise<void> {
-  const saysApplied = marks.applied === undefined || marks.applied === image['_applied'];
+  const isMarked = marks.applied === image['_applied'] && image['_unapplied'] === undefined;
+  const saysApplied = marks.applied === undefined || isMarked;
   if (saysApplied && marks.problem === image['_problem']) return;
   await grants.mark(image.account, image.grant_id, marks);
 }

@@ -19,6 +19,9 @@ export interface LedgerProjectorPorts extends Pick<ChatPorts, 'clock' | 'random'
 
 /** Transactions of other shards of the stream may count in the same items. */
 const putBudgetMs = 5_000;
+/** Of more groups than a quiet relay has in a batch some are put at once; more at once would only meet each other. */
+const groupsOfLane = 4;
+const lanesMax = 4;
 
 /** Why a change was not projected: Poisoned when it can never give a row, else it needs a retry. */
 type Outcome = Error | undefined;
@@ -45,21 +48,31 @@ export function ledgerProjector(
 }
 
 /**
- * Stops at the first group that needs a retry: order is kept. `failures`: why rows were not put, by name. `put`: those that
- * were put and counted now, not those that were there.
+ * Begins no group once one needs a retry: the batch comes again from its first row. `failures`: why rows were not put, by name.
+ * `put`: those that were put and counted now, not those that were there.
  */
 async function putAll(ports: LedgerProjectorPorts, rows: readonly CloseRow[]) {
   const failures = new Map<string, Error>();
   const put: CloseRow[] = [];
   let stopped: Error | undefined;
-  for (const group of ports.ledger.groups(rows)) {
-    try {
-      if (!stopped) put.push(...(await putGroup(ports, group, failures)));
-    } catch (error) {
-      stopped = asError(error);
+  const groups = ports.ledger.groups(rows);
+  // Other shards have rows of the same accounts, and would come to them at the same time.
+  const first = Math.floor(ports.random.next() * groups.length);
+  const waiting = [...groups.slice(first), ...groups.slice(0, first)];
+  const size = Math.max(groupsOfLane, Math.ceil(groups.length / lanesMax));
+  const putLane = async (lane: number): Promise<void> => {
+    // Neighbours count in the same items, so one waits for the other.
+    for (const group of waiting.slice(lane * size, (lane + 1) * size)) {
+      let failed = stopped;
+      try {
+        if (!failed) put.push(...(await putGroup(ports, group, failures)));
+      } catch (error) {
+        failed = stopped = asError(error);
+      }
+      if (failed) for (const row of group) failures.set(nameOf(row), failed);
     }
-    if (stopped) for (const row of group) failures.set(nameOf(row), stopped);
-  }
+  };
+  await Promise.all(Array.from({ length: lanesMax }, (_, lane) => putLane(lane)));
   return { failures, put };
 }
 

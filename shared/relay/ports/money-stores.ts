@@ -154,8 +154,10 @@ export interface GrantStore {
   apply(row: GrantLedgerRow): Promise<AppliedGrant>;
   /** Writes marks on the grant if it still exists. */
   mark(account: string, grantId: string, marks: GrantMarks): Promise<void>;
-  /** All grants that are not marked as applied. */
+  /** The grants whose writer marked them as not applied, until they are. */
   unapplied(): AsyncIterable<GrantImage>;
+  /** The grants without a mark as applied, of one of so many equal parts of the table. */
+  unmarked(share: { part: number; of: number }): AsyncIterable<GrantImage>;
 }
 
 // Payments, and the one transaction that writes a payment with the grants that follow from it.

@@ -20,16 +20,25 @@ export class Bucket {
     this.#lastMs = clock.now();
   }
 
-  take(units: number): void {
+  get isEmpty(): boolean {
     const now = this.#clock.now();
     this.#tokens = Math.min(this.#perSecond, this.#tokens + ((now - this.#lastMs) / 1000) * this.#perSecond);
     this.#lastMs = now;
-    if (this.#tokens <= 0) {
+    return this.#tokens <= 0;
+  }
+
+  take(units: number): void {
+    if (this.isEmpty) {
       this.throttled += 1;
       throw new StoreBusy('throttled');
     }
+    this.pay(units);
+  }
+
+  /** Also beyond what is there: the store did the work before it knew. */
+  pay(units: number): void {
     this.#tokens -= units;
-    const second = Math.floor(now / 1000);
+    const second = Math.floor(this.#clock.now() / 1000);
     this.used.set(second, (this.used.get(second) ?? 0) + units);
   }
 }

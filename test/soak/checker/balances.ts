@@ -44,11 +44,11 @@ export function balancesOf(quotas: readonly Row[]): Map<string, Balance> {
 
 const isDay = ({ id, period }: Row): boolean =>
   String(id).startsWith('account#') && /^day#(?!.*#\(grants\)$)/.test(String(period));
-const isOfModel = ({ id }: Row): boolean => id === 'served';
+const isOfModel = ({ id }: Row): boolean => /^served(\.\d+)?$/.test(String(id));
 
 const sumsOf = (name: string): Record<string, (item: Row) => boolean> => ({
   days: (item) => item['id'] === `account#${name}` && isDay(item),
-  months: ({ id, period }) => String(id).startsWith('month#') && period === `account#${name}`,
+  months: ({ id, period }) => /^month\.\d+#/.test(String(id)) && period === `account#${name}`,
 });
 
 const added = (items: Row[]): { charged: bigint; calls: number } => ({

@@ -6,8 +6,16 @@ import {
   inTransactions,
   firstContentBucket,
 } from '../../../../shared/billing/daily-figures.ts';
-import { dailyKeys, dayOf, expiryOf } from '../../../../shared/billing/daily-keys.ts';
+import {
+  dailyKeys,
+  dayOf,
+  expiryOf,
+  idsOf,
+  isOfAll,
+  sumKeyOf,
+} from '../../../../shared/billing/daily-keys.ts';
 import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../../shared/billing/ledger-row.ts';
+import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { timeText } from '../../../../shared/wire/ids.ts';
 
 const idAt = (iso: string, end = '0'): string => timeText(Date.parse(iso)).padEnd(26, end);
@@ -46,7 +54,7 @@ describe('a row is counted', () => {
         'account#acme hour#2026-11-21T23#m',
         'channel#openai day#2026-11-21#m-2026',
         'served day#2026-11-21#m#openai',
-        'month#2026-11 account#acme',
+        'month.2#2026-11 account#acme',
       ],
     ],
     [
@@ -56,14 +64,14 @@ describe('a row is counted', () => {
         'account#acme day#2026-11-21#m',
         'account#acme hour#2026-11-21T23#m',
         'served day#2026-11-21#m#',
-        'month#2026-11 account#acme',
+        'month.2#2026-11 account#acme',
       ],
     ],
     ["nowhere when it is a tombstone's", row({ kind: 'cancelled' }), []],
     [
       'by the time of its application when it is a grant',
       grant,
-      ['account#acme day#2026-11-22#(grants)', 'month#2026-11 account#acme'],
+      ['account#acme day#2026-11-22#(grants)', 'month.2#2026-11 account#acme'],
     ],
   ])('%s', (_case, counted, keys) => {
     expect(dailyKeys(counted).map(({ id, period }) => `${id} ${period}`)).toEqual(keys);
@@ -130,6 +138,25 @@ describe('what is counted', () => {
   });
 });
 
+describe('a bucket of a sum of all accounts', () => {
+  const counted = row({ channel: 'a.5#b.6', upstream_model: 'm.7' });
+
+  test('has an id of its own, whatever the channel is named, and is found by that of the sum', () => {
+    const sums = dailyKeys(counted).filter(({ id }) => isOfAll(id));
+    const inThree = dailyKeys(counted, 3).filter(({ id }) => isOfAll(id));
+    expect(inThree.map(({ id }) => id)).toEqual(['channel.3#a.5#b.6', 'served.3']);
+    expect(inThree.map(sumKeyOf)).toEqual(sums);
+    expect(sums.map(sumKeyOf)).toEqual(sums);
+    for (const [at, { id }] of sums.entries()) expect(idsOf(id)).toContain(inThree[at]?.id);
+  });
+
+  test('is none of an account or its month', () => {
+    const own = (bucket: number) => dailyKeys(counted, bucket).filter(({ id }) => !isOfAll(id));
+    expect(own(7)).toEqual(own(0));
+    expect(idsOf('account#served.3')).toEqual(['account#served.3']);
+  });
+});
+
 describe('rows of one batch', () => {
   it('are one sum for each item', () => {
     const rows = [
@@ -146,12 +173,12 @@ describe('rows of one batch', () => {
     });
   });
 
-  it.each([100, 7, 5, 3])('stay in order, and in transactions of at most %i writes', (writesMax) => {
+  it.each([100, 7, 5, 3])('are all in transactions of at most %i writes', (writesMax) => {
     const rows = Array.from({ length: 60 }, (_, at) =>
       row({ id: String(at).padStart(26, '0'), account: `account ${at % 9}`, channel: `channel ${at % 4}` }),
     );
     const groups = inTransactions(rows, writesMax);
-    expect(groups.flat()).toEqual(rows);
+    expect(groups.flat().toSorted((a, b) => compareCodeUnits(a.id, b.id))).toEqual(rows);
     for (const group of groups)
       if (group.length > 1) expect(group.length + dailySums(group).length).toBeLessThanOrEqual(writesMax);
   });

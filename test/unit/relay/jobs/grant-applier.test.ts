@@ -1,6 +1,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
+import { unappliedMark } from '../../../../shared/billing/ledger-row.ts';
 import { GrantRig, type Typed } from './grant-rig.ts';
 
 const yuan = 1_000_000_000n;
@@ -102,7 +103,7 @@ describe('a grant for an item that cannot take it', () => {
     });
     expect(await rig.marks(`${account} other`, 'one')).toEqual({ applied: at });
     expect(await rig.ledger(account)).toEqual([]);
-    await rig.applier.applyMissed();
+    await rig.dayOfSchedules();
     expect(rig.metrics.counted).toHaveLength(2);
     await rig.remove(account, 'one');
     await rig.run();
@@ -110,13 +111,34 @@ describe('a grant for an item that cannot take it', () => {
 });
 
 describe('the schedule', () => {
-  test('applies what the stream missed', async () => {
+  test('applies at once what the stream missed and its writer marked, and finds it no more', async () => {
+    await rig.put(account, 'missed', { amount: '5', ...unappliedMark });
+    await rig.nextRecords();
+    expect(await rig.unapplied()).toEqual([`${account} missed`]);
+    await rig.applier.applyMissed();
+    expect(await balance()).toEqual(both(5n * yuan));
+    expect(await rig.unapplied()).toEqual([]);
+    await rig.applier.applyMissed();
+    expect(await balance()).toEqual(both(5n * yuan));
+  });
+
+  test('removes the mark from a row that was applied before', async () => {
+    await rig.put(account, 'copied', { amount: '5' });
+    await rig.run();
+    await rig.put(account, 'copied', { amount: '5', _applied: at, ...unappliedMark });
+    await rig.nextRecords();
+    await rig.applier.applyMissed();
+    expect(await rig.unapplied()).toEqual([]);
+    expect(await balance()).toEqual(both(5n * yuan));
+  });
+
+  test('applies within a day, once, what the stream missed of rows that another tool wrote', async () => {
     await rig.put(account, 'missed', { amount: '5' });
     await rig.put(account, 'bad', { amount: { S: 'x' } });
     await rig.nextRecords();
-    await rig.applier.applyMissed();
+    await rig.dayOfSchedules();
     expect(await balance()).toEqual(both(5n * yuan));
-    expect(await rig.marks(account, 'missed')).toEqual({ applied: at });
+    expect((await rig.marks(account, 'missed')).applied).toBeDefined();
     expect((await rig.marks(account, 'bad')).problem).toMatch(/^amount: /);
     await rig.run();
     expect(await balance()).toEqual(both(5n * yuan));

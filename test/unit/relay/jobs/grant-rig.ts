@@ -61,10 +61,26 @@ export class GrantRig implements AsyncDisposable {
     this.applier = this.applierOn(this.client);
   }
 
-  applierOn(client: DynamoDBClient): GrantApplier {
-    const { clock, log, metrics } = this;
+  applierOn(client: DynamoDBClient, clock = this.clock): GrantApplier {
+    const { log, metrics } = this;
     const grants = dynamoGrantStore(tablesOn(client), 'relay');
     return grantApplier({ clock, random: { next: () => 0.5 }, grants, log, metrics });
+  }
+
+  /** The schedule of a day, each quarter of an hour, by a clock of its own. */
+  async dayOfSchedules(): Promise<void> {
+    const clock = new QuickClock();
+    const applier = this.applierOn(this.client, clock);
+    for (let runs = 0; runs < 96; runs += 1) {
+      await applier.applyMissed();
+      clock.nowMs += 15 * 60 * 1000;
+    }
+  }
+
+  /** What the schedule finds in the index. */
+  async unapplied(): Promise<string[]> {
+    const grants = await Array.fromAsync(dynamoGrantStore(tablesOn(this.client), 'relay').unapplied());
+    return grants.map(({ account, grant_id }) => `${account} ${grant_id}`);
   }
 
   /** Puts a row as an operator does: `amount` as a number, other texts as texts. */

@@ -3,7 +3,8 @@ import { PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/clien
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dailySumOf } from '../../../../shared/adapters/dynamodb/daily-sums.ts';
 import { dynamoLedgerStore, ledgerRowOf } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
-import { dailySums, type DailySum } from '../../../../shared/billing/daily-figures.ts';
+import { addFigures, dailySums, keyText, type DailySum } from '../../../../shared/billing/daily-figures.ts';
+import { sumKeyOf } from '../../../../shared/billing/daily-keys.ts';
 import { emptyQuota, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/money-stores.ts';
@@ -67,7 +68,12 @@ const rows = async () => (await all('ledger')).map(ledgerRowOf);
 async function wrongSums(): Promise<string[]> {
   // Items of minutes are no exact sums, and some are spoilt on purpose.
   const exact = (await all('daily')).filter(({ id }) => !id?.S?.startsWith('minutes#'));
-  const found = new Set(exact.map(dailySumOf).map(textOf));
+  const buckets = exact.map(dailySumOf).map(({ key, figures }) => ({ key: sumKeyOf(key), figures }));
+  const found = new Set(
+    [...Map.groupBy(buckets, ({ key }) => keyText(key)).values()].map((some) =>
+      textOf(some.reduce((a, b) => ({ key: a.key, figures: addFigures(a.figures, b.figures) }))),
+    ),
+  );
   const wanted = new Set(dailySums(await rows()).map(textOf));
   return [
     ...[...found].filter((text) => !wanted.has(text)),
@@ -149,15 +155,18 @@ describe('the sums of minutes', () => {
 });
 
 describe('a batch', () => {
-  it('in which the store fails is repeated from there, and what came before is not', async () => {
+  it('in which the store fails is repeated from the first row that was not put', async () => {
     await using shaky = await FaultyWire.open(emulator.endpoint);
     const batch = Array.from({ length: 120 }, (_, at) => closing(`long ${at}`));
     let sent = 0;
     shaky.otherwise = () => ((sent += 1) > 1 ? 'unsent' : 'none');
     const outcomes = await projectOn(batch, shaky.tables);
     const failedAt = outcomes.findIndex((outcome) => outcome !== undefined);
-    expect(failedAt).toBeGreaterThan(0);
-    expect(outcomes.slice(failedAt).every((outcome) => outcome?.name === 'StoreUnavailable')).toBe(true);
+    const failed = outcomes.filter((outcome) => outcome?.name === 'StoreUnavailable');
+    expect((await rows()).filter(({ account }) => account.startsWith('long'))).toHaveLength(
+      batch.length - failed.length,
+    );
+    expect(failed.length).toBeLessThan(batch.length);
     expect(await wrongSums()).toEqual([]);
     await project(batch.slice(failedAt));
     expect(await wrongSums()).toEqual([]);

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { expectCountedOnce, runBusyLedger } from './busy-scenarios.ts';
+
+it('2,000 closes a second are counted once each, whatever crashes, conflicts or loses its reply', async () => {
+  const busy = await runBusyLedger({ seconds: 2, shards: 4, crash: 0.3, lost: 0.02 });
+  expect(busy.tables.counts.conflicts).toBeGreaterThan(0);
+  expect(busy.tables.counts.lost).toBeGreaterThan(0);
+  expect(busy.crashed).toBeGreaterThan(0);
+  expect(busy.buckets.length).toBeGreaterThan(1);
+  await expectCountedOnce(busy);
+});
+
+it('a quiet relay has one bucket of each sum', async () => {
+  const busy = await runBusyLedger({ closesPerSecond: 2, shards: 1, seconds: 20 });
+  expect(busy.buckets).toEqual(['served']);
+  expect(busy.tables.counts.conflicts).toBe(0);
+  await expectCountedOnce(busy);
+});
