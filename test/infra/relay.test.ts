@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App, CfnOutput, Fn, NestedStack, Stack, type Environment } from 'aws-cdk-lib';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import { Vpc } from 'aws-cdk-lib/aws-ec2';
+import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { HostedZone, type IHostedZone } from 'aws-cdk-lib/aws-route53';
@@ -45,6 +47,23 @@ function templateOf(stack: Stack): Template {
 
 const policiesOf = (template: Template, start: string): string =>
   JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy').filter(([id]) => id.startsWith(start)));
+
+test('servers take a VPC and an image of the app, run in its private subnets without addresses, and are shown', () => {
+  const stack = newStack();
+  const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });
+  const image = ContainerImage.fromRegistry('registry.example.com/relay:1');
+  const relay = newRelay(stack, { compute: 'ecs', service: { vpc, image, tasksMin: 4 } });
+  expect(relay.service?.vpc).toBe(vpc);
+  expect(relay.functionUrls).toEqual({});
+  const service = resourcesOf(templateOf(stack), 'AWS::ECS::Service').at(0)?.[1];
+  const subnets = vpc.privateSubnets.map(({ subnetId }) => stack.resolve(subnetId) as unknown);
+  expect(service?.Properties).toMatchObject({
+    NetworkConfiguration: { AwsvpcConfiguration: { AssignPublicIp: 'DISABLED', Subnets: subnets } },
+  });
+  expect(() => newRelay(newStack(), { compute: 'ecs', service: { tasksMin: 0 } })).toThrow(
+    /service\.tasksMin: found 0/,
+  );
+});
 
 describe('a relay shows', () => {
   test('its URLs, tables, functions, alarms and their topic', () => {
