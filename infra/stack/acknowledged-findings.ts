@@ -23,6 +23,8 @@ interface AcknowledgedConstructs {
   service: RelayService | undefined;
   /** Of the scheduled call. */
   canary?: IConstruct | undefined;
+  /** Of copies in another region. */
+  backup?: IConstruct | undefined;
   /** That alarms and notices go to. */
   topic?: ITopic | undefined;
   /** The bucket of the access log. Absent: none is written, or to a bucket that was given. */
@@ -90,6 +92,10 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       `Resource::${arn('cloudformation')}:stack/${relayName}/*`,
       'AWS asks for this very resource where a stack is named and its id is not known',
     ),
+    wildcard(
+      `Resource::${arn('dynamodb')}:table/${relayName}-restore-20*`,
+      'Copies have the second in their names that they are restored to',
+    ),
   );
   accept(
     failures,
@@ -123,6 +129,14 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       wildcard(`Resource::<${logicalIdOf(lambda)}.Arn>:*`, 'Versions and aliases of one function'),
     );
   if (canary) accept(canary, ...channelSecrets);
+  if (constructs.backup)
+    accept(
+      constructs.backup,
+      finding(
+        'IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSBackupServiceRolePolicyForBackup]',
+        'What AWS Backup needs of a role, as its guide says; it follows what the service learns to do',
+      ),
+    );
   const { service } = constructs;
   if (service)
     accept(

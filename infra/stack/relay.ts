@@ -33,6 +33,7 @@ import {
 import { Alarms, type Objectives } from './observe/alarms.ts';
 import { allowBedrockModels, allowNotices, OperatorPolicies } from './constructs/operator-policies.ts';
 import { createBudget, type RelayBudget } from './observe/budget.ts';
+import { BackupCopies, type RelayBackupCopies } from './constructs/backup-copies.ts';
 import { Dashboard } from './observe/dashboard.ts';
 import {
   callingFunctions,
@@ -55,7 +56,15 @@ import { relayMetric } from './observe/relay-metric.ts';
 import type { PropRules } from './options/prop-problems.ts';
 import { refuseProps } from './options/refuse-props.ts';
 
-export type { CanaryOptions, Objectives, RelayBudget, RelayDomain, RelayServiceOptions, RelayTracing };
+export type {
+  CanaryOptions,
+  Objectives,
+  RelayBackupCopies,
+  RelayBudget,
+  RelayDomain,
+  RelayServiceOptions,
+  RelayTracing,
+};
 
 export interface RelayProps {
   /**
@@ -95,6 +104,8 @@ export interface RelayProps {
    * A key that is lost or disabled is a relay that is lost. Default: the key that AWS manages for DynamoDB.
    */
   encryptionKey?: IKey;
+  /** Copies of the tables in another region, for the loss of this one. Default: none. */
+  backupCopies?: RelayBackupCopies;
   /** The address that mail to customers comes from: an identity that SES has verified. Default: none is sent. */
   alertSender?: string;
   /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. Default: `[1]`. */
@@ -151,6 +162,7 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   alarmTopic: '',
   encryptionKey: '',
   alertSender: 'alertSender',
+  backupCopies: 'backupCopies',
   originSecrets: 'originSecrets',
   sealKeys: 'sealKeys',
   reservedConcurrency: 'reservedConcurrency',
@@ -282,6 +294,9 @@ export class Relay extends Construct {
       ? shiftTraffic(this, { functions, alarms, linear: props.shifting === 'linear' })
       : [];
     const canary = props.canary && scheduledCall(this, { ...props.canary, ...common, baseUrl });
+    const backup =
+      props.backupCopies &&
+      new BackupCopies(this, 'BackupCopies', { relayName, tables, encryptionKey, ...props.backupCopies });
     if (props.budget) this.budget = createBudget(this, { relayName, ...props.budget });
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', {
@@ -305,7 +320,7 @@ export class Relay extends Construct {
       value: this.baseUrl,
     });
     const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers, service };
-    acknowledgeFindings({ relayName, ...parts, shiftRoles, canary, topic: alarms.topic, ownLog });
+    acknowledgeFindings({ relayName, ...parts, shiftRoles, canary, backup, topic: alarms.topic, ownLog });
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
     this.functions = functions.lambdas();

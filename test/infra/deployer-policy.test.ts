@@ -80,12 +80,14 @@ describe('docs/deployer-policy-*.json', () => {
     expect(lookups.filter((call) => !role.allows(call))).toEqual([]);
   });
 
-  it('use keys through DynamoDB alone, and give them to nobody but AWS', () => {
+  it('use keys through DynamoDB and AWS Backup alone, and give them to nobody but AWS', () => {
     const ofKeys = role.policy.Statement.filter(({ Action }) => String(Action).includes('kms:'));
     expect(ofKeys.length).toBeGreaterThan(0);
     for (const { Action, Condition } of ofKeys)
       expect(Condition).toEqual({
-        StringLike: { 'kms:ViaService': 'dynamodb.*.amazonaws.com' },
+        StringLike: {
+          'kms:ViaService': expect.stringMatching(/^(dynamodb|backup)\.\*\.amazonaws\.com$/) as string,
+        },
         ...(String(Action).includes('Grant') && { Bool: { 'kms:GrantIsForAWSResource': 'true' } }),
       });
   });

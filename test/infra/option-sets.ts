@@ -56,6 +56,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     region: 'eu-central-1',
     webAcl: true,
     webAclRequestsPerMinute: 1200,
+    backupCopies: { vaultArn: `arn:aws:backup:eu-west-1:${account}:backup-vault:relay`, hourly: true },
     edgeAlarms: true,
     alarmEmail: 'ops@example.com',
     accessLog: true,

@@ -48,6 +48,20 @@ const checks: readonly Check[] = [
   ],
   inOwnRegion('alarmTopicArn'),
   inOwnRegion('encryptionKeyArn'),
+  [
+    'backupCopies.vaultArn',
+    ({ backupCopies, region }) =>
+      backupCopies !== undefined &&
+      regionOf(backupCopies.vaultArn) === region &&
+      `is in ${region} itself, wanted one in another region`,
+  ],
+  [
+    'backupCopies',
+    ({ backupCopies, disposable }) =>
+      backupCopies !== undefined &&
+      disposable === true &&
+      'a vault that holds copies is not deleted with a trial: leave one of the two out',
+  ],
   ['webAcl', ({ webAcl, region }) => webAcl === true && region === undefined && 'needs region beside it'],
   ['edgeAlarms', ({ edgeAlarms, region }) => edgeAlarms && region === undefined && 'needs region beside it'],
   [

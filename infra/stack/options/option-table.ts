@@ -357,6 +357,18 @@ export const optionTable = {
     'a log of every request at the edge, with addresses of clients: true keeps it in a bucket of the stack',
     false,
   ),
+  backupCopies: option(
+    fields({
+      vaultArn: arn({
+        service: 'backup',
+        resource: 'backup-vault:[A-Za-z0-9_-]{2,50}',
+        wanted: 'the ARN of a backup vault in another region',
+      }),
+      days: z.optional(count(1, 3650)),
+      hourly: z.optional(flag),
+    }),
+    'copies of the tables in a vault of another region, daily or hourly, kept for 35 days unless given',
+  ),
   encryptionKeyArn: option(
     arn({ service: 'kms', resource: 'key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})', wanted: 'the ARN of a KMS key' }),
     'a key of yours, in the region of the stage, that encrypts the tables',

@@ -76,6 +76,7 @@ const unused: [RegExp, string, string?][] = [
 /** Types whose handlers call IAM for what the relay sets. */
 const callsIam = new Set([
   'AWS::ApplicationAutoScaling::ScalableTarget',
+  'AWS::Backup::BackupSelection',
   'AWS::CloudFront::VpcOrigin',
   'AWS::CodeDeploy::DeploymentGroup',
   'AWS::ECS::Cluster',
@@ -91,6 +92,7 @@ const shiftOf = ({ updatePolicy }: Pick<Resource, 'updatePolicy'>) =>
 
 /** A key of the account's own that encrypts a table. */
 const keyOf = ({ properties }: Pick<Resource, 'properties'>): string | undefined =>
+  (properties['EncryptionKeyArn'] as string | undefined) ??
   (properties['Replicas'] as { SSESpecification?: { KMSMasterKeyId?: string } }[] | undefined)?.[0]
     ?.SSESpecification?.KMSMasterKeyId;
 
@@ -128,6 +130,7 @@ export function callsFor(resource: Resource, change: Action): RoleCall[] {
 
 /** Actions that IAM knows no resource of, by its service authorization reference: a policy must say `*`. */
 const withoutResource = new Set([
+  'backup-storage:MountCapsule',
   'cloudfront:CreateCachePolicy',
   'cloudfront:CreateDistribution',
   'cloudfront:CreateFunction',
@@ -167,6 +170,10 @@ function targetOf(action: string, resource: Resource): string {
     return 'arn:aws:s3:::cdk-hnb659fds-assets-000000000000-us-east-1/bundle.zip';
   if (action.startsWith('s3:') && type === 'AWS::CloudFront::Distribution')
     return `arn:aws:s3:::${logBucketOf(resource)}`;
+  const selection = properties['BackupSelection'] as { IamRoleArn?: string } | undefined;
+  if (type === 'AWS::Backup::BackupSelection' && !action.startsWith('iam:'))
+    return `arn:aws:backup:us-east-1:000000000000:backup-plan:${first(properties['BackupPlanId'])}`;
+  if (selection) return String(selection.IamRoleArn);
   if (action === 'iam:PassRole' || (action === 'iam:GetRole' && type === 'AWS::ECS::TaskDefinition'))
     return first(
       properties['Role'] ??
@@ -204,7 +211,7 @@ function targetOfShift(action: string, resource: Resource): string {
 }
 
 /** The pages' policies, as one sees them. */
-export const policyPages = ['functions', 'data-and-edge', 'servers'].map(
+export const policyPages = ['functions', 'data-and-edge', 'servers', 'backup-copies'].map(
   (subject) => `deployer-policy-${subject}.json`,
 );
 

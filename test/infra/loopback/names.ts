@@ -35,6 +35,12 @@ const global =
 
 /** Types without a line here have an id that AWS chooses and an ARN of the common form. */
 const kinds: Record<string, Kind> = {
+  'AWS::Backup::BackupPlan': { arn: within('backup', 'backup-plan:') },
+  'AWS::Backup::BackupVault': {
+    name: 'BackupVaultName',
+    longest: 50,
+    arn: within('backup', 'backup-vault:'),
+  },
   'AWS::Budgets::Budget': {
     name: 'Budget.BudgetName',
     unique: 'account',
