@@ -182,7 +182,10 @@ export const scenarios: Scenario[] = [
     code: 1,
   }),
   run('audit --rebuild-daily', '--wait 0', {
-    prepare: ({ ledger }) => ledger.removeDaily('account#acme', 'day#2026-11-10#gpt-4o'),
+    prepare: async ({ ledger }) => {
+      await ledger.removeDaily('account#acme', 'day#2026-11-10#gpt-4o');
+      await ledger.removeDaily('channel#openai', 'day#2026-11-10#gpt-4o');
+    },
     code: 1,
   }),
   // Nothing publishes here that the relay is closed.

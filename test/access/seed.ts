@@ -68,6 +68,7 @@ export async function spoil({ ledger, recovery }: AccessRig): Promise<void> {
   await ledger.remove('ledger', { account: 'acme', id: chargedId });
   await ledger.damage('quotas', { account: 'acme' }, 'available', 1);
   await ledger.removeDaily('account#acme', 'day#2026-11-10#gpt-4o');
+  await ledger.removeDaily('channel#openai', 'day#2026-11-10#gpt-4o');
 }
 
 /** The setting of payments, with the secret that signs references. */

@@ -1,6 +1,7 @@
 import type { Mutants } from './mutant.ts';
 
 const unit = 'test/unit/relay';
+const busyLedger = 'test/simulation/hot/busy-ledger.test.ts';
 const simulation = 'test/simulation/simulation.test.ts';
 
 /** Of money, stored responses, payments and notices. */
@@ -11,6 +12,20 @@ export const money: Mutants = {
     replace: 'last?.id === own.id;',
     noticed: `${unit}/money/reservations-close.test.ts`,
     by: /charges the difference once and is logged whole/,
+  },
+  'what was served is read from the first bucket alone': {
+    file: 'shared/adapters/dynamodb/daily-sums.ts',
+    find: 'inBuckets(store, idsOf(servedId), ',
+    replace: 'inBuckets(store, [servedId], ',
+    noticed: busyLedger,
+    by: /are counted once each/,
+  },
+  'rows of a transaction that met another one are not tried again': {
+    file: 'shared/relay/jobs/ledger-projector.ts',
+    find: '.until(() => ports.ledger.putCounted(rows));',
+    replace: '.until(() => ports.ledger.putCounted(rows).catch(() => []));',
+    noticed: busyLedger,
+    by: /are counted once each/,
   },
   'a lease is renewed after its end': {
     file: 'shared/relay/money/reservations.ts',

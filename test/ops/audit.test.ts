@@ -164,6 +164,26 @@ describe('the audit of daily sums', () => {
     expect(await rig.row('daily', key)).toEqual(whole);
   });
 
+  it('adds the buckets of a sum up, and corrects it only if each of them is as it was found', async () => {
+    await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
+    const key = { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' };
+    const other = { id: 'served.3', period: key.period };
+    const whole = await rig.row('daily', key);
+    await rig.put('daily', { ...whole, ...other });
+    await rig.removeDaily(key.id, key.period);
+    expect((await audit()).code).toBe(0);
+    await rig.damage('daily', other, 'calls', 4);
+    expect((await audit()).output).toContain(`daily ${key.id} ${key.period}: calls 4, not 1`);
+    const ports = await rig.ports();
+    const found = { counts: { calls: 3 }, amounts: {} };
+    const stale = { key, found, items: [{ key: other, figures: found }], missing: found };
+    expect(await ports.ledger.addToDaily(stale)).toBe(false);
+    expect(await rig.row('daily', key)).toBeUndefined();
+    expect(await audit('--rebuild-daily')).toMatchObject({ code: 0 });
+    expect((await rig.row('daily', key))?.['calls']).toBe(-3);
+    expect((await rig.row('daily', other))?.['calls']).toBe(4);
+  });
+
   it('corrects the running month while calls come', async () => {
     const now = (tail: string) => idAt(new Date().toISOString(), tail);
     const month = new Date().toISOString().slice(0, 7);

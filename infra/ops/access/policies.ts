@@ -169,7 +169,7 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       { tables: ['runtime'], actions: ['BatchGetItem'], ids: ['config', 'snapshot#*'] },
       { tables: ['settings'], actions: ['GetItem', 'PutItem', 'UpdateItem'] },
       { tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts'], actions: ['PutItem'] },
-      { tables: ['daily'], actions: ['UpdateItem'] },
+      { tables: ['daily'], actions: ['ConditionCheckItem', 'UpdateItem'] },
       {
         tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts'],
         actions: ['DescribeContinuousBackups', 'RestoreTableToPointInTime'],
