@@ -39,7 +39,7 @@ export function answeringPorts(environment: Environment, clock: Clock) {
   const { backgroundFunction: functionName } = environment;
   const log = jsonLog(version, requestMetrics(stack));
   const client = tableClient(aws);
-  const config = dynamoConfigSource({ client, clock, log, stack });
+  const config = dynamoConfigSource({ client, clock, random: systemRandom, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
   const tables = { client, clock, stack };

@@ -19,7 +19,7 @@ export function hooksHandle(environment: Environment = readEnvironment()): Hoste
   const log = jsonLog(version);
   const client = tableClient(aws);
   const handle = paymentsHandle({
-    config: dynamoConfigSource({ client, clock, log, stack }),
+    config: dynamoConfigSource({ client, clock, random: systemRandom, log, stack }),
     secrets: cachedSecretStore({ environment, clock }),
     payments: dynamoPaymentStore(client, stack),
     hmac: nodeHmac,

@@ -7,7 +7,7 @@ import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
-import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
+import { systemClock as clock, systemRandom, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import { accountHandle } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
@@ -18,7 +18,7 @@ export function publicHandle(environment: Environment = readEnvironment()): Host
   const { aws, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version);
   const client = tableClient(aws);
-  const config = dynamoConfigSource({ client, clock, log, stack });
+  const config = dynamoConfigSource({ client, clock, random: systemRandom, log, stack });
   const keys = dynamoKeyStore({ client, clock, stack });
   const accounts = lazily(async () => {
     const file = await import('../../shared/adapters/dynamodb/account-reader.ts');

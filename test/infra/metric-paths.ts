@@ -250,6 +250,7 @@ async function unknownFormat(client: DynamoDBClient): Promise<void> {
   const config = dynamoConfigSource({
     client: tablesOn(own.client),
     clock,
+    random: { next: () => 0 },
     log: functionLog(),
     stack: 'relay',
   });

@@ -59,7 +59,7 @@ export function operatorRig({
   };
   const versions = published.map((_, at): PublishedVersion => {
     const version = at + 1;
-    return { version, format: 1, parts: 1, rowParts: 1, digest: '', publishedAt: version };
+    return { version, format: 1, parts: 1, copies: 1, rowParts: 1, digest: '', publishedAt: version };
   });
   const ports: Ports = {
     target: { stack: 'relay', local },

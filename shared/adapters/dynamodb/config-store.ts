@@ -22,6 +22,7 @@ import { systemClock } from '../system/node-ports.ts';
 import type { Store } from './operator-store.ts';
 import { dynamoConfigTables } from './row-tables.ts';
 import {
+  furtherCopies,
   getItems,
   pointerAttributes,
   pointerId,
@@ -31,6 +32,7 @@ import {
   readSnapshot,
   rowsPartId,
   rowsPartIds,
+  snapshotCopies,
   snapshotPartId,
   snapshotPartIds,
   toParts,
@@ -84,6 +86,7 @@ export function dynamoConfigStore(
   /** @param hasServed a rollback may still find it until then */
   const expire = async (pointer: Pointer, hasServed: boolean): Promise<void> => {
     const [first = '', ...others] = snapshotPartIds(pointer);
+    others.push(...furtherCopies(pointer).flatMap((copy) => snapshotPartIds(pointer, copy)));
     // The first part expires last: a repeat finds an old version by its first part.
     for (const id of [...others, ...rowsPartIds(pointer), first]) {
       const isRetired = hasServed && id === first;
@@ -184,6 +187,7 @@ function itemsOf(version: number, { snapshot, rows, digest, by = [] }: SnapshotC
     version,
     format: snapshotFormat,
     parts: parts.length + 1,
+    copies: snapshotCopies,
     rowParts: rowParts.length,
     digest,
     publishedAt: snapshot.publishedAt,
@@ -197,6 +201,9 @@ function itemsOf(version: number, { snapshot, rows, digest, by = [] }: SnapshotC
   };
   const others = [
     ...parts.map((body, index) => ({ id: snapshotPartId(version, index + 1), body })),
+    ...furtherCopies(pointer).flatMap((copy) =>
+      [first, ...parts].map((body, index) => ({ id: snapshotPartId(version, index, copy), body })),
+    ),
     ...rowParts.map((body, index) => ({ id: rowsPartId(version, index), body })),
   ];
   return { pointer, head, others };

@@ -13,7 +13,7 @@ import {
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
 import type { ConfigSource, Pointer } from '../../relay/ports/config-store.ts';
 import { within } from '../../relay/money/backoff.ts';
-import type { Clock } from '../../relay/ports/host.ts';
+import type { Clock, Random } from '../../relay/ports/host.ts';
 import {
   factsFreshMs,
   type ChannelHealth,
@@ -50,6 +50,7 @@ const pauseMsMax = 400;
 interface SourceParts {
   client: TableClient;
   clock: Clock;
+  random: Random;
   log: Log;
   stack: string;
 }
@@ -76,7 +77,7 @@ interface Reading {
   done: Promise<void>;
 }
 
-export function dynamoConfigSource({ client, clock, log, stack }: SourceParts) {
+export function dynamoConfigSource({ client, clock, random, log, stack }: SourceParts) {
   const table = new Table(client, stack, 'runtime');
   let held: Held | undefined;
   let cooldowns = neverRead;
@@ -99,9 +100,11 @@ export function dynamoConfigSource({ client, clock, log, stack }: SourceParts) {
   /** What to hold after a read of the pointer. Reads a snapshot only when the pointer names another one. */
   const follow = async (pointer: Pointer | undefined): Promise<Omit<Held, 'checkedAt'>> => {
     if (!pointer) return held ?? { snapshot: emptySnapshot(Math.floor(clock.now() / 1000)) };
-    const { version, digest, format } = pointer;
+    const { version, digest, format, copies } = pointer;
     if (held?.pointer?.version === version && held.pointer.digest === digest) return held;
-    if (format === snapshotFormat) return { snapshot: await readSnapshot(table, pointer), pointer };
+    // Each read draws a copy, so that thousands of environments do not meet on one item, and a repeat not on a throttled one.
+    const copy = Math.floor(random.next() * copies);
+    if (format === snapshotFormat) return { snapshot: await readSnapshot(table, pointer, copy), pointer };
     log.event('config_format_unknown', { version, format });
     if (held) return held;
     throw new StoreUnavailable('The configuration is in a form that this function does not know.');

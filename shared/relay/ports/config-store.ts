@@ -34,6 +34,8 @@ export interface Pointer {
   /** The storage format of the snapshot: see `snapshotFormat`. */
   format: number;
   parts: number;
+  /** How many times the snapshot is stored, each under keys of its own. */
+  copies: number;
   rowParts: number;
   /** The hash of the canonical content. */
   digest: string;

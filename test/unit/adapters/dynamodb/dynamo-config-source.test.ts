@@ -23,10 +23,14 @@ beforeEach(async () => {
   store = countedClient();
   clock = steeredClock();
   log = recordedLog();
+  chance = 0;
   return () => emulator.stop();
 });
 
-const open = () => dynamoConfigSource({ client: tablesOn(store.client), clock, log, stack: 'relay' });
+/** The chance that draws the copy of a snapshot. */
+let chance: number;
+const random = { next: () => chance };
+const open = () => dynamoConfigSource({ client: tablesOn(store.client), clock, random, log, stack: 'relay' });
 
 /** Writes channels that serve these models, the first with the highest priority, and publishes them. */
 async function publish(...models: string[]): Promise<void> {
@@ -74,6 +78,17 @@ describe('the published configuration', () => {
     clock.advance(8000);
     expect(await config.current()).toMatchObject({ version: 2, models: ['other', 'gpt-4o'] });
     expect(store.calls).toHaveLength(5);
+  });
+
+  test('is stored in copies under keys of their own, of which each read draws one, and the first for one that is lost', async () => {
+    await publish('gpt-4o');
+    await deleteRow(compiler.store, 'runtime', 'snapshot#1#0#7');
+    chance = 0.999;
+    expect((await open().current()).models).toEqual(['gpt-4o']);
+    await deleteRow(compiler.store, 'runtime', 'snapshot#1#0');
+    await expect(open().current()).rejects.toThrow(StoreUnavailable);
+    chance = 0.5;
+    expect((await open().current()).models).toEqual(['gpt-4o']);
   });
 
   test('is read once for concurrent requests, and not again within 8 seconds', async () => {
@@ -240,7 +255,7 @@ describe('the published configuration', () => {
   });
 
   test('is unavailable at a cold start when the table is missing, and the log has the reason', async () => {
-    const config = dynamoConfigSource({ client: tablesOn(store.client), clock, log, stack: 'other' });
+    const config = dynamoConfigSource({ client: tablesOn(store.client), clock, random, log, stack: 'other' });
     await expect(config.current()).rejects.toBeInstanceOf(StoreUnavailable);
     expect(log.faults).toMatchObject([{ error: { name: 'ResourceNotFoundException' } }]);
   });

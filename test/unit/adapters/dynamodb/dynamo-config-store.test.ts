@@ -87,6 +87,11 @@ describe('published snapshots', () => {
     await snapshots.expireOld(newest);
     const inAWeek = nowMs / 1000 + 7 * 24 * 3600;
     expect(await expiresOf('snapshot#5#0', 'rows#5#0', 'snapshot#1#0')).toEqual([inAWeek, inAWeek, inAWeek]);
+    expect(await expiresOf('snapshot#5#0#1', 'snapshot#5#0#7', 'snapshot#6#0#7')).toEqual([
+      inAWeek,
+      inAWeek,
+      undefined,
+    ]);
     expect(await expiresOf('snapshot#6#0', 'rows#6#0', 'snapshot#55#0', 'config')).toEqual(
       Array.from({ length: 4 }),
     );

@@ -31,7 +31,7 @@ beforeEach(() => {
   failed = 0;
 });
 
-const pointer = { version: 1, format: 1, parts: 1, rowParts: 1, digest: '', publishedAt: 1 };
+const pointer = { version: 1, format: 1, parts: 1, copies: 1, rowParts: 1, digest: '', publishedAt: 1 };
 const served = { ...emptySnapshot(1), models: ['m'] };
 
 const handle = (event: object) =>
