@@ -7,7 +7,11 @@ import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
-import { systemClock as clock, systemRandom, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
+import {
+  systemClock as clock,
+  systemRandom,
+  timeSortedIds,
+} from '../../shared/adapters/system/node-ports.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import { accountHandle } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';

@@ -1,7 +1,8 @@
 import { isoTime } from '../wire/iso-time.ts';
 import { isTagName, requestTimeMs } from '../wire/ids.ts';
 import { type NanoYuan, formatYuan, parsePrice } from './price.ts';
-import type { CloseRecord, OpenEntry, QuotaItem, CloseWrite } from './quota-item.ts';
+import type { CloseRecord, OpenEntry, PartOfAccount, QuotaItem, CloseWrite } from './quota-item.ts';
+import { firstCounter } from './shares.ts';
 
 /**
  * A row of the table `ledger`: one for each closed reservation and one for each applied grant. Attributes are
@@ -30,6 +31,10 @@ export interface CloseRow extends Omit<CloseRecord, 'at'> {
   /** The period of the key's budget that the call was held in. */
   budget?: string | undefined;
   official?: true | undefined;
+  /** No balance paid: the account was metered. */
+  metered?: true | undefined;
+  /** Of a call that drew a counter: which of the account's partitions of the ledger has the row. */
+  bucket?: number | undefined;
 }
 
 /** An applied grant. The existence of this row prevents a second application. */
@@ -75,6 +80,25 @@ export const tagsText = (tags: CloseRow['tags'] = {}): string =>
     .toSorted()
     .join(',');
 
+/**
+ * Rows of calls that drew a counter are spread over so many partitions of the ledger: a partition writes 1,000 units a second,
+ * and a row takes two.
+ */
+export const ledgerBuckets = 8;
+
+/** Ids end in random characters. Undefined: the row is where the account's others are. */
+export const bucketOf = (id: string, part = 0): number | undefined =>
+  part >= firstCounter ? id.charCodeAt(id.length - 1) % ledgerBuckets : undefined;
+
+/** The partition of a row. Accounts named like that are refused. */
+export const ledgerPartition = ({
+  account,
+  bucket,
+}: {
+  account: string;
+  bucket?: number | undefined;
+}): string => (bucket === undefined ? account : `${account}#${bucket}`);
+
 /** Ids of late charges: `late#<request id>`. They sort after every request id. */
 export const latePrefix = 'late#';
 
@@ -95,19 +119,19 @@ export function closeRowBetween(
   if (!only) return undefined;
   const [id, entry] = only;
   if (others.length > 0 || after.last?.id !== id) throw new Error('a close without its close record');
-  return closeRow(after.account, entry, after.last);
+  return closeRow(after, entry, after.last);
 }
 
 /** The row of a charge that came after its reservation expired, whose own row has what that charged. */
 export function lateRow(
-  { account, entry, closeRecord }: Pick<CloseWrite, 'account' | 'entry' | 'closeRecord'>,
+  { account, part, entry, closeRecord }: Pick<CloseWrite, 'account' | 'part' | 'entry' | 'closeRecord'>,
   difference: NanoYuan,
 ): CloseRow {
-  const row = closeRow(account, { ...entry, amount: 0n }, closeRecord);
+  const row = closeRow({ account, part }, { ...entry, amount: 0n }, closeRecord);
   return { ...row, id: latePrefix + closeRecord.id, charge: difference };
 }
 
-function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
+function closeRow({ account, part }: PartOfAccount, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
   const { kind, at, estimated, channel, model = entry.model, price = entry.price } = closeRecord;
   // What a free model answers releases the plan's call.
   const isReleased = kind === 'released' || (kind === 'settled' && isFree(price));
@@ -123,6 +147,8 @@ function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): 
     plan_slot: entry.slot !== '' && !isReleased ? entry.slot : undefined,
     budget: entry.budget,
     official: entry.official ? true : undefined,
+    metered: entry.metered ? true : undefined,
+    bucket: bucketOf(closeRecord.id, part),
     upstream_model: channel && (closeRecord.upstream_model ?? model),
   };
 }

@@ -4,7 +4,7 @@ import type { NanoYuan } from './price.ts';
 /**
  * An account's money and counters, in one item, so that every change is one conditional write. A busy account
  * has several such items, its parts, because one item takes only so many writes. Invariant of each part:
- * available + sum of open amounts + spent = granted + moved.
+ * available + sum of open amounts + spent = granted + moved + metered. The amount of a metered entry is the key's budget's alone.
  */
 export interface QuotaItem {
   account: string;
@@ -19,6 +19,10 @@ export interface QuotaItem {
   granted: NanoYuan;
   /** Received from other parts of the account, less what was given. Sums to zero over the parts. */
   moved: NanoYuan;
+  /** Part 0 only: that there are so many counters of metered calls, some of which no call has used yet. Absent: none. */
+  counters?: number | undefined;
+  /** What metered calls cost, for which no balance pays: a part of `spent`. Absent: nothing. */
+  metered?: NanoYuan | undefined;
   /**
    * A part may be below zero, so no part alone tells what the account has: the balance pays for a call only once the sum
    * was read. All parts in use say it, or none does: it is written with the write that overdraws one of several parts.
@@ -66,6 +70,8 @@ export interface OpenEntry {
   official: boolean;
   /** The entry only occupies the id, so that a late reserve with the same id fails. */
   tombstone: boolean;
+  /** The account is metered: the call is counted, and takes nothing from the balance. */
+  metered?: boolean | undefined;
   /** Of a background call whose run has not begun: its expiry charges nothing, and gives the plan's call back. */
   queued?: boolean | undefined;
 }
@@ -146,11 +152,12 @@ export const emptyQuota = (account: string, part = 0): QuotaItem => ({
 });
 
 export const reservedOf = ({ open }: QuotaItem): NanoYuan =>
-  [...open.values()].reduce((sum, { amount }) => sum + amount, 0n);
+  [...open.values()].reduce((sum, { amount, metered }) => (metered ? sum : sum + amount), 0n);
 
 /** The difference from the invariant of `QuotaItem`; undefined: the item is balanced. */
 export function imbalance(item: QuotaItem): NanoYuan | undefined {
-  const difference = item.available + reservedOf(item) + item.spent - item.granted - item.moved;
+  const { available, spent, granted, moved, metered = 0n } = item;
+  const difference = available + reservedOf(item) + spent - granted - moved - metered;
   return difference === 0n ? undefined : difference;
 }
 
@@ -220,7 +227,8 @@ export interface RenewWrite extends EntryWrite {
 }
 
 /** The amount that a close returns to `available`; negative if the call cost more than was reserved. */
-export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.closeRecord.charge;
+export const refundOf = ({ entry, closeRecord }: CloseWrite): NanoYuan =>
+  entry.metered ? 0n : entry.amount - closeRecord.charge;
 
 /**
  * Whether taking so much from a part needs the mark of an overdraft on all of them, because others could then spend what

@@ -32,6 +32,8 @@ export interface ReserveNeed extends ModelCost {
   accountRpm?: number | undefined;
   accountTpm?: number | undefined;
   budgetLeft?: NanoYuan | undefined;
+  /** The account is metered: no balance pays, and none refuses. */
+  metered?: boolean | undefined;
   /** When the call asks, in epoch milliseconds. */
   nowMs: number;
   /** Reserve neither an amount nor a plan slot: official calls, and free calls of keys with limits. */
@@ -88,8 +90,19 @@ export function planReserve(
   if (tokens >= (need.accountTpm ?? Infinity)) return { reason: 'account_tpm' };
   if (need.takesNothing) return nothing;
   const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);
-  return slot ? { slot, ...nothing } : payFromBalance(need, item, lastTry);
+  if (slot) return { slot, ...nothing };
+  return need.metered ? payMetered(need, item, lastTry) : payFromBalance(need, item, lastTry);
 }
+
+/** Nothing is held but in the key's budget, which bounds the call as it does any. */
+function payMetered(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallPayment | ReserveRefusal {
+  if (need.budgetLeft === undefined) return nothing;
+  const plan = payFromBalance(need, { ...item, available: noBound }, lastTry);
+  return isRefusal(plan) ? plan : { ...plan, atLeast: 0n };
+}
+
+/** More than any call costs. */
+const noBound = 10n ** 30n;
 
 /** Minutes since the epoch. */
 export const minuteAt = (ms: number): number => Math.floor(ms / 60_000);

@@ -1,10 +1,9 @@
 import { type QuotaItem, type RateCount, emptyQuota, imbalance, reservedOf } from './quota-item.ts';
 import { requestTimeMs } from '../wire/ids.ts';
-import { evenly, shareOf, needOn, usesPart } from './shares.ts';
+import { evenly, shareOf, needOn, partsMax, usesPart } from './shares.ts';
 import { largestFirst, smaller, type NanoYuan } from './price.ts';
 import { isRefusal, planReserve, type PlanSlot, type ReserveNeed } from './reservation.ts';
 
-const partsMax = 64;
 /** More entries than this in one part cost a second unit of every write. */
 const openMax = 8;
 /** A part holds at least so many typical reserves: money spread thinner refuses what the sum covers. */
@@ -24,7 +23,9 @@ export function wantedParts({ open, parts }: QuotaItem, nowMs: number): number {
 
 /** At most so many parts that each holds some reserves of the usual size; at least the present number. */
 export function affordableParts(images: readonly QuotaItem[], wanted: number): number {
-  const holding = images.flatMap(({ open }) => [...open.values()].filter(({ amount }) => amount > 0n));
+  const holding = images.flatMap(({ open }) =>
+    [...open.values()].filter(({ amount, metered }) => amount > 0n && !metered),
+  );
   const present = images[0]?.parts ?? 1;
   if (holding.length === 0) return wanted;
   const typical = totalOf(images.map(reservedOf)) / BigInt(holding.length);
@@ -245,6 +246,7 @@ function sumsOf(parts: readonly QuotaItem[]): QuotaItem {
   for (const item of parts) {
     for (const name of ['available', 'spent', 'granted', 'moved'] as const) sums[name] += item[name];
     sums.settled += item.settled;
+    if (item.metered !== undefined) sums.metered = (sums.metered ?? 0n) + item.metered;
     for (const [id, entry] of item.open) sums.open.set(id, entry);
     for (const [key, ids] of item.places)
       sums.places.set(key, new Set([...(sums.places.get(key) ?? []), ...ids]));

@@ -2,6 +2,23 @@ import type { NanoYuan } from './price.ts';
 import type { QuotaItem } from './quota-item.ts';
 import type { PlanSlot, ReserveNeed } from './reservation.ts';
 
+/** A balance is shared out over so many parts at most. */
+export const partsMax = 64;
+
+// Calls that nothing limits by shares take nothing that parts must have: each draws one of many counters, which are parts
+// beyond those of the balance. So each has few entries at 10,000 calls at once, and one write of it costs one unit.
+
+export const firstCounter = partsMax;
+export const countersMax = 2_048;
+
+/** The counter that a call of a metered account draws; undefined: it has a limit of which each part has a share. */
+export function drawCounter(need: ReserveNeed, chance: number): number | undefined {
+  const { slots, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
+  const limits = [maxConcurrency, accountConcurrency, accountRpm, accountTpm];
+  if (slots.length > 0 || limits.some((limit) => limit !== undefined)) return undefined;
+  return firstCounter + Math.floor(chance * countersMax);
+}
+
 /** The share of one part in a whole number: the shares of all parts add up to it. */
 export const shareOf = (whole: number, parts: number, part: number): number =>
   Math.floor(whole / parts) + (part < whole % parts ? 1 : 0);

@@ -8,11 +8,13 @@ import type { ServiceTiers } from './service-tier.ts';
 export interface AccountBody {
   object: 'account';
   currency: 'CNY';
-  /** The amount that new calls may spend. available + reserved + spent = granted. */
+  /** The amount that new calls may spend. available + reserved + spent = granted, and what was metered. */
   available: number;
   reserved: number;
   spent: number;
   granted: number;
+  /** Of a metered account alone: the part of `spent` that no balance paid. */
+  metered?: number;
   plan: AccountPlan | null;
   /** When the plan that the account had ended; null: it holds one, or had none. */
   plan_ended_at: number | null;

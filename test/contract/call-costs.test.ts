@@ -1,9 +1,10 @@
 /** What a call costs in DynamoDB, as the store itself counts it: commands and capacity units, indexes included. */
-import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tablesOn } from '../support/sdk-tables.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
+import { partKey, partName, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
 import type { CloseRecord, OpenEntry } from '../../shared/billing/quota-item.ts';
@@ -76,6 +77,8 @@ const kinds = {
   'of a plan': { need: { slots: [slot('chat', 100)] }, charge: 0n },
   'of an unlimited plan': { need: { slots: [slot('chat', null)] }, charge: 0n },
   free: { need: { price: freePrice, takesNothing: true }, charge: 0n },
+  'of a metered account': { need: { metered: true } },
+  'of a metered account, of a key with a budget': { need: { metered: true }, budget },
   official: { need: { takesNothing: true }, entry: { official: true }, charge: 0n },
 } satisfies Record<string, Kind> as { plain: Kind } & Record<string, Kind>;
 
@@ -152,9 +155,16 @@ async function costsOf(call: string, kind: Kind) {
   const before = commands.splice(0);
   await reservations.close(reservation, closeRecordOf(request.need.id, kind.charge ?? 3_000_000n), false);
   const after = commands.splice(0);
-  const [image] = await quotas.read('acme', 1, true);
-  commands.length = 0;
-  const change = { item: 'acme', account: 'acme', before: reservation.item, after: image };
+  const { part } = reservation;
+  const Key = partKey({ account: 'acme', part });
+  const { Item } = await unmetered.send(new GetItemCommand({ TableName: 'relay-quotas', Key }));
+  const image = Item && quotaOf(Item);
+  const change = {
+    item: partName({ account: 'acme', part }),
+    account: 'acme',
+    before: reservation.item,
+    after: image,
+  };
   expect(await project([change])).toEqual([undefined]);
   return { before, after, projected: commands.splice(0) };
 }
@@ -167,6 +177,10 @@ const transact = (table: string, units: number): MeteredCommand => ({
 /** What the counters of keys add. */
 const counted = new Map<string, { first: MeteredCommand[]; projected?: MeteredCommand[] }>([
   ['of a key with rpm', { first: [update('runtime')] }],
+  [
+    'of a metered account, of a key with a budget',
+    { first: [update('runtime')], projected: [transact('runtime', 2)] },
+  ],
   ['of a key with a budget', { first: [update('runtime')], projected: [transact('runtime', 2)] }],
 ]);
 

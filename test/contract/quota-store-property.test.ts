@@ -37,15 +37,16 @@ const shapes = fc.record({
   amount: amounts,
   slot: maybe(slots),
   placeMax: maybe(fc.nat(2)),
+  metered: fc.boolean(),
   rate: maybe(rates),
   lapsed: maybe(fc.tuple(ids, fc.constantFrom(1, 2)).map((end) => new Map([end]))),
 });
 
-const reserves = shapes.map(({ id, key, amount, slot, placeMax, ...shape }): [string, Act] => {
+const reserves = shapes.map(({ id, key, amount, slot, placeMax, metered, ...shape }): [string, Act] => {
   const place = placeMax === undefined ? undefined : { key, max: placeMax };
   const write = (account: string) => {
     const { entry, ...rest } = reserveOf(account, { id, amount, slot, place });
-    return { ...rest, entry: { ...entry, key }, ...shape };
+    return { ...rest, entry: { ...entry, key, metered: metered || undefined }, ...shape };
   };
   return [`reserve ${id}`, (store, account) => store.reserve(write(account))];
 });

@@ -294,6 +294,35 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       });
     });
 
+    describe('of a metered account', () => {
+      const metered = entryOf({ amount: 7n, metered: true });
+
+      test('a call begins in debt and costs no balance, and what it costs is counted beside', async () => {
+        await opened.put(itemOf('acme', { available: -5n, overdraft: true }));
+        expect(await opened.store.reserve({ account: 'acme', id: 'call', entry: metered })).toMatchObject({
+          done: true,
+          item: { available: -5n, open: new Map([['call', metered]]) },
+        });
+        expect(
+          await opened.store.close(closeOf('acme', { entry: entryOf({ amount: 7n }), charge: 9n })),
+        ).toMatchObject({ done: false });
+        expect(await opened.store.close(closeOf('acme', { entry: metered, charge: 9n }))).toEqual({
+          done: true,
+        });
+        const item = await opened.read('acme');
+        expect(item).toMatchObject({ available: -5n, spent: 9n, metered: 9n, settled: 1, open: new Map() });
+        expect(item && imbalance(item)).toBeUndefined();
+      });
+
+      test('a counter is put once, where the first item says that there are some', async () => {
+        await opened.store.create('acme', 70);
+        await opened.store.reserve({ account: 'acme', part: 70, id: 'call', entry: metered });
+        await opened.store.create('acme', 70);
+        expect(await opened.read('acme')).toMatchObject({ part: 0, counters: 2_048, open: new Map() });
+        expect(await opened.read('acme', 70)).toMatchObject({ part: 70, open: new Map([['call', metered]]) });
+      });
+    });
+
     describe('tombstone', () => {
       const stone = entryOf({ tombstone: true, input: 0n });
 

@@ -86,9 +86,9 @@ export const networkedQuotas = (store: QuotaStore, network: Network): QuotaStore
   close: (write) => network.send(() => store.close(write)),
   tombstone: (write) => network.send(() => store.tombstone(write)),
   renew: (write) => network.send(() => store.renew(write)),
-  create: (account) => network.send(() => store.create(account)),
+  create: (...given) => network.send(() => store.create(...given)),
   read: (account, parts, exact) => network.send(() => store.read(account, parts, exact)),
   move: (write) => network.send(() => store.move(write)),
   chargeLate: (charge) => network.send(() => store.chargeLate(charge)),
-  closedAs: (account, id) => network.send(() => store.closedAs(account, id)),
+  closedAs: (...given) => network.send(() => store.closedAs(...given)),
 });

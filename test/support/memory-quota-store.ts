@@ -1,4 +1,5 @@
 import { type PartChange, type PartsWrite, wholeOf } from '../../shared/billing/shards.ts';
+import { countersMax } from '../../shared/billing/shares.ts';
 import {
   emptyQuota,
   type CloseKind,
@@ -67,9 +68,12 @@ export class MemoryQuotaStore implements QuotaStore {
     return this.#write(write, mayRenew, afterRenew);
   }
 
-  async create(account: string): Promise<void> {
+  async create(account: string, part = 0): Promise<void> {
     this.calls.push('create');
-    if (!this.items.has(account)) this.items.set(account, emptyQuota(account));
+    const first = this.items.get(account) ?? emptyQuota(account);
+    this.items.set(account, part > 0 ? { ...first, counters: countersMax } : first);
+    const name = nameOf({ account, part });
+    if (!this.items.has(name)) this.items.set(name, emptyQuota(account, part));
   }
 
   /** The account as if it had one part. Undefined: it has none. */
@@ -103,7 +107,7 @@ export class MemoryQuotaStore implements QuotaStore {
     const item = this.items.get(account);
     if (!item || this.late.has(`${account} ${id}`)) return;
     this.late.set(`${account} ${id}`, charge);
-    this.markOverdraft(item, charge.difference);
+    if (!charge.row.metered) this.markOverdraft(item, charge.difference);
     this.items.set(account, afterLateCharge(this.items.get(account) ?? item, charge));
   }
 

@@ -43,7 +43,9 @@ export function afterChange(item: QuotaItem | undefined, change: PartChange, wri
 
 export const afterLateCharge = (item: QuotaItem, { difference, row }: LateCharge): QuotaItem => ({
   ...item,
-  available: item.available - difference,
+  ...(row.metered
+    ? { metered: (item.metered ?? 0n) + difference }
+    : { available: item.available - difference }),
   spent: item.spent + difference,
   settled: item.settled + 1,
   last: { id: row.id, kind: row.kind, charge: row.charge, at: Date.parse(row.at) / 1000 },

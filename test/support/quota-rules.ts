@@ -20,7 +20,7 @@ export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
   if ([...(write.lapsed ?? [])].some(([id, until]) => item.open.get(id)?.until !== until)) return false;
   if (write.openMax !== undefined && item.open.size >= write.openMax) return false;
   if (write.parts !== undefined && item.parts !== write.parts) return false;
-  if (entry.amount > 0n && (item.available < atLeast || item.overdraft)) return false;
+  if (!entry.metered && entry.amount > 0n && (item.available < atLeast || item.overdraft)) return false;
   if (slot && slot.limit !== null && (item.plan.get(slot.key) ?? 0) >= slot.limit) return false;
   if (place && (item.places.get(place.key)?.size ?? 0) >= place.max) return false;
   if (!rate) return true;
@@ -35,7 +35,7 @@ export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
 export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
   const { slot, place, rate } = write;
   const next = copy(item);
-  next.available -= write.entry.amount;
+  if (!write.entry.metered) next.available -= write.entry.amount;
   next.open.set(write.id, write.entry);
   if (slot) {
     next.plan.delete(slot.staleKey);
@@ -64,6 +64,7 @@ export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
   next.open.delete(write.id);
   next.available += refundOf(write);
   next.spent += closeRecord.charge;
+  if (entry.metered) next.metered = (next.metered ?? 0n) + closeRecord.charge;
   next.settled += 1;
   next.last = closeRecord;
   if (write.releaseSlot && entry.slot !== '') next.plan.set(entry.slot, (next.plan.get(entry.slot) ?? 0) - 1);
@@ -88,10 +89,11 @@ export function afterRenew(item: QuotaItem, { id, until, begins }: RenewWrite): 
 function isOpenAs(
   item: QuotaItem,
   id: string,
-  { tombstone, official, queued = false }: ReserveWrite['entry'],
+  { tombstone, official, metered = false, queued = false }: ReserveWrite['entry'],
 ): boolean {
   const open = item.open.get(id);
-  return open?.tombstone === tombstone && open.official === official && (open.queued ?? false) === queued;
+  if (open?.tombstone !== tombstone || open.official !== official) return false;
+  return (open.metered ?? false) === metered && (open.queued ?? false) === queued;
 }
 
 /** A set without values is gone, as in DynamoDB. */

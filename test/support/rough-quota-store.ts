@@ -56,7 +56,7 @@ export class RoughQuotaStore implements QuotaStore {
 
   reserve: QuotaStore['reserve'] = (write) => this.#send('reserve', () => this.inner.reserve(write));
   close: QuotaStore['close'] = (write) => this.#send('close', () => this.inner.close(write));
-  create: QuotaStore['create'] = (account) => this.#send('create', () => this.inner.create(account));
+  create: QuotaStore['create'] = (...given) => this.#send('create', () => this.inner.create(...given));
   tombstone: QuotaStore['tombstone'] = (write) => this.#send('tombstone', () => this.inner.tombstone(write));
   renew: QuotaStore['renew'] = (write) => this.#send('renew', () => this.inner.renew(write));
 

@@ -4,27 +4,31 @@ import { grantPrefix, latePrefix } from '../../billing/ledger-row.ts';
 import type { AccountRows } from '../../relay/ports/config-store.ts';
 import type { AccountReader } from '../../relay/ports/money-stores.ts';
 import { dailySumOf } from './daily-sums.ts';
-import { closeRowOf, grantRowOf } from './ledger-store.ts';
+import { closeRowOf, grantRowOf, ledgerPartitions, newestRows } from './ledger-store.ts';
 import { readWhole } from './quotas/whole-account.ts';
 import { attributesOf, Table, type Attributes, type TableClient } from './table-client.ts';
 
 export function dynamoAccountReader(client: TableClient, stack: string): AccountReader {
   const ledger = new Table(client, stack, 'ledger');
   const daily = new Table(client, stack, 'daily');
-  const all = async (account: string, prefix: string): Promise<Attributes[]> => {
-    const values = { ':account': account, ':prefix': prefix };
+  const partitionsOf = (account: string): Promise<string[]> => ledgerPartitions(client, stack, account);
+  const all = async (partitions: readonly string[], prefix: string): Promise<Attributes[]> => {
     const condition = 'account = :account AND begins_with(id, :prefix)';
-    return (await Array.fromAsync(ledger.range(condition, values, { ConsistentRead: false }))).flat();
+    const ranges = partitions.map((account) =>
+      Array.fromAsync(
+        ledger.range(condition, { ':account': account, ':prefix': prefix }, { ConsistentRead: false }),
+      ),
+    );
+    return (await Promise.all(ranges)).flat(2);
   };
   return {
     quota: (account) => readWhole(new Table(client, stack, 'quotas'), account),
-    async requests(account, beforeId, Limit) {
-      const values = { ':account': account, ':before': beforeId };
-      const { items } = await ledger.newest('account = :account AND id < :before', values, { Limit });
+    async requests(account, before, Limit) {
+      const { items } = await newestRows(ledger, await partitionsOf(account), { before, Limit });
       return items.map(closeRowOf);
     },
-    grants: async (account) => (await all(account, grantPrefix)).map(grantRowOf),
-    late: async (account) => (await all(account, latePrefix)).map(closeRowOf),
+    grants: async (account) => (await all([account], grantPrefix)).map(grantRowOf),
+    late: async (account) => (await all(await partitionsOf(account), latePrefix)).map(closeRowOf),
     async days(account, from, Limit) {
       // `~` sorts after the digits of a day.
       const values = { ':id': accountId(account), ':from': `day#${from}`, ':to': 'day#~' };

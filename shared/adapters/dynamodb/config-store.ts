@@ -38,7 +38,7 @@ import {
   toParts,
   type RuntimeItem,
 } from './runtime-items.ts';
-import { expressed, Table, type TableClient } from './table-client.ts';
+import { chunksOf, expressed, Table, type TableClient } from './table-client.ts';
 
 /** So many of the newest versions have no expiry. */
 const keptMax = 50;
@@ -49,6 +49,8 @@ const historyMax = 1000;
  * skipped.
  */
 const expiredAtOnce = 10;
+/** A megabyte: what a small function sends within the time of a try. */
+const putsAtOnce = 10;
 const expiryAfterSeconds = 7 * 24 * 3600;
 /** A version that expires sooner is not offered any more: a rollback to it could miss parts. */
 const usableSeconds = 3600;
@@ -139,7 +141,7 @@ export function dynamoConfigStore(
         { ':writer': head.writer },
       );
       if (!(await table.put(head, own)).done) return 'taken';
-      await Promise.all(others.map((item) => table.put(item)));
+      for (const some of chunksOf(others, putsAtOnce)) await Promise.all(some.map((item) => table.put(item)));
       const moved = await table.put({ id: pointerId, ...pointerItem(pointer) }, isMovedFrom(newest, pointer));
       if (moved.done) return 'published';
       await expire(pointer, false);
@@ -179,7 +181,7 @@ function isMovedFrom(from: Pointer | undefined, to: Pointer) {
   );
 }
 
-/** What a publication writes: the head with the first part, and all other parts. */
+/** What a publication writes: the head with the first part, and all other parts of all copies. */
 function itemsOf(version: number, { snapshot, rows, digest, by = [] }: SnapshotContent) {
   const [first = new Uint8Array(), ...parts] = toParts(snapshot);
   const rowParts = toParts(rows);

@@ -9,6 +9,8 @@
  */
 import { hash } from 'node:crypto';
 import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/runtime-stores.ts';
+import { bucketOf, ledgerPartition } from '../../billing/ledger-row.ts';
+import { firstCounter } from '../../billing/shares.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import { expressed, Table, type Attributes, type TableClient } from './table-client.ts';
 
@@ -30,6 +32,9 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
   const table = new Table(client, stack, 'runtime');
   const ledger = new Table(client, stack, 'ledger');
 
+  const kindIn = async (account: string, id: string): Promise<string | undefined> =>
+    (await ledger.get({ account, id }, { ProjectionExpression: 'kind' }))?.['kind']?.S;
+
   /** `closedId`: the request whose claim may be taken, because its call was closed. */
   const put = async (claim: IdempotencyClaim, closedId?: string): Promise<ClaimReply> => {
     const now = Math.floor(clock.now() / 1000);
@@ -48,11 +53,10 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
     const { item = {} } = reply;
     const requestId = item['request']?.S ?? '';
     if (closedId === undefined && isRunning(item)) {
-      const ledgerRow = await ledger.get(
-        { account: claim.account, id: requestId },
-        { ProjectionExpression: 'kind' },
-      );
-      const kind = ledgerRow?.['kind']?.S;
+      // Nobody kept whether the request drew a counter.
+      const bucket = bucketOf(requestId, firstCounter);
+      const bucketed = ledgerPartition({ account: claim.account, bucket });
+      const kind = (await kindIn(claim.account, requestId)) ?? (await kindIn(bucketed, requestId));
       // A call that was settled is never made again, also if the end of its claim was lost.
       const mayRepeat = kind === undefined ? Number(item['until']?.N) < now : kind !== 'settled';
       if (mayRepeat) return put(claim, requestId);

@@ -1,17 +1,18 @@
 /** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
 import { grantPrefix, latePrefix, ledgerTimeMs, type LedgerRow } from '../../billing/ledger-row.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
+import { firstCounter } from '../../billing/shares.ts';
 import { wholeOf, type WholeAccount } from '../../billing/shards.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../operate/operator-ports.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { timeText } from '../../wire/ids.ts';
 import { dynamoDailyReader, dynamoSumReader } from './daily-sums.ts';
 import { writtenGrantOf } from './grant-store.ts';
-import { ledgerRowOf } from './ledger-store.ts';
+import { accountOfPartition, ledgerPartitions, ledgerRowOf } from './ledger-store.ts';
 import { reading, type Store } from './operator-store.ts';
 import { partKey, partName, partOf, quotaOf } from './quotas/quota-items.ts';
 import { dynamoQuotaStore } from './quotas/quota-store.ts';
-import { partsOf, readWhole } from './quotas/whole-account.ts';
+import { countersOf, partsOf, readWhole } from './quotas/whole-account.ts';
 import { expressed, Table, type Attributes } from './table-client.ts';
 
 export function dynamoLedgerReader(store: Store): LedgerReader {
@@ -27,7 +28,7 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
     // An index has no consistent reads, but its entries are a tenth of the rows.
     async *ledgerAccounts() {
       for await (const page of ledger.pages('Scan', { IndexName: 'by_id', ConsistentRead: undefined }))
-        yield page.map((item) => item['account']?.S ?? '');
+        yield page.map((item) => accountOfPartition(item['account']?.S ?? ''));
     },
     ...dynamoBalanceReader(tableOf('quotas')),
     ...dynamoDailyReader(store),
@@ -37,7 +38,9 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
         yield page.map(partOf).flatMap(({ account, part }) => (part === 0 ? account : []));
     },
     async *ledger(selection) {
-      for (const rows of ledgerSources(ledger, selection))
+      const { account } = selection;
+      const partitions = account === undefined ? [] : await ledgerPartitions(tables, target.stack, account);
+      for (const rows of ledgerSources(ledger, partitions, selection))
         for await (const page of rows)
           yield page.map((item) => reading(item, rowName(item), ledgerRowOf)).filter(inTime(selection));
     },
@@ -61,6 +64,7 @@ const ofAccount = 'account = :account';
 
 function ledgerSources(
   ledger: Table,
+  partitions: readonly string[],
   { account, fromMs, toMs }: LedgerSelection,
 ): AsyncIterable<Attributes[]>[] {
   if (account === undefined) return [ledger.pages('Scan')];
@@ -68,16 +72,19 @@ function ledgerSources(
   // other ids; they are few.
   const from = fromMs === undefined ? '0' : timeText(fromMs);
   const to = toMs === undefined ? grantPrefix : timeText(toMs);
-  return [
+  return partitions.flatMap((partition) => [
     ledger.range(`${ofAccount} AND id BETWEEN :from AND :to`, {
-      ':account': account,
+      ':account': partition,
       ':from': from,
       ':to': to,
     }),
     ...[grantPrefix, latePrefix].map((prefix) =>
-      ledger.range(`${ofAccount} AND begins_with(id, :prefix)`, { ':account': account, ':prefix': prefix }),
+      ledger.range(`${ofAccount} AND begins_with(id, :prefix)`, {
+        ':account': partition,
+        ':prefix': prefix,
+      }),
     ),
-  ];
+  ]);
 }
 
 const rowName = (item: Attributes): string => `${item['account']?.S} ${item['id']?.S}`;
@@ -100,7 +107,8 @@ function dynamoBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quota
       const items = await quotas.read(keys);
       const found = items.map((item) => reading(item, partOf(item).account, firstOf));
       const others = found.flatMap((each) => ('row' in each ? each.row.others : []));
-      const more = await quotas.read(others.map(partKey));
+      const counters = found.flatMap((each) => ('row' in each ? countersOf(each.row.first) : []));
+      const more = await quotas.read([...others, ...counters].map(partKey));
       const parts = new Map(more.map((item) => [item['account']?.S ?? '', item]));
       return found.map((each) => ('row' in each ? wholeReading(each.row, parts) : each));
     },
@@ -124,9 +132,10 @@ function wholeReading(
   parts: ReadonlyMap<string, Attributes>,
 ): Reading<WholeAccount> {
   const all: [QuotaItem, ...QuotaItem[]] = [first];
-  for (const other of others) {
+  for (const other of [...others, ...countersOf(first)]) {
     const name = partName(other);
     const item = parts.get(name);
+    if (!item && other.part >= firstCounter) continue;
     if (!item)
       return { key: first.account, problem: `quotas: the part ${name} is missing, so the sums are unknown` };
     const read = reading(item, first.account, quotaOf);

@@ -3,7 +3,13 @@ import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb
 import { eachPart } from '../../wire/chat-response.ts';
 import { dailySums, inTransactions } from '../../billing/daily-figures.ts';
 import { bucketCount, isOfAll } from '../../billing/daily-keys.ts';
-import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
+import {
+  ledgerBuckets,
+  ledgerPartition,
+  type CloseRow,
+  type GrantLedgerRow,
+  type LedgerRow,
+} from '../../billing/ledger-row.ts';
 import type { Random } from '../../relay/ports/host.ts';
 import type { LedgerStore } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
@@ -13,6 +19,7 @@ import {
   conditionalCall,
   expressed,
   isInvalid,
+  Table,
   type TableClient,
   type Attributes,
 } from './table-client.ts';
@@ -107,12 +114,47 @@ const unlessTaken = ({ kind }: CloseRow) =>
     ? { ConditionExpression: isAbsent }
     : expressed({ ConditionExpression: `${isAbsent} OR ${isTombstone}` }, { ':cancelled': 'cancelled' });
 
+// Where an account's rows are: in its own partition, and those of calls that drew a counter in some more.
+
+/** Only an account that ever had counters has more than one. */
+export async function ledgerPartitions(
+  client: TableClient,
+  stack: string,
+  account: string,
+): Promise<string[]> {
+  const item = await new Table(client, stack, 'quotas').get(
+    { account },
+    { ProjectionExpression: 'counters' },
+  );
+  const buckets = Array.from({ length: item?.['counters'] ? ledgerBuckets : 0 }, (_, bucket) => bucket);
+  return [account, ...buckets.map((bucket) => ledgerPartition({ account, bucket }))];
+}
+
+/** The newest rows of all these partitions below an id, newest first. `isAll`: there are no more. */
+export async function newestRows(
+  ledger: Table,
+  partitions: readonly string[],
+  { before, Limit }: { before: string; Limit: number },
+): Promise<{ items: Attributes[]; isAll: boolean }> {
+  const range = 'account = :account AND id < :before';
+  const found = await Promise.all(
+    partitions.map((account) => ledger.newest(range, { ':account': account, ':before': before }, { Limit })),
+  );
+  const idOf = (item: Attributes | undefined): string => item?.['id']?.S ?? '';
+  // Below the last row of a partition that has more, nothing is known of it.
+  const known = found.map(({ items, isAll }) => (isAll ? '' : idOf(items.at(-1))));
+  const least = known.reduce((a, b) => (a > b ? a : b), '');
+  const items = found.flatMap((page) => page.items).filter((item) => idOf(item) >= least);
+  const newest = items.toSorted((a, b) => (idOf(a) < idOf(b) ? 1 : -1)).slice(0, Limit);
+  return { items: newest, isAll: least === '' && items.length <= Limit };
+}
+
 // Converts rows of `ledger` to and from DynamoDB attributes. Amounts are exact decimals in yuan.
 
 const exact = (amount: NanoYuan): AttributeValue => ({ N: formatYuan(amount) });
 
 export function ledgerAttributes(row: LedgerRow): Attributes {
-  const attributes = attributesOf(row);
+  const attributes = attributesOf({ ...row, account: ledgerPartition(row) });
   if (row.kind === 'grant') return { ...attributes, amount: exact(row.amount) };
   return {
     ...attributes,
@@ -122,6 +164,9 @@ export function ledgerAttributes(row: LedgerRow): Attributes {
     ...(row.bought !== undefined && { bought: exact(row.bought) }),
   };
 }
+
+/** No account is named like a part of one. */
+export const accountOfPartition = (partition: string): string => partition.replace(/#\d+$/, '');
 
 const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;
 
@@ -155,8 +200,8 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     ),
     service_tier: attributes['service_tier']?.S,
     tags: attributes['tags'] && tagsOf(attributes['tags']),
-    ...each(['estimated', 'official'], (value) => value?.BOOL === true || undefined),
-    ...each(['prompt_tokens', 'completion_tokens', 'first_content_ms'], count),
+    ...each(['estimated', 'official', 'metered'], (value) => value?.BOOL === true || undefined),
+    ...each(['prompt_tokens', 'completion_tokens', 'first_content_ms', 'bucket'], count),
     model: text(attributes['model'], 'model'),
     key: text(attributes['key'], 'key'),
     price: text(attributes['price'], 'price'),
@@ -168,10 +213,11 @@ export function closeRowOf(attributes: Attributes): CloseRow {
   };
 }
 
-function keyOf({ account, id, at }: Attributes): Pick<LedgerRow, 'account' | 'id' | 'at'> {
+function keyOf({ account, id, at, bucket }: Attributes): Pick<LedgerRow, 'account' | 'id' | 'at'> {
   const written = text(at, 'at');
   if (Number.isNaN(Date.parse(written))) throw unreadable('at');
-  return { account: text(account, 'account'), id: text(id, 'id'), at: written };
+  const partition = text(account, 'account');
+  return { account: bucket ? accountOfPartition(partition) : partition, id: text(id, 'id'), at: written };
 }
 
 function yuan(value: AttributeValue | undefined, name: string): NanoYuan {

@@ -7,7 +7,7 @@ import { tableSchemas } from '../../tables/table-schemas.ts';
 import { dailySumOf } from './daily-sums.ts';
 import { writtenGrantOf } from './grant-store.ts';
 import { imageOf } from './health-items.ts';
-import { ledgerRowOf } from './ledger-store.ts';
+import { ledgerPartitions, ledgerRowOf, newestRows } from './ledger-store.ts';
 import { reading, type Store } from './operator-store.ts';
 import { cooldownsId } from './runtime-items.ts';
 import { attributesOf, expressed, Table, valuesOf } from './table-client.ts';
@@ -45,9 +45,9 @@ export function dynamoRowPages({ tables, target }: Store): RowPages {
     },
     async requests(account, before, limit) {
       // Request ids begin with a digit, which sorts before the ids of grants.
-      const values = { ':account': account, ':before': before ?? grantPrefix };
-      const range = 'account = :account AND id < :before';
-      const { items, isAll } = await tableOf('ledger').newest(range, values, { Limit: limit });
+      const partitions = await ledgerPartitions(tables, target.stack, account);
+      const wanted = { before: before ?? grantPrefix, Limit: limit };
+      const { items, isAll } = await newestRows(tableOf('ledger'), partitions, wanted);
       const rows = items.map((item) => reading(item, `${account} ${item['id']?.S}`, ledgerRowOf));
       return { rows, next: isAll ? undefined : items.at(-1)?.['id']?.S };
     },

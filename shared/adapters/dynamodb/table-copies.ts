@@ -6,6 +6,7 @@
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import { parseYuan } from '../../billing/price.ts';
+import { countersMax } from '../../billing/shares.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import type { LostRow, TableCopies } from '../../operate/operator-ports.ts';
 import { Failure } from '../../operate/plan.ts';
@@ -15,6 +16,7 @@ import { canonicalJson } from '../../wire/json.ts';
 import { dynamoLedgerReader } from './ledger-reader.ts';
 import type { Store } from './operator-store.ts';
 import { quotaAttributes, partKey, partOf, quotaOf } from './quotas/quota-items.ts';
+import { countersOf } from './quotas/whole-account.ts';
 import { conditionalCall, expressed, Table, type Attributes, type TableClient } from './table-client.ts';
 import { transactionCall } from './transactions.ts';
 
@@ -117,10 +119,14 @@ async function replaceQuota(
       return of.account === account ? [[of.part, each] as const] : [];
     }),
   );
-  if (seen && !isAsSeen([...found.values()], seen)) return false;
+  const counters = (await quotas.read(countersOf({ account, counters: countersMax }).map(partKey))).map(
+    quotaOf,
+  );
+  if (seen && !isAsSeen([...[...found.values()].map(quotaOf), ...counters], seen)) return false;
   const made = Math.max(0, ...found.keys()) + 1;
+  const first = { ...item, made, ...(counters.length > 0 && besides(item, counters)) };
   const wanted = Array.from({ length: made }, (_, part): QuotaItem =>
-    part === 0 ? { ...item, made } : emptyQuota(account, part),
+    part === 0 ? first : emptyQuota(account, part),
   );
   const writes = wanted.map((each): TransactWriteItem => ({
     Put: { TableName: quotas.name, Item: quotaAttributes(each), ...unchanged(found.get(each.part)) },
@@ -130,8 +136,20 @@ async function replaceQuota(
   return reply.done;
 }
 
-function isAsSeen(items: readonly Attributes[], seen: WholeAccount): boolean {
-  const now = items.map(quotaOf);
+/** Counters stay, since a transaction has no room for them: part 0 has what they do not. */
+function besides(item: QuotaItem, counters: readonly QuotaItem[]): Partial<QuotaItem> {
+  const open = new Map(item.open);
+  let { spent, metered = 0n, settled } = item;
+  for (const counter of counters) {
+    spent -= counter.spent;
+    metered -= counter.metered ?? 0n;
+    settled -= counter.settled;
+    for (const id of counter.open.keys()) open.delete(id);
+  }
+  return { spent, metered, settled, open, counters: countersMax };
+}
+
+function isAsSeen(now: readonly QuotaItem[], seen: WholeAccount): boolean {
   return (['available', 'spent', 'granted'] as const).every(
     (name) => now.reduce((sum, each) => sum + each[name], 0n) === seen[name],
   );

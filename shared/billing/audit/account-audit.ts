@@ -32,7 +32,7 @@ function balanceFindings({ item }: AccountRecords): Finding[] {
   const parts = `available ${formatYuan(item.available)} + reserved ${formatYuan(reservedOf(item))} + spent ${formatYuan(item.spent)}`;
   return [
     difference !== 0n &&
-      `${parts} is not the granted ${formatYuan(item.granted)}: ${formatYuan(difference)} too much`,
+      `${parts} is not the granted ${formatYuan(item.granted)}${item.metered === undefined ? '' : ` + metered ${formatYuan(item.metered)}`}: ${formatYuan(difference)} too much`,
     item.moved !== 0n && `${formatYuan(item.moved)} yuan came to its parts from none of them`,
     ...(item.each ? imbalances(item.each) : []).map(
       (off) => `part ${off.part} is off by ${formatYuan(off.difference)} yuan`,
@@ -52,6 +52,8 @@ function ledgerFindings(records: AccountRecords): Finding[] {
       `${item.settled} reservations were closed, but the ledger has ${sure.closes} rows of closes`,
     !isBetween(item.spent, sure.charged, all.charged) &&
       `spent is ${formatYuan(item.spent)}, but the ledger's charges add up to ${formatYuan(all.charged)}`,
+    !isBetween(item.metered ?? 0n, sure.metered, all.metered) &&
+      `metered is ${formatYuan(item.metered ?? 0n)}, but the ledger's metered charges add up to ${formatYuan(all.metered)}`,
     !isBetween(item.granted, sure.granted, all.granted) &&
       `granted is ${formatYuan(item.granted)}, but the ledger's grants add up to ${formatYuan(all.granted)}`,
   ];
@@ -109,11 +111,13 @@ const doubtMs = 10_000;
 interface Sums {
   closes: number;
   charged: NanoYuan;
+  /** Of these, those that no balance paid. */
+  metered: NanoYuan;
   granted: NanoYuan;
   slots: Map<string, number>;
 }
 
-const nothing = (): Sums => ({ closes: 0, charged: 0n, granted: 0n, slots: new Map() });
+const nothing = (): Sums => ({ closes: 0, charged: 0n, metered: 0n, granted: 0n, slots: new Map() });
 
 /**
  * What an account's ledger rows add up to, row by row, so that any number of them needs the same memory. Rows that
@@ -152,5 +156,6 @@ function addRow(sums: Sums, row: LedgerRow): void {
   }
   sums.closes += 1;
   sums.charged += row.charge;
+  if (row.metered) sums.metered += row.charge;
   if (row.plan_slot !== undefined) sums.slots.set(row.plan_slot, (sums.slots.get(row.plan_slot) ?? 0) + 1);
 }

@@ -26,7 +26,9 @@ export function rebuiltAccount(
   ];
   const plan = new Map<string, number>();
   for (const [slot, calls] of newest(slots)) plan.set(slot, (plan.get(slot) ?? 0) + calls);
-  return { ...item, granted: all.granted, spent, available: all.granted - spent - reservedOf(item), plan };
+  const { granted, metered } = all;
+  const available = granted + metered - spent - reservedOf(item);
+  return { ...item, granted, spent, available, ...(metered !== 0n && { metered }), plan };
 }
 
 /** Of each item of a plan those of its latest period, `<item>@<first day>`: earlier ones count for nobody. */
@@ -43,6 +45,7 @@ function newest(slots: readonly (readonly [slot: string, calls: number])[]) {
 export const isAsRebuilt = (item: WholeAccount, wanted: QuotaItem, { all }: LedgerSums): boolean =>
   item.granted === wanted.granted &&
   item.spent === wanted.spent &&
+  (item.metered ?? 0n) === (wanted.metered ?? 0n) &&
   item.moved === 0n &&
   imbalances(item.each ?? [item]).length === 0 &&
   [...item.plan].every(([slot, calls]) => calls === (all.slots.get(slot) ?? 0)) &&

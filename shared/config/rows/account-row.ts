@@ -11,6 +11,8 @@ export const AccountRow = z.strictObject({
   account: accountName,
   /** false: every key of the account is refused. Calls read it by `isAccountOff`. */
   enabled: z.optional(flag),
+  /** true: its calls are counted and charged to nobody's balance. A row with a mistake is not used, so the balance then bounds. */
+  metered: z.optional(flag),
   plan: z.optional(
     z.strictObject(
       { level: integerBetween(1, 3, 'a plan level: 1, 2 or 3'), since: time, until: z.optional(time) },

@@ -42,13 +42,14 @@ export interface AlertedAccount {
 export function readAlertedAccount(raw: unknown, rules: { local: boolean }): RowReading<AlertedAccount> {
   const reading = readRow(AlertedRow, raw);
   if ('problem' in reading) return reading;
-  const { account, alert_below, plan, contact } = reading.row;
+  const { account, alert_below, plan, contact, metered } = reading.row;
   const problem = contact?.webhook === undefined ? undefined : endpointProblem(contact.webhook, rules);
   if (problem !== undefined) return { problem: `contact.webhook: ${problem}` };
   return {
     row: {
       account,
-      alertBelow: alert_below,
+      // Of a metered account the balance is nobody's concern.
+      alertBelow: metered ? undefined : alert_below,
       planUntilMs: plan?.until,
       planLevel: plan?.level,
       email: contact?.email,

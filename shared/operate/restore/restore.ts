@@ -223,8 +223,8 @@ async function unrest({ ledger }: OperatorPorts) {
   for await (const page of ledger.accounts())
     for (const account of readingsOf(await ledger.quotas(page)).rows) {
       if (account.open.size > 0) open.push(account.account);
-      for (const { last } of account.each ?? [account])
-        if (last && (await ledger.closedAs(account.account, last.id)) === undefined)
+      for (const { last, part } of account.each ?? [account])
+        if (last && (await ledger.closedAs(account.account, last.id, part)) === undefined)
           rowless.push(`${account.account} (${last.id})`);
     }
   return { open, rowless };

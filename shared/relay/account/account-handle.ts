@@ -105,6 +105,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
     reserved: yuanNumber(reservedOf(item)),
     spent: yuanNumber(item.spent),
     granted: yuanNumber(item.granted),
+    ...((account?.metered || item.metered !== undefined) && { metered: yuanNumber(item.metered ?? 0n) }),
     plan: snapshot.settings.subscriptionEnabled
       ? accountPlan({ held: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
       : null,

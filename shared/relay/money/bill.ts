@@ -241,7 +241,7 @@ export class Bill {
     return {
       charge: formatYuan(charge),
       ...(slot !== '' && (isNothing || !releaseSlot) && { planSlot: slot }),
-      ...(charge > amount && { exceeded: formatYuan(amount) }),
+      ...(charge > amount && !entry.metered && { exceeded: formatYuan(amount) }),
     };
   }
 }
@@ -318,11 +318,13 @@ interface CallCost extends ModelCost {
 
 /**
  * The limits of the account that pays: those of its row, else of the setting `limits`. One account gets half of the
- * calls at once that the deployment has, so that it never takes all of them from the others.
+ * calls at once that the deployment has, so that it never takes all of them from the others; but for a metered one, which is
+ * who the deployment is for.
  */
 function accountLimitsOf({ account, snapshot, concurrencyGiven }: BillableCall) {
   const { accountConcurrency, accountRpm, accountTpm } = snapshot.settings.limits;
-  const half = concurrencyGiven === undefined ? undefined : Math.max(1, Math.floor(concurrencyGiven / 2));
+  const isShared = concurrencyGiven !== undefined && !account?.metered;
+  const half = isShared ? Math.max(1, Math.floor(concurrencyGiven / 2)) : undefined;
   return {
     accountConcurrency: account?.concurrency ?? accountConcurrency ?? half,
     accountRpm: account?.rpm ?? accountRpm,
@@ -397,6 +399,7 @@ function reservationRequestOf(
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(call),
     nowMs,
+    ...(account?.metered && { metered: true }),
     takesNothing: isFree || model.official,
   };
   const entry = {

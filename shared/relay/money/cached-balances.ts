@@ -3,6 +3,7 @@
  * the rate minute. A cached balance never refuses a call or lowers a limit, but for a second after a refusal.
  */
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import { firstCounter } from '../../billing/shares.ts';
 import { endlessBalance } from './open-reservation.ts';
 import type { Clock } from '../ports/host.ts';
 
@@ -50,6 +51,8 @@ export class CachedBalances {
 
   /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
   saw(item: QuotaItem): void {
+    // A counter says nothing of the others, and calls that draw one ask nothing of them.
+    if (item.part >= firstCounter) return;
     const { account, parts, available } = item;
     const cached = this.#balances.get(account);
     if (parts > 1) {

@@ -10,6 +10,7 @@ import {
   type OpenEntry,
 } from '../../billing/quota-item.ts';
 import { lossOf } from '../../billing/audit/loss-lines.ts';
+import { firstCounter } from '../../billing/shares.ts';
 import { lateRow } from '../../billing/ledger-row.ts';
 import type { Backoff } from './backoff.ts';
 import type { ReservationsPorts, Reservation, ReservationRequest } from './open-reservation.ts';
@@ -43,11 +44,11 @@ export async function settleLate(
 
 async function closedAs(
   { quotas, clock }: ReservationsPorts,
-  { account, id }: CloseWrite,
+  { account, id, part }: CloseWrite,
   backoff: Backoff,
 ): Promise<CloseKind | undefined> {
   for (let tries = 0; tries < rowTriesMax; tries += 1) {
-    const kind = await backoff.until(() => quotas.closedAs(account, id));
+    const kind = await backoff.until(() => quotas.closedAs(account, id, part));
     if (kind !== undefined) return kind;
     await clock.sleep(rowPauseMs);
   }
@@ -81,7 +82,7 @@ export async function guard(
       let reply = await backoff.until(bar);
       if (isMissing(reply)) {
         // A grant may create the item before the try arrives.
-        if (part === 0) await backoff.until(() => quotas.create(account));
+        if (part === 0 || part >= firstCounter) await backoff.until(() => quotas.create(account, part));
         reply = await backoff.until(bar);
         if (isMissing(reply)) throw new StoreUnavailable(`part ${part} of ${account} is missing`);
       }

@@ -30,7 +30,7 @@ import {
   type ReservationsPorts,
   type ReserveUnderWay,
 } from './open-reservation.ts';
-import { needOn, pickPart, roomySlots } from '../../billing/shares.ts';
+import { drawCounter, firstCounter, needOn, pickPart, roomySlots } from '../../billing/shares.ts';
 import type { BudgetHold } from './budget-hold.ts';
 import { CachedBalances } from './cached-balances.ts';
 
@@ -167,7 +167,7 @@ export class Reservations {
 
   /** Only some of the calls that see a busy part try to split it: each image has another number of entries. */
   #splitIfBusy({ item }: Reservation, { backoff, request }: ReserveTries): Promise<void> | undefined {
-    if (!item) return undefined;
+    if (!item || item.part >= firstCounter) return undefined;
     const throttled = backoff.throttled > 0 && item.open.size > 2 && this.#ports.random.next() < 0.25;
     const isBusy = item.open.size > 8 && (item.open.size - 9) % 4 === 0;
     if (!isBusy && !throttled) return undefined;
@@ -352,9 +352,11 @@ class ReserveTries implements ReserveUnderWay {
   }
 
   guessOn(parts?: number): QuotaItem {
-    const sums = this.#balances.of(this.request.account, parts);
+    const { account, need } = this.request;
+    const counter = need.metered ? drawCounter(need, this.ports.random.next()) : undefined;
+    if (counter !== undefined) return emptyQuota(account, counter);
+    const sums = this.#balances.of(account, parts);
     if (sums.parts === 1) return sums;
-    const { need } = this.request;
     // A part without a share in a slot may have got room from another one.
     const plan = new Map(need.slots.map(({ key }) => [key, -1]));
     return { ...sums, plan, part: pickPart(need, sums, this.ports.random.next()) };
@@ -425,6 +427,7 @@ function reserveWriteOf(
       slot: slot?.key ?? '',
       budget: amount > 0n ? budget?.counter.period : undefined,
       tombstone: false,
+      ...(need.metered && { metered: true }),
     },
     atLeast,
     parts: shares.some((share) => share !== undefined) ? parts : undefined,

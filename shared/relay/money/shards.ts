@@ -25,7 +25,7 @@ import {
   splitWrite,
   wantedParts,
 } from '../../billing/shards.ts';
-import { needOn, usesPart } from '../../billing/shares.ts';
+import { firstCounter, needOn, partsMax, usesPart } from '../../billing/shares.ts';
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 import { Backoff } from './backoff.ts';
 
@@ -36,6 +36,10 @@ export async function afterRefusedWrite(
   image: QuotaItem | undefined,
 ): Promise<QuotaItem> {
   const { account, need } = tries.request;
+  if (part >= firstCounter) {
+    if (!image) await tries.reads.until(() => tries.ports.quotas.create(account, part));
+    return image ?? emptyQuota(account, part);
+  }
   if (image?.parts === 1 && part === 0) return image;
   if (!image && part === 0) {
     const empty = emptyQuota(account);
@@ -95,7 +99,8 @@ async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<Quot
 /** The parts of an account whose sum pays for the call, none of them overdrawn any more; others as they are. */
 async function settled(tries: ReserveUnderWay, images: AccountParts): Promise<AccountParts> {
   const plan = planReserve(tries.roomyNeed(images[0]), wholeOf(images));
-  const write = paysFromSum(images, plan) ? settleWrite(images) : undefined;
+  const isPaid = paysFromSum(images, plan) && !tries.request.need.metered;
+  const write = isPaid ? settleWrite(images) : undefined;
   if (!write) return images;
   // If others did it, there is nothing left to do.
   await quickly(tries, images[0], () => tries.ports.quotas.move(write));
@@ -149,7 +154,7 @@ async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise
   const open = tries.isPinned ? usable.filter(({ part }) => part === tries.part) : usable;
   const whole = wholeOf(images);
   const plan = planReserve(need, whole);
-  if (paysFromSum(images, plan)) return undefined;
+  if (paysFromSum(images, plan) && !need.metered) return undefined;
   const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
   const slot = isRefusal(plan) ? undefined : plan.slot;
   const withRoom = slot && (await roomFor(tries, { images, open }, slot));
@@ -205,7 +210,7 @@ async function gathered(
     const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
     throw await tries.refusal(refusal, wholeOf(images));
   }
-  const write = plan.amount > 0n ? gatherWrite(images, to, plan.amount) : undefined;
+  const write = plan.amount > 0n && !need.metered ? gatherWrite(images, to, plan.amount) : undefined;
   if (!write) return to;
   // Whoever moves money meets others who do, so it is tried once.
   const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));
@@ -216,7 +221,6 @@ async function gathered(
 
 // Splits a busy account into parts, and joins a quiet one. Must never keep a call waiting or make it fail.
 
-const partsMax = 64;
 const triesMax = 2;
 
 /**

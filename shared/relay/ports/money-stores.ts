@@ -36,8 +36,8 @@ export interface QuotaStore {
   /** Puts an entry of amount 0 under an id that is not open, so that a late reserve with that id is refused. */
   tombstone(write: TombstoneWrite): Promise<WriteReply>;
   renew(write: RenewWrite): Promise<WriteReply>;
-  /** Puts an empty item if the account has none. */
-  create(account: string): Promise<void>;
+  /** Puts an empty item if the account has none. `part`: a counter, of which the account's first item then says that there are some. */
+  create(account: string, part?: number): Promise<void>;
   /** The parts that exist, of those below `parts`, from part 0 on. `exact`: as of one moment; else each may be a second old. */
   read(account: string, parts: number, exact: boolean): Promise<QuotaItem[]>;
   /** Returns whether every condition held. */
@@ -45,7 +45,7 @@ export interface QuotaStore {
   /** Charges a difference and puts its ledger row, once: a row that is there already changes nothing. */
   chargeLate(charge: LateCharge): Promise<void>;
   /** How the ledger says that a request was closed; undefined: it has no row yet. */
-  closedAs(account: string, id: string): Promise<CloseKind | undefined>;
+  closedAs(account: string, id: string, part: number | undefined): Promise<CloseKind | undefined>;
 }
 
 /** An item of the scan, not yet parsed. `item`: its key. */

@@ -182,8 +182,8 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F16'],
     file: 'shared/adapters/dynamodb/quotas/quota-items.ts',
-    find: 'if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));',
-    replace: '',
+    find: 'c.conditions.push(balanceCovers(c, needed), hasNoOverdraft(c));',
+    replace: 'c.conditions.push(hasNoOverdraft(c));',
     test: 'test/contract/quota-store.ts',
     name: '200 at once of 10 each against 600 admit exactly 60',
   },

@@ -1,6 +1,14 @@
 import { expect, it } from 'vitest';
 import { HotAccount } from './hot-account.ts';
-import { busy, expectExact, plan, refusedCalls, runBusyKey, runHeldBalance } from './hot-scenarios.ts';
+import {
+  busy,
+  expectExact,
+  plan,
+  refusedCalls,
+  runBusyKey,
+  runHeldBalance,
+  runMetered,
+} from './hot-scenarios.ts';
 
 it('100 calls a second of 10 s of a key with every limit are charged once each, from one part on, with crashes', async () => {
   const hot = await runBusyKey(10);
@@ -53,4 +61,21 @@ it('an account that was busy and is quiet has one part again, with everything', 
   expect(hot.parts).toBe(1);
   expectExact(hot);
   expect(hot.memory.items.get('acme')).toMatchObject({ available: hot.memory.whole('acme')?.available });
+});
+
+it('1,000 calls a second of 10 s of a metered account cost no balance, are charged once each, and write small items', async () => {
+  const hot = await runMetered(3);
+  expect(hot.memory.whole('acme')).toMatchObject({ available: 0n, granted: 0n, metered: hot.due });
+  expect(hot.partition.reads.used.size).toBe(0);
+  expect(hot.partition.transactions).toBe(0);
+});
+
+it('the budget of a key bounds the calls of a metered account', async () => {
+  const options = { ...busy, balance: 0n, metered: true, partitions: 4, budget: 2_000n };
+  const hot = await new HotAccount({ ...options, callsPerSecond: 20, secondsPerCall: 1, seconds: 10 }).run();
+  expectExact(hot);
+  expect(refusedCalls(hot)).toBeGreaterThan(0);
+  expect([...hot.counters.inner.budgets.values()]).toEqual([{ used: hot.due, running: 0 }]);
+  expect(hot.due).toBeLessThanOrEqual(2_000n);
+  expect(hot.due).toBeGreaterThan(1_000n);
 });

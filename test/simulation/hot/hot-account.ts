@@ -2,6 +2,7 @@ import { noRegistry, scanOf } from '../../support/whole-table.ts';
 import type { PlanSlot } from '../../../shared/billing/reservation.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
 import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
+import { ledgerPartition, type CloseRow } from '../../../shared/billing/ledger-row.ts';
 import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';
 import type { Reservation, ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../../shared/relay/money/reservations.ts';
@@ -10,6 +11,7 @@ import { timeText } from '../../../shared/wire/ids.ts';
 import { MemoryQuotaStore } from '../../support/memory-quota-store.ts';
 import { SeededRandom } from '../seeded-random.ts';
 import { EventClock } from './event-clock.ts';
+import type { Bucket } from './bucket.ts';
 import { Partition, sizeOf } from './partition.ts';
 import { PricedCounters } from './priced-counters.ts';
 
@@ -41,6 +43,9 @@ export interface HotOptions {
   budget?: bigint;
   /** Of each call: that its environment dies while it runs. */
   crash?: number;
+  metered?: boolean;
+  /** Of the table `quotas`. */
+  partitions?: number;
 }
 
 const account = 'acme';
@@ -78,13 +83,17 @@ export class HotAccount {
   readonly #options: HotOptions;
   readonly #price: Price;
   readonly #idle: Host[] = [];
+  readonly #ledger = new Map<string, Map<number, number>>();
 
   constructor(options: HotOptions) {
     this.#options = options;
     this.random = new SeededRandom(options.seed ?? 1);
     this.counters = new PricedCounters(this.clock, () => this.random.next());
-    this.partition = new Partition(this.memory, this.clock, () => this.random.next());
-    this.partition.onRow = (row) => void this.counters.project(row);
+    this.partition = new Partition(this.memory, this.clock, () => this.random.next(), options.partitions);
+    this.partition.onRow = (row) => {
+      this.#putRow(row);
+      void this.counters.project(row);
+    };
     this.#price = { type: 'times-billing', rule: 1, perCall: options.hold * 1_000n };
     this.memory.grant(account, options.balance);
   }
@@ -106,6 +115,19 @@ export class HotAccount {
     return this;
   }
 
+  /** The most units a second that rows take of one partition key of the ledger. */
+  get mostLedgerUnits(): number {
+    return Math.max(...[...this.#ledger.values()].flatMap((seconds) => [...seconds.values()]));
+  }
+
+  /** A row in a transaction. Its index has keys of its own. */
+  #putRow(row: CloseRow): void {
+    const seconds = this.#ledger.get(ledgerPartition(row)) ?? new Map<number, number>();
+    this.#ledger.set(ledgerPartition(row), seconds);
+    const second = Math.floor(this.clock.now() / 1000);
+    seconds.set(second, (seconds.get(second) ?? 0) + 2);
+  }
+
   /** One call, and what it leaves. */
   async callAlone(): Promise<void> {
     void this.#call();
@@ -121,8 +143,9 @@ export class HotAccount {
   }
 
   /** Write units a second: of the account's items, or of its keys' counters. */
-  writeUnits({ used } = this.partition.writes): { mean: number; most: number } {
-    const units = [...used.values(), 0];
+  writeUnits(...buckets: Bucket[]): { mean: number; most: number } {
+    const all = buckets.length > 0 ? buckets : this.partition.spread;
+    const units = all.flatMap(({ used }) => [...used.values(), 0]);
     const mean =
       units.reduce((sum, each) => sum + each, 0) / (this.#options.seconds + this.#options.secondsPerCall);
     return { mean: Math.round(mean), most: Math.max(...units) };
@@ -143,7 +166,9 @@ export class HotAccount {
     });
     if (!reservation) return void this.#idle.push(host);
     this.waitsMs.push(clock.now() - startMs);
-    if (clock.now() - this.#startMs > rampMs)
+    const { item: own } = reservation;
+    if (this.#options.metered) this.largestBytes = Math.max(this.largestBytes, own ? sizeOf(own) : 0);
+    else if (clock.now() - this.#startMs > rampMs)
       for (const item of this.memory.items.values())
         this.largestBytes = Math.max(this.largestBytes, sizeOf(item));
     const ended = new AbortController();
@@ -226,6 +251,7 @@ export class HotAccount {
       key,
       maxConcurrency,
       nowMs,
+      metered: this.#options.metered,
       takesNothing: false,
     };
     return {

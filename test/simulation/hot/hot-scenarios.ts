@@ -24,7 +24,9 @@ export const busy: Omit<HotOptions, 'seconds'> = {
 export function expectExact(hot: HotAccount): void {
   const whole = hot.memory.whole('acme');
   expect(whole).toMatchObject({ spent: hot.due, moved: 0n, open: new Map(), places: new Map() });
-  expect((whole?.available ?? 0n) + (whole?.spent ?? 0n)).toBe(whole?.granted);
+  expect((whole?.available ?? 0n) + (whole?.spent ?? 0n)).toBe(
+    (whole?.granted ?? 0n) + (whole?.metered ?? 0n),
+  );
   const [first, ...others] = hot.memory.items.values();
   if (!first) throw new Error('no item');
   expect(imbalances([first, ...others])).toEqual([]);
@@ -55,5 +57,22 @@ export async function runHeldBalance(seconds: number): Promise<HotAccount> {
   expectExact(hot);
   expect([...hot.refused.keys()]).toEqual(['balance_reserved']);
   expect(hot.refused.get('balance_reserved')?.longestMs).toBeLessThanOrEqual(100);
+  return hot;
+}
+
+/** 10,000 calls under way of a metered account without a balance, with crashes, on the partitions of a new table. */
+export async function runMetered(seconds: number): Promise<HotAccount> {
+  const hot = await new HotAccount({
+    ...busy,
+    callsPerSecond: 1_000,
+    seconds,
+    balance: 0n,
+    metered: true,
+    partitions: 4,
+    crash: 0.002,
+  }).run();
+  expectExact(hot);
+  expect(hot.crashed).toBeGreaterThan(0);
+  expect(refusedCalls(hot)).toBe(0);
   return hot;
 }

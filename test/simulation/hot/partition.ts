@@ -3,6 +3,7 @@ import type { QuotaItem, PartOfAccount } from '../../../shared/billing/quota-ite
 import type { Clock } from '../../../shared/relay/ports/host.ts';
 import type { QuotaStore } from '../../../shared/relay/ports/money-stores.ts';
 import { nameOf, type MemoryQuotaStore } from '../../support/memory-quota-store.ts';
+import { hash53 } from '../../../shared/wire/ids.ts';
 import { Bucket, writeUnitsPerSecond } from './bucket.ts';
 
 const readUnitsPerSecond = 3_000;
@@ -21,24 +22,28 @@ export function sizeOf({ open, places, plan }: QuotaItem): number {
 }
 
 /**
- * One partition of DynamoDB that holds all parts of an account, and never gets faster. A write costs the size of the
+ * One partition of DynamoDB that holds all parts of an account, and never gets faster; or as many as a table has, over which
+ * parts are spread by their keys. A write costs the size of the
  * item, before or after it; so does a refused one; a throttled one is free; a transaction costs double.
  */
 export class Partition implements QuotaStore {
   readonly #inner: MemoryQuotaStore;
   readonly #clock: Clock;
   readonly #random: () => number;
+  /** The first one. */
   readonly writes: Bucket;
+  readonly spread: readonly Bucket[];
   readonly reads: Bucket;
   transactions = 0;
   /** Called with each ledger row that a write leads to. */
   onRow: (row: CloseRow) => void = () => {};
 
-  constructor(inner: MemoryQuotaStore, clock: Clock, random: () => number) {
+  constructor(inner: MemoryQuotaStore, clock: Clock, random: () => number, partitions = 1) {
     this.#inner = inner;
     this.#clock = clock;
     this.#random = random;
-    this.writes = new Bucket(clock, writeUnitsPerSecond);
+    this.spread = Array.from({ length: partitions }, () => new Bucket(clock, writeUnitsPerSecond));
+    [this.writes = new Bucket(clock, writeUnitsPerSecond)] = this.spread;
     this.reads = new Bucket(clock, readUnitsPerSecond);
   }
 
@@ -54,8 +59,10 @@ export class Partition implements QuotaStore {
     });
   renew: QuotaStore['renew'] = (write) => this.#write([write], 1, () => this.#inner.renew(write));
   tombstone: QuotaStore['tombstone'] = (write) => this.#write([write], 1, () => this.#inner.tombstone(write));
-  create: QuotaStore['create'] = (account) =>
-    this.#write([{ account }], 1, () => this.#inner.create(account));
+  create: QuotaStore['create'] = async (account, part = 0) => {
+    if (part > 0) await this.#write([{ account }], 1, async () => undefined);
+    await this.#write([{ account, part }], 1, () => this.#inner.create(account, part));
+  };
   closedAs: QuotaStore['closedAs'] = (account, id) => this.#inner.closedAs(account, id);
 
   move: QuotaStore['move'] = (write) => {
@@ -80,15 +87,25 @@ export class Partition implements QuotaStore {
   async #write<T>(parts: PartOfAccount[], factor: number, act: () => Promise<T>): Promise<T> {
     await this.#clock.sleep((2 + 4 * this.#random()) * factor);
     // A bucket that is empty refuses before anything is done.
-    this.writes.take(0);
-    const before = this.#units(parts);
+    for (const part of parts) this.#bucketOf(part).take(0);
+    const before = parts.map((part) => this.#units(part));
     const reply = await act();
-    this.writes.take(factor * Math.max(before, this.#units(parts)));
+    const taken = new Map<Bucket, number>();
+    for (const [at, part] of parts.entries()) {
+      const bucket = this.#bucketOf(part);
+      const units = factor * Math.max(before[at] ?? 0, this.#units(part));
+      taken.set(bucket, (taken.get(bucket) ?? 0) + units);
+    }
+    for (const [bucket, units] of taken) bucket.take(units);
     return reply;
   }
 
-  #units(parts: PartOfAccount[]): number {
-    const items = parts.map((part) => this.#inner.items.get(nameOf(part)));
-    return items.reduce((sum, item) => sum + (item ? Math.ceil(sizeOf(item) / unitBytes) : 1), 0);
+  #bucketOf(part: PartOfAccount): Bucket {
+    return this.spread[hash53(nameOf(part)) % this.spread.length] ?? this.writes;
+  }
+
+  #units(part: PartOfAccount): number {
+    const item = this.#inner.items.get(nameOf(part));
+    return item ? Math.ceil(sizeOf(item) / unitBytes) : 1;
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { validateAccountRow } from '../../../shared/config/rows/alerted-account.ts';
 import { KeyRow, validateKeyRow } from '../../../shared/config/rows/key-row.ts';
-import { isAccountOff } from '../../../shared/config/rows/account-row.ts';
+import { AccountRow, isAccountOff } from '../../../shared/config/rows/account-row.ts';
 import { PlanRow } from '../../../shared/config/rows/plan-row.ts';
 import { readChannel } from '../../../shared/config/rows/channel-row.ts';
 import { readRow } from '../../../shared/config/rows/read-row.ts';
@@ -55,6 +55,16 @@ describe('what a console makes of a value is understood', () => {
       problem: `state: ${found} state can be read, the channel is off`,
       off: true,
     });
+  });
+
+  it('a metered account, and a word for it that cannot be read leaves the account bounded', () => {
+    expect(readRow(AccountRow, { account: 'acme', metered: 'true' })).toEqual({
+      row: { account: 'acme', metered: true },
+    });
+    expect(validateAccountRow({ account: 'acme', metered: 'yes' })).toMatchObject({
+      problem: expect.stringContaining('metered: found "yes", wanted true or false') as string,
+    });
+    expect(readRow(AccountRow, { account: 'acme', metered: 'yes' })).not.toHaveProperty('row');
   });
 
   it('a note: attributes that start with _ are dropped', () => {

@@ -281,6 +281,7 @@ function customerJson(view: CustomerView) {
     reserved: formatYuan(reservedOf(item)),
     spent: formatYuan(item.spent),
     granted: formatYuan(item.granted),
+    ...(item.metered !== undefined && { metered: formatYuan(item.metered) }),
     open: item.open.size,
     settled: item.settled,
     plan,
@@ -316,6 +317,9 @@ function printText(terminal: Terminal, view: CustomerView): void {
     ['reserved', `${formatYuan(reservedOf(item))} yuan, for ${item.open.size} calls under way`],
     ['spent', `${formatYuan(item.spent)} yuan, ${item.settled} calls`],
     ['granted', `${formatYuan(item.granted)} yuan`],
+    ...(item.metered === undefined
+      ? []
+      : [['metered', `${formatYuan(item.metered)} yuan of what was spent, from no balance`] as const]),
     ['used', `${useText(use.sum)}, ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
     ...models.slice(0, modelsShown).map((each) => ['', modelText(each)]),
     ...(models.length > modelsShown

@@ -136,7 +136,7 @@ export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccoun
     alertBelow: async (account) => (await limits.get(account, () => row(account)))?.alertBelow,
     async balance(account) {
       const whole = await readWhole(tableOf('quotas'), account);
-      return whole && whole.granted - whole.spent;
+      return whole && whole.granted + (whole.metered ?? 0n) - whole.spent;
     },
     async *accounts() {
       for await (const rows of pages('accounts')) yield rows.flatMap(usable);

@@ -1,7 +1,7 @@
 /**
  * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
  * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget]; the last is absent without one; flags are
- * o (official), t (tombstone), q (queued). The places of a key are a set in an attribute of its own, because
+ * o (official), t (tombstone), m (metered), q (queued). The places of a key are a set in an attribute of its own, because
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
@@ -34,8 +34,8 @@ export const rateKey = 'account';
 const placesPrefix = 'places:';
 export const placesName = (key: string): string => placesPrefix + key;
 
-export const flagsAttribute = ({ official, tombstone, queued }: OpenEntry): AttributeValue =>
-  textAttribute(`${official ? 'o' : ''}${tombstone ? 't' : ''}${queued ? 'q' : ''}`);
+export const flagsAttribute = ({ official, tombstone, metered, queued }: OpenEntry): AttributeValue =>
+  textAttribute(`${official ? 'o' : ''}${tombstone ? 't' : ''}${metered ? 'm' : ''}${queued ? 'q' : ''}`);
 
 export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   L: [
@@ -101,6 +101,8 @@ export const quotaAttributes = (item: QuotaItem): Attributes => ({
   settled: numberAttribute(item.settled),
   open: { M: mapValues(Object.fromEntries(item.open), entryAttribute) },
   plan: { M: mapValues(Object.fromEntries(item.plan), numberAttribute) },
+  ...(item.metered !== undefined && { metered: numberAttribute(item.metered) }),
+  ...(item.counters !== undefined && { counters: numberAttribute(item.counters) }),
   ...(item.made > 1 && { parts: numberAttribute(1), made: numberAttribute(item.made) }),
   ...(item.last && { last: closeRecordAttribute(item.last) }),
 });
@@ -144,6 +146,8 @@ export function quotaOf(attributes: Attributes): QuotaItem {
     granted: amount(attributes['granted'], 'granted'),
     moved: attributes['moved'] ? amount(attributes['moved'], 'moved') : 0n,
     overdraft: attributes['overdraft']?.BOOL,
+    counters: attributes['counters'] && count(attributes['counters'], 'counters'),
+    metered: attributes['metered'] && amount(attributes['metered'], 'metered'),
     settled: count(attributes['settled'], 'settled'),
     open: mapOf(attributes['open'], entryOf),
     plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),
@@ -181,6 +185,7 @@ function entryOf(value: AttributeValue): OpenEntry {
     budget: budget?.S,
     official: marks.includes('o'),
     tombstone: marks.includes('t'),
+    metered: marks.includes('m') || undefined,
     queued: marks.includes('q') || undefined,
   };
 }
@@ -346,14 +351,16 @@ export function reserveExpression(write: ReserveWrite): Expression {
   const { id, entry, slot, place, rate, parts, openMax, lapsed, atLeast = entry.amount } = write;
   const c = new Clauses();
   const available = c.path('available');
-  const amount = c.number('amount', entry.amount);
+  const taken = entry.metered ? 0n : entry.amount;
+  const amount = c.number('amount', taken);
   c.conditions.push(hasItem(c), isNotOpen(c, id));
   if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
   for (const [of, until] of lapsed ?? []) c.conditions.push(isOpenUntil(c, of, until));
   if (parts !== undefined) c.conditions.push(hasParts(c, parts));
-  const needed = atLeast === entry.amount ? amount : c.number('atLeast', atLeast);
-  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));
-  if (entry.amount > 0n) c.conditions.push(hasNoOverdraft(c));
+  if (taken > 0n) {
+    const needed = atLeast === taken ? amount : c.number('atLeast', atLeast);
+    c.conditions.push(balanceCovers(c, needed), hasNoOverdraft(c));
+  }
   c.set.push(
     `${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`,
     `${available} = ${available} - ${amount}`,
@@ -383,7 +390,8 @@ export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
     markOverdraft(c);
   } else if (refund < 0n) c.conditions.push(mayTake(c, part, -refund));
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
-  add(c.path('available'), c.number('refund', refund));
+  if (entry.metered) addMetered(c, closeRecord.charge);
+  else add(c.path('available'), c.number('refund', refund));
   add(c.path('spent'), c.number('charge', closeRecord.charge));
   add(c.path('settled'), oneIn(c));
   c.set.push(`${c.path('last')} = ${c.value('close', closeRecordAttribute(closeRecord))}`);
@@ -394,6 +402,12 @@ export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
   // Changes nothing if the call took no place.
   c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
   return c.expression();
+}
+
+/** What no balance pays. */
+export function addMetered(c: Clauses, charge: bigint): void {
+  const path = c.path('metered');
+  c.set.push(`${path} = if_not_exists(${path}, ${zeroIn(c)}) + ${c.number('charge', charge)}`);
 }
 
 /** @param limit `max`: null means no limit; `name`: the name of the limit's placeholder */

@@ -4,7 +4,8 @@
  */
 import { overdraws, refundOf, type PartOfAccount } from '../../../billing/quota-item.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/money-stores.ts';
-import { type Attributes, quotaCall, type TableClient } from '../table-client.ts';
+import { countersMax } from '../../../billing/shares.ts';
+import { type Attributes, expressed, quotaCall, type TableClient } from '../table-client.ts';
 import {
   partKey,
   emptyAttributes,
@@ -16,6 +17,7 @@ import {
 import { physicalTableName } from '../../../tables/table-names.ts';
 
 const entries = () => import('./quota-transactions.ts');
+const hasAnItem = 'attribute_exists(account)';
 const hasNoItem = 'attribute_not_exists(account)';
 
 const once = { attempts: 1 };
@@ -39,6 +41,16 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
     return { done: false, item: reply.item && quotaOf(reply.item) };
   };
 
+  const hasCounters = (account: string) => {
+    const update = { ConditionExpression: hasAnItem, UpdateExpression: 'SET counters = :counters' };
+    const input = {
+      TableName,
+      Key: partKey({ account }),
+      ...expressed(update, { ':counters': countersMax }),
+    };
+    return quotaCall(() => client.call('UpdateItem', input, once));
+  };
+
   const transactions = async () => {
     const { quotaTransactions } = await import('./quota-transactions.ts');
     return quotaTransactions(client, stack);
@@ -56,8 +68,13 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
       await (await transactions()).closeOverdrawn(write, reply.item.parts);
       return { done: true };
     },
-    async create(account) {
-      const Item = emptyAttributes({ account });
+    async create(account, part = 0) {
+      // Readers of sums look for counters only where the first item says that there are some.
+      if (part > 0 && !(await hasCounters(account)).done) {
+        await this.create(account);
+        await hasCounters(account);
+      }
+      const Item = emptyAttributes({ account, part });
       const input = { TableName, Item, ConditionExpression: hasNoItem };
       await quotaCall(() => client.call('PutItem', input, once));
     },
@@ -67,6 +84,6 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
     read: async (account, parts, exact) => (await transactions()).read(account, parts, exact),
     move: async (write) => (await transactions()).move(write),
     chargeLate: async (charge) => (await transactions()).chargeLate(charge),
-    closedAs: async (account, id) => (await transactions()).closedAs(account, id),
+    closedAs: async (account, id, part) => (await transactions()).closedAs(account, id, part),
   };
 }

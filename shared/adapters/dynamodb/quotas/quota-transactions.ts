@@ -33,6 +33,7 @@ import {
   rateKey,
   untilIndex,
   closeExpression,
+  addMetered,
   Clauses,
   hasItem,
   hasNoOverdraft,
@@ -44,7 +45,7 @@ import {
   isOpenAs,
   type Expression,
 } from './quota-items.ts';
-import type { CloseRow } from '../../../billing/ledger-row.ts';
+import { bucketOf, ledgerPartition, type CloseRow } from '../../../billing/ledger-row.ts';
 import type { PartChange, PartsWrite } from '../../../billing/shards.ts';
 
 export interface QuotaTransactions extends Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'> {
@@ -72,6 +73,13 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
 
   const unlessChanged = async (writes: TransactWriteItem[]): Promise<void> => {
     if ((await transact(writes)).length > 0) throw new StoreBusy('The account changed meanwhile.');
+  };
+
+  const kindOf = async (account: string, id: string, bucket: number | undefined) => {
+    const Key = attributesOf({ account: ledgerPartition({ account, bucket }), id });
+    const input = { TableName: ledger, Key, ConsistentRead: true };
+    const reply = await quotaCall(() => client.call('GetItem', input, once));
+    return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
   };
 
   /** The mark of an overdraft on all parts but the one that the write changes. */
@@ -128,14 +136,10 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
       const [refused] = await transact(writes());
       if (refused !== 0) return;
       const [first] = await this.read(account, 1, true);
-      if (!first || (await this.closedAs(account, row.id)) !== undefined) return;
+      if (!first || (await kindOf(account, row.id, row.bucket)) !== undefined) return;
       await unlessChanged([...writes(first.parts), ...marksBeside({ account }, first.parts)]);
     },
-    async closedAs(account, id) {
-      const input = { TableName: ledger, Key: attributesOf({ account, id }), ConsistentRead: true };
-      const reply = await quotaCall(() => client.call('GetItem', input, once));
-      return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
-    },
+    closedAs: (account, id, part) => kindOf(account, id, bucketOf(id, part)),
   };
 }
 
@@ -241,14 +245,18 @@ export function markExpression(parts: number): Change {
 export function lateExpression(difference: bigint, row: CloseRow, overdrawn?: number): Change {
   const c = new Clauses();
   const amount = c.number('amount', difference);
-  const [available, spent, settled] = [c.path('available'), c.path('spent'), c.path('settled')];
+  const [spent, settled] = [c.path('spent'), c.path('settled')];
   c.conditions.push(hasItem(c));
+  if (row.metered) addMetered(c, difference);
+  else {
+    const available = c.path('available');
+    c.set.push(`${available} = ${available} - ${amount}`);
+  }
   if (overdrawn !== undefined) {
     c.conditions.push(hasParts(c, overdrawn));
     markOverdraft(c);
-  } else if (difference > 0n) c.conditions.push(mayTake(c, 0, difference));
+  } else if (difference > 0n && !row.metered) c.conditions.push(mayTake(c, 0, difference));
   c.set.push(
-    `${available} = ${available} - ${amount}`,
     `${spent} = ${spent} + ${amount}`,
     `${settled} = ${settled} + ${c.number('one', 1)}`,
     `${c.path('last')} = ${c.value('last', closeRecordAttribute(lateRecord(row)))}`,

@@ -1,5 +1,6 @@
 /** Reads all parts of an account as of one moment. A part that cannot be read is an error, never left out. */
 import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/shards.ts';
+import { countersMax, firstCounter } from '../../../billing/shares.ts';
 import type { QuotaItem } from '../../../billing/quota-item.ts';
 import type { Attributes, Table } from '../table-client.ts';
 import { readAsOfOneMoment } from '../transactions.ts';
@@ -14,8 +15,16 @@ export async function readWhole(quotas: Table, account: string): Promise<WholeAc
   let images: AccountParts = [first];
   // A split meanwhile moves money to parts that were not read.
   while (images.length < images[0].made) images = await readFirst(quotas, account, images[0].made);
-  return wholeOf(images);
+  const counters = await quotas.read(countersOf(first).map(partKey));
+  return wholeOf([...images, ...counters.map((item) => imageOf(item['account']?.S ?? '', item))]);
 }
+
+/** The counters that an account may have. Nothing moves between them, so they need not be read as of one moment. */
+export const countersOf = ({
+  account,
+  counters = 0,
+}: Pick<QuotaItem, 'account' | 'counters'>): { account: string; part: number }[] =>
+  Array.from({ length: Math.min(counters, countersMax) }, (_, at) => ({ account, part: firstCounter + at }));
 
 /** More items than a transaction reads; there are never so many parts. */
 export const partsMax = 100;
