@@ -130,6 +130,8 @@ export async function ledgerPartitions(
   return [account, ...buckets.map((bucket) => ledgerPartition({ account, bucket }))];
 }
 
+const idOf = (item: Attributes | undefined): string => item?.['id']?.S ?? '';
+
 /** The newest rows of all these partitions below an id, newest first. `isAll`: there are no more. */
 export async function newestRows(
   ledger: Table,
@@ -140,7 +142,6 @@ export async function newestRows(
   const found = await Promise.all(
     partitions.map((account) => ledger.newest(range, { ':account': account, ':before': before }, { Limit })),
   );
-  const idOf = (item: Attributes | undefined): string => item?.['id']?.S ?? '';
   // Below the last row of a partition that has more, nothing is known of it.
   const known = found.map(({ items, isAll }) => (isAll ? '' : idOf(items.at(-1))));
   const least = known.reduce((a, b) => (a > b ? a : b), '');

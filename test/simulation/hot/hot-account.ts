@@ -117,7 +117,7 @@ export class HotAccount {
 
   /** The most units a second that rows take of one partition key of the ledger. */
   get mostLedgerUnits(): number {
-    return Math.max(...[...this.#ledger.values()].flatMap((seconds) => [...seconds.values()]));
+    return Math.max(...[...this.#ledger.values()].flatMap((seconds) => Array.from(seconds.values())));
   }
 
   /** A row in a transaction. Its index has keys of its own. */
@@ -145,7 +145,7 @@ export class HotAccount {
   /** Write units a second: of the account's items, or of its keys' counters. */
   writeUnits(...buckets: Bucket[]): { mean: number; most: number } {
     const all = buckets.length > 0 ? buckets : this.partition.spread;
-    const units = all.flatMap(({ used }) => [...used.values(), 0]);
+    const units = [0, ...all.flatMap(({ used }) => Array.from(used.values()))];
     const mean =
       units.reduce((sum, each) => sum + each, 0) / (this.#options.seconds + this.#options.secondsPerCall);
     return { mean: Math.round(mean), most: Math.max(...units) };
