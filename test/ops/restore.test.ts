@@ -1,6 +1,7 @@
 /** `restore` over an emulator with a double of point-in-time recovery: what spoiled tables become, and what a killed run leaves. */
 import { DeleteItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { closeRowBetween } from '../../shared/billing/ledger-row.ts';
 import { RecoverableTables } from '../infra/loopback/recoverable-tables.ts';
 import { emulatorClient } from '../support/emulator.ts';
 import { startFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
@@ -133,6 +134,19 @@ describe('a restore', () => {
     expect(await books()).toEqual(right);
     expect(await copies()).toEqual([]);
     expect(await rig.row('settings', { name: 'relay_closed' })).toMatchObject({ value: false });
+  });
+
+  it('of an account in several parts puts all money into the first, and gives the function `ledger` no row to write', async () => {
+    await rig.split('acme', 4);
+    const right = await books();
+    await rig.damage('quotas', { account: 'acme#2' }, 'available', 5);
+    const seen = await Promise.all([0, 1, 2, 3].map((part) => rig.item('acme', part)));
+    expect(await restore()).toMatchObject({ code: 0 });
+    const now = await Promise.all([0, 1, 2, 3].map((part) => rig.item('acme', part)));
+    expect(now.map((item) => item?.available)).toEqual([yuan('11.687304'), 0n, 0n, 0n]);
+    expect(now[0]).toMatchObject({ parts: 1, made: 4, spent: yuan('0.312696'), granted: yuan('12') });
+    expect(now.map((item, part) => closeRowBetween(seen[part], item))).toEqual(Array(4).fill(undefined));
+    expect((await books())[2]).toEqual(right[2]);
   });
 
   it('changes nothing where nothing is wrong, but says so', async () => {
