@@ -25,6 +25,7 @@ interface AcknowledgedConstructs {
   canary?: IConstruct | undefined;
   /** Of copies in another region. */
   backup?: IConstruct | undefined;
+  alarms: IConstruct;
   /** That alarms and notices go to. */
   topic?: ITopic | undefined;
   /** The bucket of the access log. Absent: none is written, or to a bucket that was given. */
@@ -39,6 +40,13 @@ const finding = (rule: string, reason: string): Acknowledgment => ({
 /** @param what `Resource::*`, or an action with a wildcard */
 const wildcard = (what: string, reason: string): Acknowledgment => finding(`IAM5[${what}]`, reason);
 
+/** One rule of three packs: HIPAA Security, and NIST 800-53 in its revisions 4 and 5. */
+const listed = (rule: string, reason: string): Acknowledgment[] =>
+  ['HIPAA.Security', 'NIST.800.53.R4', 'NIST.800.53.R5'].map((pack) => ({
+    id: `${pack}::${pack}-${rule}`,
+    reason,
+  }));
+
 /** Older versions of CDK have nothing to acknowledge by. */
 function accept(construct: IConstruct, ...findings: Acknowledgment[]): void {
   if ('Validations' in cdk) cdk.Validations.of(construct).acknowledge(...findings);
@@ -46,6 +54,7 @@ function accept(construct: IConstruct, ...findings: Acknowledgment[]): void {
 
 /** Acknowledges the accepted findings on their constructs. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
+  acknowledgeListed(constructs);
   const { relayName, functions, operatorPolicies, ownLog, shiftRoles, canary, topic } = constructs;
   const { failures } = constructs.triggers;
   const stack = Stack.of(operatorPolicies);
@@ -182,6 +191,116 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       wildcard(what, 'What SNS asks for; of a key that is not known, only SNS can use it with these rights'),
     );
 }
+
+/** What is encrypted has a key that AWS manages unless `encryptionKeys` names one. */
+function acknowledgeListed(constructs: AcknowledgedConstructs): void {
+  const { functions, triggers, alarms, ownLog, shiftRoles, canary, service, backup } = constructs;
+  const ownKey = 'Encrypted by a key that AWS manages, unless encryptionKeys names one of yours';
+  for (const secrets of [constructs.originSecrets, constructs.sealKeys])
+    accept(
+      secrets,
+      ...listed(
+        'SecretsManagerRotationEnabled',
+        'Rotated by deploying with a new number: CloudFront and functions must have both for a while',
+      ),
+      ...listed('SecretsManagerUsingKMSKey', ownKey),
+    );
+  const inline = listed(
+    'IAMNoInlinePolicy',
+    'What one role may; a policy of its own would let others take it',
+  );
+  for (const each of [functions, ...(canary ? [canary] : [])])
+    accept(
+      each,
+      ...inline,
+      ...listed('CloudWatchLogGroupEncrypted', ownKey),
+      ...listed(
+        'LambdaConcurrency',
+        'reservedConcurrency and moneyConcurrency reserve it; what is reserved is taken from all other functions of the account',
+      ),
+      ...listed(
+        'LambdaDLQ',
+        'Streams and events keep what failed in the bucket of stream failures, and schedules run again; nothing else is invoked asynchronously',
+      ),
+      ...listed(
+        'LambdaInsideVPC',
+        'Function URLs do not stream from a VPC; DynamoDB and upstreams are public names',
+      ),
+      ...listed(
+        'LambdaFunctionPublicAccessProhibited',
+        'The URLs are public, since no SDK signs for IAM; functions refuse whoever does not show the origin secret',
+      ),
+    );
+  accept(triggers, ...listed('CloudWatchLogGroupEncrypted', ownKey));
+  for (const bucket of [triggers.failures, ...(ownLog ? [ownLog] : [])])
+    accept(
+      bucket,
+      ...listed('S3DefaultEncryptionKMS', ownKey),
+      ...listed(
+        'S3BucketLoggingEnabled',
+        'Only the account reads it; a log of its readers is for the account to keep',
+      ),
+      ...listed(
+        'S3BucketReplicationEnabled',
+        'Expires within weeks, and what it tells is in tables and logs too',
+      ),
+      ...listed('S3BucketVersioningEnabled', 'AWS writes each object once, under a name of its own'),
+      ...listed(
+        'S3BucketDefaultLockEnabled',
+        'Expires within weeks; nobody but the account can delete from it',
+      ),
+    );
+  for (const each of [...shiftRoles.map(({ role }) => role), ...(backup ? [backup] : [])])
+    accept(each, ...inline);
+  const inside =
+    'The balancer has private addresses alone, which CloudFront reaches through its interfaces in the VPC';
+  if (service)
+    accept(
+      service,
+      ...inline,
+      ...listed('CloudWatchLogGroupEncrypted', ownKey),
+      ...['ALBHttpToHttpsRedirection', 'ELBv2ACMCertificateRequired', 'ALBWAFEnabled'].flatMap((rule) =>
+        listed(rule, inside),
+      ),
+      ...listed(
+        'ELBLoggingEnabled',
+        'The servers log one line per request; one at the edge is the operator’s to ask for',
+      ),
+      ...listed(
+        'ELBDeletionProtectionEnabled',
+        'Holds nothing, and the stack that makes it again is protected itself',
+      ),
+      ...listed('VPCFlowLogsEnabled', 'Tasks alone are in this VPC; a log of all flows costs more than they'),
+      ...listed(
+        'VPCDefaultSecurityGroupClosed',
+        'Nothing is in that group; CDK closes it by a function of its own',
+      ),
+      ...listed(
+        'VPCNoUnrestrictedRouteToIGW',
+        'Upstreams are anywhere; without NAT tasks have addresses that let nobody in but the balancer',
+      ),
+    );
+  accept(
+    alarms,
+    ...listed(
+      'CloudWatchAlarmAction',
+      'Somebody to tell is the operator’s to name; while nobody is named, synthesis warns',
+    ),
+    ...listed(
+      'SNSEncryptedKMS',
+      'Says which alarm it is and nothing of customers; encryptionKeys.alarmTopic gives it a key',
+    ),
+  );
+}
+
+/** Of what is made in us-east-1 for the edge. */
+export const acknowledgeEdge = (construct: IConstruct): void =>
+  accept(
+    construct,
+    ...listed('WAFv2LoggingEnabled', 'A log of requests holds headers, and so the keys of customers'),
+    ...listed('CloudWatchAlarmAction', 'Somebody to tell is the operator’s to name'),
+    ...listed('SNSEncryptedKMS', 'Says which alarm it is, and nothing of customers'),
+  );
 
 /** As findings show it: what is open has its name in angle brackets. */
 const shown = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);

@@ -87,6 +87,7 @@ const notProps: { [Name in keyof StageOptions]?: undefined } = {
   webAcl: undefined,
   webAclRequestsPerMinute: undefined,
   encryptionKeyArn: undefined,
+  encryptionKeyArns: undefined,
 };
 
 /** Options of the same name and form are props as they are. */
@@ -105,6 +106,7 @@ function relayProps(stack: Stack, options: StageOptions): RelayProps {
     bedrockModels: bedrockModels && modelArns(bedrockModels),
     encryptionKey:
       encryptionKeyArn === undefined ? undefined : Key.fromKeyArn(stack, 'EncryptionKey', encryptionKeyArn),
+    encryptionKeys: keysOf(stack, options.encryptionKeyArns),
     budget: budget && withReceiver(budget, alarmEmail),
     service: options.service && serviceOf(stack, options.service),
   });
@@ -143,6 +145,13 @@ function imageAt(stack: Stack, image: string): ContainerImage {
     mark,
   );
 }
+
+/** By what they encrypt. One key may be given for several. */
+const keysOf = (stack: Stack, arns: StageOptions['encryptionKeyArns']): RelayProps['encryptionKeys'] =>
+  arns &&
+  Object.fromEntries(
+    Object.entries(arns).map(([what, arn]) => [what, Key.fromKeyArn(stack, `EncryptionKeyOf${what}`, arn)]),
+  );
 
 type Budget = NonNullable<StageOptions['budget']>;
 

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
+import { Annotations, CfnOutput, Stack, Token } from 'aws-cdk-lib';
 import type { CfnBudget } from 'aws-cdk-lib/aws-budgets';
 import type { Distribution } from 'aws-cdk-lib/aws-cloudfront';
 import {
@@ -46,6 +46,7 @@ import {
   type RelayFunctionsProps,
   type RelayTracing,
 } from './constructs/relay-functions.ts';
+import { openKeys, type RelayKeys } from './constructs/encryption-keys.ts';
 import { NumberedSecrets } from './constructs/numbered-secrets.ts';
 import { saveQueries } from './observe/saved-queries.ts';
 import { RelayService, type RelayServiceOptions } from './constructs/relay-service.ts';
@@ -62,6 +63,7 @@ export type {
   RelayBackupCopies,
   RelayBudget,
   RelayDomain,
+  RelayKeys,
   RelayServiceOptions,
   RelayTracing,
 };
@@ -106,6 +108,11 @@ export interface RelayProps {
   encryptionKey?: IKey;
   /** Copies of the tables in another region, for the loss of this one. Default: none. */
   backupCopies?: RelayBackupCopies;
+  /**
+   * Keys for logs, secrets, the alarm topic and buckets. One that CDK makes is opened to the services that use it; the policy of
+   * one that exists must do so itself: docs/options.md says how. Default: keys that AWS manages.
+   */
+  encryptionKeys?: RelayKeys;
   /** The address that mail to customers comes from: an identity that SES has verified. Default: none is sent. */
   alertSender?: string;
   /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. Default: `[1]`. */
@@ -117,6 +124,11 @@ export interface RelayProps {
    * what the AWS account has.
    */
   reservedConcurrency?: number;
+  /**
+   * Calls at once that AWS reserves for each of `ledger`, `grants`, `sweeper` and `config`, and their bound, so that answers
+   * cannot crowd out the books. Default: they share what the AWS account has.
+   */
+  moneyConcurrency?: number;
   /** Megabytes by function. Default: 256 for each; docs/options.md says what was measured. */
   memory?: RelayFunctionsProps['memory'];
   /** How long log groups keep lines. Default: a month. */
@@ -161,11 +173,13 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   shifting: 'shifting',
   alarmTopic: '',
   encryptionKey: '',
+  encryptionKeys: { logs: '', secrets: '', alarmTopic: '', buckets: '' },
   alertSender: 'alertSender',
   backupCopies: 'backupCopies',
   originSecrets: 'originSecrets',
   sealKeys: 'sealKeys',
   reservedConcurrency: 'reservedConcurrency',
+  moneyConcurrency: 'moneyConcurrency',
   compute: 'compute',
   service: 'service',
   memory: 'memory',
@@ -179,6 +193,9 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   bedrockModels: 'bedrockModels',
   bundlesFolder: '',
 };
+
+const nobodyIsTold =
+  'nobody is told of alarms. Give alarmEmail, pageEmail or a topic (alarmTopic, in the file of a stage alarmTopicArn). If they are read elsewhere, acknowledge it';
 
 /** The longest name, of a CloudFront function, still has room for a region and a purpose. */
 const namePattern = /^[a-z][a-z0-9-]{0,26}$/;
@@ -219,19 +236,22 @@ export class Relay extends Construct {
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
     super(scope, id);
     refuseProps(this, props, propRules, Stack.of(this).region);
-    const { disposable = false, domain, alertSender, encryptionKey } = props;
+    const { disposable = false, domain, alertSender, encryptionKey, encryptionKeys: keys = {} } = props;
     const relayName = props.name ?? 'relay';
     this.relayName = relayName;
     this.refuseName();
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
-    const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder };
+    const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder, keys };
+    openKeys(this, keys, props.accessLog === true);
     const originSecrets = new NumberedSecrets(this, 'Origin', {
       numbers: props.originSecrets ?? [1],
+      encryptionKey: keys.secrets,
       about: (number) => `Origin secret ${number}: what CloudFront shows to the relay's functions`,
     });
     const sealKeys = new NumberedSecrets(this, 'SealKeys', {
       numbers: props.sealKeys ?? [1],
+      encryptionKey: keys.secrets,
       about: (number) =>
         `Seal key ${number}: seals the state of turns that clients keep and the relay stores`,
     });
@@ -261,8 +281,11 @@ export class Relay extends Construct {
         names.flatMap((name) => functions.byName.get(name)?.lambda.logGroup ?? service?.logGroup ?? []),
       ),
     ];
-    const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
-    const ownLog = props.accessLog === true ? accessLogBucket(this, { disposable, ...props }) : undefined;
+    const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable, keys });
+    const ownLog =
+      props.accessLog === true
+        ? accessLogBucket(this, { ...props, disposable, key: keys.buckets })
+        : undefined;
     // The logical id is derived from this id. A new one would replace the deployed distribution.
     const distribution = new RelayDistribution(this, 'FrontDoor', {
       relayName,
@@ -284,10 +307,13 @@ export class Relay extends Construct {
       email: props.alarmEmail,
       topic: props.alarmTopic,
       pageEmail: props.pageEmail,
+      topicKey: keys.alarmTopic,
       objectives: props.objectives ?? {},
       canary: props.canary !== undefined,
       on: props.alarms ?? true,
     });
+    if (props.alarms !== false && (alarms.topic ?? props.pageEmail) === undefined)
+      Annotations.of(this).addWarningV2('relay:nobody-is-told', nobodyIsTold);
     this.baseUrl = `https://${distribution.host}/v1`;
     const { baseUrl } = this;
     const shiftRoles = shifting
@@ -320,7 +346,16 @@ export class Relay extends Construct {
       value: this.baseUrl,
     });
     const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers, service };
-    acknowledgeFindings({ relayName, ...parts, shiftRoles, canary, backup, topic: alarms.topic, ownLog });
+    acknowledgeFindings({
+      relayName,
+      ...parts,
+      alarms,
+      shiftRoles,
+      canary,
+      backup,
+      topic: alarms.topic,
+      ownLog,
+    });
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
     this.functions = functions.lambdas();

@@ -78,7 +78,7 @@ export interface CanaryOptions {
 interface CanaryProps
   extends
     CanaryOptions,
-    Pick<RelayFunctionsProps, 'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder'> {
+    Pick<RelayFunctionsProps, 'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'keys'> {
   /** With `/v1`. */
   baseUrl: string;
 }

@@ -40,6 +40,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     objectives: { availabilityPercent: 99.9 },
     canary: { model: 'gpt-5-nano', key: 'ssm:/relay/relay-prod/canary' },
     reservedConcurrency: 200,
+    moneyConcurrency: 10,
     memory: { chat: 512, responses: 512 },
     limits: { account_rpm: 600, account_concurrency: 20 },
     logRetentionDays: 90,
@@ -61,6 +62,12 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     alarmEmail: 'ops@example.com',
     accessLog: true,
     encryptionKeyArn: keyIn('eu-central-1'),
+    encryptionKeyArns: {
+      logs: keyIn('eu-central-1'),
+      secrets: keyIn('eu-central-1'),
+      alarmTopic: keyIn('eu-central-1'),
+      buckets: keyIn('eu-central-1'),
+    },
   },
   'an ACL and a topic that exist, without a region': {
     stage: 'given',

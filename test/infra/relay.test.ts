@@ -2,7 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { App, CfnOutput, Fn, NestedStack, Stack, type Environment } from 'aws-cdk-lib';
+import { Annotations, App, CfnOutput, Fn, NestedStack, Stack, type Environment } from 'aws-cdk-lib';
+import { Annotations as WarningsOf, Match } from 'aws-cdk-lib/assertions';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import { Vpc } from 'aws-cdk-lib/aws-ec2';
 import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
@@ -180,6 +181,72 @@ describe('a prop that the options of a stage could not say', () => {
   });
 });
 
+describe('that nobody is told of alarms', () => {
+  const told = (props: RelayProps, acknowledged = false): boolean => {
+    const stack = newStack();
+    const relay = newRelay(stack, props);
+    if (acknowledged) Annotations.of(relay).acknowledgeWarning('relay:nobody-is-told');
+    return (
+      WarningsOf.fromStack(stack).findWarning('*', Match.stringLikeRegexp('nobody is told')).length === 0
+    );
+  };
+
+  test('is a warning, which can be acknowledged', () => {
+    expect(told({})).toBe(false);
+    expect(told({}, true)).toBe(true);
+  });
+
+  test.each([{ alarmEmail: 'ops@example.com' }, { pageEmail: 'ops@example.com' }, { alarms: false }])(
+    'is none with %j',
+    (props) => {
+      expect(told(props)).toBe(true);
+    },
+  );
+});
+
+describe('keys for what is not a table', () => {
+  test('are on log groups, secrets, topics and buckets, and open to the services that use them', () => {
+    const stack = newStack();
+    const key = new Key(stack, 'Key');
+    const encryptionKeys = { logs: key, secrets: key, alarmTopic: key, buckets: key };
+    newRelay(stack, { encryptionKeys, alarmEmail: 'ops@example.com', accessLog: true });
+    const template = templateOf(stack);
+    const expectKey = (type: string, where: string): void => {
+      const found = resourcesOf(template, type);
+      expect(found.length).toBeGreaterThan(0);
+      for (const [id, { Properties }] of found)
+        expect(JSON.stringify(Properties[where]), `${type} ${id}`).toMatch(/"Key[0-9A-F]{8}"/);
+    };
+    expectKey('AWS::Logs::LogGroup', 'KmsKeyId');
+    expectKey('AWS::SecretsManager::Secret', 'KmsKeyId');
+    expectKey('AWS::SNS::Topic', 'KmsMasterKeyId');
+    expectKey('AWS::S3::Bucket', 'BucketEncryption');
+    const policy = JSON.stringify(resourcesOf(template, 'AWS::KMS::Key'));
+    for (const service of ['logs.eu-central-1', 'cloudwatch', 'delivery.logs'])
+      expect(policy).toContain(`{"Service":"${service}.amazonaws.com"}`);
+    expect(policiesOf(template, 'RelayFunctionsledgerRole')).toContain('"kms:ViaService":"s3.');
+    expect(policiesOf(template, 'RelayFunctionschatRole')).toMatch(/"kms:ViaService":\["secretsmanager\./);
+  });
+
+  test('are refused where they are in another region', () => {
+    const stack = newStack();
+    const logs = Key.fromKeyArn(stack, 'Key', keyArn.replace('eu-central-1', 'us-east-1'));
+    expect(() => newRelay(stack, { encryptionKeys: { logs } })).toThrow('encryptionKeys.logs: what is in');
+  });
+});
+
+test('concurrency is reserved for the books alone, and bounds no call', () => {
+  const stack = newStack();
+  newRelay(stack, { moneyConcurrency: 10 });
+  const reserved = resourcesOf(templateOf(stack), 'AWS::Lambda::Function').flatMap(([id, { Properties }]) =>
+    Properties['ReservedConcurrentExecutions'] === 10
+      ? [id.replace(/^RelayFunctions|Function\w+$/g, '')]
+      : [],
+  );
+  expect(reserved).toEqual(['config', 'ledger', 'grants', 'sweeper']);
+  expect(JSON.stringify(templateOf(stack))).not.toContain('RELAY_CONCURRENCY');
+});
+
 describe('a hosted zone', () => {
   const domainIn = (stack: Stack, hostedZone: IHostedZone) => ({
     name: 'api.example.com',
@@ -263,7 +330,7 @@ test('a key of another region is refused, and so is a certificate that CloudFron
   const stack = newStack();
   const encryptionKey = Key.fromKeyArn(stack, 'Key', keyArn.replace('eu-central-1', 'us-east-1'));
   expect(() => newRelay(stack, { encryptionKey })).toThrow(
-    'encryptionKey: tables in eu-central-1 need a key there',
+    'encryptionKey: what is in eu-central-1 needs a key there',
   );
   const elsewhere = certificateArn.replace('us-east-1', 'eu-central-1');
   const certificate = Certificate.fromCertificateArn(stack, 'Certificate', elsewhere);

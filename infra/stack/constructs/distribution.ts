@@ -1,5 +1,7 @@
 /** The only public address: a CloudFront distribution that sends each path to what answers it. */
 import { Duration, Stack, Token, RemovalPolicy } from 'aws-cdk-lib';
+import type { IKey } from 'aws-cdk-lib/aws-kms';
+import { bucketEncryption } from './encryption-keys.ts';
 import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
   AllowedMethods,
@@ -25,13 +27,7 @@ import {
 import { FunctionUrlOrigin, HttpOrigin, VpcOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
 import type { IApplicationLoadBalancer } from 'aws-cdk-lib/aws-elasticloadbalancingv2';
 import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
-import {
-  type IBucket,
-  BlockPublicAccess,
-  Bucket,
-  BucketEncryption,
-  ObjectOwnership,
-} from 'aws-cdk-lib/aws-s3';
+import { type IBucket, BlockPublicAccess, Bucket, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct, type IDependable } from 'constructs';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
@@ -244,13 +240,17 @@ function uncachedErrors(): ErrorResponse[] {
  */
 export const accessLogBucket = (
   scope: Construct,
-  { disposable, logRetention: days }: { disposable: boolean; logRetention?: RetentionDays },
+  {
+    disposable,
+    logRetention: days,
+    key,
+  }: { disposable: boolean; logRetention?: RetentionDays; key?: IKey | undefined },
 ): Bucket =>
   new Bucket(new Construct(scope, 'AccessLog'), 'Bucket', {
     blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
     // CloudFront gives itself the right to write by an ACL. What it writes is the account's.
     objectOwnership: ObjectOwnership.BUCKET_OWNER_PREFERRED,
-    encryption: BucketEncryption.S3_MANAGED,
+    ...bucketEncryption(key),
     enforceSSL: true,
     lifecycleRules:
       days === RetentionDays.INFINITE

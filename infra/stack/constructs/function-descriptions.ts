@@ -19,6 +19,11 @@ export interface FunctionDescription {
   eventSecondsMax?: number;
   timeoutSeconds: number;
   /**
+   * The option `moneyConcurrency` is for it: while answers take all that an account has, rows of the ledger and budgets would be late,
+   * grants and edits of rows not live, and what crashed calls reserved not free again.
+   */
+  keepsBooks?: boolean;
+  /**
    * The allowed DynamoDB actions for each table. All others are denied. Rows are deleted from `responses` alone: a
    * BatchWriteItem of functions only deletes.
    */
@@ -129,6 +134,7 @@ const descriptions = {
   },
   config: {
     purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
+    keepsBooks: true,
     timeoutSeconds: 120,
     streams: [
       ...(['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(configurationStream),
@@ -151,6 +157,7 @@ const descriptions = {
   },
   ledger: {
     purpose: 'Puts and counts a ledger row for every reservation that was closed, and registers open ones',
+    keepsBooks: true,
     timeoutSeconds: 60,
     // Retries for 12 hours, so that rows are late but not lost while DynamoDB is unavailable.
     streams: [
@@ -169,6 +176,7 @@ const descriptions = {
   },
   grants: {
     purpose: 'Applies every grant exactly once, and says so on its row',
+    keepsBooks: true,
     timeoutSeconds: 120,
     // The schedule applies grants whose retries ran out here.
     streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
@@ -183,6 +191,7 @@ const descriptions = {
   },
   sweeper: {
     purpose: 'Closes the reservations of invocations that can no longer live',
+    keepsBooks: true,
     timeoutSeconds: 120,
     everyMinutes: 1,
     tables: { quotas: ['BatchGetItem', 'Scan', 'UpdateItem'], daily: ['Query', 'UpdateItem'] },

@@ -3,6 +3,7 @@
  * deployed, so that no request reads the secret store.
  */
 import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
+import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { Construct } from 'constructs';
 
 /**
@@ -16,6 +17,8 @@ interface NumberedSecretsProps {
   numbers: readonly number[];
   /** What the secrets are, for their descriptions. */
   about: (number: number) => string;
+  /** Absent: the one that AWS manages. */
+  encryptionKey?: IKey | undefined;
 }
 
 export class NumberedSecrets extends Construct {
@@ -25,13 +28,14 @@ export class NumberedSecrets extends Construct {
   /** By number: for platforms that read them when a process starts. */
   readonly secrets: ReadonlyMap<number, ISecret>;
 
-  constructor(scope: Construct, id: string, { numbers, about }: NumberedSecretsProps) {
+  constructor(scope: Construct, id: string, { numbers, about, encryptionKey }: NumberedSecretsProps) {
     super(scope, id);
     this.secrets = new Map(
       numbers.map((number) => [
         number,
         new Secret(this, `Secret${number}`, {
           description: about(number),
+          ...(encryptionKey && { encryptionKey }),
           // Without punctuation, so that lists and JSON can hold the values.
           generateSecretString: { excludePunctuation: true, passwordLength: 48 },
         }),

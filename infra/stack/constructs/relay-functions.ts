@@ -29,6 +29,7 @@ import {
   type PublicFunctionName,
   type FunctionDescription,
 } from './function-descriptions.ts';
+import { keyUse, type RelayKeys } from './encryption-keys.ts';
 import type { RelayTables } from './relay-tables.ts';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
 
@@ -56,8 +57,11 @@ export interface RelayFunctionsProps {
   sealKeys: string;
   /** The build's output: one folder per function. */
   bundlesFolder: string;
+  keys: RelayKeys;
   /** Of each function that answers calls. Absent: none is reserved. */
   reservedConcurrency?: number;
+  /** Of each function that keeps the books. Absent: none is reserved. */
+  moneyConcurrency?: number;
   /** Megabytes by function. */
   memory?: Readonly<Partial<Record<FunctionName, number | undefined>>>;
   /** Absent: a month. */
@@ -108,7 +112,7 @@ export class RelayFunctions extends Construct {
     const description = functionDescriptions[name];
     const { relayName, version, memory, tracing, publicHost, defaultLimits, logRetention } = props;
     const memoryMegabytes = memory?.[name] ?? usualMegabytes;
-    const reservedConcurrency = answersCalls(name) ? props.reservedConcurrency : undefined;
+    const forAnswers = answersCalls(name) ? props.reservedConcurrency : undefined;
     return new RelayFunction(this, name, {
       ...props,
       description,
@@ -126,11 +130,11 @@ export class RelayFunctions extends Construct {
         }),
         ...(name === 'config' && publicHost !== undefined && { RELAY_PUBLIC_HOST: publicHost }),
         ...(name === 'config' && defaultLimits && { RELAY_LIMITS: JSON.stringify(defaultLimits) }),
-        ...(reservedConcurrency !== undefined && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
+        ...(forAnswers !== undefined && { RELAY_CONCURRENCY: String(forAnswers) }),
       },
       memoryMegabytes,
       logRetention: logRetention ?? RetentionDays.ONE_MONTH,
-      reservedConcurrency,
+      reservedConcurrency: description.keepsBooks ? props.moneyConcurrency : forAnswers,
     });
   }
 
@@ -217,6 +221,7 @@ interface RelayFunctionProps {
   reservedConcurrency: number | undefined;
   relayName: string;
   tables: RelayTables;
+  keys: RelayKeys;
 }
 
 export class RelayFunction extends Construct {
@@ -235,6 +240,7 @@ export class RelayFunction extends Construct {
     }
     const logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention,
+      ...(props.keys.logs && { encryptionKey: props.keys.logs }),
       removalPolicy: logRemoval(props.disposable),
     });
     // CDK's default role has a managed policy that lets a function write to every log group.
@@ -279,12 +285,13 @@ interface Granted {
   description: Pick<FunctionDescription, 'queries' | 'tables' | 'readsChannelSecrets'>;
   tables: RelayTables;
   relayName: string;
+  keys: RelayKeys;
 }
 
 /** What a description lets a role do with tables and secrets. */
 export const grantsOf = (stack: Stack, props: Granted): PolicyStatement[] => [
   ...tableGrants(props),
-  ...(props.description.readsChannelSecrets ? secretGrants(stack, props.relayName) : []),
+  ...(props.description.readsChannelSecrets ? secretGrants(stack, props) : []),
 ];
 
 function tableGrants(props: Granted): PolicyStatement[] {
@@ -298,7 +305,8 @@ function tableGrants(props: Granted): PolicyStatement[] {
   return [...statements, ...props.tables.keyAccess()];
 }
 
-const secretGrants = (stack: Stack, relayName: string): PolicyStatement[] => [
+const secretGrants = (stack: Stack, { relayName, keys }: Granted): PolicyStatement[] => [
   allow('ssm', ['GetParameter'], channelSecrets(stack, relayName, 'ssm')),
   allow('secretsmanager', ['GetSecretValue'], channelSecrets(stack, relayName, 'secretsmanager')),
+  ...keyUse(stack, keys.secrets, ['secretsmanager', 'ssm'], ['Decrypt']),
 ];

@@ -72,7 +72,14 @@ interface RelayServiceProps
     RelayServiceOptions,
     Pick<
       RelayFunctionsProps,
-      'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'logRetention' | 'tracing'
+      | 'relayName'
+      | 'version'
+      | 'tables'
+      | 'disposable'
+      | 'bundlesFolder'
+      | 'keys'
+      | 'logRetention'
+      | 'tracing'
     > {
   functions: RelayFunctions;
   originSecrets: NumberedSecrets;
@@ -105,6 +112,7 @@ export class RelayService extends Construct {
     this.logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention ?? RetentionDays.ONE_MONTH,
       removalPolicy: logRemoval(props.disposable),
+      ...(props.keys.logs && { encryptionKey: props.keys.logs }),
     });
     this.vpc = props.vpc ?? ownVpc(this);
     const { vpc } = this;

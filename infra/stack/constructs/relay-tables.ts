@@ -11,7 +11,7 @@ import {
   type Attribute,
   type TablePropsV2,
 } from 'aws-cdk-lib/aws-dynamodb';
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { Construct } from 'constructs';
 import {
@@ -20,6 +20,7 @@ import {
   type TableSchema,
   tableNames,
 } from '../../../shared/tables/table-schemas.ts';
+import { keyUse, refuseElsewhere } from './encryption-keys.ts';
 import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
 
 export interface RelayTablesProps {
@@ -35,7 +36,7 @@ export class RelayTables extends Construct {
 
   constructor(scope: Construct, id: string, props: RelayTablesProps) {
     super(scope, id);
-    if (props.encryptionKey) refuseElsewhere(Stack.of(this).region, props.encryptionKey);
+    refuseElsewhere(Stack.of(this).region, 'encryptionKey', props.encryptionKey);
     this.byName = Object.fromEntries(tableNames.map((name) => [name, this.table(name, props)])) as Record<
       TableName,
       TableV2
@@ -60,16 +61,8 @@ export class RelayTables extends Construct {
 
   /** What a role needs beside its actions on a table: the use of the key, through DynamoDB alone. */
   keyAccess(): PolicyStatement[] {
-    if (this.key === undefined) return [];
-    const { region, urlSuffix } = Stack.of(this);
     const actions = ['Decrypt', 'DescribeKey', 'Encrypt', 'GenerateDataKey', 'ReEncryptFrom', 'ReEncryptTo'];
-    return [
-      new PolicyStatement({
-        actions: actions.map((action) => `kms:${action}`),
-        resources: [this.key.keyArn],
-        conditions: { StringEquals: { 'kms:ViaService': `dynamodb.${region}.${urlSuffix}` } },
-      }),
-    ];
+    return keyUse(Stack.of(this), this.key, ['dynamodb'], actions);
   }
 
   streamArn(name: TableName): string {
@@ -77,12 +70,6 @@ export class RelayTables extends Construct {
     if (arn === undefined) throw new Error(`table ${name} has no stream`);
     return arn;
   }
-}
-
-function refuseElsewhere(region: string, key: IKey): void {
-  const isOpen = Token.isUnresolved(region) || Token.isUnresolved(key.env.region);
-  if (!isOpen && key.env.region !== region)
-    throw new Error(`encryptionKey: tables in ${region} need a key there, not ${key.keyArn}`);
 }
 
 function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProps): TablePropsV2 {

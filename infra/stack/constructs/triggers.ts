@@ -11,17 +11,19 @@ import {
   type IFunction,
 } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
-import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
+import { BlockPublicAccess, Bucket, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct, type IConstruct } from 'constructs';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { allow, type RelayFunctions } from './relay-functions.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
+import { bucketEncryption, keyUse, type RelayKeys } from './encryption-keys.ts';
 import type { RelayTables } from './relay-tables.ts';
 
 export interface TriggersProps {
   tables: RelayTables;
   functions: RelayFunctions;
   disposable: boolean;
+  keys: RelayKeys;
 }
 
 /** One table's stream and the function that it invokes. */
@@ -48,14 +50,16 @@ export class Triggers extends Construct {
   /** Stores stream records without retries left, with the reason: one object per batch. */
   readonly failures: Bucket;
   readonly mappings: readonly StreamMapping[];
+  private readonly keys: RelayKeys;
   private readonly onFailure = { bind: () => ({ destination: this.failures.bucketArn }) };
 
   constructor(scope: Construct, id: string, props: TriggersProps) {
     super(scope, id);
+    this.keys = props.keys;
     this.failures = new Bucket(this, 'Failures', {
       blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
       objectOwnership: ObjectOwnership.BUCKET_OWNER_ENFORCED,
-      encryption: BucketEncryption.S3_MANAGED,
+      ...bucketEncryption(props.keys.buckets),
       enforceSSL: true,
       lifecycleRules: [{ expiration: failuresKept, abortIncompleteMultipartUploadAfter: Duration.days(1) }],
       // Failed records are evidence in questions of money, so the bucket outlives the stack. Its name is
@@ -95,6 +99,7 @@ export class Triggers extends Construct {
     if (!CfnResource.isCfnResource(handler)) throw new Error('CDK empties buckets by another function now');
     const logGroup = new LogGroup(this, 'EmptyingLogs', {
       retention: RetentionDays.ONE_DAY,
+      ...(this.keys.logs && { encryptionKey: this.keys.logs }),
       removalPolicy: RemovalPolicy.DESTROY,
     });
     handler.addPropertyOverride('LoggingConfig', { LogGroup: logGroup.logGroupName });
@@ -136,6 +141,7 @@ export class Triggers extends Construct {
     return [
       allow('s3', ['ListBucket'], this.failures.bucketArn),
       allow('s3', ['PutObject'], this.failures.arnForObjects('*')),
+      ...keyUse(Stack.of(this), this.keys.buckets, ['s3'], ['GenerateDataKey']),
     ];
   }
 }

@@ -9,6 +9,7 @@ import { Alarm, ComparisonOperator, Metric, Stats, TreatMissingData } from 'aws-
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
+import { acknowledgeEdge } from '../acknowledged-findings.ts';
 import { alarmTopic } from '../observe/alarms.ts';
 
 interface WebAclProps {
@@ -80,6 +81,7 @@ export class WebAcl extends Construct {
       ],
     });
     this.arn = acl.attrArn;
+    acknowledgeEdge(this);
   }
 }
 
@@ -117,6 +119,7 @@ export class EdgeAlarms extends Construct {
       datapointsToAlarm: 2,
       treatMissingData: TreatMissingData.NOT_BREACHING,
     });
+    acknowledgeEdge(this);
     const own = topic === undefined && email !== undefined ? alarmTopic(this, 'Topic') : undefined;
     if (email !== undefined) own?.addSubscription(new EmailSubscription(email));
     const receiver = topic ?? own;

@@ -15,6 +15,7 @@ import {
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { Topic, type ITopic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
@@ -56,6 +57,8 @@ export interface AlarmsProps extends AlarmParts {
   topic?: ITopic | undefined;
   /** Receives pages alone. Absent: they go where tickets go. */
   pageEmail?: string | undefined;
+  /** Of topics that are made here. */
+  topicKey?: IKey | undefined;
   /** False: there is a topic for notices, but no alarm. */
   on: boolean;
 }
@@ -66,11 +69,11 @@ export class Alarms extends Construct {
 
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
-    const { email, pageEmail } = props;
-    const topic = props.topic ?? (email === undefined ? undefined : alarmTopic(this, 'Topic'));
+    const { email, pageEmail, topicKey } = props;
+    const topic = props.topic ?? (email === undefined ? undefined : alarmTopic(this, 'Topic', topicKey));
     if (topic) this.topic = usable(Stack.of(this), topic);
     if (email !== undefined) topic?.addSubscription(new EmailSubscription(email));
-    const pageTopic = pageEmail === undefined ? topic : alarmTopic(this, 'PageTopic');
+    const pageTopic = pageEmail === undefined ? topic : alarmTopic(this, 'PageTopic', topicKey);
     if (pageEmail !== undefined) pageTopic?.addSubscription(new EmailSubscription(pageEmail));
     for (const row of props.on ? alarmRows(props) : []) {
       const isBelow = row.triggers === 'below';
@@ -102,8 +105,8 @@ export class Alarms extends Construct {
 }
 
 /** A topic that the alarms of its account may publish to. */
-export function alarmTopic(scope: Construct, id: string): Topic {
-  const topic = new Topic(scope, id, { enforceSSL: true });
+export function alarmTopic(scope: Construct, id: string, key?: IKey): Topic {
+  const topic = new Topic(scope, id, { enforceSSL: true, ...(key && { masterKey: key }) });
   // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
   topic.addToResourcePolicy(
     new PolicyStatement({

@@ -62,6 +62,15 @@ const checks: readonly Check[] = [
       disposable === true &&
       'a vault that holds copies is not deleted with a trial: leave one of the two out',
   ],
+  [
+    'encryptionKeyArns',
+    ({ region, encryptionKeyArns = {} }) => {
+      const other = Object.values(encryptionKeyArns).find((each) => regionOf(each) !== region);
+      return (
+        region !== undefined && other !== undefined && `${other} is not in ${region}, the region of the stage`
+      );
+    },
+  ],
   ['webAcl', ({ webAcl, region }) => webAcl === true && region === undefined && 'needs region beside it'],
   ['edgeAlarms', ({ edgeAlarms, region }) => edgeAlarms && region === undefined && 'needs region beside it'],
   [

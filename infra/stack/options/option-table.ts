@@ -171,6 +171,12 @@ const sender = text(
 const topicName = '[A-Za-z0-9_-]{1,256}';
 const topicArn = arn({ service: 'sns', resource: topicName, wanted: 'the ARN of a standard SNS topic' });
 
+const keyArn = arn({
+  service: 'kms',
+  resource: 'key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})',
+  wanted: 'the ARN of a KMS key',
+});
+
 const megabytes = z.optional(count(128, 10_240));
 const memory = Object.fromEntries(functionNames.map((name) => [name, megabytes])) as Record<
   FunctionName,
@@ -313,6 +319,10 @@ export const optionTable = {
     }),
     'of compute ecs: an image that exists, a VPC that exists, the number of tasks (2 to 10)',
   ),
+  moneyConcurrency: option(
+    count(5, 1000),
+    'calls at once that AWS reserves for each of ledger, grants, sweeper and config, and their bound',
+  ),
   memory: option(fields(memory), 'megabytes by function', {}),
   limits: option(LimitsValue, 'what the setting limits says while it has no row'),
   logRetentionDays: option(
@@ -369,9 +379,15 @@ export const optionTable = {
     }),
     'copies of the tables in a vault of another region, daily or hourly, kept for 35 days unless given',
   ),
-  encryptionKeyArn: option(
-    arn({ service: 'kms', resource: 'key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})', wanted: 'the ARN of a KMS key' }),
-    'a key of yours, in the region of the stage, that encrypts the tables',
+  encryptionKeyArn: option(keyArn, 'a key of yours, in the region of the stage, that encrypts the tables'),
+  encryptionKeyArns: option(
+    fields({
+      logs: z.optional(keyArn),
+      secrets: z.optional(keyArn),
+      alarmTopic: z.optional(keyArn),
+      buckets: z.optional(keyArn),
+    }),
+    'keys of yours, in the region of the stage, for what is not a table',
   ),
 };
 

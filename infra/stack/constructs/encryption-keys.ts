@@ -1,0 +1,78 @@
+/**
+ * Keys of the team for what is not a table, and what AWS's services must be allowed with them. The policy of a key that CDK
+ * makes is extended here; that of one that exists is its owner's, and docs/options.md says what it must allow.
+ */
+import { Stack, Token } from 'aws-cdk-lib';
+import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import type { IKey } from 'aws-cdk-lib/aws-kms';
+import { BucketEncryption, type BucketProps } from 'aws-cdk-lib/aws-s3';
+import type { Construct } from 'constructs';
+
+/** In the relay's region. Each may be the same. Default of each: a key that AWS manages. */
+export interface RelayKeys {
+  /** Of log groups. */
+  logs?: IKey | undefined;
+  /** Of origin secrets and seal keys. Functions may also read secrets of channels that it encrypts. */
+  secrets?: IKey | undefined;
+  /** Of the topics that are made for `alarmEmail` and `pageEmail`. */
+  alarmTopic?: IKey | undefined;
+  /** Of the bucket of stream failures, and of the one of `accessLog` true. */
+  buckets?: IKey | undefined;
+}
+
+/** Lets services use the keys, where CDK can. @param accessLog CloudFront writes into a bucket of the relay's */
+export function openKeys(scope: Construct, keys: RelayKeys, accessLog: boolean): void {
+  const { region, partition, account } = Stack.of(scope);
+  for (const [name, key] of Object.entries(keys))
+    refuseElsewhere(region, `encryptionKeys.${name}`, key as IKey);
+  const groups = `arn:${partition}:logs:${region}:${account}:log-group:*`;
+  open(keys.logs, `logs.${region}`, ['Decrypt', 'Describe*', 'Encrypt', 'GenerateDataKey*', 'ReEncrypt*'], {
+    ArnLike: { 'kms:EncryptionContext:aws:logs:arn': groups },
+  });
+  open(keys.alarmTopic, 'cloudwatch', ['Decrypt', 'GenerateDataKey*']);
+  if (accessLog) open(keys.buckets, 'delivery.logs', ['GenerateDataKey*']);
+}
+
+function open(key: IKey | undefined, service: string, actions: string[], conditions = {}): void {
+  key?.addToResourcePolicy(
+    new PolicyStatement({
+      principals: [new ServicePrincipal(`${service}.amazonaws.com`)],
+      actions: actions.map((action) => `kms:${action}`),
+      resources: ['*'],
+      conditions,
+    }),
+  );
+}
+
+/** @param prop what is said to be wrong */
+export function refuseElsewhere(region: string, prop: string, key: IKey | undefined): void {
+  if (key === undefined || Token.isUnresolved(region) || Token.isUnresolved(key.env.region)) return;
+  if (key.env.region !== region)
+    throw new Error(`${prop}: what is in ${region} needs a key there, not ${key.keyArn}`);
+}
+
+/** What a role needs to use a key, through these services alone. */
+export function keyUse(
+  stack: Stack,
+  key: IKey | undefined,
+  services: readonly string[],
+  actions: readonly string[],
+): PolicyStatement[] {
+  if (key === undefined) return [];
+  const { region, urlSuffix } = stack;
+  const [first = '', ...others] = services.map((service) => `${service}.${region}.${urlSuffix}`);
+  return [
+    new PolicyStatement({
+      actions: actions.map((action) => `kms:${action}`),
+      resources: [key.keyArn],
+      conditions: { StringEquals: { 'kms:ViaService': others.length === 0 ? first : [first, ...others] } },
+    }),
+  ];
+}
+
+export const bucketEncryption = (
+  key: IKey | undefined,
+): Pick<BucketProps, 'encryption' | 'encryptionKey' | 'bucketKeyEnabled'> =>
+  key === undefined
+    ? { encryption: BucketEncryption.S3_MANAGED }
+    : { encryption: BucketEncryption.KMS, encryptionKey: key, bucketKeyEnabled: true };
