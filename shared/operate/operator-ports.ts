@@ -290,7 +290,8 @@ export type LogCondition =
   | { field: string; isOneOf: readonly string[] }
   /** `startsWith` has letters and digits alone. */
   | { field: string; startsWith: string }
-  | { field: string; above: number };
+  | { field: string; above: number }
+  | { field: string; is: number };
 
 export interface LogSearch {
   fromMs: number;
@@ -309,6 +310,13 @@ export interface FoundLines {
   scannedBytes: number;
 }
 
+/** How many lines of a step of time have this value of a field. */
+export interface LineCount {
+  startMs: number;
+  value: string;
+  count: number;
+}
+
 export interface LogSource {
   groups: readonly string[];
   /** How much the groups hold, and since when. Undefined: it may not be asked, or is not known yet. */
@@ -319,6 +327,11 @@ export interface LogSource {
 export interface CallLog {
   source(): Promise<LogSource | undefined>;
   search(search: LogSearch): Promise<FoundLines>;
+  /** Counts all lines of a search, whatever its limit, by time (steps from 1970 on) and the values of a field. Reads as much. */
+  counts(
+    search: LogSearch,
+    by: { stepMs: number; field: string },
+  ): Promise<Pick<FoundLines, 'scannedBytes'> & { counts: LineCount[] }>;
 }
 
 /** A value to store under a reference of this stack. Rows use the same reference. */

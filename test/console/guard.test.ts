@@ -180,6 +180,30 @@ describe('a request to the console', () => {
   });
 });
 
+describe('a page that is watched', () => {
+  it('is for this session and host alone, blocks no other page, and ends with the console', async () => {
+    const served = await rig.serve({ readOnly: true });
+    const one = await enter(served);
+    const path = 'requests/live?live=on';
+    expect((await fetch(one.base + path)).status).toBe(403);
+    const { pathname } = new URL(one.base);
+    expect(await rawRequest(pathname + path, { host: 'evil.example', cookie: one.cookie })).toBe(403);
+    expect((await one.get('requests/live?from=soon')).status).toBe(400);
+    const reply = await one.get(path);
+    expect(reply.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    expect(reply.headers.get('content-security-policy')).toMatch(/^default-src 'none'/);
+    const reader = reply.body!.getReader();
+    // This rig has tables and no log.
+    const { value } = await reader.read();
+    expect(new TextDecoder().decode(value)).toContain('it is not known where the log of this relay is');
+    expect(await one.page('customers')).toContain('acme');
+    served.stop();
+    await expect(reader.read()).rejects.toThrow('terminated');
+    await served.ended;
+    expect(rig.faults).toEqual([]);
+  });
+});
+
 describe('a page that goes wrong', () => {
   it('says so without a stack, and tells the process what it was', async () => {
     const tables = async () => {

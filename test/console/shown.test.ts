@@ -26,17 +26,16 @@ describe('a console that only reads', () => {
   });
 
   it('says what to do next where there is nothing yet', async () => {
-    const nobody = ['customers?name=nobody', 'keys?text=nobody', 'requests?account=nobody'];
-    for (const path of ['requests', 'statements', ...nobody])
+    const nobody = ['customers?name=nobody', 'keys?text=nobody', 'ledger?account=nobody'];
+    for (const path of ['statements', ...nobody])
       expect([path, (await reader.page(path)).split('class="empty-title"').length]).toEqual([path, 2]);
   });
 
-  it('searches the log for a request, and says what came of it', async () => {
-    const list = await reader.page(`requests?account=${accountAt(0)}`);
-    const [, id = ''] = /href="requests\/(\w+)"/.exec(list) ?? [];
-    const form_token = tokenIn(await reader.page(`requests/${id}`));
-    const words = await reader.follow(await reader.post(`requests/${id}/log`, { form_token }));
-    expect(words).toMatch(new RegExp(`What the log says of ${id}[^]*(log|Under way)`));
+  it('tells a request by the ledger, and says why the log tells nothing', async () => {
+    const list = await reader.page(`ledger?account=${accountAt(0)}`);
+    const [, path = ''] = /href="(requests\/\w+\?at=\d+)"/.exec(list) ?? [];
+    expect(await reader.page(path)).toMatch(/it is not known where the log[^]*What it cost[^]*charged/);
+    expect(await reader.page('requests')).toContain('it is not known where the log of this relay is');
     expect(rig.faults).toEqual([]);
   });
 
@@ -104,9 +103,14 @@ describe('what is stored in rows', () => {
       'customers?name=onerror',
       'keys?text=onerror',
       ...['customers?name=', 'keys?text='].map((at) => at + name),
-      ...['customers/', 'channels/', 'requests/', 'audit?account=', 'requests?account='].map(
-        (at) => at + name,
-      ),
+      ...[
+        'customers/',
+        'channels/',
+        'requests/',
+        'audit?account=',
+        'requests?account=',
+        'ledger?account=',
+      ].map((at) => at + name),
       ...['requests?id=', 'versions/diff?from='].map((at) => at + name),
       ...['customers', 'channels'].map((at) => `${at}/${name}/edit`),
       `customers/${name}/grant`,

@@ -40,6 +40,8 @@ const call = (key: string): Promise<Response> =>
     body: JSON.stringify({ model: 'demo-chat', messages: [{ role: 'user', content: 'hello' }] }),
   });
 
+const within = { timeout: 10_000 };
+
 const main = (page: Page) => page.locator('main').innerText();
 
 /** Loads a page again until it says this. What functions write arrives within seconds. */
@@ -105,22 +107,35 @@ it.each([
       'channels',
       'channels-new',
       'charges/1',
-    ].concat(['keys', 'requests?account=demo', 'statements', 'versions/diff', 'audit', 'nowhere']),
+    ].concat([
+      'keys',
+      'requests',
+      'requests?account=demo',
+      'ledger?account=demo',
+      'statements',
+      'versions/diff',
+      'audit',
+      'nowhere',
+    ]),
   ],
-  ['dark', ['', 'customers', 'channels', 'charges/1', 'customers/demo']],
-] as const)('is without faults by axe on every page, in %s', async (colorScheme, paths) => {
-  const { page, complaints, base } = await opened({ colorScheme });
-  expect((await call(stack.key)).status).toBe(200);
-  await untilSaid(page, /demo-chat/);
-  expect(await page.locator('figure.plot svg').count()).toBe(3);
-  const faults: string[] = [];
-  for (const path of paths) {
-    await page.goto(base + path);
-    for (const fault of await accessFaults(page)) faults.push(`${path}: ${fault}`);
-  }
-  expect(faults).toEqual([]);
-  expect(complaints.filter((each) => !each.includes('404'))).toEqual([]);
-});
+  ['dark', ['', 'customers', 'channels', 'charges/1', 'customers/demo', 'requests']],
+] as const)(
+  'is without faults by axe on every page, in %s',
+  async (colorScheme, paths) => {
+    const { page, complaints, base } = await opened({ colorScheme });
+    expect((await call(stack.key)).status).toBe(200);
+    await untilSaid(page, /demo-chat/);
+    expect(await page.locator('figure.plot svg').count()).toBe(3);
+    const faults: string[] = [];
+    for (const path of paths) {
+      await page.goto(base + path);
+      for (const fault of await accessFaults(page)) faults.push(`${path}: ${fault}`);
+    }
+    expect(faults).toEqual([]);
+    expect(complaints.filter((each) => !each.includes('404'))).toEqual([]);
+  },
+  60_000,
+);
 
 it('is used by keyboard alone: skips to the content, sorts a table, goes through a form', async () => {
   const { page, base } = await opened();
@@ -138,4 +153,31 @@ it('is used by keyboard alone: skips to the content, sorts a table, goes through
   await page.keyboard.type('1');
   await page.keyboard.press('Enter');
   expect(await page.locator('.question').innerText()).toBe('Grant 1 yuan to account demo?');
+});
+
+it('shows requests as they end, refused ones too, each with its story; paused it asks nothing, without script it is a list', async () => {
+  const { page, complaints, base } = await opened();
+  await page.goto(`${base}requests`);
+  expect(await page.getByRole('status').innerText()).toBe('Live');
+  expect((await call('sk-nobodys')).status).toBe(401);
+  expect((await call(stack.key)).status).toBe(200);
+  const rows = page.locator('#requests-rows tr');
+  await expect.poll(() => rows.first().innerText(), within).toMatch(/200[^]*demo-chat/);
+  expect(await rows.nth(1).innerText()).toMatch(/401 invalid_api_key/);
+  await expect.poll(() => page.locator('.tiles').innerText(), within).toMatch(/Refused\s+1\s/);
+
+  // A second page shows how long nothing came: the first one is asked for nothing meanwhile.
+  await page.getByRole('button', { name: 'Pause' }).click();
+  const before = await rows.count();
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.url()));
+  expect((await call(stack.key)).status).toBe(200);
+  const plain = await opened({ javaScriptEnabled: false });
+  await plain.page.goto(`${plain.base}requests?status=401`);
+  expect(await plain.page.locator('#requests-rows tr').count()).toBe(1);
+  expect(await plain.page.getByRole('button', { name: 'Watch live' }).count()).toBe(0);
+  await plain.page.locator('#requests-rows a').first().click();
+  expect(await main(plain.page)).toMatch(/Next:[^]*key check[^]*What happened[^]*the key is unknown/);
+  expect([await rows.count(), asked]).toEqual([before, []]);
+  expect(complaints).toEqual([]);
 });

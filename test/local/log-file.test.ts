@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claimDataFolder } from '../../infra/local/host/emulator.ts';
 import { shownTrouble } from '../../infra/local/host/messages.ts';
-import { keepingLines, keptLines, type KeptLines } from '../../infra/local/log.ts';
+import { keepingLines, keptLines, startLogsApi, type KeptLines } from '../../infra/local/log.ts';
+import { insightsCallLog } from '../../shared/adapters/aws/insights-call-log.ts';
 
 let folder: string;
 let kept: KeptLines | undefined;
@@ -140,4 +141,35 @@ describe('a data folder', () => {
       expect(() => claimDataFolder(name)).toThrow(`RELAY_DATA is ${name}, which cannot be written (E`);
     },
   );
+});
+
+it('is searched and counted as the operators’ tool asks CloudWatch, also when it is longer than what memory has', async () => {
+  const kept = keptLines(folder, { warn: () => undefined });
+  const api = await startLogsApi('relay', kept);
+  const startMs = Date.parse('2026-11-22T09:00:00Z');
+  const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
+  const log = insightsCallLog({
+    place: async () => ({ groups: ['relay-chat'], endpoint: api.endpoint }),
+    explain: (error) => error as Error,
+    aws: async () => ({ region: 'local', credentials }),
+    environment: {},
+  });
+  for (let at = 0; at < 5_000; at += 1) {
+    const [status, outcome] = at % 10 === 0 ? [429, 'refused'] : [200, 'completed'];
+    const text = JSON.stringify({ message: 'request', request_id: `r${at}`, status, outcome });
+    kept.add({ atMs: startMs + at * 100, functionName: at === 7 ? 'ledger' : 'chat', text });
+  }
+  const conditions = [{ field: 'message', isOneOf: ['request'] }];
+  const all = { fromMs: startMs, toMs: startMs + 600_000, conditions, limit: 3 };
+  const refused = await log.search({ ...all, conditions: [...conditions, { field: 'status', is: 429 }] });
+  expect(refused.lines.map(({ fields }) => fields['request_id'])).toEqual(['r4970', 'r4980', 'r4990']);
+  const { counts } = await log.counts(all, { stepMs: 5 * 60_000, field: 'outcome' });
+  expect(counts.toSorted((a, b) => b.count - a.count)).toEqual([
+    { startMs, value: 'completed', count: 2_699 },
+    { startMs: startMs + 300_000, value: 'completed', count: 1_800 },
+    { startMs, value: 'refused', count: 300 },
+    { startMs: startMs + 300_000, value: 'refused', count: 200 },
+  ]);
+  await api.close();
+  kept.close();
 });

@@ -173,6 +173,14 @@ describe('requests', () => {
     });
   });
 
+  it('finds an answer by its number and the calls of a key by its hint, and follows nothing as JSON', async () => {
+    await ops('requests', '--status', '429', '--key', 'sk-AbCd...wXyZ', '--since', 'yesterday 14:05');
+    expect(aws.searches[0]).toMatchObject({
+      queryString: expect.stringContaining('and status = 429 and key_hint in ["sk-AbCd...wXyZ"]\n'),
+    });
+    expect(await ops('requests', '--follow', '--json')).toMatchObject({ code: 2 });
+  });
+
   it('never puts a quote into a query', async () => {
     expect(await ops('requests', '--model', 'a" or "')).toMatchObject({ code: 2 });
     expect(aws.searches).toEqual([]);

@@ -134,7 +134,7 @@ export function operatorRig({
       },
     },
     baseUrl: async () => undefined,
-    log: { source: async () => undefined, search: unused },
+    log: { source: async () => undefined, search: unused, counts: unused },
     account: {
       region: unused,
       stack: unused,

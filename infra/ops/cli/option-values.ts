@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import type { Attribution } from '../../../shared/billing/ledger-row.ts';
 import { parseDecimal, perThousand } from '../../../shared/billing/price.ts';
+import { momentOf, wantedMoment } from '../../../shared/operate/moment.ts';
 import { shownEndUser, tagsIn } from '../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { time } from '../../../shared/config/rows/read-row.ts';
@@ -109,6 +110,12 @@ export function parseTime(written: string): number {
   const parsed = z.safeParse(time, written);
   if (!parsed.success) refuse('a date or a time with its zone, such as 2026-11-01');
   return parsed.data;
+}
+
+/** Of a clock, which may be asked later. */
+export function parseAgo(written: string): (nowMs: number) => number {
+  if (momentOf(written, 0) === undefined) refuse(wantedMoment);
+  return (nowMs) => momentOf(written, nowMs) ?? nowMs;
 }
 
 /** Epoch milliseconds. A time without a zone is one of this machine. */

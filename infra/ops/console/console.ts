@@ -14,6 +14,7 @@ import { consoleStyle } from './layout/console-style.ts';
 import { frame, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
 import { confirmPage, failurePage, faultPage, missingPage, notePage, resultPage } from './pages/outcome.ts';
+import { LiveStreams } from './visit/live.ts';
 import { Proposals, type ConsoleOptions, type FormRoute, type Identity, type Visit } from './visit/visit.ts';
 
 export interface ConsoleParts {
@@ -34,6 +35,7 @@ export function consoleHandle(parts: ConsoleParts): ConsoleHandle {
   const app = new Hono<{ Bindings: { identity: Identity }; Variables: { fields: Record<string, string> } }>();
   const answer = answering(parts, statics);
   const act = actions(parts, answer);
+  const streams = new LiveStreams(parts.ports.clock, onFault);
 
   app.use(guarded(options, answer));
   for (const [address, { type, body }] of statics.files)
@@ -43,6 +45,20 @@ export function consoleHandle(parts: ConsoleParts): ConsoleHandle {
   for (const addPages of pages)
     addPages({
       page: (at, view) => void app.get(at, (call) => answer(call, view)),
+      slowPage: (at, read, view) =>
+        void app.get(at, async (call) => {
+          const [found] = await Promise.allSettled([read(visitIn(call, parts))]);
+          return answer(call, (visit) => {
+            if (found.status === 'rejected') throw found.reason;
+            return view(visit, found.value);
+          });
+        }),
+      live: (at, watch) =>
+        void app.get(at, (call) => {
+          const visit = visitIn(call, parts);
+          const sinceMs = Number(call.req.header('last-event-id') ?? visit.query('after')) || visit.nowMs;
+          return streams.open(() => watch(visit, sinceMs), visit.path);
+        }),
       form(at, route) {
         app.get(at, (call) => act.form(call, route));
         app.post(at, (call) => act.propose(call, route));
@@ -97,7 +113,7 @@ function visitIn(call: Call, { ports, options }: ConsoleParts): Visit {
 }
 
 /** Makes pages one after the other, and counts what each of them read. Never shows more of an error than its message. */
-function answering(parts: ConsoleParts, { style, script }: StaticFiles): Answer {
+function answering(parts: ConsoleParts, { style, scripts }: StaticFiles): Answer {
   const { ports, options, onFault } = parts;
   let turn: Promise<unknown> = Promise.resolve();
   return async (call, make) => {
@@ -116,7 +132,7 @@ function answering(parts: ConsoleParts, { style, script }: StaticFiles): Answer 
       const elapsedMs = ports.clock.now() - startMs;
       const cost = { requests: requests - before.requests, bytes: bytes - before.bytes, elapsedMs };
       const at = visit.path + new URL(call.req.url).search;
-      const framing = { ...options, name: visit.identity.name, path: at, style, script, cost };
+      const framing = { ...options, name: visit.identity.name, path: at, style, scripts, cost };
       const text = String(await frame(page, framing));
       return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
     });
@@ -199,7 +215,7 @@ function actions(parts: ConsoleParts, answer: Answer) {
 interface StaticFiles {
   files: ReadonlyMap<string, { type: string; body: string }>;
   style: string;
-  script: string;
+  scripts: readonly string[];
 }
 
 const forever = 'private, max-age=31536000, immutable';
@@ -216,6 +232,8 @@ function readStaticFiles(): StaticFiles {
   return {
     files,
     style: add('console.css', 'css', sharedStyle + consoleStyle),
-    script: add('enhance.js', 'javascript', readFileSync(new URL('enhance.js', import.meta.url), 'utf8')),
+    scripts: ['enhance.js', 'live.js'].map((name) =>
+      add(name, 'javascript', readFileSync(new URL(name, import.meta.url), 'utf8')),
+    ),
   };
 }

@@ -5,10 +5,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { consoleHandle, type ConsoleHandle } from './console.ts';
 import { formBytesMax, guardHeaders, isSame } from './guard.ts';
+import { isLive } from './visit/live.ts';
 import type { Identity } from './visit/visit.ts';
 
 export interface ServeOptions {
@@ -154,8 +157,15 @@ async function boundedBody(message: IncomingMessage): Promise<Uint8Array<ArrayBu
 
 async function send(reply: Response, response: ServerResponse): Promise<void> {
   response.writeHead(reply.status, Object.fromEntries(reply.headers));
-  response.end(Buffer.from(await reply.arrayBuffer()));
+  if (!isLive(reply) || !reply.body) return void response.end(Buffer.from(await reply.arrayBuffer()));
+  response.flushHeaders();
+  // It ends when the browser leaves, and with the server, whose connections are closed.
+  await pipeline(Readable.fromWeb(reply.body), response).catch((error: NodeJS.ErrnoException) => {
+    if (!leaving.has(String(error.code))) throw error;
+  });
 }
+
+const leaving: ReadonlySet<string> = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);
 
 export const tokenMs = 60_000;
 export const idleMs = 30 * 60_000;

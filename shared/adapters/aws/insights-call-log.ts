@@ -7,6 +7,7 @@ import * as z from 'zod/mini';
 import type {
   CallLog,
   FoundLines,
+  LineCount,
   LogCondition,
   LogSearch,
   LogSource,
@@ -36,23 +37,43 @@ const polled = z.object({
 });
 
 export function insightsCallLog(parts: CallLogParts): CallLog {
+  let place: ReturnType<CallLogParts['place']> | undefined;
+  /** Another deployment, or another start of a local stack, may have another one. */
+  const forget = (): void => void (place = undefined);
+  /** It is asked for once: a page that is watched searches every second. */
+  const placeKnown = async () => {
+    place ??= parts.place();
+    let found;
+    try {
+      found = await place;
+    } finally {
+      if (!found) forget();
+    }
+    return found;
+  };
+  const rowsOf = async (search: LogSearch, queryString: string): Promise<FoundRows> => {
+    const found = await placeKnown();
+    if (!found) throw new Failure('it is not known where the log of this relay is');
+    const call = callerAt(found.endpoint);
+    const told: Call = (action, body) =>
+      call(action, body).catch((error: unknown) => {
+        forget();
+        throw parts.explain(error, 'CloudWatch Logs');
+      });
+    return run(told, { ...search, groups: found.groups, queryString });
+  };
   return {
     source: async () => {
-      const found = await parts.place();
+      const found = await placeKnown();
       return found && { groups: found.groups, kept: await keptIn(found.groups, callerAt(found.endpoint)) };
     },
     async search(search) {
-      const found = await parts.place();
-      if (!found) throw new Failure('it is not known where the log of this relay is');
-      const call = callerAt(found.endpoint);
-      return run(
-        (action, body) =>
-          call(action, body).catch((error: unknown) => {
-            throw parts.explain(error, 'CloudWatch Logs');
-          }),
-        search,
-        found.groups,
-      );
+      const { rows, scannedBytes } = await rowsOf(search, queryOf(search));
+      return { lines: rows.flatMap(lineOf).toReversed(), scannedBytes };
+    },
+    async counts(search, by) {
+      const { rows, scannedBytes } = await rowsOf(search, countsOf(search, by));
+      return { counts: rows.map((row) => countOf(row, by.field)), scannedBytes };
     },
   };
 
@@ -100,14 +121,26 @@ async function keptIn(groups: readonly string[], call: Call): Promise<LogSource[
   }
 }
 
-async function run(call: Call, search: LogSearch, groups: readonly string[]): Promise<FoundLines> {
+type Row = readonly { field?: string | undefined; value?: string | undefined }[];
+
+interface FoundRows {
+  rows: readonly Row[];
+  scannedBytes: number;
+}
+
+interface Query extends Record<'fromMs' | 'toMs', number> {
+  groups: readonly string[];
+  queryString: string;
+}
+
+async function run(call: Call, { fromMs, toMs, groups, queryString }: Query): Promise<FoundRows> {
   const { queryId } = readReply(
     started,
     await call('StartQuery', {
       logGroupNames: groups,
-      startTime: Math.floor(search.fromMs / 1000),
-      endTime: Math.ceil(search.toMs / 1000),
-      queryString: queryOf(search),
+      startTime: Math.floor(fromMs / 1000),
+      endTime: Math.ceil(toMs / 1000),
+      queryString,
     }),
   );
   const untilMs = systemClock.now() + searchMsMax;
@@ -118,8 +151,7 @@ async function run(call: Call, search: LogSearch, groups: readonly string[]): Pr
       statistics,
       results = [],
     } = readReply(polled, await call('GetQueryResults', { queryId }));
-    if (status === 'Complete')
-      return { lines: results.flatMap(lineOf).toReversed(), scannedBytes: statistics?.bytesScanned ?? 0 };
+    if (status === 'Complete') return { rows: results, scannedBytes: statistics?.bytesScanned ?? 0 };
     if (status !== 'Scheduled' && status !== 'Running')
       throw new Failure(`CloudWatch Logs did not carry the search out: ${status}`);
   }
@@ -127,17 +159,27 @@ async function run(call: Call, search: LogSearch, groups: readonly string[]): Pr
 }
 
 export const queryOf = ({ conditions, limit }: LogSearch): string =>
-  [
-    'fields @timestamp, @message',
-    `filter ${conditions.map(conditionText).join(' and ')}`,
-    'sort @timestamp desc',
-    `limit ${limit}`,
-  ].join('\n| ');
+  ['fields @timestamp, @message', filterOf(conditions), 'sort @timestamp desc', `limit ${limit}`].join(
+    '\n| ',
+  );
+
+const countsOf = ({ conditions }: LogSearch, { field, stepMs }: { field: string; stepMs: number }): string =>
+  [filterOf(conditions), `stats count(*) as calls by ${binOf(stepMs)}, ${field}`].join('\n| ');
+
+const filterOf = (conditions: LogSearch['conditions']): string =>
+  `filter ${conditions.map(conditionText).join(' and ')}`;
+
+/** In the largest unit: more than 60 of seconds or minutes are taken for 60. */
+function binOf(stepMs: number): string {
+  const minutes = stepMs / 60_000;
+  return `bin(${minutes < 1 ? `${60 * minutes}s` : minutes < 60 ? `${minutes}m` : `${minutes / 60}h`})`;
+}
 
 function conditionText(condition: LogCondition): string {
   if ('isOneOf' in condition)
     return `${fieldText(condition.field)} in [${condition.isOneOf.map(quoted).join(', ')}]`;
   if ('above' in condition) return `${condition.field} > ${condition.above}`;
+  if ('is' in condition) return `${condition.field} = ${condition.is}`;
   if (!/^[0-9a-z]+$/.test(condition.startsWith)) throw usageFailure('an id has small letters and digits');
   return `${condition.field} like /^${condition.startsWith}/`;
 }
@@ -151,13 +193,23 @@ function quoted(value: string): string {
   return `"${value}"`;
 }
 
+const valueOf = (row: Row, name: string): string =>
+  row.find(({ field }) => field?.startsWith(name))?.value ?? '';
+
+const timeOf = (written: string): number => Date.parse(`${written.replace(' ', 'T')}Z`);
+
+const countOf = (row: Row, field: string): LineCount => ({
+  startMs: timeOf(valueOf(row, 'bin(')),
+  value: valueOf(row, field),
+  count: Number(valueOf(row, 'calls')),
+});
+
 /** A line that is no JSON is none of a function. */
-function lineOf(row: { field?: string | undefined; value?: string | undefined }[]): FoundLines['lines'] {
-  const valueOf = (name: string): string => row.find(({ field }) => field === name)?.value ?? '';
+function lineOf(row: Row): FoundLines['lines'] {
   try {
-    const fields: unknown = JSON.parse(valueOf('@message'));
+    const fields: unknown = JSON.parse(valueOf(row, '@message'));
     if (typeof fields !== 'object' || fields === null) return [];
-    return [{ atMs: Date.parse(`${valueOf('@timestamp').replace(' ', 'T')}Z`), fields: { ...fields } }];
+    return [{ atMs: timeOf(valueOf(row, '@timestamp')), fields: { ...fields } }];
   } catch {
     return [];
   }

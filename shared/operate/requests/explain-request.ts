@@ -63,18 +63,22 @@ export interface LoggedRequest {
 /**
  * Throws the Failure of credentials that may not read the log; any other one becomes the note. Several requests: the beginning of an
  * id is that of all of them.
+ * @param endedMs when its line was written: so much less of the log is read
  */
-async function loggedRequests(
+export async function loggedRequests(
   { log, clock }: OperatorPorts,
   { text, timeMs }: ReturnType<typeof askedId>,
+  endedMs?: number,
 ): Promise<{ requests: LoggedRequest[]; note: string | undefined }> {
   const nowMs = clock.now();
   const unknown = 'it is not known where the log of this relay is; only the tables were asked';
   try {
     if (!(await log.source())) return { requests: [], note: unknown };
+    const slackMs = endedMs === undefined ? aroundMs : 60_000;
+    const lastMs = Math.min(nowMs, timeMs + aroundMs, (endedMs ?? timeMs) + slackMs);
     const { lines } = await log.search({
-      fromMs: timeMs - aroundMs,
-      toMs: Math.max(timeMs, Math.min(nowMs, timeMs + aroundMs)),
+      fromMs: timeMs - slackMs,
+      toMs: Math.max(timeMs, lastMs),
       conditions: [{ field: 'request_id', startsWith: text }],
       limit: linesMax,
     });
@@ -108,7 +112,11 @@ function missingLines(timeMs: number, nowMs: number): string {
 }
 
 /** The line of a request as the function wrote it, with what its metrics add. */
-export type RequestLine = Partial<RequestLog> & { FirstContentMs?: number };
+export type RequestLine = Partial<RequestLog> & {
+  outcome?: string;
+  FirstContentMs?: number;
+  ChargeYuan?: number;
+};
 
 export const lineOf = ({ line }: LoggedRequest): RequestLine => line?.fields ?? {};
 

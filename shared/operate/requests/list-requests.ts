@@ -1,6 +1,9 @@
-/** View: the requests of a time, from the log. */
+/**
+ * View: the requests of a time, from the log: refused and failed ones are nowhere else. Listed and counted once, or watched: looked
+ * at again and again, each look at a bounded time and number.
+ */
 import type { Attribution } from '../../billing/ledger-row.ts';
-import type { LogSearch, OperatorPorts, LogCondition, LogSource } from '../operator-ports.ts';
+import type { LineCount, LogCondition, LogSearch, LogSource, OperatorPorts } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
 import { slowMs } from '../../relay/ports/telemetry.ts';
 import type { RequestLine } from './explain-request.ts';
@@ -11,18 +14,25 @@ export async function listRequests({ log }: OperatorPorts, search: LogSearch) {
   const { lines, scannedBytes } = await log.search(search);
   const requests = lines.map(({ atMs, fields }) => {
     const line: RequestLine = fields;
-    return { at: new Date(atMs).toISOString(), line };
+    return { atMs, at: new Date(atMs).toISOString(), line };
   });
   return { requests, scannedBytes };
 }
 
-export const requestStatuses = ['failed', 'refused', 'retried', 'slow'] as const;
-export type RequestStatus = (typeof requestStatuses)[number];
+const statusNames = ['failed', 'refused', 'retried', 'slow'] as const;
+/** Of the relay's answers, those that are no success. */
+export const requestStatuses: readonly RequestStatus[] = [
+  ...statusNames,
+  ...[400, 401, 403, 404, 409, 413, 415, 429, 499, 500, 502, 503, 504].map((status) => `${status}` as const),
+];
+export type RequestStatus = (typeof statusNames)[number] | `${number}`;
+
+type AskedName = 'account' | 'model' | 'channel' | 'key_hint';
 
 /** `slowerThanMs`: only those that took longer in all. */
-interface AskedRequests extends Attribution, Record<'account' | 'model' | 'channel', string | undefined> {
+export interface AskedRequests extends Attribution, Record<AskedName, string | undefined> {
   status: RequestStatus | undefined;
-  slowerThanMs: number | undefined;
+  slowerThanMs?: number | undefined;
   fromMs: number;
   toMs: number;
   limit: number;
@@ -30,12 +40,14 @@ interface AskedRequests extends Attribution, Record<'account' | 'model' | 'chann
 
 const isRequest: LogCondition = { field: 'message', isOneOf: ['request'] };
 
-const ofStatus: Record<RequestStatus, LogCondition[]> = {
-  failed: [isRequest, { field: 'outcome', isOneOf: ['failed', 'limited'] }],
-  refused: [isRequest, { field: 'outcome', isOneOf: ['refused'] }],
-  retried: [isRequest, { field: 'retries', above: 0 }],
-  slow: [isRequest, { field: 'FirstContentMs', above: slowMs }],
+const ofStatus: Record<(typeof statusNames)[number], LogCondition> = {
+  failed: { field: 'outcome', isOneOf: ['failed', 'limited'] },
+  refused: { field: 'outcome', isOneOf: ['refused'] },
+  retried: { field: 'retries', above: 0 },
+  slow: { field: 'FirstContentMs', above: slowMs },
 };
+
+const isName = (status: RequestStatus): status is keyof typeof ofStatus => status in ofStatus;
 
 /** Of CloudWatch Logs Insights. */
 const limitMax = 10_000;
@@ -49,14 +61,128 @@ export function requestSearch(asked: AskedRequests): LogSearch {
   if (fromMs >= toMs) throw usageFailure('--since: wanted a time before now, and before --until');
   if (status === 'slow' && slowerThanMs !== undefined)
     throw usageFailure('--slower-than has its own measure: give it without --status slow');
-  const slow: LogCondition[] =
-    slowerThanMs === undefined ? [] : [{ field: 'duration_ms', above: slowerThanMs }];
-  const own: LogCondition[] = status ? ofStatus[status] : [isRequest];
+  const own: LogCondition[] =
+    status === undefined ? [] : [isName(status) ? ofStatus[status] : { field: 'status', is: Number(status) }];
+  if (slowerThanMs !== undefined) own.push({ field: 'duration_ms', above: slowerThanMs });
   const tagged = Object.entries(tags).map(([tag, value]) => [`tags.${tag}`, value] as const);
   const named = [...Object.entries(names), ...tagged].flatMap(([field, name]): LogCondition[] =>
     name === undefined ? [] : [{ field, isOneOf: [name] }],
   );
-  return { fromMs, toMs, conditions: [...own, ...slow, ...named], limit };
+  return { fromMs, toMs, conditions: [isRequest, ...own, ...named], limit };
+}
+
+/** How requests of a step of time ended. `startMs` is a multiple of the step since 1970. */
+export interface RequestPoint extends Record<'answered' | 'refused' | 'failed', number> {
+  startMs: number;
+}
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const pointsMax = 72;
+const stepsMs = [minuteMs / 4, minuteMs, 5 * minuteMs, 30 * minuteMs, 3 * hourMs, 12 * hourMs] as const;
+const longestMs = 24 * hourMs;
+
+const stepOf = ({ fromMs, toMs }: TimeRange): number =>
+  stepsMs.find((step) => (toMs - fromMs) / step <= pointsMax) ?? longestMs;
+
+type TimeRange = Record<'fromMs' | 'toMs', number>;
+
+const byOutcome = (stepMs: number) => ({ stepMs, field: 'outcome' });
+
+/** Newest first, with what all of them came to. */
+export async function viewRequests(ports: OperatorPorts, search: LogSearch) {
+  const stepMs = stepOf(search);
+  const [found, counted] = await Promise.all([
+    listRequests(ports, search),
+    ports.log.counts(search, byOutcome(stepMs)),
+  ]);
+  return {
+    requests: found.requests.toReversed(),
+    points: pointsOf(counted.counts, search, stepMs),
+    scannedBytes: found.scannedBytes + counted.scannedBytes,
+  };
+}
+
+/** Of each step of the time one, in order; outcomes as docs/observability.md has them. */
+function pointsOf(counts: readonly LineCount[], { fromMs, toMs }: TimeRange, stepMs: number): RequestPoint[] {
+  const first = Math.floor(fromMs / stepMs);
+  const points = Array.from({ length: Math.ceil(toMs / stepMs) - first }, (_, index) => ({
+    startMs: (first + index) * stepMs,
+    answered: 0,
+    refused: 0,
+    failed: 0,
+  }));
+  for (const { startMs, value, count } of counts) {
+    const point = points[Math.floor(startMs / stepMs) - first];
+    const name =
+      value === 'refused' ? 'refused' : ['failed', 'limited'].includes(value) ? 'failed' : 'answered';
+    if (point) point[name] += count;
+  }
+  return points;
+}
+
+/**
+ * Two paces. On one machine a look costs nothing, and a line is there at once. CloudWatch finds a line up to some two minutes after it
+ * was written, and bills what it reads, so each look goes back three minutes.
+ */
+const paceOf = ({ target }: OperatorPorts) =>
+  target.local ? { everyMs: 1_000, lateMs: 5_000 } : { everyMs: 15_000, lateMs: 3 * minuteMs };
+
+/** Of one look: more come too fast to be read. The counts have all. */
+const seenAtOnce = 100;
+
+export interface RequestsLook {
+  /** Those that no look before had, newest first, `seenAtOnce` at most. */
+  requests: ListedRequest[];
+  points: RequestPoint[];
+  nowMs: number;
+  /** Of all looks. */
+  scannedBytes: number;
+}
+
+/**
+ * Requests as they end. What it keeps is bounded: the ids of one look, the counts of the time that is shown.
+ * @param asked `fromMs` to `toMs` is how much time the counts are of; the first look lists what ended after `sinceMs`
+ */
+export function watchRequests(ports: OperatorPorts, asked: AskedRequests, sinceMs: number) {
+  const { conditions } = requestSearch(asked);
+  const { everyMs, lateMs } = paceOf(ports);
+  const spanMs = asked.toMs - asked.fromMs;
+  const stepMs = stepOf(asked);
+  let seen: ReadonlySet<string> = new Set();
+  let counts: readonly LineCount[] = [];
+  let scannedBytes = 0;
+  let countedMs = 0;
+  let listedMs = sinceMs;
+
+  return {
+    everyMs,
+    async look(): Promise<RequestsLook> {
+      const nowMs = ports.clock.now();
+      const range = { fromMs: nowMs - spanMs, toMs: nowMs };
+      const listed = {
+        fromMs: Math.max(listedMs - lateMs, range.fromMs),
+        toMs: nowMs,
+        conditions,
+        limit: seenAtOnce,
+      };
+      // Whole steps are counted anew, those that a late line may still come to.
+      const from = Math.floor(Math.max(countedMs - lateMs, range.fromMs) / stepMs) * stepMs;
+      const [found, counted] = await Promise.all([
+        listRequests(ports, listed),
+        ports.log.counts({ ...listed, fromMs: from }, byOutcome(stepMs)),
+      ]);
+      const requests = found.requests.filter(({ line }) => !seen.has(String(line.request_id))).toReversed();
+      seen = new Set(found.requests.map(({ line }) => String(line.request_id)));
+      counts = [
+        ...counts.filter(({ startMs }) => startMs < from && startMs >= range.fromMs - stepMs),
+        ...counted.counts,
+      ];
+      [countedMs, listedMs] = [nowMs, nowMs];
+      scannedBytes += found.scannedBytes + counted.scannedBytes;
+      return { requests, points: pointsOf(counts, range, stepMs), nowMs, scannedBytes };
+    },
+  };
 }
 
 /**
@@ -65,7 +191,7 @@ export function requestSearch(asked: AskedRequests): LogSearch {
  */
 export function expectedBytes(
   { kept }: LogSource,
-  { fromMs, toMs }: { fromMs: number; toMs: number },
+  { fromMs, toMs }: TimeRange,
   nowMs: number,
 ): number | undefined {
   if (!kept || kept.every(({ bytes }) => bytes === 0)) return undefined;
@@ -76,3 +202,33 @@ export function expectedBytes(
   });
   return Math.ceil(shares.reduce((sum, share) => sum + share, 0));
 }
+
+/** About how much an hour of watching reads: each look lists and counts its time, the first one of a quarter of an hour all of it. */
+export function watchedBytes(
+  ports: OperatorPorts,
+  source: LogSource,
+  asked: AskedRequests,
+): number | undefined {
+  const { everyMs, lateMs } = paceOf(ports);
+  const nowMs = ports.clock.now();
+  const ofTime = (ms: number) => expectedBytes(source, { fromMs: nowMs - ms, toMs: nowMs }, nowMs);
+  const [look, whole] = [ofTime(lateMs + stepOf(asked)), ofTime(asked.toMs - asked.fromMs)];
+  return look === undefined || whole === undefined
+    ? undefined
+    : 2 * (hourMs / everyMs) * look + (hourMs / watchMs) * whole;
+}
+
+/** How long one watch goes on before it begins anew. */
+export const watchMs = 15 * minuteMs;
+
+/** Of AWS, in most regions: https://aws.amazon.com/cloudwatch/pricing/ */
+const dollarsPerByte = 0.005e-9;
+
+export const megabytes = (bytes: number): string =>
+  `${(bytes / 1_000_000).toFixed(bytes < 10_000_000 ? 2 : 0)} MB`;
+
+/** `13 MB, 0.000065 dollars`. */
+export const priced = (bytes: number | undefined): string =>
+  bytes === undefined
+    ? 'not known yet; CloudWatch bills 0.005 dollars for each GB'
+    : `${megabytes(bytes)}, ${Number((bytes * dollarsPerByte).toPrecision(2))} dollars`;

@@ -38,6 +38,14 @@ export const happenings: Readonly<Record<string, Happening>> = {
     await summed(relay, 'globex');
   },
 
+  'Why a 429?': async (relay) => {
+    // It has 1 yuan, and such a prompt costs more.
+    const { id, status } = await relay.call('initech', 'gpt-4o', 'Hello! '.repeat(60_000));
+    expect(status).toBe(429);
+    relay.named['ID'] = id;
+    await logged(relay, '--status 429', 'initech');
+  },
+
   'Refund one call': async (relay) => {
     // Both channels have failed just now.
     await relay.answered('globex');
@@ -186,10 +194,10 @@ async function summed(relay: DailyRelay, account: string): Promise<void> {
   await relay.quietly(`statement ${account} --month $MONTH --json`);
 }
 
-/** Waits until the log has a request of globex. */
-const logged = (relay: DailyRelay, which: string) =>
+/** Waits until the log has a request of a customer. */
+const logged = (relay: DailyRelay, which: string, account = 'globex') =>
   vi.waitFor(async () => {
-    const found = await relay.quietly(`requests --account globex --since 5m ${which} --json`);
+    const found = await relay.quietly(`requests --account ${account} --since 5m ${which} --json`);
     expect(JSON.parse(found)).not.toEqual([]);
   }, within);
 

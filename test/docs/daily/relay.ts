@@ -156,7 +156,7 @@ export class DailyRelay {
   }
 
   /** A call of a customer, to its end. */
-  async call(account: string, model = 'gpt-4o'): Promise<{ id: string; status: number }> {
+  async call(account: string, model = 'gpt-4o', content = 'Hello!'): Promise<{ id: string; status: number }> {
     const response = await fetch(`${this.#stack.origin}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${this.named[`${account}Key`]}`, 'content-type': 'application/json' },
@@ -164,7 +164,7 @@ export class DailyRelay {
         model,
         stream: true,
         max_tokens: 2000,
-        messages: [{ role: 'user', content: 'Hello!' }],
+        messages: [{ role: 'user', content }],
       }),
     });
     await response.text();

@@ -1,5 +1,5 @@
 /** The commands `request` and `requests`: why a call was refused, failed or slow, from log, ledger and configuration. */
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import { tagsText, type Attribution } from '../../../../shared/billing/ledger-row.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
@@ -8,8 +8,13 @@ import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   expectedBytes,
   listRequests,
+  megabytes,
+  priced,
   requestSearch,
   requestStatuses,
+  watchedBytes,
+  watchRequests,
+  type AskedRequests,
   type ListedRequest,
   type RequestStatus,
 } from '../../../../shared/operate/requests/list-requests.ts';
@@ -17,9 +22,9 @@ import { explainRequest, storySteps } from '../../../../shared/operate/requests/
 import { requestSteps, type FoundRequest } from '../../../../shared/operate/requests/find-request.ts';
 import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { shows } from '../command.ts';
-import { attributing, parseDuration, parseNumber, parseTime } from '../option-values.ts';
-import type { Column, Terminal } from '../terminal.ts';
+import { shows, type CommandRun } from '../command.ts';
+import { attributing, parseAgo, parseDuration, parseNumber } from '../option-values.ts';
+import { textTable, type Column, type Terminal } from '../terminal.ts';
 
 const notes = `
 An id is what the customer has: the header x-request-id, or the id of an answer (chatcmpl-..., resp-...), or the first 10 or
@@ -74,8 +79,11 @@ export const requestCommand = shows('request', {
   },
 });
 
+type Moment = ReturnType<typeof parseAgo>;
+
 interface RequestsOptions {
   account?: string;
+  key?: string;
   model?: string;
   channel?: string;
   endUser?: string;
@@ -83,23 +91,10 @@ interface RequestsOptions {
   status?: RequestStatus;
   /** Milliseconds. */
   slowerThan?: number;
-  /** Epoch milliseconds. */
-  since: (nowMs: number) => number;
-  until?: number;
+  since: Moment;
+  until?: Moment;
   limit: number;
-}
-
-const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-function parseSince(written: string): (nowMs: number) => number {
-  const [, count, unit = ''] = /^(\d{1,5})([mhd])$/.exec(written.trim()) ?? [];
-  if (count !== undefined) return (nowMs) => nowMs - Number(count) * (unitMs[unit] ?? 0);
-  try {
-    const timeMs = parseTime(written);
-    return () => timeMs;
-  } catch {
-    throw new InvalidArgumentError('Wanted how long ago, such as 15m, 1h or 2d, or a time with its zone.');
-  }
+  follow?: boolean;
 }
 
 export const requestsCommand = shows('requests', {
@@ -107,16 +102,18 @@ export const requestsCommand = shows('requests', {
   lists: true,
   takes: {
     '--account <name>': 'only of this account',
+    '--key <hint>': 'only of the key with this hint, as `key list` shows it',
     '--model <name>': 'only of this model',
     '--channel <id>': 'only those whose last channel was this',
     ...attributing,
     '--status <status>': new Option('--status <status>', 'only these').choices(requestStatuses),
     '--slower-than <time>': ['only those that took longer in all: 800ms, 5s, 2m', parseDuration],
-    '--since <time>': new Option('--since <time>', 'a time, or how long ago: 15m, 1h, 2d')
-      .argParser(parseSince)
-      .default(parseSince('1h'), '1h'),
-    '--until <time>': ['a time; otherwise now', parseTime],
+    '--since <time>': new Option('--since <time>', 'a time, or how long ago: 15m, 1h, 2d, 14:05 (UTC)')
+      .argParser(parseAgo)
+      .default(parseAgo('1h'), '1h'),
+    '--until <time>': ['a time; otherwise now', parseAgo],
     '--limit <n>': ['the newest so many', parseNumber, 50],
+    '--follow': 'then go on with those that end from now on, until Ctrl-C',
   },
   notes,
   examples: [
@@ -124,12 +121,26 @@ export const requestsCommand = shows('requests', {
     'requests --account acme --since 1h --status failed',
     'requests --account acme --tag team=search --end-user alice --since 1d',
     'requests --channel main --since 2026-11-22T14:00:00Z --until 2026-11-22T14:15:00Z --status slow',
+    'requests --status 429 --since 15m --follow',
   ],
-  async run({ ports, terminal }, { since, until, slowerThan, ...options }: RequestsOptions) {
-    const { limit, account, model, channel, status, endUser: end_user, tag: tags } = options;
+  async run(run, { since, until, slowerThan, follow, ...options }: RequestsOptions) {
+    const { ports, terminal } = run;
+    const { limit, account, model, channel, status, key, endUser: end_user, tag: tags } = options;
     const nowMs = ports.clock.now();
-    const asked = { limit, account, model, channel, status, end_user, tags, slowerThanMs: slowerThan };
-    const search = requestSearch({ ...asked, fromMs: since(nowMs), toMs: until ?? nowMs });
+    const named = {
+      account,
+      model,
+      channel,
+      status,
+      key_hint: key,
+      end_user,
+      tags,
+      slowerThanMs: slowerThan,
+    };
+    const asked = { ...named, limit, fromMs: since(nowMs), toMs: until?.(nowMs) ?? nowMs };
+    const search = requestSearch(asked);
+    if (follow && (until || terminal.format !== 'text'))
+      throw usageFailure('--follow goes on for ever and prints lines: leave out --until, --json and --csv');
     const source = await ports.log.source();
     if (!source) throw new Failure('it is not known where the log of this relay is');
     terminal.remark(scopeWords(source, search, expectedBytes(source, search, nowMs)));
@@ -140,23 +151,42 @@ export const requestsCommand = shows('requests', {
     terminal.remark(
       `${requests.length} requests; ${megabytes(scannedBytes)} were read. Each one's story: request ID`,
     );
+    if (!follow) return undefined;
+    if (!ports.target.local)
+      terminal.remark(`following reads some ${priced(watchedBytes(ports, source, asked))} an hour`);
+    return { ended: followed(run, asked, requests) };
   },
 });
+
+/** Prints what is newer than what was listed. It never ends by itself. */
+async function followed(
+  { ports, terminal }: CommandRun,
+  asked: AskedRequests,
+  listed: readonly ListedRequest[],
+): Promise<void> {
+  const printed = new Set(listed.map(({ line }) => line.request_id));
+  const fromMs = listed[0]?.atMs ?? asked.fromMs;
+  const watch = watchRequests(ports, asked, asked.toMs);
+  for (;;) {
+    const { requests } = await watch.look();
+    const fresh = requests.filter(({ atMs, line }) => atMs >= fromMs && !printed.has(line.request_id));
+    for (const row of textTable(columns, fresh.toReversed()).slice(1)) terminal.print(row.join('  '));
+    await ports.clock.sleep(watch.everyMs);
+  }
+}
 
 function scopeWords(
   source: LogSource,
   { fromMs, toMs }: { fromMs: number; toMs: number },
   bytes: number | undefined,
 ): string {
-  const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString().replace(/\.\d+/, ''));
+  const [from, to] = [fromMs, toMs].map((ms) => isoTime(ms));
   const size = bytes === undefined ? 'how much that is, is not known yet' : `some ${megabytes(bytes)}`;
   return (
     `searches the log groups ${source.groups.join(', ')} from ${from} to ${to}: ${size}; ` +
     'CloudWatch bills some 0.005 dollars for each GB that is read'
   );
 }
-
-const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(bytes < 10_000_000 ? 2 : 0)} MB`;
 
 const columns: Column<ListedRequest>[] = [
   ['at', 'AT', ({ at }) => at, ({ at }) => at.replace(/\.\d+/, '')],

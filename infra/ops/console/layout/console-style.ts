@@ -59,6 +59,7 @@ table.data td > a.button { margin-right: .3rem; }
 .filter, form.inline { flex-wrap: wrap; }
 table.data .wide, table.data td.words { white-space: normal; min-width: 14rem; max-width: 34rem; overflow-wrap: anywhere; }
 table.data .cut { display: inline-block; max-width: 15rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; }
+table.data code.cut { max-width: 7.5rem; }
 .number { text-align: right !important; }
 .console th button.sort { font: inherit; color: inherit; text-align: inherit; background: none; border: 0; padding: 0; }
 tbody tr:is(.bad, .warning) > :first-child { box-shadow: inset 3px 0 0 var(--tone); }
@@ -70,8 +71,8 @@ th[aria-sort="descending"] button.sort::after { content: " ↓"; }
 .filter input { max-width: 16rem; }
 .pager { display: flex; gap: 1rem; align-items: baseline; margin: -.35rem 0 1rem; color: var(--soft); font-size: .95em; }
 .pager a[rel] { margin-left: auto; }
-.tabs { display: flex; gap: .25rem; margin: 0 0 .9rem; border-bottom: 1px solid var(--line); }
-.tabs a { padding: .35rem .75rem; color: var(--soft); text-decoration: none; border-bottom: 2px solid transparent; margin-bottom: -1px; }
+.tabs { display: flex; flex-wrap: wrap; gap: 0 .25rem; margin: 0 0 .9rem; border-bottom: 1px solid var(--line); }
+.tabs a { white-space: nowrap; padding: .35rem .75rem; color: var(--soft); text-decoration: none; border-bottom: 2px solid transparent; margin-bottom: -1px; }
 .tabs a[aria-current] { color: var(--ink); border-color: var(--mark); font-weight: 600; }
 .badge { display: inline-block; padding: 0 .45em; border-radius: 99px; font-size: .86em; line-height: 1.55; border: 1px solid var(--line); color: var(--soft); background: var(--back); white-space: nowrap; }
 .badge:is(.good, .bad, .warning) { color: var(--tone); background: var(--tone-back); border-color: transparent; }
@@ -96,6 +97,15 @@ form.stacked > .field.half { grid-column: span 3; }
 @media (max-width: 560px) { form.stacked > .field { grid-column: 1 / -1 !important; } }
 form.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
 form.inline .field { margin: 0; }
+.head form.inline { margin: 0; }
+form.dense { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.4rem, 1fr)); }
+form.dense :is(input, select) { width: 100% !important; }
+.live { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: center; margin: 0 0 1rem; min-height: 2.2rem; }
+.live [role=status]:not(:empty)::before { content: ""; display: inline-block; width: .6em; height: .6em; margin-right: .45em; border-radius: 50%; background: var(--soft); }
+.live[data-on] [role=status]::before { background: var(--good); }
+.beside { grid-template-columns: 11rem minmax(0, 44rem); }
+.beside .tiles { grid-template-columns: 1fr; }
+.scroll:has(tbody[id]):not(:has(tbody tr)), .scroll:has(tbody[id] tr) + .empty { display: none; }
 form.single { display: inline; }
 .field { margin: 0 0 .9rem; }
 .field label { display: block; font-weight: 550; margin: 0 0 .2rem; }
@@ -146,6 +156,8 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
   .sections a { white-space: nowrap; }
   .sections a[aria-current] { box-shadow: inset 0 -2px 0 var(--mark); }
   .console main { padding: 1rem; }
+  .beside { grid-template-columns: minmax(0, 1fr); }
+  .beside .tiles { grid-template-columns: repeat(3, 1fr); }
 }
 @media (prefers-reduced-motion: no-preference) { button, a { transition: filter .12s; } }
 @media print {

@@ -88,6 +88,15 @@ export function when(timeMs: number, nowMs: number): Markup {
   return html`<time datetime="${exact}" title="${exact}" data-sort="${timeMs}">${words}</time>`;
 }
 
+/** `14:05:31`, with the day if that is not today: of lists whose page is not made anew. */
+export function clockTime(timeMs: number, nowMs: number): Markup {
+  const exact = isoTime(timeMs);
+  const words = exact
+    .slice(exact.slice(0, 10) === isoTime(nowMs).slice(0, 10) ? 11 : 5, 19)
+    .replace('T', ' ');
+  return html`<time datetime="${exact}" title="${exact}" data-sort="${timeMs}">${words}</time>`;
+}
+
 /** A time of a row, which may be anything. */
 export function writtenTime(value: unknown, nowMs: number): Markup {
   const timeMs = typeof value === 'string' ? Date.parse(value) : Number.NaN;

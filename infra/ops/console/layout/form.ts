@@ -150,9 +150,17 @@ export const actionButton = (action: string, formToken: string, verb: string): M
     <input type="hidden" name="form_token" value="${formToken}" /><button type="submit">${verb}</button>
   </form>`;
 
+type SearchOf = Pick<FormOf, 'action' | 'fields' | 'verb'> & { isDense?: boolean };
+
 /** A form that asks for a page: it writes nothing, so it needs no token. */
-export const search = ({ action, fields, verb }: Pick<FormOf, 'action' | 'fields' | 'verb'>): Markup =>
-  html`<form method="get" action="${action}" class="inline" role="search" aria-label="${verb}">
+export const search = ({ action, fields, verb, isDense }: SearchOf): Markup =>
+  html`<form
+    method="get"
+    action="${action}"
+    class="inline ${isDense && 'dense'}"
+    role="search"
+    aria-label="${verb}"
+  >
     ${fields.map((field) => fieldOf(field, {}))}
     <div class="buttons"><button type="submit">${verb}</button></div>
   </form>`;

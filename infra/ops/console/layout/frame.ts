@@ -39,13 +39,13 @@ interface Framing {
   name: string;
   readOnly: boolean;
   style: string;
-  script: string;
+  scripts: readonly string[];
   cost: { requests: number; bytes: number; elapsedMs: number };
 }
 
 export function frame(page: Page, framing: Framing): Markup {
   const { title, above, back, body, actions, refreshSeconds } = page;
-  const { base, path, where, name, readOnly, style, script } = framing;
+  const { base, path, where, name, readOnly, style, scripts } = framing;
   const [section, sectionWords] = sectionOf(page.section ?? back ?? path);
   const crumbs =
     back === undefined ? above && [[section, sectionWords] as const, ...above] : [[back, 'Back'] as const];
@@ -61,7 +61,7 @@ export function frame(page: Page, framing: Framing): Markup {
         <title>${title} · relay console</title>
         <link rel="icon" href="data:," />
         <link rel="stylesheet" href="${style}" />
-        <script src="${script}" defer></script>
+        ${scripts.map((script) => html`<script src="${script}" defer></script>`)}
       </head>
       <body class="console">
         <a class="skip" href="./${path}#content">Skip to the content</a>

@@ -1,6 +1,7 @@
 /** Plots over time as SVG: bars beside each other, or lines. They need no script: each point says its figures when pointed at. */
 import { yuanNumber } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import type { RequestPoint } from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { short } from './figures.ts';
 import { head, number, table } from './table.ts';
@@ -107,6 +108,20 @@ export const callsPlot = (all: Figured, points: readonly string[], unit: string)
       { name: 'failed', tone: 'bad', values: all.map(({ figures }) => figures.counts.failures ?? 0) },
     ],
   });
+
+export const outcomesPlot = (all: readonly RequestPoint[], points: readonly string[]): Markup => {
+  const of = (name: 'answered' | 'refused' | 'failed') => all.map((point) => point[name]);
+  return plotWithFigures({
+    title: 'Requests',
+    unit: 'ended in each step',
+    points,
+    series: [
+      { name: 'answered', tone: 'first', values: of('answered') },
+      { name: 'refused', tone: 'second', values: of('refused') },
+      { name: 'failed', tone: 'bad', values: of('failed') },
+    ],
+  });
+};
 
 export const chargedPlot = (all: Figured, points: readonly string[], unit: string): Markup => {
   const values = all.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n));

@@ -45,39 +45,50 @@ export const wide = (text: Content): Markup => html`<span class="wide">${text}</
 export const cut = (whole: string, shown: Content = whole): Markup =>
   html`<span class="cut" title="${whole}">${shown}</span>`;
 
-interface TableOf<Row> {
+export interface TableOf<Row> {
   caption: string;
   columns: readonly PageColumn<Row>[];
   empty: Content;
   /** Rows with a mark: a problem or a warning. */
   markOf?: (row: Row) => 'bad' | 'warning' | undefined;
+  /** New rows come by themselves: the id of the body, and of each row. They stay in their order, and no column is left out. */
+  live?: { id: string; keyOf: (row: Row) => string };
 }
 
-export function table<Row>(rows: readonly Row[], { caption, empty, markOf, ...given }: TableOf<Row>): Markup {
-  if (rows.length === 0) return html`<div class="empty">${empty}</div>`;
-  const columns = given.columns.filter(({ has }) => !has || rows.some(has));
-  const canFilter = rows.length > 8;
+export function table<Row>(rows: readonly Row[], of: TableOf<Row>): Markup {
+  const { caption, empty, live } = of;
+  const emptyBox = html`<div class="empty">${empty}</div>`;
+  if (rows.length === 0 && !live) return emptyBox;
+  const columns = of.columns.filter(({ has }) => !has || live || rows.some(has));
+  const canFilter = rows.length > 8 && !live;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
-    <table class="data" ${canFilter && html`data-filter`} data-sortable>
-      <caption>
-        ${caption}
-      </caption>
-      <thead>
-        <tr>
-          ${columns.map((each) => headOf(each))}
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map(
-          (row) =>
-            html`<tr class="${markOf?.(row) ?? ''}">
-              ${columns.map((each) => bodyOf(each, row))}
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
+      <table class="data" ${canFilter && html`data-filter`} ${!live && html`data-sortable`}>
+        <caption>
+          ${caption}
+        </caption>
+        <thead>
+          <tr>
+            ${columns.map((each) => headOf(each))}
+          </tr>
+        </thead>
+        <tbody ${live && html`id="${live.id}"`}>
+          ${tableRows(rows, { ...of, columns })}
+        </tbody>
+      </table>
+    </div>
+    ${live && emptyBox}`;
 }
+
+export const tableRows = <Row>(
+  rows: readonly Row[],
+  { columns, markOf, live }: Pick<TableOf<Row>, 'columns' | 'markOf' | 'live'>,
+): Markup =>
+  html`${rows.map(
+    (row) =>
+      html`<tr class="${markOf?.(row) ?? ''}" ${live && html`data-key="${live.keyOf(row)}"`}>
+        ${columns.map((each) => bodyOf(each, row))}
+      </tr>`,
+  )}`;
 
 const headOf = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>): Markup =>
   html`<th

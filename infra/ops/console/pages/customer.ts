@@ -59,7 +59,7 @@ async function one(visit: Visit): Promise<Page> {
       <h2>Grants</h2>
       ${grantTable(view, visit)}
       <p>
-        <a href="requests?account=${named}">Requests</a> ·
+        <a href="requests?account=${named}">Requests</a> · <a href="ledger?account=${named}">Ledger</a> ·
         <a href="statements?account=${named}">Statement</a> ·
         <a href="audit?account=${named}">Audit</a>
       </p>`,

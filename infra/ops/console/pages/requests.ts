@@ -1,154 +1,489 @@
-/** Requests: one by its id as a story, the newest of a customer, what the log says of one, and its refund. */
-import { ledgerTimeMs, type CloseRow, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';
+/**
+ * Requests: those of a time from the log, watched live; what a customer was charged, from the ledger; the story of one, and its
+ * refund. The log alone has what was refused, and reading it costs money on AWS: what it will be is said, and of much it is asked.
+ */
+import { ledgerTimeMs, tagsText, type CloseRow } from '../../../../shared/billing/ledger-row.ts';
+import { parseYuan, yuanNumber } from '../../../../shared/billing/price.ts';
 import { carryOutGrant } from '../../../../shared/operate/customers/grants.ts';
 import { planRefundCharge } from '../../../../shared/operate/customers/refund-charge.ts';
+import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
+import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
+import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import { askedId, bookedRequest, requestSteps } from '../../../../shared/operate/requests/find-request.ts';
-import { explainRequest, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
+import { loggedRequests, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
+import {
+  expectedBytes,
+  priced,
+  requestSearch,
+  requestStatuses,
+  viewRequests,
+  watchedBytes,
+  watchRequests,
+  type AskedRequests,
+  type ListedRequest,
+  type RequestPoint,
+  type RequestStatus,
+} from '../../../../shared/operate/requests/list-requests.ts';
 import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
+import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.ts';
+import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { grantSaid } from '../../outcomes.ts';
-import { grouped, milliseconds, when, yuan } from '../layout/figures.ts';
-import { actionButton, search, typed } from '../layout/form.ts';
+import { clockTime, grouped, milliseconds, minuteText, percent, when, yuan } from '../layout/figures.ts';
+import { search, typed, type Field } from '../layout/form.ts';
 import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
-import { badge, column, head, number, pager, stepList, table } from '../layout/table.ts';
+import { outcomesPlot } from '../layout/plot.ts';
+import {
+  badge,
+  column,
+  cut,
+  head,
+  number,
+  pager,
+  stepList,
+  table,
+  tableRows,
+  tabs,
+  tiles,
+  type TableOf,
+} from '../layout/table.ts';
 import {
   appliedWaitMs,
   customerLink,
   customerPath,
   formPage,
   proposed,
-  reading,
   pathWith,
   type Proposal,
   type Routes,
   type Visit,
+  type Watch,
 } from '../visit/visit.ts';
-
-const pageRows = 50;
+import { channelPath } from './channels.ts';
 
 export function requestPages(routes: Routes): void {
-  routes.page('/requests', list);
-  routes.page('/requests/:id', oneRequest);
+  routes.live('/requests/live', watchList);
+  routes.slowPage('/requests', readList, list);
+  routes.slowPage(
+    '/requests/:id',
+    ({ ports, part, query }) => readStory(ports, part('id'), query('at')),
+    oneRequest,
+  );
   routes.form('/requests/:id/refund', { page: refundPage, propose: proposeRefund });
-  routes.form('/requests/:id/log', { page: logPage, propose: proposeLog, reads: true });
+  routes.page('/ledger', ledgerOf);
 }
 
 const requestPath = (id: string): string => `requests/${encodeURIComponent(id)}`;
 
-async function list(visit: Visit): Promise<Page> {
-  const { ports, query } = visit;
-  const id = query('id');
-  if (id !== '') return oneRequest({ ...visit, part: () => id });
-  const account = query('account');
-  const before = query('before');
-  const found =
-    account === '' ? undefined : await ports.pages.requests(account, before || undefined, pageRows);
-  const label = 'Id of a request or an answer';
+const rowsAtOnce = 100;
+/** Of a page that is watched: a night of calls must not make it grow. */
+const rowsWatched = 200;
+/** What is read without a word: half a cent. */
+const bytesUnasked = 1e9;
+const hourMs = 3_600_000;
+/** Where it is not known how much a time holds. */
+const unaskedMs = 6 * hourMs;
+/** A watch that costs something ends by itself, after a night. */
+const paidHours = 12;
+
+const filterNames = [
+  'status',
+  'account',
+  'model',
+  'channel',
+  'key',
+  'end_user',
+  'tags',
+  'from',
+  'to',
+] as const;
+const spans = { '15m': '15 minutes', '1h': '1 hour', '6h': '6 hours', '24h': '24 hours', '7d': '7 days' };
+const usualSpan = '1h';
+
+const givenIn = ({ query }: Visit): Record<string, string> =>
+  Object.fromEntries(filterNames.map((name) => [name, query(name)]));
+
+/** Throws a Failure that names the field. */
+function askedIn({ query, nowMs }: Visit): AskedRequests {
+  const moment = (name: string, usual: string): number => {
+    const written = query(name) || usual;
+    const ms = written === '' ? nowMs : momentOf(written, nowMs);
+    if (ms === undefined) throw usageFailure(`${name}: found ${written}, wanted ${wantedMoment}`);
+    return ms;
+  };
+  const status = typed(query('status')) as RequestStatus | undefined;
+  if (status !== undefined && !requestStatuses.includes(status))
+    throw usageFailure(`status: found ${status}, wanted one of ${requestStatuses.join(', ')}`);
   return {
-    title: 'Requests',
-    body: html`<div class="columns">
-        ${search({
-          action: 'requests',
-          verb: 'Explain it',
-          fields: [{ name: 'id', label, placeholder: 'chatcmpl-01jd3k… or x-request-id' }],
-        })}
-        ${search({
-          action: 'requests',
-          verb: 'Show',
-          fields: [{ name: 'account', label: 'Newest of a customer', value: account }],
-        })}
-      </div>
-      ${
-        found === undefined
-          ? emptyBox(
-              'Why did it fail, why did it cost that much?',
-              'Customers have the id in the header x-request-id and in each answer. Without one, look at the newest requests of the customer.',
-            )
-          : html`${warnings(found.rows.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])))}
-            ${requestTable(
-              found.rows.flatMap((each) => ('row' in each ? [each.row] : [])),
-              visit,
-            )}
-            ${pager({
-              count: `${found.rows.length} requests, newest first`,
-              first: before && pathWith('requests', { account }),
-              next: found.next && pathWith('requests', { account, before: found.next }),
-            })}`
-      }`,
+    account: typed(query('account')),
+    model: typed(query('model')),
+    channel: typed(query('channel')),
+    key_hint: typed(query('key')),
+    end_user: shownEndUser(query('end_user')),
+    tags: tagsOf(query('tags')),
+    status,
+    fromMs: moment('from', usualSpan),
+    toMs: moment('to', ''),
+    limit: rowsAtOnce,
   };
 }
 
-const requestTable = (rows: readonly LedgerRow[], { nowMs }: Visit): Markup =>
-  table(
-    rows.filter((row): row is CloseRow => row.kind !== 'grant'),
-    {
-      caption: 'Requests',
-      markOf: ({ kind, end }) => (kind !== 'settled' || end === 'failed' ? 'warning' : undefined),
-      empty: emptyState('No request', 'This customer has no request in the ledger: is the name right?'),
-      columns: [
-        head('Request', ({ id }) => html`<a href="${requestPath(id)}"><code>${id}</code></a>`),
-        column('Began', (row) => when(ledgerTimeMs(row), nowMs), { sortBy: (row) => ledgerTimeMs(row) }),
-        column('Model', ({ model, alias }) =>
-          alias === undefined ? model : html`${model} <span class="soft">by ${alias}</span>`,
-        ),
-        column('Channel', ({ channel }) => channel ?? '–'),
-        column('End', endBadge),
-        number('Input', ({ prompt_tokens: input = 0 }) => grouped(input), {
-          sortBy: ({ prompt_tokens }) => prompt_tokens ?? 0,
-        }),
-        number('Output', ({ completion_tokens: output = 0 }) => grouped(output), {
-          sortBy: ({ completion_tokens }) => completion_tokens ?? 0,
-        }),
-        number(
-          'First content',
-          ({ first_content_ms: first }) => (first === undefined ? '–' : milliseconds(first)),
-          { sortBy: ({ first_content_ms }) => first_content_ms ?? 0 },
-        ),
-        number('Charged', ({ charge }) => yuan(charge)),
-      ],
-    },
+function tagsOf(written: string): AskedRequests['tags'] {
+  try {
+    return Object.fromEntries(tagsIn(written, 'tags'));
+  } catch (error) {
+    throw error instanceof InvalidRequest ? usageFailure(error.message) : error;
+  }
+}
+
+/** What is asked of the log: `bytes` of it first, where that is much. `problem`: why nothing was read. */
+async function readList(visit: Visit) {
+  const { ports, query, nowMs } = visit;
+  if (query('id') !== '') return { story: await readStory(ports, query('id'), '') };
+  try {
+    const asked = askedIn(visit);
+    const wanted = requestSearch(asked);
+    // On one machine it costs nothing.
+    const source = ports.target.local ? undefined : await ports.log.source();
+    const bytes = source && expectedBytes(source, asked, nowMs);
+    const isMuch =
+      bytes === undefined
+        ? source !== undefined && asked.toMs - asked.fromMs > unaskedMs
+        : 2 * bytes > bytesUnasked;
+    if (isMuch && query('read') !== 'yes') return { asked, bytes: bytes && 2 * bytes };
+    return { asked, source, view: await viewRequests(ports, wanted) };
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { problem: error.message.replace(/^--/, '') };
+  }
+}
+
+type FoundList = Awaited<ReturnType<typeof readList>>;
+type ReadList = Required<Pick<FoundList, 'asked' | 'view'>> & Pick<FoundList, 'source'>;
+
+async function list(visit: Visit, found: FoundList): Promise<Page> {
+  if (found.story) return oneRequest({ ...visit, part: visit.query }, found.story);
+  const given = givenIn(visit);
+  const { asked, view, problem } = found;
+  const idField = { name: 'id', label: 'Id of a request or an answer', placeholder: 'chatcmpl-01jd3k…' };
+  return {
+    title: 'Requests',
+    actions: search({ action: 'requests', verb: 'Explain it', fields: [idField] }),
+    body: html`${search({ action: 'requests', verb: 'Show', fields: filterFields(given), isDense: true })}
+    ${placeTabs(given['account'] ?? '', 'requests')}
+    ${tabs(
+      'Time',
+      Object.entries(spans).map(([from, words]) => [pathWith('requests', { ...given, from, to: '' }), words]),
+      pathWith('requests', { ...given, from: given['from'] || usualSpan }),
+    )}
+    ${problem !== undefined && notice('bad', problem)}
+    ${asked && (view ? foundList(visit, { ...found, asked, view }) : askToRead(found.bytes, given))}`,
+  };
+}
+
+const filterFields = (given: Readonly<Record<string, string>>): Field[] => {
+  const text = (name: string, label: string, placeholder = ''): Field => ({
+    name,
+    label,
+    placeholder,
+    value: given[name],
+  });
+  const choices = [['', 'all'] as const, ...requestStatuses.map((each) => [each, each] as const)];
+  return [
+    { name: 'status', label: 'Status', kind: 'choice', value: given['status'], choices },
+    text('account', 'Customer'),
+    text('model', 'Model'),
+    text('channel', 'Channel'),
+    text('key', 'Key', 'sk-AbCd...wXyZ'),
+    text('end_user', 'End user'),
+    text('tags', 'Tags', 'team=search'),
+    text('from', 'From', usualSpan),
+    text('to', 'To', 'now'),
+  ];
+};
+
+/** The same customer in both: the ledger goes back for ever, and has no call that was refused. */
+const placeTabs = (account: string, current: string): Markup =>
+  account === ''
+    ? nothing
+    : tabs(
+        'Where',
+        [
+          [pathWith('requests', { account }), 'All requests, by the log'],
+          [pathWith('ledger', { account }), 'What was charged, by the ledger'],
+        ],
+        pathWith(current, { account }),
+      );
+
+const askToRead = (bytes: number | undefined, given: Readonly<Record<string, string>>): Markup =>
+  notice(
+    'calm',
+    html`<p>
+        This time takes much reading of the log: ${bytes === undefined ? '' : 'some '}${priced(bytes)}. Sums
+        of days, which cost nothing, are in <a href="./?hours=24">the overview</a> and in statements.
+      </p>
+      <a class="button" href="${pathWith('requests', { ...given, read: 'yes' })}">Read it</a>`,
   );
+
+function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
+  const { nowMs, ports } = visit;
+  const given = givenIn(visit);
+  const { requests, points, scannedBytes } = view;
+  const total = totalOf(points);
+  const read = ports.target.local ? '' : `; ${priced(scannedBytes)} of the log were read`;
+  return html`${given['to'] === '' && asked.toMs - asked.fromMs <= hourMs && liveBar(visit, asked, source)}
+    <div id="requests-summary">${summary(points)}</div>
+    ${table(requests, {
+      ...requestTable(nowMs),
+      caption: 'Requests',
+      empty: emptyState(
+        'No such request in this time',
+        'Choose a longer time or fewer filters. A line is found some seconds after its call ended, on AWS up to two minutes.',
+      ),
+    })}
+    ${pager({
+      count: `${grouped(requests.length)} of ${grouped(total)}, newest first${read}`,
+      first: given['to'] !== '' && pathWith('requests', { ...given, to: '' }),
+      next: requests.length < total && pathWith('requests', { ...given, to: olderThan(requests, asked) }),
+    })}`;
+}
+
+/** The log is asked by whole seconds: those of the last one are shown again, unless there were no others. */
+function olderThan(requests: readonly ListedRequest[], { toMs }: AskedRequests): string {
+  const lastMs = Math.ceil((requests.at(-1)?.atMs ?? toMs) / 1000) * 1000;
+  return isoTime(lastMs < toMs ? lastMs : toMs - 1000);
+}
+
+const outcomes = ['answered', 'refused', 'failed'] as const;
+
+const totalOf = (
+  points: readonly RequestPoint[],
+  names: readonly (typeof outcomes)[number][] = outcomes,
+): number => points.reduce((sum, point) => names.reduce((own, name) => own + point[name], sum), 0);
+
+function summary(points: readonly RequestPoint[]): Markup {
+  const total = totalOf(points);
+  const [refused, failed] = [totalOf(points, ['refused']), totalOf(points, ['failed'])];
+  return html`<div class="columns beside">
+    ${tiles([
+      { name: 'Requests', value: grouped(total) },
+      { name: 'Refused', value: grouped(refused), note: percent(refused, total) },
+      { name: 'Failed', value: grouped(failed), note: percent(failed, total), mark: failed > 0 && 'bad' },
+    ])}
+    ${outcomesPlot(
+      points,
+      points.map(({ startMs }) => minuteText(startMs)),
+    )}
+  </div>`;
+}
+
+/** By itself where it is free; where it is not, by a press, with its price. */
+function liveBar(
+  { ports, query, ...visit }: Visit,
+  asked: AskedRequests,
+  source: LogSource | undefined,
+): Markup {
+  const isFree = ports.target.local;
+  const isOn = query('live') === 'on' || (isFree && query('live') !== 'off');
+  const live = pathWith('requests/live', { live: 'on', ...givenIn({ ports, query, ...visit }) });
+  const hourly = source && watchedBytes(ports, source, asked);
+  return html`<div
+    class="live"
+    data-live="${live}"
+    data-after="${visit.nowMs}"
+    data-rows="${rowsWatched}"
+    ${isOn && html`data-on`}
+    ${!isFree && html`data-hours="${paidHours}"`}
+  >
+    <button type="button" hidden>Watch live</button> <span role="status"></span>
+    <span class="soft" data-words
+      >${isFree ? '' : `Watched live, each hour reads some ${priced(hourly)}.`}</span
+    >
+  </div>`;
+}
+
+const watchList: Watch = (visit, sinceMs) => {
+  const { ports } = visit;
+  const watch = watchRequests(ports, askedIn(visit), sinceMs);
+  return {
+    everyMs: watch.everyMs,
+    async look() {
+      const { requests, points, nowMs, scannedBytes } = await watch.look();
+      const read = ports.target.local ? '' : `, ${priced(scannedBytes)} read since it began`;
+      return {
+        nowMs,
+        words: `${isoTime(nowMs).slice(11, 19)} UTC${read}`,
+        parts: [
+          { id: 'requests-summary', markup: summary(points) },
+          { id: rowsId, rows: true, markup: tableRows(requests, requestTable(nowMs)) },
+        ],
+      };
+    },
+  };
+};
+
+const rowsId = 'requests-rows';
+
+const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | 'markOf' | 'live'> => ({
+  live: { id: rowsId, keyOf: ({ line }) => String(line.request_id) },
+  markOf: ({ line: { outcome } }) =>
+    outcome === 'refused' ? 'warning' : outcome === 'failed' || outcome === 'limited' ? 'bad' : undefined,
+  columns: [
+    head(
+      'Request',
+      ({ atMs, line: { request_id: id = '' } }) =>
+        html`<a href="${requestPath(id)}?at=${atMs}"><code class="cut">${id}</code></a>`,
+    ),
+    column('Ended (UTC)', ({ atMs }) => clockTime(atMs, nowMs)),
+    column('Status', ({ line }) => statusBadge(line)),
+    column('Customer', ({ line: { account } }) => (account ? customerLink(account) : '–')),
+    column('Model', ({ line: { model, alias } }) => named(model, alias)),
+    column('Channel', ({ line: { channel } }) =>
+      !channel || channel === 'none' ? '–' : html`<a href="${channelPath(channel)}">${channel}</a>`,
+    ),
+    number('First content', ({ line }) => lasted(line.FirstContentMs)),
+    number('Took', ({ line }) => lasted(line.duration_ms), {
+      has: ({ line }) => line.duration_ms !== undefined,
+    }),
+    number('Input', ({ line }) => counted(line.prompt_tokens)),
+    number('Output', ({ line }) => counted(line.completion_tokens)),
+    number('Charged', ({ line: { ChargeYuan: charge } }) =>
+      charge === undefined ? '–' : yuan(parseYuan(charge.toFixed(9)) ?? 0n),
+    ),
+    column('Key', ({ line }) => line.key_hint ?? '–'),
+    column('For', ({ line }) => cut([line.end_user, tagsText(line.tags)].filter(Boolean).join(', ') || '–')),
+  ],
+});
+
+const lasted = (ms: number | undefined): string => (ms === undefined ? '–' : milliseconds(ms));
+const counted = (count: number | undefined): string => (count === undefined ? '–' : grouped(count));
+
+const named = (model: string | undefined, alias: string | undefined): Markup =>
+  html`${model || '–'}${alias !== undefined && html` <span class="soft">by ${alias}</span>`}`;
+
+function statusBadge({ status, outcome, code, reason, retries }: ListedRequest['line']): Markup {
+  const mark = { refused: 'warning', failed: 'bad', limited: 'bad', client_gone: 'calm' } as const;
+  return html`<span title="${reason ?? ''}"
+    >${badge(String(status ?? code), mark[outcome as keyof typeof mark] ?? 'good')}
+    ${(status && code) ?? (outcome === 'client_gone' ? 'client left' : retries ? html`<span class="soft">retried</span>` : nothing)}</span
+  >`;
+}
+
+/** What a customer was charged, all of it, from its ledger. */
+async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
+  const account = query('account');
+  const before = query('before');
+  const { rows, next } = await ports.pages.requests(account, before || undefined, 50);
+  const { live: _live, ...columns } = requestTable(nowMs);
+  return {
+    title: account === '' ? 'Ledger' : `Ledger of ${account}`,
+    section: 'requests',
+    above: account === '' ? [] : [[customerPath(account), account]],
+    body: html`${placeTabs(account, 'ledger')}
+    ${warnings(rows.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])))}
+    ${table(
+      rows.flatMap((each) => ('row' in each && each.row.kind !== 'grant' ? [listedOf(each.row)] : [])),
+      {
+        ...columns,
+        caption: 'Requests',
+        empty: emptyState('No request', 'This customer has no request in the ledger: is the name right?'),
+      },
+    )}
+    ${pager({
+      count: `${rows.length} requests, newest first`,
+      first: before && pathWith('ledger', { account }),
+      next: next && pathWith('ledger', { account, before: next }),
+    })}`,
+  };
+}
+
+/** A row of the ledger as a line of the log. */
+const listedOf = ({ charge, reserved: _reserved, ...row }: CloseRow): ListedRequest => ({
+  atMs: Date.parse(row.at),
+  at: row.at,
+  line: {
+    ...row,
+    request_id: row.id,
+    key_hint: row.key,
+    outcome: row.end === 'failed' || row.kind !== 'settled' ? 'failed' : row.end,
+    code: row.kind === 'settled' ? (row.end ?? row.kind) : row.kind,
+    FirstContentMs: row.first_content_ms,
+    ChargeYuan: yuanNumber(charge),
+  },
+});
 
 function endBadge({ kind, end }: CloseRow): Markup {
   if (kind !== 'settled') return badge(kind, 'warning');
   return badge(end ?? kind, end === 'failed' ? 'warning' : end === 'client_gone' ? 'calm' : 'good');
 }
 
+/** Of the log, around the time in the id. `at`: when its line was written, so that little is read. */
+async function readStory(ports: Visit['ports'], written: string, at: string) {
+  if (written.startsWith('grant#')) return { requests: [], note: undefined };
+  return loggedRequests(ports, askedId(written), Number(at) || undefined);
+}
+
+type FoundStory = Awaited<ReturnType<typeof readStory>>;
+
+/** What the log tells of a request, what it cost by the ledger, and what to do. */
+async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise<Page> {
+  const { ports, options, nowMs } = visit;
+  const [logged, ...others] = requests;
+  if (others.length > 0)
+    return {
+      title: visit.part('id'),
+      above: [],
+      body: html`<p>Several requests begin so:</p>
+        <ul>
+          ${requests.map(
+            ({ id }) =>
+              html`<li>
+                <a href="${requestPath(id)}"><code>${id}</code></a>
+              </li>`,
+          )}
+        </ul>`,
+    };
+  const id = logged?.id ?? visit.part('id');
+  const isWhole = id.startsWith('grant#') || askedId(id).isWhole;
+  const found = isWhole ? await bookedRequest(ports, id) : undefined;
+  const { row, late, problem } = found ?? {};
+  const next = logged && nextStep(logged);
+  const account = row?.account ?? logged?.line?.fields['account'];
+  const isRefundable =
+    row && row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && !options.readOnly;
+  return {
+    title: row?.id ?? id,
+    above: typeof account === 'string' ? [[pathWith('requests', { account }), account]] : [],
+    actions: isRefundable ? html`<a class="button" href="${requestPath(row.id)}/refund">Refund</a>` : nothing,
+    body: html`${problem !== undefined && notice('bad', `The charge does not follow from the row: ${problem}`)}
+    ${
+      row &&
+      html`<p>
+        ${row.kind === 'grant' ? badge('grant') : endBadge(row)} of ${customerLink(row.account)},
+        ${when(ledgerTimeMs(row), nowMs)}
+      </p>`
+    }
+    ${next !== undefined && notice('warning', html`<strong>Next:</strong> ${next}`)}
+    ${
+      logged &&
+      html`<h2>What happened <span class="soft">by the log</span></h2>
+        ${stepList(storySteps(logged))}`
+    }
+    ${note !== undefined && notice('calm', note)}
+    ${
+      row
+        ? html`<h2>What it cost <span class="soft">by the ledger</span></h2>
+            ${stepList(requestSteps(row, late))}`
+        : emptyBox('Nothing was charged', isWhole ? notInLedger : partOfId)
+    }`,
+    status: row || logged ? 200 : 404,
+  };
+}
+
 const notInLedger =
   'The ledger has no row of this id. The call was refused before it cost anything, is still under way, or ended within the last seconds.';
 const partOfId = 'This is the beginning of an id, which the ledger does not find.';
-
-async function oneRequest(visit: Visit): Promise<Page> {
-  const { ports, identity, options, nowMs } = visit;
-  const id = visit.part('id');
-  const logButton = (of: string): Markup =>
-    actionButton(`${requestPath(of)}/log`, identity.formToken, 'What the log says');
-  const isPart = !id.startsWith('grant#') && !askedId(id).isWhole;
-  const found = isPart ? undefined : await bookedRequest(ports, id);
-  if (!found)
-    return {
-      title: id,
-      above: [],
-      body: html`${notice('warning', isPart ? partOfId : notInLedger)}
-        <p>The log has a line of each call that was refused:</p>
-        ${logButton(id)}`,
-      status: 404,
-    };
-  const { row, late, problem } = found;
-  const isRefundable = row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && !options.readOnly;
-  const refund = html`<a class="button" href="${requestPath(row.id)}/refund">Refund</a>`;
-  return {
-    title: row.id,
-    above: [[pathWith('requests', { account: row.account }), row.account]],
-    actions: html`${logButton(row.id)}${isRefundable ? refund : nothing}`,
-    body: html`${problem !== undefined && notice('bad', `The charge does not follow from the row: ${problem}`)}
-      <p>
-        ${row.kind === 'grant' ? badge('grant') : endBadge(row)} of ${customerLink(row.account)},
-        ${when(ledgerTimeMs(row), nowMs)}
-      </p>
-      ${stepList(requestSteps(row, late))}`,
-  };
-}
 
 const refundPage = formPage(({ part }) => {
   const id = part('id');
@@ -172,31 +507,4 @@ async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
     ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
     next: [[customerPath(plan.account), `To ${plan.account}`]],
   }));
-}
-
-const logPage = formPage(({ part }) => ({
-  title: `What the log says of ${part('id')}`,
-  verb: 'Search it',
-}));
-
-/** Candidates, refusals, times. A search that may take seconds, so it runs as work. */
-async function proposeLog({ ports, part }: Visit): Promise<Proposal> {
-  const id = part('id');
-  return reading(
-    { title: `What the log says of ${id}`, back: requestPath(id), verb: 'Search it' },
-    async (onProgress) => {
-      onProgress('the log is searched within 15 minutes of the time in the id');
-      const { logged, note, found } = await explainRequest(ports, id);
-      const next = logged && nextStep(logged);
-      const steps = logged ? storySteps(logged) : [];
-      return {
-        lines: [
-          logged ? 'The log has lines of this request.' : (note ?? 'The log has no line of it.'),
-          ...(found ? [] : ['Nothing was charged: there is no ledger row.']),
-          ...(next === undefined ? [] : [`Next: ${next}`]),
-        ],
-        details: steps.length === 0 ? nothing : stepList(steps),
-      };
-    },
-  );
 }

@@ -8,6 +8,7 @@ import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operato
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { form, type Field, type SentForm } from '../layout/form.ts';
 import type { Page } from '../layout/frame.ts';
+import type { Watched } from './live.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 
 /** Who asks. Whoever puts the console behind a login makes one for each session. */
@@ -55,9 +56,20 @@ export interface FormRoute {
   reads?: boolean;
 }
 
+/** Begins to watch what ends after a time. Throws a Failure for what cannot be watched. */
+export type Watch = (visit: Visit, sinceMs: number) => Watched;
+
 /** What pages register: pages to read, and forms that lead to a proposal. Paths are below the console's base. */
 export interface Routes {
   page(path: string, view: PageView): void;
+  /** `read`: what may take seconds and reads no table, such as a search of the log. Other pages are made meanwhile. */
+  slowPage<Found>(
+    path: string,
+    read: (visit: Visit) => Promise<Found>,
+    view: (visit: Visit, found: Found) => Promise<Page>,
+  ): void;
+  /** Parts of a page, made again while somebody watches it. */
+  live(path: string, watch: Watch): void;
   form(path: string, route: FormRoute): void;
 }
 

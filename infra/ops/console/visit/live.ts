@@ -1,0 +1,119 @@
+/**
+ * Parts of a page, made again while somebody watches it: server-sent events that live.js puts into the page. Bounded in number (each
+ * takes one of the six connections that a browser has for one host), rate (one look after the other, each after a wait; a browser
+ * that takes nothing is looked at no more) and time. Its end makes the browser ask anew: so a page that is watched is a
+ * request every quarter of an hour and keeps its session, one that is hidden or paused is none, and whoever has no session any more
+ * is told so.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html
+ */
+import { Failure } from '../../../../shared/operate/plan.ts';
+import { watchMs } from '../../../../shared/operate/requests/list-requests.ts';
+import type { Clock } from '../../../../shared/relay/ports/host.ts';
+import { masked, type Markup } from '../../markup.ts';
+
+/** `rows`: new ones of the table whose body has this id. Otherwise it takes the place of what the element holds. */
+export interface LivePart {
+  id: string;
+  rows?: true;
+  markup: Markup;
+}
+
+export interface LiveLook {
+  parts: readonly LivePart[];
+  /** How the watch is, in a few words beside its button. */
+  words: string;
+  /** Epoch milliseconds: a watch that breaks off goes on from here. */
+  nowMs: number;
+}
+
+export interface Watched {
+  everyMs: number;
+  look(): Promise<LiveLook>;
+}
+
+const streamsMax = 3;
+/** After a look that did not work out: the store may be throttled, or credentials be renewed. */
+const troubleMs = 10_000;
+const retryMs = 500;
+const eventStream = 'text/event-stream; charset=utf-8';
+
+export const isLive = ({ headers }: Response): boolean => headers.get('content-type') === eventStream;
+
+export class LiveStreams {
+  readonly #clock: Clock;
+  readonly #onFault: (error: unknown, path: string) => void;
+  #count = 0;
+
+  constructor(clock: Clock, onFault: (error: unknown, path: string) => void) {
+    [this.#clock, this.#onFault] = [clock, onFault];
+  }
+
+  /** @param begin throws a Failure for what cannot be watched */
+  open(begin: () => Watched, path: string): Response {
+    if (this.#count >= streamsMax) return refusal(503, `${streamsMax} pages are watched already`);
+    try {
+      return new Response(this.#bodyOf(begin(), path), { headers: { 'content-type': eventStream } });
+    } catch (error) {
+      if (error instanceof Failure) return refusal(400, error.message);
+      throw error;
+    }
+  }
+
+  #bodyOf(watched: Watched, path: string): ReadableStream<Uint8Array> {
+    const { signal, ...ending } = controllerOf(() => (this.#count -= 1));
+    const endMs = this.#clock.now() + watchMs;
+    const encoder = new TextEncoder();
+    let waitMs = 0;
+    this.#count += 1;
+    return new ReadableStream(
+      {
+        pull: async (controller) => {
+          await this.#clock.sleep(waitMs, signal);
+          if (signal.aborted) return;
+          if (this.#clock.now() >= endMs) {
+            ending.end();
+            return controller.close();
+          }
+          const looked = await watched.look().then(eventOf, (error: unknown) => this.#troubleOf(error, path));
+          waitMs = looked.isTrouble ? Math.max(troubleMs, watched.everyMs) : watched.everyMs;
+          if (!signal.aborted) controller.enqueue(encoder.encode(looked.event));
+        },
+        cancel: ending.end,
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  #troubleOf(error: unknown, path: string) {
+    const isKnown = error instanceof Failure;
+    if (!isKnown) this.#onFault(error, path);
+    const words = isKnown
+      ? error.message
+      : 'A mistake of this console: the terminal in which it runs has more.';
+    return { event: framed({ trouble: masked(words) }), isTrouble: true };
+  }
+}
+
+function controllerOf(onEnd: () => void) {
+  const controller = new AbortController();
+  const end = (): void => {
+    if (controller.signal.aborted) return;
+    controller.abort();
+    onEnd();
+  };
+  return { signal: controller.signal, end };
+}
+
+async function eventOf({ parts, words, nowMs }: LiveLook) {
+  const made = await Promise.all(
+    parts.map(async ({ markup, ...part }) => ({ ...part, html: masked(String(await markup)) })),
+  );
+  return { event: framed({ words, parts: made }, nowMs), isTrouble: false };
+}
+
+/** JSON has no line breaks of its own. */
+const framed = (data: object, id?: number): string =>
+  `retry: ${retryMs}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
+
+const refusal = (status: number, words: string): Response =>
+  new Response(`${words}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });

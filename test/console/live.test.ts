@@ -1,0 +1,160 @@
+/** A page that is watched: the server's events with a clock of their own, and what a real browser makes of ten thousand of them. */
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LiveStreams, type LiveLook } from '../../infra/ops/console/visit/live.ts';
+import { html } from '../../infra/ops/markup.ts';
+import { Failure } from '../../shared/operate/plan.ts';
+import { openPage, startBrowser } from '../support/browser.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+
+const key = `sk-${'a'.repeat(48)}`;
+const look = (nowMs: number): LiveLook => ({
+  nowMs,
+  words: 'w',
+  parts: [{ id: 'p', markup: html`<b>${key}</b>` }],
+});
+
+function streams(looked: (nowMs: number) => Promise<LiveLook> = async (nowMs) => look(nowMs)) {
+  const clock = new VirtualClock(0);
+  const faults: unknown[] = [];
+  const live = new LiveStreams(clock, (error) => faults.push(error));
+  const begin = () => ({ everyMs: 1_000, look: async () => looked(clock.now()) });
+  return { clock, faults, open: () => live.open(begin, 'requests/live') };
+}
+
+describe('the stream of a page that is watched', () => {
+  it('looks once in each interval, ends after a quarter of an hour, and masks keys', async () => {
+    const { clock, open } = streams();
+    const text = await clock.run(open().text());
+    const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    expect(ids).toEqual(Array.from({ length: 900 }, (_, at) => at * 1_000));
+    expect(text).not.toContain(key);
+    expect(text).toContain(String.raw`<b>sk-aaaa...aaaa</b>`);
+    expect([clock.now(), clock.pendingTimers]).toEqual([900_000, 0]);
+  });
+
+  it('is one of three; one that the browser leaves makes room, and looks no more', async () => {
+    const { clock, open } = streams();
+    const [first] = [open(), open(), open()].map(({ body }) => body!.getReader());
+    expect(open().status).toBe(503);
+    await clock.run(first!.read());
+    const next = first!.read();
+    await first!.cancel();
+    expect(await next).toEqual({ done: true, value: undefined });
+    expect(clock.pendingTimers).toBe(0);
+    expect(open().status).toBe(200);
+  });
+
+  it('says what went wrong and goes on, more slowly; what nobody expected goes to the process alone', async () => {
+    let looks = 0;
+    const { clock, faults, open } = streams(async (nowMs) => {
+      looks += 1;
+      if (looks === 2) throw new Failure('no valid AWS credentials');
+      if (looks === 3) throw new Error('inner words');
+      return look(nowMs);
+    });
+    const text = await clock.run(open().text());
+    expect(text).toContain('{"trouble":"no valid AWS credentials"}');
+    expect(text).not.toContain('inner words');
+    expect(faults.map(String)).toEqual(['Error: inner words']);
+    expect([...text.matchAll(/^id: (\d+)$/gm)].slice(0, 2).map(([, id]) => id)).toEqual(['0', '21000']);
+  });
+});
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+afterAll(() => browser.close());
+
+/** What a page hears without a server: `sources` are its connections, `send` an event on the last one. */
+const withoutServer = `
+  globalThis.sources = [];
+  globalThis.EventSource = class extends EventTarget {
+    static CLOSED = 2;
+    readyState = 1;
+    constructor(address) { super(); this.address = address; sources.push(this); }
+    close() { this.readyState = 2; }
+  };
+  globalThis.send = (id, parts) => {
+    const event = new MessageEvent('message', { data: JSON.stringify({ words: 'w' + id, parts }), lastEventId: String(id) });
+    sources.at(-1).dispatchEvent(event);
+  };
+  globalThis.row = (at) => '<tr data-key="r' + at + '"><td><a href="#">r' + at + '</a> <time data-sort="' + at + '"></time></td></tr>';
+  globalThis.sendRows = (id, ...times) => send(id, [{ id: 'rows', rows: true, html: times.map(row).join('') }]);
+`;
+
+async function watched(): Promise<{ page: Page; rows: () => Promise<string[]> }> {
+  const { page } = await openPage(browser);
+  await page.setContent(`<div data-live="live?a=b" data-after="5" data-rows="200" data-on>
+    <button hidden>Watch live</button> <span role="status"></span> <span data-words></span></div>
+    <div id="summary"><details><summary>Figures</summary></details></div>
+    <table><tbody id="rows"></tbody></table>`);
+  await page.evaluate(withoutServer);
+  await page.addScriptTag({
+    content: readFileSync(new URL('../../infra/ops/console/live.js', import.meta.url), 'utf8'),
+  });
+  return { page, rows: () => page.locator('#rows tr a').allInnerTexts() };
+}
+
+describe('the page that is watched', () => {
+  it('keeps the newest 200 rows of 10,000, in the order of time, each once', async () => {
+    const { page, rows } = await watched();
+    await page.evaluate(`for (let at = 0; at < 10000; at += 4) sendRows(at, at + 3, at + 1, at + 2, at)`);
+    const shown = await rows();
+    expect(shown).toEqual(Array.from({ length: 200 }, (_, at) => `r${9_999 - at}`));
+    await page.evaluate(`sendRows(10000, 9999, 9998)`);
+    expect(await rows()).toEqual(shown);
+    expect(await page.evaluate('document.querySelectorAll("*").length')).toBeLessThan(1_000);
+  });
+
+  it('asks nothing while it is paused or hidden, and goes on where it stopped', async () => {
+    const { page, rows } = await watched();
+    const asked = (): Promise<unknown> =>
+      page.evaluate('sources.map(({ address, readyState }) => [address, readyState])');
+    await page.evaluate('sendRows(7, 1)');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    expect(await asked()).toEqual([['live?a=b&after=5', 2]]);
+    expect(await page.getByRole('status').innerText()).toBe('Paused');
+    await page.getByRole('button', { name: 'Watch live' }).click();
+    expect(await asked()).toEqual([
+      ['live?a=b&after=5', 2],
+      ['live?a=b&after=7', 1],
+    ]);
+    const hide = (hidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'))`);
+    await hide(true);
+    expect(await asked()).toMatchObject([{}, { 1: 2 }]);
+    await hide(false);
+    expect(await asked()).toMatchObject([{}, {}, { 0: 'live?a=b&after=7', 1: 1 }]);
+    await page.evaluate('sendRows(8, 2, 1)');
+    expect(await rows()).toEqual(['r2', 'r1']);
+  });
+
+  it('moves no row under the pointer, and shows what came when it has left; an open part stays open', async () => {
+    const { page, rows } = await watched();
+    await page.evaluate('sendRows(7, 1)');
+    await page.locator('#rows a').hover();
+    await page.evaluate('for (let at = 2; at < 1000; at += 1) sendRows(at, at)');
+    expect(await rows()).toEqual(['r1']);
+    await page.getByRole('button').hover();
+    await expect.poll(rows).toHaveLength(200);
+    expect((await rows())[0]).toBe('r999');
+    await page.locator('summary').click();
+    await page.getByRole('button').focus();
+    await page.getByRole('button').hover();
+    await page.evaluate(
+      `send(1001, [{ id: 'summary', html: '<details><summary>New figures</summary></details>' }])`,
+    );
+    await expect.poll(() => page.locator('details[open]').innerText()).toBe('New figures');
+  });
+
+  it('says that it is not live any more when the console refuses it', async () => {
+    const { page } = await watched();
+    await page.evaluate('sources[0].readyState = 2; sources[0].dispatchEvent(new Event("error"))');
+    expect(await page.getByRole('status').innerText()).toMatch(/^Not live: the console ended/);
+    expect(await page.getByRole('button').innerText()).toBe('Watch live');
+  });
+});

@@ -1,0 +1,154 @@
+/** Requests of the log: what a search asks for, how counts become points, and looks of a watch on a log that grows and is late. */
+import { describe, expect, it } from 'vitest';
+import { momentOf } from '../../../shared/operate/moment.ts';
+import type { LineCount, LogSearch, OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import {
+  requestSearch,
+  viewRequests,
+  watchedBytes,
+  watchRequests,
+} from '../../../shared/operate/requests/list-requests.ts';
+
+const nowMs = Date.parse('2026-11-27T12:00:30Z');
+const hourMs = 3_600_000;
+
+interface Ended {
+  id: string;
+  atMs: number;
+  outcome?: string;
+  /** When the log finds it. */
+  foundMs?: number;
+}
+
+/** A log that answers as CloudWatch does, and says what was asked of it. */
+function logged(local = true) {
+  const clock = { ms: nowMs };
+  const lines: Ended[] = [];
+  const searches: LogSearch[] = [];
+  const within = ({ fromMs, toMs }: LogSearch) =>
+    lines.filter(({ atMs, foundMs = atMs }) => atMs >= fromMs && atMs <= toMs && foundMs <= clock.ms);
+  const ports = {
+    target: { stack: 'relay', local },
+    clock: { now: () => clock.ms },
+    log: {
+      async search(search: LogSearch) {
+        searches.push(search);
+        const found = within(search)
+          .toSorted((a, b) => a.atMs - b.atMs)
+          .slice(-search.limit);
+        return {
+          lines: found.map(({ id, atMs, outcome = 'completed' }) => ({
+            atMs,
+            fields: { request_id: id, outcome },
+          })),
+          scannedBytes: 1000,
+        };
+      },
+      async counts(search: LogSearch, { stepMs }: { stepMs: number }) {
+        searches.push(search);
+        const counts = within(search).map(({ atMs, outcome = 'completed' }): LineCount => ({
+          startMs: Math.floor(atMs / stepMs) * stepMs,
+          value: outcome,
+          count: 1,
+        }));
+        return { counts, scannedBytes: 1000 };
+      },
+    },
+  } as unknown as OperatorPorts;
+  return { ports, clock, lines, searches };
+}
+
+const nothing = { account: undefined, model: undefined, channel: undefined, key_hint: undefined };
+const lastHour = { ...nothing, status: undefined, fromMs: nowMs - hourMs, toMs: nowMs, limit: 100 };
+const idsOf = (requests: readonly { line: { request_id?: string } }[]) =>
+  requests.map(({ line }) => line.request_id);
+
+describe('a search of requests', () => {
+  it.each([
+    [{ status: '429' as const }, { field: 'status', is: 429 }],
+    [{ status: 'failed' as const }, { field: 'outcome', isOneOf: ['failed', 'limited'] }],
+    [{ key_hint: 'sk-AbCd...wXyZ' }, { field: 'key_hint', isOneOf: ['sk-AbCd...wXyZ'] }],
+    [{ tags: { team: 'search' } }, { field: 'tags.team', isOneOf: ['search'] }],
+  ])('for %j asks for requests with %j', (filter, condition) => {
+    expect(requestSearch({ ...lastHour, ...filter }).conditions).toEqual([
+      { field: 'message', isOneOf: ['request'] },
+      condition,
+    ]);
+  });
+
+  it('counts every step of its time by how requests ended, newest of them listed first', async () => {
+    const { ports, lines } = logged();
+    lines.push(
+      { id: 'a', atMs: nowMs - hourMs + 1, outcome: 'refused' },
+      { id: 'b', atMs: nowMs - 70_000, outcome: 'limited' },
+      { id: 'c', atMs: nowMs - 60_000, outcome: 'client_gone' },
+    );
+    const { requests, points } = await viewRequests(ports, requestSearch(lastHour));
+    expect(idsOf(requests)).toEqual(['c', 'b', 'a']);
+    expect(points).toHaveLength(61);
+    expect(points[0]).toEqual({
+      startMs: Date.parse('2026-11-27T11:00Z'),
+      answered: 0,
+      refused: 1,
+      failed: 0,
+    });
+    expect(points.at(-2)).toMatchObject({ answered: 1, failed: 1 });
+  });
+});
+
+describe('a watch', () => {
+  it('lists each request once, also one that the log finds late, and keeps the counts of its hour', async () => {
+    const { ports, clock, lines } = logged();
+    const watch = watchRequests(ports, lastHour, nowMs);
+    lines.push({ id: 'before', atMs: nowMs - 50 * 60_000 });
+    expect((await watch.look()).requests).toEqual([]);
+    lines.push({ id: 'a', atMs: nowMs + 500 }, { id: 'late', atMs: nowMs + 600, foundMs: nowMs + 4_000 });
+    const seen: (string | undefined)[] = [];
+    let last;
+    for (let look = 0; look < 8; look += 1) {
+      clock.ms += watch.everyMs;
+      last = await watch.look();
+      seen.push(...idsOf(last.requests));
+    }
+    expect(seen).toEqual(['a', 'late']);
+    expect(last?.points.reduce((sum, { answered }) => sum + answered, 0)).toBe(3);
+    // What has left the hour is counted no more.
+    clock.ms += 11 * 60_000;
+    expect((await watch.look()).points.reduce((sum, { answered }) => sum + answered, 0)).toBe(2);
+  });
+
+  it('lists a hundred at once at most, counts all, and reads no further back than its first look, however long it goes on', async () => {
+    const { ports, clock, lines, searches } = logged(false);
+    const watch = watchRequests(ports, lastHour, nowMs);
+    await watch.look();
+    for (let at = 0; at < 10_000; at += 1) lines.push({ id: `r${at}`, atMs: nowMs + at });
+    searches.splice(0);
+    clock.ms += watch.everyMs;
+    const { requests, points } = await watch.look();
+    expect(idsOf(requests)).toEqual(Array.from({ length: 100 }, (_, at) => `r${9_999 - at}`));
+    expect(points.reduce((sum, { answered }) => sum + answered, 0)).toBe(10_000);
+    for (const { fromMs, toMs } of searches) expect(toMs - fromMs).toBeLessThan(6 * 60_000);
+    expect(searches).toHaveLength(2);
+  });
+
+  it('on AWS says before it begins what an hour of it reads', () => {
+    const { ports } = logged(false);
+    const kept = (bytes: number) => ({ groups: ['g'], kept: [{ bytes, sinceMs: nowMs - 10 * hourMs }] });
+    // 1 MB in 4 minutes: 240 looks of an hour read twice as much each, and four times the whole hour.
+    expect(watchedBytes(ports, kept(150e6), lastHour)).toBeCloseTo(240 * 2 * 1e6 + 4 * 15e6, -3);
+    expect(watchedBytes(ports, { groups: ['g'] }, lastHour)).toBeUndefined();
+  });
+});
+
+it.each([
+  ['15m', '2026-11-27T11:45:30Z'],
+  ['2d', '2026-11-25T12:00:30Z'],
+  ['11:05', '2026-11-27T11:05:00Z'],
+  ['14:05', '2026-11-26T14:05:00Z'],
+  ['yesterday 11:05', '2026-11-26T11:05:00Z'],
+  ['2026-11-22T14:00:00+08:00', '2026-11-22T06:00:00Z'],
+  ['soon', undefined],
+  ['25:00', undefined],
+])('reads %j as %s', (written, wanted) => {
+  expect(momentOf(written, nowMs)).toBe(wanted && Date.parse(wanted));
+});
