@@ -79,22 +79,32 @@ function readOrigin(properties: OriginProperties): Origin {
   };
 }
 
-const timeoutPage = `<!DOCTYPE html><html><head><title>504 Gateway Timeout</title></head>
+const timeoutPage: OriginAnswer = {
+  status: 504,
+  headers: { 'content-type': 'text/html', 'x-cache': 'Error from cloudfront' },
+  body: `<!DOCTYPE html><html><head><title>504 Gateway Timeout</title></head>
 <body><h1>504 Gateway Timeout ERROR</h1><p>The request could not be satisfied.</p><p>The function said nothing
 for too long.</p></body></html>
-`;
+`,
+};
 
-/** Sends an answer as CloudFront does, with its time-out: 504 before the first byte, a cut connection later. */
-async function send(
+interface Sending {
+  answering: Promise<OriginAnswer>;
+  readTimeoutMs: number;
+  /** In place of an answer that does not begin in time. */
+  timedOut: OriginAnswer;
+}
+
+/** Sends an answer with the front door's time-out: 504 before the first byte, a cut connection later. */
+export async function send(
   request: IncomingMessage,
   response: ServerResponse,
-  { answering, readTimeoutMs }: { answering: Promise<OriginAnswer>; readTimeoutMs: number },
+  { answering, readTimeoutMs, timedOut }: Sending,
 ): Promise<void> {
   let silence: NodeJS.Timeout | undefined;
   const timeOut = (): void => {
     if (response.headersSent) return void response.destroy();
-    response.writeHead(504, { 'content-type': 'text/html', 'x-cache': 'Error from cloudfront' });
-    response.end(timeoutPage);
+    response.writeHead(timedOut.status, timedOut.headers).end(timedOut.body);
   };
   const watch = (): void => {
     clearTimeout(silence);
@@ -134,17 +144,19 @@ const methodPage = `<!DOCTYPE html><html><head><title>403 ERROR</title></head><b
 <p>This distribution does not allow the HTTP request method that was used for this request.</p></body></html>
 `;
 
-interface LocalDistribution {
+export type Serve = (request: IncomingMessage, response: ServerResponse) => void;
+
+interface LocalFrontDoor {
   /** Resolves with the port; rejects when it is in use. */
   listen(port: number): Promise<number>;
-  /** Starts serving. `urls` maps host names to Function URLs. */
-  open(behaviours: Behaviour[], urls: ReadonlyMap<string, FunctionUrl>): void;
+  /** Starts serving. */
+  open(serve: Serve): void;
   close(): Promise<void>;
 }
 
-/** Emulates CloudFront on one port. Answers 503 until `open` is called. */
-export function createDistribution(): LocalDistribution {
-  let serve = serveBy([], new Map());
+/** What clients call, on one port. Answers 503 until `open` is called. */
+export function createFrontDoor(): LocalFrontDoor {
+  let serve = distributionOf([], new Map());
   const server = createServer((request, response) => serve(request, response));
   // Longer than clients keep idle connections, so that no request is sent on a closing connection.
   server.keepAliveTimeout = 75_000;
@@ -152,16 +164,15 @@ export function createDistribution(): LocalDistribution {
   Object.assign(server, { httpAllowHalfOpen: true });
   return {
     listen: (port) => listenOnLoopback(server, port),
-    open(behaviours, urls) {
-      serve = serveBy(behaviours, urls);
-    },
+    open: (given) => void (serve = given),
     close: () => closeServer(server),
   };
 }
 
-const serveBy =
-  (behaviours: Behaviour[], urls: ReadonlyMap<string, FunctionUrl>) =>
-  (request: IncomingMessage, response: ServerResponse): void => {
+/** Emulates CloudFront. `urls` maps host names to Function URLs and what else is an origin. */
+export const distributionOf =
+  (behaviours: Behaviour[], urls: ReadonlyMap<string, FunctionUrl>): Serve =>
+  (request, response) => {
     const refuse = (status: number, page: string) => {
       request.resume();
       response.writeHead(status, { 'content-type': 'text/html' }).end(page);
@@ -175,7 +186,7 @@ const serveBy =
     const { origin } = behaviour;
     const headers = originHeaders(request, origin);
     const answering = url(request, { target: origin.pathPrefix + target, headers });
-    void send(request, response, { answering, readTimeoutMs: origin.readTimeoutMs });
+    void send(request, response, { answering, readTimeoutMs: origin.readTimeoutMs, timedOut: timeoutPage });
   };
 
 /** The headers for the origin. Like the edge function, moves the viewer's host to `x-forwarded-host`. */

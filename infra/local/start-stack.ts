@@ -3,7 +3,14 @@ import { startVendors } from './vendors/vendors.ts';
 import { startEmulator, claimDataFolder } from './host/emulator.ts';
 import { openCheckpoints, startMapping } from './event-source-mapping.ts';
 import { startSchedules, buildMappings, buildSchedules } from './template/build-events.ts';
-import { readBehaviours, type DistributionConfig, createDistribution } from './distribution.ts';
+import {
+  readBehaviours,
+  type DistributionConfig,
+  createFrontDoor,
+  distributionOf,
+  send,
+} from './distribution.ts';
+import { headersAsSent, idleTimeoutMs, readRestApi, restApiUrl, timedOut } from './rest-api.ts';
 import { claimPorts, createTablesPort } from './host/loopback.ts';
 import { type StackLog, StartError } from './host/messages.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
@@ -11,7 +18,13 @@ import { type LocalOptions, localClientSettings } from './host/local-options.ts'
 import { demoGrantApplied, demoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
-import { readTemplate, resourcesOf, createReferences, type LocalReferences } from './template/template.ts';
+import {
+  readTemplate,
+  resourcesOf,
+  createReferences,
+  restApiHost,
+  type LocalReferences,
+} from './template/template.ts';
 import { MarksLost } from '../../shared/relay/ports/config-store.ts';
 import { keepingLines, keptLines, publishAddresses, startLogsApi } from './log.ts';
 import { startServerProcess, serverUrl } from './server-process.ts';
@@ -26,7 +39,7 @@ interface StackSettings extends Omit<LocalOptions, 'log'> {
 }
 
 export interface RunningStack {
-  /** Address of the emulated distribution: `http://127.0.0.1:8787`. */
+  /** Address of the emulated front door: `http://127.0.0.1:8787`. */
   origin: string;
   dynamodbEndpoint: string;
   /** Where the lines of functions and of the stack itself are. */
@@ -47,13 +60,13 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   const template = readTemplate(settings.templateFolder, localStackName);
   const references = createReferences(template);
 
-  const distribution = createDistribution();
-  started.defer(() => distribution.close());
+  const frontDoor = createFrontDoor();
+  started.defer(() => frontDoor.close());
   // With an endpoint the tables are another program's.
   const tables = settings.dynamodbEndpoint === undefined ? createTablesPort() : undefined;
   if (tables) started.defer(() => tables.close());
   const [port = 0, tablesPort] = await claimPorts([
-    ['PORT', settings.port, distribution],
+    ['PORT', settings.port, frontDoor],
     ...(tables ? [['DYNAMODB_PORT', settings.dynamodbPort, tables] as const] : []),
   ]);
   started.defer(claimDataFolder(settings.dataFolder));
@@ -93,18 +106,31 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   );
   if (key !== undefined) await demoGrantApplied(client);
   const urls = buildFunctionUrls(template, functions);
+  const api = readRestApi(references, functions);
+  const apiUrl = api && restApiUrl(api);
   if (settings.compute === 'server') {
+    if (api) throw new StartError('RELAY_COMPUTE=server: the server is behind no API of API Gateway');
     const server = started.adopt(await startServerProcess(functions, log), (process) => process.stop());
     for (const host of urls.keys()) urls.set(host, serverUrl(server.port));
   }
-  distribution.open(readBehaviours(distributionConfig(references)), urls);
+  const [distribution] = resourcesOf(template, 'AWS::CloudFront::Distribution');
+  if (api && apiUrl && distribution === undefined)
+    frontDoor.open((request, response) => {
+      const answering = apiUrl(request, { target: request.url ?? '/', headers: headersAsSent(request) });
+      void send(request, response, { answering, readTimeoutMs: idleTimeoutMs, timedOut: timedOut(api) });
+    });
+  else {
+    if (api && apiUrl) urls.set(restApiHost(api.id), apiUrl);
+    frontDoor.open(distributionOf(readBehaviours(distributionConfig(references)), urls));
+  }
 
-  // Registered a second time because disposal runs in reverse: the distribution closes first, so that no
+  // Registered a second time because disposal runs in reverse: the front door closes first, so that no
   // request reaches a half-closed stack.
-  started.defer(() => distribution.close());
+  started.defer(() => frontDoor.close());
   const running = started.move();
   return {
-    origin: `http://127.0.0.1:${port}`,
+    // An API without a name of its own has its stage in its address.
+    origin: `http://127.0.0.1:${port}${api && !distribution && !api.isNamed ? `/${api.stage}` : ''}`,
     dynamodbEndpoint: tables ? `http://127.0.0.1:${tablesPort}` : emulator.endpoint,
     logFile: kept.file,
     key,

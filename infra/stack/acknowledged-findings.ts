@@ -13,14 +13,18 @@ import type { ShiftRole } from './rollout.ts';
 interface AcknowledgedConstructs {
   relayName: string;
   functions: RelayFunctions;
-  originSecrets: IConstruct;
+  originSecrets: IConstruct | undefined;
   sealKeys: IConstruct;
-  distribution: IConstruct;
+  distribution: IConstruct | undefined;
+  /** Before the functions, or what clients call. */
+  api: IConstruct | undefined;
   operatorPolicies: IConstruct;
   triggers: Triggers;
   shiftRoles: readonly ShiftRole[];
   /** Of compute `ecs`. */
   service: RelayService | undefined;
+  /** Functions run in a VPC. */
+  inVpc: boolean;
   /** Of the scheduled call. */
   canary?: IConstruct | undefined;
   /** Of copies in another region. */
@@ -61,29 +65,45 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   const place = [shown(stack.region, 'Region'), shown(stack.account, 'AccountId')].join(':');
   const arn = (service: string): string => `arn:${shown(stack.partition, 'Partition')}:${service}:${place}`;
   for (const option of ['originSecrets', 'sealKeys'] as const)
+    if (constructs[option])
+      accept(
+        constructs[option],
+        finding(
+          'SMG4',
+          `Rotated by deploying with a new number (context ${option}): all that use it read it while deploying`,
+        ),
+      );
+  if (constructs.api)
     accept(
-      constructs[option],
+      constructs.api,
       finding(
-        'SMG4',
-        `Rotated by deploying with a new number (context ${option}): all that use it read it while deploying`,
+        'APIG1',
+        'The functions log one line per request; a log of API Gateway needs a role that is of the whole account and region',
+      ),
+      finding('APIG2', 'The functions check each request, and say what is wrong with it in words of the API'),
+      finding(
+        'APIG3',
+        'Every billed call needs a key, and keys have limits; a web ACL costs a fee each month and an operator can attach one',
+      ),
+      finding('APIG6', 'The functions log one line per request; such a log would hold headers with keys'),
+    );
+  if (constructs.distribution)
+    accept(
+      constructs.distribution,
+      finding('CFR1', 'Which countries may use a relay is for its operator to say, not for this stack'),
+      finding(
+        'CFR2',
+        'Every billed call needs a key, and keys have limits; a web ACL costs a fee each month and an operator can attach one',
+      ),
+      finding(
+        'CFR3',
+        'The functions log one line per request; a second log at the edge keeps client addresses, so an operator asks for it',
+      ),
+      finding(
+        'CFR4',
+        'Without a domain CloudFront fixes the policy of its own certificate; with one the minimum is TLS 1.2 (2021)',
       ),
     );
-  accept(
-    constructs.distribution,
-    finding('CFR1', 'Which countries may use a relay is for its operator to say, not for this stack'),
-    finding(
-      'CFR2',
-      'Every billed call needs a key, and keys have limits; a web ACL costs a fee each month and an operator can attach one',
-    ),
-    finding(
-      'CFR3',
-      'The functions log one line per request; a second log at the edge keeps client addresses, so an operator asks for it',
-    ),
-    finding(
-      'CFR4',
-      'Without a domain CloudFront fixes the policy of its own certificate; with one the minimum is TLS 1.2 (2021)',
-    ),
-  );
   const channelSecrets = [
     `${arn('ssm')}:parameter/relay/${relayName}/*`,
     `${arn('secretsmanager')}:secret:${relayName}/*`,
@@ -137,7 +157,11 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       wildcard('Resource::*', 'CodeDeploy asks for the states of alarms by name, and only reads them'),
       wildcard(`Resource::<${logicalIdOf(lambda)}.Arn>:*`, 'Versions and aliases of one function'),
     );
-  if (canary) accept(canary, ...channelSecrets);
+  const ofInterfaces = wildcard(
+    'Resource::*',
+    'Lambda makes the network interfaces of a function, and nothing names them before',
+  );
+  if (canary) accept(canary, ...channelSecrets, ...(constructs.inVpc ? [ofInterfaces] : []));
   if (constructs.backup)
     accept(
       constructs.backup,
@@ -172,6 +196,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     );
   for (const [name, relayFunction] of functions.byName) {
     const { streams, eventSecondsMax, readsChannelSecrets } = functionDescriptions[name];
+    if (constructs.inVpc) accept(relayFunction, ofInterfaces);
     if (eventSecondsMax !== undefined || streams?.some((stream) => stream.keepsFailures))
       // The event source mapping chooses the names of objects.
       accept(
@@ -196,7 +221,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
 function acknowledgeListed(constructs: AcknowledgedConstructs): void {
   const { functions, triggers, alarms, ownLog, shiftRoles, canary, service, backup } = constructs;
   const ownKey = 'Encrypted by a key that AWS manages, unless encryptionKeys names one of yours';
-  for (const secrets of [constructs.originSecrets, constructs.sealKeys])
+  for (const secrets of [constructs.originSecrets ?? [], constructs.sealKeys].flat())
     accept(
       secrets,
       ...listed(

@@ -10,6 +10,7 @@ import {
   readStageFile,
   valueOf,
 } from './options/read-options.ts';
+import { hasDistribution } from './options/front-door.ts';
 import { regionProblem } from './options/streaming-regions.ts';
 import { RelayEdge, RelayEdgeAlarms, edgeRegion } from './edge/relay-edge.ts';
 import { RelayStack, type RelayStackProps } from './relay-stack.ts';
@@ -78,7 +79,9 @@ export function addStacks(app: App, { stackName, options, bundlesFolder }: Stack
   const place = { relayName: stackName, region };
   const requestsPerMinute = valueOf(options, 'webAclRequestsPerMinute');
   const before =
-    webAcl === true && isElsewhere ? new RelayEdge(app, { ...place, requestsPerMinute }) : undefined;
+    webAcl === true && isElsewhere && hasDistribution(valueOf(options, 'frontDoor'))
+      ? new RelayEdge(app, { ...place, requestsPerMinute })
+      : undefined;
   const stack = new RelayStack(app, { stackName, options, bundlesFolder, webAclArn: before?.webAclArn });
   if (before) stack.addStackDependency(before);
   if (!edgeAlarms || !isElsewhere) return { stack, edge: before ? [before] : [] };

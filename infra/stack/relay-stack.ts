@@ -12,6 +12,7 @@ import { Bucket } from 'aws-cdk-lib/aws-s3';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { EdgeAlarms, WebAcl } from './edge/web-acl.ts';
 import { edgeRegion } from './edge/relay-edge.ts';
+import { hasDistribution } from './options/front-door.ts';
 import { type StageOptions, modelArns } from './options/option-table.ts';
 import { publishedOptions, writeOutputs } from './options/published-options.ts';
 import { valueOf } from './options/read-options.ts';
@@ -47,8 +48,8 @@ export class RelayStack extends Stack {
       ...(ownAclArn !== undefined && { webAclArn: ownAclArn }),
       ...(bundlesFolder !== undefined && { bundlesFolder }),
     });
-    const { distributionId } = this.relay.distribution;
-    if (options.edgeAlarms && region === edgeRegion)
+    const distributionId = this.relay.distribution?.distributionId;
+    if (options.edgeAlarms && region === edgeRegion && distributionId !== undefined)
       void new EdgeAlarms(this, 'EdgeAlarms', {
         distributionId,
         topic: topicOf(this, 'EdgeTopic', options.edgeAlarms) ?? this.relay.alarmTopic,
@@ -56,17 +57,19 @@ export class RelayStack extends Stack {
     // What the next deployment and the stacks at the edge read.
     for (const [name, value] of writeOutputs(publishedOptions(options)))
       void new CfnOutput(this, name, { description: 'Options that differ from their defaults', value });
-    void new CfnOutput(this, 'DistributionId', { description: 'The distribution', value: distributionId });
+    if (distributionId !== undefined)
+      void new CfnOutput(this, 'DistributionId', { description: 'The distribution', value: distributionId });
   }
 }
 
-/** The ACL that is given, or one that is made where CloudFront's are. */
+/** The ACL that is given, or one that is made where the front door's are. */
 function webAclOf(stack: RelayStack, relayName: string, options: StageOptions): string | undefined {
   const { region, webAcl } = options;
   const requestsPerMinute = valueOf(options, 'webAclRequestsPerMinute');
+  const regional = !hasDistribution(valueOf(options, 'frontDoor'));
   if (typeof webAcl === 'string') return webAcl;
-  if (!webAcl || region !== edgeRegion) return undefined;
-  return new WebAcl(stack, 'WebAcl', { relayName, region, requestsPerMinute }).arn;
+  if (!webAcl || region === undefined || !(regional || region === edgeRegion)) return undefined;
+  return new WebAcl(stack, 'WebAcl', { relayName, region, requestsPerMinute, regional }).arn;
 }
 
 // The options of a stage as props of the construct: names of AWS's things become the things.

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Annotations, CfnOutput, Stack, Token } from 'aws-cdk-lib';
+import type { CfnRestApi } from 'aws-cdk-lib/aws-apigateway';
 import type { CfnBudget } from 'aws-cdk-lib/aws-budgets';
 import type { Distribution } from 'aws-cdk-lib/aws-cloudfront';
 import {
@@ -27,6 +28,7 @@ import {
   accessLogBucket,
   functionUrls,
   privateBalancer,
+  httpsHost,
   RelayDistribution,
   type RelayDomain,
 } from './constructs/distribution.ts';
@@ -45,8 +47,11 @@ import {
   RelayFunctions,
   type RelayFunctionsProps,
   type RelayTracing,
+  type RelayVpc,
 } from './constructs/relay-functions.ts';
 import { openKeys, type RelayKeys } from './constructs/encryption-keys.ts';
+import { originOfStage, RelayApi } from './constructs/rest-api.ts';
+import { type FrontDoor, hasDistribution } from './options/front-door.ts';
 import { NumberedSecrets } from './constructs/numbered-secrets.ts';
 import { saveQueries } from './observe/saved-queries.ts';
 import { RelayService, type RelayServiceOptions } from './constructs/relay-service.ts';
@@ -59,6 +64,7 @@ import { refuseProps } from './options/refuse-props.ts';
 
 export type {
   CanaryOptions,
+  FrontDoor,
   Objectives,
   RelayBackupCopies,
   RelayBudget,
@@ -66,6 +72,7 @@ export type {
   RelayKeys,
   RelayServiceOptions,
   RelayTracing,
+  RelayVpc,
 };
 
 export interface RelayProps {
@@ -74,6 +81,18 @@ export interface RelayProps {
    * account and region have the same. Another name makes other, empty tables. Default: `relay`.
    */
   name?: string;
+  /**
+   * What clients call: `cloudfront`, a distribution before Function URLs; `cloudfront-api`, one before API Gateway; `api`, API
+   * Gateway in the region; `private-api`, API Gateway inside VPCs alone. docs/deploy.md compares them. Default: `cloudfront`.
+   */
+  frontDoor?: FrontDoor;
+  /** The VPC endpoints of execute-api through which alone a `private-api` is called. */
+  vpcEndpointIds?: readonly string[];
+  /**
+   * Where all functions run; not with `cloudfront`, as Function URLs do not stream from a VPC. What they call must be reached
+   * from there: docs/deploy.md lists it. Default: in no VPC.
+   */
+  vpc?: RelayVpc;
   /** For trials: tables have no deletion protection, and go with the stack, as do logs and failures. Default: false. */
   disposable?: boolean;
   /** The public host name, its certificate, and the zone that leads to it. Default: the name that CloudFront makes. */
@@ -146,7 +165,7 @@ export interface RelayProps {
   defaultLimits?: RelayFunctionsProps['defaultLimits'];
   /** False: no alarm is made, so deployments do not shift calls; a topic still gets notices about accounts. Default: true. */
   alarms?: boolean;
-  /** The ARN of a WAF ACL for CloudFront, so of us-east-1. Default: no request is refused before the functions. */
+  /** The ARN of a WAF ACL for CloudFront, so of us-east-1, or of the region for an API. Default: no request is refused before the functions. */
   webAclArn?: string;
   /**
    * A log of every request at the edge, with addresses of clients: true makes a bucket for it that expires with `logRetention`
@@ -192,6 +211,9 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   budget: 'budget',
   bedrockModels: 'bedrockModels',
   bundlesFolder: '',
+  frontDoor: 'frontDoor',
+  vpcEndpointIds: 'vpcEndpointIds',
+  vpc: 'vpc',
 };
 
 const nobodyIsTold =
@@ -205,14 +227,16 @@ const packageFolder = join(import.meta.dirname, '..', '..');
 export class Relay extends Construct {
   /** What clients set as base_url: `https://api.example.com/v1`. */
   readonly baseUrl: string;
-  /** The only public way to the functions. */
-  readonly distribution: Distribution;
+  /** Undefined: clients call an API directly. */
+  readonly distribution: Distribution | undefined;
+  /** Undefined: there is none between the distribution and the functions. */
+  readonly api: CfnRestApi | undefined;
   /** By what they hold, without the relay's name: `tables.keys`. docs/tables.md says who writes which. */
   readonly tables: Readonly<Record<TableName, ITable>>;
   readonly functions: MadeFunctions;
   /**
-   * Of the functions that the distribution leads to. A request that does not come through it gets a 403, so these are for
-   * health checks and firewalls, not for clients.
+   * Of the functions that the distribution leads to; none where an API leads to them. A request that does not come through it
+   * gets a 403, so these are for health checks and firewalls, not for clients.
    */
   readonly functionUrls: Readonly<Partial<Record<PublicFunctionName, IFunctionUrl>>>;
   /** Of compute `ecs`: its ECS service, balancer and VPC. */
@@ -237,6 +261,11 @@ export class Relay extends Construct {
     super(scope, id);
     refuseProps(this, props, propRules, Stack.of(this).region);
     const { disposable = false, domain, alertSender, encryptionKey, encryptionKeys: keys = {} } = props;
+    const { frontDoor = 'cloudfront' } = props;
+    // Of functions; that of servers is in `service`.
+    const { vpc, ...others } = props;
+    const behindCloudFront = hasDistribution(frontDoor);
+    const hasApi = frontDoor !== 'cloudfront';
     const relayName = props.name ?? 'relay';
     this.relayName = relayName;
     this.refuseName();
@@ -244,11 +273,13 @@ export class Relay extends Construct {
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
     const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder, keys };
     openKeys(this, keys, props.accessLog === true);
-    const originSecrets = new NumberedSecrets(this, 'Origin', {
-      numbers: props.originSecrets ?? [1],
-      encryptionKey: keys.secrets,
-      about: (number) => `Origin secret ${number}: what CloudFront shows to the relay's functions`,
-    });
+    const originSecrets = behindCloudFront
+      ? new NumberedSecrets(this, 'Origin', {
+          numbers: props.originSecrets ?? [1],
+          encryptionKey: keys.secrets,
+          about: (number) => `Origin secret ${number}: what CloudFront shows to the relay's functions`,
+        })
+      : undefined;
     const sealKeys = new NumberedSecrets(this, 'SealKeys', {
       numbers: props.sealKeys ?? [1],
       encryptionKey: keys.secrets,
@@ -258,15 +289,16 @@ export class Relay extends Construct {
     const functions = new RelayFunctions(this, 'Functions', {
       ...props,
       ...common,
-      acceptedOriginSecrets: [...originSecrets.byNumber.values()].join(','),
+      functionUrls: !hasApi,
+      acceptedOriginSecrets: originSecrets ? [...originSecrets.byNumber.values()].join(',') : originOfStage,
       sealKeys: JSON.stringify(Object.fromEntries(sealKeys.byNumber)),
       publicHost: domain?.name,
     });
     allowBedrockModels(functions, props.bedrockModels ?? []);
     const service =
-      props.compute === 'ecs'
+      props.compute === 'ecs' && originSecrets
         ? new RelayService(this, 'Server', {
-            ...props,
+            ...others,
             ...props.service,
             ...common,
             functions,
@@ -286,16 +318,29 @@ export class Relay extends Construct {
       props.accessLog === true
         ? accessLogBucket(this, { ...props, disposable, key: keys.buckets })
         : undefined;
+    const api = hasApi
+      ? new RelayApi(this, 'Api', {
+          relayName,
+          functions,
+          vpcEndpointIds: props.vpcEndpointIds,
+          direct: !behindCloudFront,
+          ...(!behindCloudFront && { domain, webAclArn: props.webAclArn }),
+        })
+      : undefined;
     // The logical id is derived from this id. A new one would replace the deployed distribution.
-    const distribution = new RelayDistribution(this, 'FrontDoor', {
-      relayName,
-      origins: service
-        ? privateBalancer(service.balancer, originSecrets.newest, [service.service])
-        : functionUrls(functions, originSecrets.newest),
-      webAclArn: props.webAclArn,
-      accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
-      ...(domain && { domain }),
-    });
+    const distribution =
+      originSecrets &&
+      new RelayDistribution(this, 'FrontDoor', {
+        relayName,
+        origins: service
+          ? privateBalancer(service.balancer, originSecrets.newest, [service.service])
+          : api
+            ? httpsHost(api.host, originSecrets.newest, { path: api.path, dependencies: [api] })
+            : functionUrls(functions, originSecrets.newest),
+        webAclArn: props.webAclArn,
+        accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
+        ...(domain && { domain }),
+      });
     // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
     const shifting = (props.shifting ?? true) !== false && (props.alarms ?? true) && !service;
     const alarms = new Alarms(this, 'Alarms', {
@@ -314,12 +359,12 @@ export class Relay extends Construct {
     });
     if (props.alarms !== false && (alarms.topic ?? props.pageEmail) === undefined)
       Annotations.of(this).addWarningV2('relay:nobody-is-told', nobodyIsTold);
-    this.baseUrl = `https://${distribution.host}/v1`;
+    this.baseUrl = `https://${distribution?.host ?? `${api?.host}${api?.path}`}/v1`;
     const { baseUrl } = this;
     const shiftRoles = shifting
       ? shiftTraffic(this, { functions, alarms, linear: props.shifting === 'linear' })
       : [];
-    const canary = props.canary && scheduledCall(this, { ...props.canary, ...common, baseUrl });
+    const canary = props.canary && scheduledCall(this, { ...props.canary, ...common, baseUrl, vpc });
     const backup =
       props.backupCopies &&
       new BackupCopies(this, 'BackupCopies', { relayName, tables, encryptionKey, ...props.backupCopies });
@@ -345,7 +390,16 @@ export class Relay extends Construct {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
-    const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers, service };
+    const parts = {
+      functions,
+      originSecrets,
+      sealKeys,
+      distribution,
+      api,
+      operatorPolicies,
+      triggers,
+      service,
+    };
     acknowledgeFindings({
       relayName,
       ...parts,
@@ -355,8 +409,10 @@ export class Relay extends Construct {
       backup,
       topic: alarms.topic,
       ownLog,
+      inVpc: vpc !== undefined,
     });
-    this.distribution = distribution.distribution;
+    this.distribution = distribution?.distribution;
+    this.api = api?.api;
     this.tables = tables.byName;
     this.functions = functions.lambdas();
     this.functionUrls = functions.urls();

@@ -11,6 +11,7 @@ import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import {
   type RelayFunctions,
   type RelayFunctionsProps,
+  type RelayVpc,
   allow,
   RelayFunction,
 } from './constructs/relay-functions.ts';
@@ -81,6 +82,7 @@ interface CanaryProps
     Pick<RelayFunctionsProps, 'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'keys'> {
   /** With `/v1`. */
   baseUrl: string;
+  vpc: RelayVpc | undefined;
 }
 
 /** The scheduled call: a function of its own that calls the relay through its public address, as a customer would. */

@@ -98,4 +98,23 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     tracing: { endpoint: 'https://otel.example.com', headersSecret: 'relay-company/otel' },
     bedrockModels: ['arn:aws:bedrock:us-east-1::foundation-model/openai.gpt-oss-120b-1:0'],
   },
+  'a private API, and functions in a VPC': {
+    stage: 'inside',
+    region: 'eu-central-1',
+    frontDoor: 'private-api',
+    vpcEndpointIds: ['vpce-0123456789abcdef0', 'vpce-0123456789abcdef1'],
+    vpc: { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] },
+    canary: { model: 'gpt-5-nano', key: 'ssm:/relay/relay-inside/canary' },
+  },
+  'an API in the region': {
+    stage: 'api',
+    region: 'eu-central-1',
+    frontDoor: 'api',
+    domain: 'llm.example.com',
+    certificateArn: certificateArn.replace('us-east-1', 'eu-central-1'),
+    hostedZone: { id: 'Z0123456789ABC', name: 'example.com' },
+    webAcl: true,
+    shifting: 'linear',
+  },
+  'an API behind CloudFront': { stage: 'both', frontDoor: 'cloudfront-api', originSecrets: [1, 2] },
 };

@@ -10,6 +10,10 @@ import { resourcesOf, synthesize } from './synthesize.ts';
 
 const relay = stageNamed(undefined);
 const keyArn = 'arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012';
+const vpc = { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] };
+const vpcEndpointIds = ['vpce-0123456789abcdef0'];
+const aclOf = (region: string, scope: string) =>
+  `arn:aws:wafv2:${region}:123456789012:${scope}/webacl/company/12345678-1234-1234-1234-123456789012`;
 const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
 
 /** The secrets of one option, by a part of their ids. */
@@ -35,7 +39,7 @@ describe('options', () => {
     [{ certificateArn }, /certificateArn: needs domain beside it/],
     [
       { domain: 'api.example.com', certificateArn: certificateArn.replace('us-east-1', 'eu-west-1') },
-      /certificateArn: found ".*", wanted the ARN of an ACM certificate in us-east-1/,
+      /certificateArn: is in eu-west-1, wanted one in us-east-1, the one region CloudFront reads certificates from/,
     ],
     [{ domain: 'https://api.example.com', certificateArn }, /domain: .*wanted a lower-case host name/],
     [{ shifting: 'canary' }, /shifting: found "canary", wanted true, false or "linear"/],
@@ -63,12 +67,55 @@ describe('options', () => {
       /tracing\.share: found 2, wanted a number/,
     ],
     [{ webAcl: true }, /webAcl: needs region beside it/],
+    [
+      { frontDoor: 'edge' },
+      /frontDoor: found "edge", wanted one of cloudfront, cloudfront-api, api, private-api/,
+    ],
+    [
+      { vpc },
+      /vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC; doors of API Gateway do/,
+    ],
+    [
+      { frontDoor: 'api', vpc: { ...vpc, subnetIds: ['x'] } },
+      /vpc.subnetIds\[0\]: found "x", wanted a list of/,
+    ],
+    [
+      { frontDoor: 'api', vpcEndpointIds },
+      /vpcEndpointIds: frontDoor is "api": only a private API is called/,
+    ],
+    [
+      { frontDoor: 'private-api' },
+      /vpcEndpointIds: needed: a private API is called through VPC endpoints alone/,
+    ],
+    [
+      { frontDoor: 'private-api', vpcEndpointIds, domain: 'api.example.com', certificateArn },
+      /domain: frontDoor is "private-api": a private API has the name that API Gateway makes/,
+    ],
+    [
+      { frontDoor: 'private-api', vpcEndpointIds, canary: { model: 'm', key: 'ssm:/relay/relay/canary' } },
+      /canary: needs vpc beside it: nothing outside reaches a private API/,
+    ],
+    [
+      { frontDoor: 'api', originSecrets: [1] },
+      /originSecrets: frontDoor is "api": only API Gateway may call/,
+    ],
+    [{ frontDoor: 'api', accessLog: true }, /accessLog: frontDoor is "api": it is a log of CloudFront/],
+    [
+      { frontDoor: 'api', region: 'eu-west-1', edgeAlarms: true, alarmEmail: 'ops@example.com' },
+      /edgeAlarms: frontDoor is "api": there is no CloudFront that could fail/,
+    ],
+    [{ frontDoor: 'api', webAcl: aclOf('us-east-1', 'global') }, /webAcl: .*wanted an ACL of the region/],
+    [{ webAcl: aclOf('eu-west-1', 'regional') }, /webAcl: .*wanted an ACL of CloudFront/],
+    [
+      { frontDoor: 'api', region: 'eu-west-1', domain: 'api.example.com', certificateArn },
+      /certificateArn: is in us-east-1, wanted one in eu-west-1, the region of the API/,
+    ],
     [{ accessLog: 'Company' }, /accessLog: found "Company", wanted true, or the name of a bucket with ACLs/],
     [{ accessLog: true, region: 'eu-south-1' }, /accessLog: CloudFront delivers no log to .* eu-south-1/],
     [{ edgeAlarms: true }, /edgeAlarms: needs region beside it/],
     [
       { webAcl: 'arn:aws:wafv2:eu-west-1:1:x' },
-      /webAcl: .*wanted true, or the ARN of a WAF ACL for CloudFront/,
+      /webAcl: .*wanted true, or the ARN of a WAF ACL: of CloudFront/,
     ],
     [{ webAclRequestsPerMinute: 100 }, /webAclRequestsPerMinute: .*needs webAcl true beside it/],
     [
@@ -132,7 +179,7 @@ describe('options', () => {
       certificate: certificateArn,
       reservedConcurrency: 0,
       memory: { chat: 1 },
-      vpc: { id: 'vpc-1' },
+      stage: 'prod',
     };
     expect(() => readOptions(relay, content)).toThrow(
       [
@@ -141,7 +188,7 @@ describe('options', () => {
         '  certificate: not an option; did you mean certificateArn?',
         '  reservedConcurrency: found 0, wanted a whole number from 1 to 100000',
         '  memory.chat: found 1, wanted a whole number from 128 to 10240',
-        '  vpc: refused: Function URLs do not stream from functions in a VPC, so the relay has none; upstreams inside one are reached through a public name',
+        "  stage: refused: the file's name says it: relay.<stage>.json, deployed with npm run deploy -- --stage <stage>",
       ].join('\n'),
     );
   });

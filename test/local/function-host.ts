@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { createDistribution } from '../../infra/local/distribution.ts';
+import { createFrontDoor, distributionOf } from '../../infra/local/distribution.ts';
 import { functionUrl, type InvokeMode } from '../../infra/local/lambda/function-url.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 
@@ -41,7 +41,7 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
     (line) => log.push(line),
   );
   const domain = 'fixture.lambda-url.us-east-1.on.aws';
-  const distribution = createDistribution();
+  const distribution = createFrontDoor();
   const behaviour = {
     matches: () => true,
     methods: new Set(options.methods ?? everyMethod),
@@ -52,10 +52,8 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
       readTimeoutMs: options.readTimeoutMs ?? 60_000,
     },
   };
-  distribution.open(
-    [behaviour],
-    new Map([[domain, functionUrl(target, options.mode ?? 'RESPONSE_STREAM', domain)]]),
-  );
+  const url = functionUrl(target, options.mode ?? 'RESPONSE_STREAM', domain);
+  distribution.open(distributionOf([behaviour], new Map([[domain, url]])));
   const port = await distribution.listen(0);
   return {
     url: `http://127.0.0.1:${port}`,

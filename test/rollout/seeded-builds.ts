@@ -33,11 +33,11 @@ export const seeds = {
   },
   /** Healthy, but for one call that is too large for the memory. */
   'out of memory once': {
-    file: 'shared/adapters/entry/lambda-handlers.ts',
-    find: "  const { body = '', isBase64Encoded } = event;",
-    replace: `  const { body = '', isBase64Encoded } = event;
-  const kept: unknown[] = [];
-  while (body.includes('exhaust the memory')) kept.push(Array.from({ length: 100_000 }, () => ({})));`,
+    file: 'shared/adapters/entry/lambda-events.ts',
+    find: '  return () => (isBase64Encoded',
+    replace: `  const kept: unknown[] = [];
+  while (body?.includes('exhaust the memory')) kept.push(Array.from({ length: 100_000 }, () => ({})));
+  return () => (isBase64Encoded`,
   },
 } as const satisfies Record<string, Change>;
 

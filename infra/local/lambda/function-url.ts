@@ -3,10 +3,10 @@ import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { readBody } from '../host/loopback.ts';
-import { FunctionError, type StreamedAnswer } from './environment.ts';
+import { type Answered, FunctionError, type StreamedAnswer } from './environment.ts';
 import type { LocalFunction } from './local-function.ts';
 
-interface UrlRequest {
+export interface UrlRequest {
   method: string;
   /** Path and query as the client sent them. */
   target: string;
@@ -74,7 +74,7 @@ function queryParameters(query: string): Record<string, string> {
 const preludeType = 'application/vnd.awslambda.http-integration-response';
 const errorTypeTrailer = 'lambda-runtime-function-error-type';
 /** Of an event, with the body in it as JSON text or base64, and of an answer that does not stream. */
-const wholeBytesMax = 6 * 1024 * 1024;
+export const wholeBytesMax = 6 * 1024 * 1024;
 
 export type InvokeMode = 'BUFFERED' | 'RESPONSE_STREAM';
 
@@ -105,16 +105,21 @@ export const functionUrl =
     if (Buffer.byteLength(JSON.stringify(event)) > wholeBytesMax) return tooLong;
     const base = { 'x-amzn-requestid': requestId };
     try {
-      const answered = await called.invoke(event, requestId);
-      const answer = 'payload' in answered ? wholeAnswer(answered.payload) : await begunAnswer(answered);
-      const isGathered = mode === 'BUFFERED' && answer.body instanceof Readable;
-      const whole = isGathered ? await buffer(answer.body as Readable) : answer.body;
-      return { ...answer, headers: { ...base, ...answer.headers }, body: whole };
+      const answer = await answerOf(called.invoke(event, requestId), mode);
+      return { ...answer, headers: { ...base, ...answer.headers } };
     } catch (error) {
       const { errorType = 'Error' } = error as Partial<FunctionError>;
       return failure(502, 'Internal Server Error', { ...base, 'x-amzn-errortype': errorType });
     }
   };
+
+/** Rejects when the function failed before it answered. */
+export async function answerOf(invoked: Promise<Answered>, mode: InvokeMode): Promise<OriginAnswer> {
+  const answered = await invoked;
+  const answer = 'payload' in answered ? wholeAnswer(answered.payload) : await begunAnswer(answered);
+  const { body } = answer;
+  return mode === 'BUFFERED' && body instanceof Readable ? { ...answer, body: await buffer(body) } : answer;
+}
 
 const failure = (status: number, message: string, headers: OutgoingHttpHeaders = {}): OriginAnswer => ({
   status,

@@ -36,6 +36,9 @@ export function buildFunctions(
     ...resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties = {} }]) =>
       functionOf(Properties['TargetFunctionArn']),
     ),
+    ...resourcesOf(template, 'AWS::Lambda::Alias').map(([, { Properties = {} }]) =>
+      functionOf(Properties['FunctionName']),
+    ),
     // Answers take minutes, and must begin within one.
     ...resourcesOf(template, 'AWS::Lambda::EventInvokeConfig').map(([, { Properties = {} }]) =>
       functionOf(Properties['FunctionName']),

@@ -104,10 +104,15 @@ const runTypes = [
   'AWS::SecretsManager::Secret',
   'AWS::Lambda::Function',
   'AWS::Lambda::Version',
+  'AWS::Lambda::Alias',
+  'AWS::Lambda::Permission',
   'AWS::Lambda::Url',
   'AWS::Lambda::EventSourceMapping',
   'AWS::Lambda::EventInvokeConfig',
   'AWS::CloudFront::Distribution',
+  'AWS::ApiGateway::RestApi',
+  'AWS::ApiGateway::Stage',
+  'AWS::ApiGateway::BasePathMapping',
   'AWS::Events::Rule',
 ] as const;
 
@@ -122,10 +127,8 @@ const ignoredTypes: Record<string, string> = {
   'AWS::IAM::Role': noPermissionChecks,
   'AWS::IAM::Policy': noPermissionChecks,
   'AWS::IAM::ManagedPolicy': noPermissionChecks,
-  'AWS::Lambda::Permission': noPermissionChecks,
   'AWS::SNS::TopicPolicy': noPermissionChecks,
   'AWS::S3::BucketPolicy': noPermissionChecks,
-  'AWS::Lambda::Alias': nothingToShift,
   'AWS::CodeDeploy::Application': nothingToShift,
   'AWS::CodeDeploy::DeploymentGroup': nothingToShift,
   'AWS::Logs::MetricFilter': 'the log is not kept, so there is nothing to count',
@@ -144,6 +147,9 @@ const ignoredTypes: Record<string, string> = {
   'AWS::Backup::BackupPlan': 'one machine has no other region',
   'AWS::Backup::BackupSelection': 'one machine has no other region',
   'AWS::Backup::BackupVault': 'one machine has no other region',
+  'AWS::ApiGateway::Deployment': 'the API is what the template says',
+  'AWS::ApiGateway::DomainName': 'one machine has no public name',
+  'AWS::WAFv2::WebACLAssociation': 'the loopback interface needs no firewall',
   'AWS::Budgets::Budget': 'one machine costs nothing',
   'AWS::WAFv2::WebACL': 'the loopback interface needs no firewall',
   'AWS::CDK::Metadata': 'describes the template itself',
@@ -170,6 +176,9 @@ export interface LocalReferences extends References {
 /** A function may have several URLs, each with its own host. */
 export const functionUrlHost = (urlId: string): string =>
   `${urlId.toLowerCase()}.lambda-url.${localRegion}.on.aws`;
+
+/** @param id of the API */
+export const restApiHost = (id: string): string => `${id}.execute-api.${localRegion}.amazonaws.com`;
 
 export function createReferences(template: Template): LocalReferences {
   const attributes = new Map<string, string>();

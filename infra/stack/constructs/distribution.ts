@@ -26,7 +26,14 @@ import {
 } from 'aws-cdk-lib/aws-cloudfront';
 import { FunctionUrlOrigin, HttpOrigin, VpcOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
 import type { IApplicationLoadBalancer } from 'aws-cdk-lib/aws-elasticloadbalancingv2';
-import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
+import {
+  AaaaRecord,
+  ARecord,
+  RecordTarget,
+  type IAliasRecordTarget,
+  type IHostedZone,
+  type RecordSet,
+} from 'aws-cdk-lib/aws-route53';
 import { type IBucket, BlockPublicAccess, Bucket, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct, type IDependable } from 'constructs';
@@ -40,9 +47,9 @@ import { originSecretHeader } from './numbered-secrets.ts';
 export interface RelayDomain {
   /** `api.example.com`. */
   name: string;
-  /** Covers the name. Made in us-east-1, the one region that CloudFront reads certificates from. */
+  /** Covers the name. Made in us-east-1, the one region that CloudFront reads certificates from; of an API in its own region. */
   certificate: ICertificate;
-  /** Gets the records (A and AAAA) that lead to the distribution. Default: you make them. */
+  /** Gets the records (A, and of CloudFront AAAA) that lead to the front door. Default: you make them. */
   hostedZone?: IHostedZone;
 }
 
@@ -167,18 +174,10 @@ export class RelayDistribution extends Construct {
     });
     this.distribution.node.addDependency(...props.origins.dependencies);
     this.host = props.domain?.name ?? this.distribution.distributionDomainName;
-    const { name, hostedZone } = props.domain ?? {};
-    this.records = name === undefined || hostedZone === undefined ? [] : this.recordsIn(hostedZone, name);
-  }
-
-  private recordsIn(zone: IHostedZone, name: string): RecordSet[] {
-    const zoneName = zone.zoneName.replace(/\.$/, '');
-    // CDK would add the zone's name to one that is not in it, and make a record that nobody asks for.
-    if (!Token.isUnresolved(zoneName) && name !== zoneName && !name.endsWith(`.${zoneName}`))
-      throw new Error(`domain ${name} is not in the hosted zone ${zoneName}`);
-    const target = RecordTarget.fromAlias(new CloudFrontTarget(this.distribution));
-    const record = { zone, recordName: `${name}.`, target };
-    return [new ARecord(this, 'Address', record), new AaaaRecord(this, 'AddressIpv6', record)];
+    const { name, hostedZone: zone } = props.domain ?? {};
+    const target = new CloudFrontTarget(this.distribution);
+    this.records =
+      name === undefined || zone === undefined ? [] : addressRecords(this, { zone, name, target });
   }
 
   private behaviours(
@@ -219,6 +218,28 @@ export class RelayDistribution extends Construct {
       headerBehavior: CacheHeaderBehavior.allowList('Origin', listFormHeader),
     });
   }
+}
+
+interface Addressed {
+  zone: IHostedZone;
+  name: string;
+  target: IAliasRecordTarget;
+  /** Default: true. */
+  ipv6?: boolean;
+}
+
+/** What leads from a name to the front door. */
+export function addressRecords(
+  scope: Construct,
+  { zone, name, target, ipv6 = true }: Addressed,
+): RecordSet[] {
+  const zoneName = zone.zoneName.replace(/\.$/, '');
+  // CDK would add the zone's name to one that is not in it, and make a record that nobody asks for.
+  if (!Token.isUnresolved(zoneName) && name !== zoneName && !name.endsWith(`.${zoneName}`))
+    throw new Error(`domain ${name} is not in the hosted zone ${zoneName}`);
+  const record = { zone, recordName: `${name}.`, target: RecordTarget.fromAlias(target) };
+  const address = new ARecord(scope, 'Address', record);
+  return ipv6 ? [address, new AaaaRecord(scope, 'AddressIpv6', record)] : [address];
 }
 
 /**

@@ -9,7 +9,7 @@ import type { TableAction } from '../../ops/access/policies.ts';
 
 export interface FunctionDescription {
   purpose: string;
-  /** Invoke mode of its Function URL. Absent: it has no URL; streams or a schedule invoke it. */
+  /** How it answers requests, through a Function URL or API Gateway. Absent: it answers none; streams or a schedule invoke it. */
   url?: 'RESPONSE_STREAM' | 'BUFFERED';
   /** The tables whose streams invoke it. */
   streams?: readonly StreamTrigger[];
@@ -249,7 +249,7 @@ const descriptions = {
 
 export type FunctionName = keyof typeof descriptions;
 
-/** Those that the distribution leads to. */
+/** Those that the front door leads to. */
 export type PublicFunctionName = {
   [Name in FunctionName]: (typeof descriptions)[Name] extends { url: string } ? Name : never;
 }[FunctionName];

@@ -8,6 +8,7 @@ import {
   type IFunction,
   type IFunctionUrl,
   Alias,
+  type CfnFunction,
   Architecture,
   Code,
   Function as LambdaFunction,
@@ -43,6 +44,12 @@ export interface RelayTracing {
   share?: number | undefined;
 }
 
+/** Subnets and security groups of a VPC. */
+export interface RelayVpc {
+  subnetIds: readonly string[];
+  securityGroupIds: readonly string[];
+}
+
 export interface RelayFunctionsProps {
   relayName: string;
   version: string;
@@ -51,6 +58,10 @@ export interface RelayFunctionsProps {
   disposable: boolean;
   /** Comma-separated values of the origin header that functions accept. */
   acceptedOriginSecrets: string;
+  /** Whether functions that answer requests have a Function URL each. */
+  functionUrls: boolean;
+  /** Where they all run. Absent: in no VPC. */
+  vpc?: RelayVpc;
   /** The name in the domain option; the distribution's own name is made from the functions, so they cannot know it. */
   publicHost: string | undefined;
   /** The value of `SEAL_KEYS` of functions that call models. */
@@ -154,6 +165,13 @@ export class RelayFunctions extends Construct {
     return Object.fromEntries([...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : [])));
   }
 
+  /** The alias of a function that a route uses. */
+  live(name: FunctionName): Alias {
+    const { live } = this.get(name);
+    if (live === undefined) throw new Error(`a route leads to function ${name}, which answers no requests`);
+    return live;
+  }
+
   /** Returns the Function URL of a function that a route uses. */
   url(name: FunctionName): FunctionUrl {
     const { url } = this.get(name);
@@ -198,7 +216,7 @@ export const channelSecrets = (stack: Stack, relayName: string, store: 'ssm' | '
         arnFormat: ArnFormat.COLON_RESOURCE_NAME,
       });
 
-// One function with its log group, its role and, where described, its public Function URL.
+// One function with its log group, its role and, where described, its alias and its Function URL.
 
 const liveAlias = 'live';
 
@@ -222,11 +240,13 @@ interface RelayFunctionProps {
   relayName: string;
   tables: RelayTables;
   keys: RelayKeys;
+  functionUrls?: boolean;
+  vpc?: RelayVpc | undefined;
 }
 
 export class RelayFunction extends Construct {
   readonly lambda: LambdaFunction;
-  /** What the URL calls: the version that a deployment has shifted its calls to. Only with a URL. */
+  /** What requests reach: the version that a deployment has shifted its calls to. Only where it answers requests. */
   readonly live?: Alias;
   /** What it may do with tables and secrets. */
   readonly statements: readonly PolicyStatement[];
@@ -269,17 +289,39 @@ export class RelayFunction extends Construct {
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
     this.statements = grantsOf(Stack.of(this), props);
     for (const statement of this.statements) role.addToPolicy(statement);
-    if (description.url !== undefined) {
+    if (props.vpc) this.runIn(props.vpc, role);
+    if (description.url === undefined) return;
+    this.live = new Alias(this, 'Live', { aliasName: liveAlias, version: this.lambda.currentVersion });
+    if (props.functionUrls)
       // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the
       // URL instead.
-      this.live = new Alias(this, 'Live', { aliasName: liveAlias, version: this.lambda.currentVersion });
       this.url = this.live.addFunctionUrl({
         authType: FunctionUrlAuthType.NONE,
         invokeMode: InvokeMode[description.url],
       });
-    }
+  }
+
+  /** By ids: CDK's own way needs the VPC itself, and looks it up or makes groups of its own. */
+  private runIn({ subnetIds, securityGroupIds }: RelayVpc, role: Role): void {
+    const { defaultChild } = this.lambda.node;
+    (defaultChild as CfnFunction).vpcConfig = {
+      subnetIds: [...subnetIds],
+      securityGroupIds: [...securityGroupIds],
+    };
+    // Of network interfaces IAM knows no narrower resource while they are not made yet.
+    role.addToPolicy(allow('ec2', interfaceActions, '*'));
   }
 }
+
+/** What Lambda does with a function's role to bring it into a VPC. */
+const interfaceActions = [
+  'AssignPrivateIpAddresses',
+  'CreateNetworkInterface',
+  'DeleteNetworkInterface',
+  'DescribeNetworkInterfaces',
+  'DescribeSubnets',
+  'UnassignPrivateIpAddresses',
+];
 
 interface Granted {
   description: Pick<FunctionDescription, 'queries' | 'tables' | 'readsChannelSecrets'>;

@@ -18,6 +18,8 @@ interface WebAclProps {
   region: string;
   /** Requests of one address in a minute; more are refused until the rate falls. */
   requestsPerMinute: number;
+  /** Of an API of the region. Default: of CloudFront. */
+  regional?: boolean;
 }
 
 const windowSeconds = 60;
@@ -44,13 +46,13 @@ export class WebAcl extends Construct {
 
   constructor(scope: Construct, id: string, props: WebAclProps) {
     super(scope, id);
-    const { relayName, region, requestsPerMinute } = props;
-    if (Stack.of(this).region !== 'us-east-1')
+    const { relayName, region, requestsPerMinute, regional = false } = props;
+    if (!regional && Stack.of(this).region !== 'us-east-1')
       throw new Error('a web ACL of CloudFront is made in us-east-1 alone: give RelayEdge a stack there');
     const acl = new CfnWebACL(this, 'Acl', {
       name: `${relayName}-${region}`,
       description: `Limits what one address can ask of ${relayName} in ${region}`,
-      scope: 'CLOUDFRONT',
+      scope: regional ? 'REGIONAL' : 'CLOUDFRONT',
       defaultAction: { allow: {} },
       visibilityConfig: measured(`${relayName}-${region}`),
       customResponseBodies: {

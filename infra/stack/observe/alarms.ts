@@ -174,7 +174,11 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
   const names = [...functions.byName.keys()];
   const answering = names.filter(answersCalls);
   const buffered = names.filter((name) => functionDescriptions[name].url === 'BUFFERED');
-  const crashing = names.filter((name) => !functions.get(name).url && !seenOtherwise.has(name));
+  // An API counts what all functions answer together, upstreams' failures too.
+  const viaUrls = functions.byName.get('catalog')?.url !== undefined;
+  const failedPayments = () =>
+    countFailedPayments(relayName, functions.get('payments').lambda.logGroup).with({ period: hour });
+  const crashing = names.filter((name) => !functionDescriptions[name].url && !seenOtherwise.has(name));
   return [
     ...windows.flatMap((window) => [
       availability(parts, window, window.severity === 'page' ? answering : []),
@@ -249,17 +253,19 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
       // Crashes too, for which Lambda and a balancer answer 502.
       id: 'ServerErrors',
       severity: 'ticket',
-      description: `Within an hour ${service ? `the balancer had no server for ${failuresMin} requests, or payments failed` : `function catalog answered ${failuresMin} times with 5xx or crashed, or payments`} once: can DynamoDB and the secrets of payments be reached?`,
+      description: `Within an hour ${service ? `the balancer had no server for ${failuresMin} requests, or payments failed` : `function catalog ${viaUrls ? `answered ${failuresMin} times with 5xx or crashed` : `crashed ${failuresMin} times`}, or payments`} once: can DynamoDB and the secrets of payments be reached?`,
       metric: sumOf(
         service
           ? {
               unanswered: service.unanswered(hour),
               payments: countFailedPayments(relayName, service.logGroup).with({ period: hour }),
             }
-          : ofEach('Url5xxCount', buffered, hour),
+          : viaUrls
+            ? ofEach('Url5xxCount', buffered, hour)
+            : { ...ofEach('Errors', buffered, hour), refused: failedPayments() },
         'failures, those of payments by their weight',
         hour,
-        { payments: failuresMin },
+        { payments: failuresMin, refused: failuresMin },
       ),
       threshold: failuresMin,
     },

@@ -9,6 +9,7 @@ import {
   refusedFields,
 } from './option-table.ts';
 import { publicFunctions } from '../constructs/function-descriptions.ts';
+import { type FrontDoor, hasDistribution } from './front-door.ts';
 import { withoutEdgeLogs } from './streaming-regions.ts';
 
 interface FieldProblem {
@@ -34,7 +35,68 @@ const inOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check => [
     `is in ${regionOf(found)}, wanted one in ${region}, the region of the stage`,
 ];
 
+const doorOf = ({ frontDoor = 'cloudfront' }: StageOptions): FrontDoor => frontDoor;
+
+/** @param why of a value that the door has no place for */
+const notWith = (field: OptionName, why: string, isDoor: (door: FrontDoor) => boolean): Check => [
+  field,
+  (options) =>
+    Boolean(options[field]) && isDoor(doorOf(options)) && `frontDoor is "${doorOf(options)}": ${why}`,
+];
+const isDirect = (door: FrontDoor): boolean => !hasDistribution(door);
+const isPrivate = (door: FrontDoor): boolean => door === 'private-api';
+
 const checks: readonly Check[] = [
+  notWith(
+    'vpc',
+    'Function URLs do not stream from a VPC; doors of API Gateway do',
+    (door) => door === 'cloudfront',
+  ),
+  notWith('vpcEndpointIds', 'only a private API is called through them', (door) => !isPrivate(door)),
+  [
+    'vpcEndpointIds',
+    (options) =>
+      isPrivate(doorOf(options)) &&
+      options.vpcEndpointIds === undefined &&
+      'needed: a private API is called through VPC endpoints alone',
+  ],
+  [
+    'frontDoor',
+    (options) =>
+      options.compute === 'ecs' &&
+      doorOf(options) !== 'cloudfront' &&
+      'compute is "ecs": the server is behind CloudFront alone',
+  ],
+  notWith('domain', 'a private API has the name that API Gateway makes', isPrivate),
+  notWith('edgeAlarms', 'there is no CloudFront that could fail', isDirect),
+  notWith('accessLog', 'it is a log of CloudFront', isDirect),
+  notWith('originSecrets', 'only API Gateway may call the functions, so there is no secret', isDirect),
+  [
+    'canary',
+    (options) =>
+      options.canary !== undefined &&
+      isPrivate(doorOf(options)) &&
+      options.vpc === undefined &&
+      'needs vpc beside it: nothing outside reaches a private API',
+  ],
+  [
+    'webAcl',
+    (options) =>
+      typeof options.webAcl === 'string' &&
+      options.webAcl.includes(':global/') !== hasDistribution(doorOf(options)) &&
+      `frontDoor is "${doorOf(options)}": wanted an ACL of ${hasDistribution(doorOf(options)) ? 'CloudFront' : 'the region'}`,
+  ],
+  [
+    'certificateArn',
+    (options) => {
+      const { certificateArn: found, region } = options;
+      const wanted = hasDistribution(doorOf(options)) ? 'us-east-1' : region;
+      if (found === undefined || wanted === undefined || regionOf(found) === wanted) return undefined;
+      const reason =
+        wanted === region ? 'the region of the API' : 'the one region CloudFront reads certificates from';
+      return `is in ${regionOf(found)}, wanted one in ${wanted}, ${reason}`;
+    },
+  ],
   needs('domain', 'certificateArn'),
   needs('certificateArn', 'domain'),
   needs('hostedZone', 'domain'),

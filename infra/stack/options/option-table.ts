@@ -5,6 +5,7 @@
 import * as z from 'zod/mini';
 import { LimitsValue } from '../../../shared/config/setting-rows.ts';
 import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
+import { frontDoors } from './front-door.ts';
 import { regionProblem } from './streaming-regions.ts';
 
 // Kinds of values of options. Every message says what is wanted.
@@ -198,7 +199,8 @@ const wantedZones = 'two or more availability zones, such as ["us-east-1a", "us-
 const wantedSubnets = 'a subnet of each of the zones, in their order';
 const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
-  'true, or the ARN of a WAF ACL for CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...)';
+  'true, or the ARN of a WAF ACL: of CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...), or of the region before an API';
+const webAclName = 'webacl/[A-Za-z0-9_-]{1,128}/[0-9a-f-]{36}';
 const accessLogWanted = 'true, or the name of a bucket with ACLs';
 const shiftingWanted = 'true, false or "linear"';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
@@ -206,8 +208,28 @@ const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
 const ascending = (numbers: readonly number[]): boolean =>
   numbers.every((number, index) => number > (numbers[index - 1] ?? 0));
 
+const idsOf = (kind: string, most: number) => {
+  const wanted = `a list of 1 to ${most} ids, such as ["${kind}-0123456789abcdef0"]`;
+  return z
+    .array(text(new RegExp(`^${kind}-[0-9a-f]{8,17}$`), wanted), wanted)
+    .check(z.minLength(1, wanted), z.maxLength(most, wanted));
+};
+
 export const optionTable = {
   region: option(regionName, 'the region of the stage; others are then refused'),
+  frontDoor: option(
+    z.literal(frontDoors, `one of ${frontDoors.join(', ')}`),
+    'what clients call: CloudFront before Function URLs, CloudFront before API Gateway, API Gateway in the region, or API Gateway inside your VPCs alone',
+    'cloudfront',
+  ),
+  vpcEndpointIds: option(
+    idsOf('vpce', 10),
+    'the VPC endpoints of execute-api through which alone a private API is called',
+  ),
+  vpc: option(
+    fields({ subnetIds: idsOf('subnet', 16), securityGroupIds: idsOf('sg', 5) }),
+    'the subnets and security groups that all functions run in; needs a door of API Gateway',
+  ),
   disposable: option(
     flag,
     'for trials: nothing is protected, and tables, logs and failed stream records are deleted with the stack',
@@ -218,10 +240,9 @@ export const optionTable = {
     arn({
       service: 'acm',
       resource: 'certificate/[0-9a-f-]+',
-      wanted: 'the ARN of an ACM certificate in us-east-1, the one region CloudFront reads certificates from',
-      region: 'us-east-1',
+      wanted: 'the ARN of an ACM certificate',
     }),
-    'the certificate of the domain, in us-east-1 whatever the region of the stack',
+    'the certificate of the domain: of CloudFront in us-east-1 whatever the region of the stack, of an API in its region',
   ),
   hostedZone: option(
     fields({
@@ -347,14 +368,15 @@ export const optionTable = {
         flag,
         arn({
           service: 'wafv2',
-          resource: 'global/webacl/[A-Za-z0-9_-]{1,128}/[0-9a-f-]{36}',
+          resource: `global/${webAclName}`,
           wanted: webAclWanted,
           region: 'us-east-1',
         }),
+        arn({ service: 'wafv2', resource: `regional/${webAclName}`, wanted: webAclWanted }),
       ],
       webAclWanted,
     ),
-    'a web ACL in front of the distribution: true makes one that limits what one address may ask',
+    'a web ACL in front of the distribution or the API: true makes one that limits what one address may ask',
     false,
   ),
   webAclRequestsPerMinute: option(
@@ -404,10 +426,6 @@ export const optionNamed = (name: string): Option | undefined =>
 
 /** Fields that a reader of other stacks may look for, and why there is none. */
 export const refusedFields: ReadonlyMap<string, string> = new Map([
-  [
-    'vpc',
-    'Function URLs do not stream from functions in a VPC, so the relay has none; upstreams inside one are reached through a public name',
-  ],
   ['stage', "the file's name says it: relay.<stage>.json, deployed with npm run deploy -- --stage <stage>"],
 ]);
 

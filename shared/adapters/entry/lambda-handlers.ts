@@ -1,16 +1,17 @@
 /**
- * The Lambda handler of a function whose URL streams. An invocation lasts until the response's `done`
+ * The Lambda handler of a function whose answers stream. An invocation lasts until the response's `done`
  * resolves, even after the client disconnects.
  */
-import type { Context, LambdaFunctionURLEvent } from 'aws-lambda';
+import type { Context } from 'aws-lambda';
 import { type HostedHandle, type RelayResponse, AnswerCut } from '../../relay/http/http.ts';
-import { httpEntry, type HostRequest } from './http-entry.ts';
+import { httpEntry } from './http-entry.ts';
+import { hostRequest, type HttpEvent } from './lambda-events.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 
 export function streamingHandler(hosted: HostedHandle) {
   const answer = answering(hosted);
   // Not middy's streaming mode: it pipes into the connection, and a pipe cannot be broken once its source has ended.
-  return awslambda.streamifyResponse(async (event: LambdaFunctionURLEvent, connection, context) => {
+  return awslambda.streamifyResponse(async (event: HttpEvent, connection, context) => {
     const response = await answer(event, context);
     const { status: statusCode, headers } = response;
     const stream = awslambda.HttpResponseStream.from(connection, { statusCode, headers });
@@ -20,7 +21,7 @@ export function streamingHandler(hosted: HostedHandle) {
   });
 }
 
-// The Lambda handler of a function whose URL returns buffered responses.
+// The Lambda handler of a function that returns buffered responses.
 
 interface BufferedResult {
   statusCode: number;
@@ -30,7 +31,7 @@ interface BufferedResult {
 
 export function bufferedHandler(hosted: HostedHandle) {
   const answer = answering(hosted);
-  return async (event: LambdaFunctionURLEvent, context: Context): Promise<BufferedResult> => {
+  return async (event: HttpEvent, context: Context): Promise<BufferedResult> => {
     const response = await answer(event, context);
     const body = await wholeText(response.body);
     await response.done;
@@ -42,8 +43,8 @@ export function bufferedHandler(hosted: HostedHandle) {
 function answering(hosted: HostedHandle) {
   trapRejections(hosted.log);
   const enter = httpEntry(hosted);
-  return (event: LambdaFunctionURLEvent, context: Context): Promise<RelayResponse> =>
-    enter(() => functionUrlRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()));
+  return (event: HttpEvent, context: Context): Promise<RelayResponse> =>
+    enter(() => hostRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()));
 }
 
 async function wholeText(body: string | AsyncIterable<string>): Promise<string> {
@@ -51,24 +52,6 @@ async function wholeText(body: string | AsyncIterable<string>): Promise<string> 
   let text = '';
   for await (const piece of body) text += piece;
   return text;
-}
-
-// Converts a Function URL event (payload 2.0) to the request type that all hosts share.
-
-/** Throws a TypeError for any other kind of event. */
-export function functionUrlRequest(event: LambdaFunctionURLEvent, deadlineMs: number): HostRequest {
-  const { domainName, http } = event.requestContext;
-  const { body = '', isBase64Encoded } = event;
-  return {
-    method: http.method,
-    path: event.rawPath,
-    query: event.rawQueryString,
-    headers: event.headers,
-    host: domainName,
-    // Lambda encodes the body as base64 when its content type is not a text type.
-    body: () => (isBase64Encoded ? Buffer.from(body, 'base64') : body),
-    deadlineMs,
-  };
 }
 
 // Logs unhandled promise rejections instead of ending the process. A reset of the runtime's connection causes

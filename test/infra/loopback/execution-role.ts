@@ -14,7 +14,8 @@ import type { Action, Resource } from './template.ts';
  * schemas of budgets, records and deployment groups name no calls; theirs are of the user guides. Two sets stand in no schema
  * and were found in the guides of the services: `GetApplicationRevision` and `RegisterApplicationRevision` of an alias that
  * CodeDeploy moves (CodeDeploy, "permissions reference": a deployment registers its AppSpec first), and `GetBucketAcl` and
- * `PutBucketAcl` of a distribution with a log (CloudFront, "API permissions").
+ * `PutBucketAcl` of a distribution with a log (CloudFront, "API permissions"). Those of API Gateway, and of an ACL before a
+ * stage, are of the service authorization references of API Gateway and WAF.
  */
 const handlerActions = JSON.parse(
   readFileSync(join(import.meta.dirname, '..', 'handler-actions.json'), 'utf8'),
@@ -45,7 +46,11 @@ const unused: [RegExp, string, string?][] = [
   [/^kms:/, 'filters are encrypted by AWS', 'AWS::Lambda::EventSourceMapping'],
   [/^kms:ListAliases$/, 'the key of tables is given by its ARN'],
   [/^(logs|s3):.*Kms/, 'keys are those of AWS'],
-  [/^(ec2|elasticfilesystem|s3files):/, 'no VPC, no file system', 'AWS::Lambda::Function'],
+  [
+    /^(elasticfilesystem|s3files):|^ec2:DescribeNetworkInterfaces$/,
+    'no file system',
+    'AWS::Lambda::Function',
+  ],
   [
     /^lambda:(GetCodeSigningConfig|GetLayerVersion|PassCapacityProvider)$/,
     'no layers, no signing, no instances',
@@ -118,6 +123,9 @@ export function callsFor(resource: Resource, change: Action): RoleCall[] {
         (!action.startsWith('kms:') || keyOf(resource) !== undefined) &&
         !unused.some(([pattern, , only = type]) => only === type && pattern.test(action)) &&
         (!action.startsWith('iam:') || callsIam.has(type)) &&
+        (type !== 'AWS::Lambda::Function' ||
+          !action.startsWith('ec2:') ||
+          resource.properties['VpcConfig'] !== undefined) &&
         (type !== 'AWS::CloudFront::Distribution' ||
           !action.startsWith('s3:') ||
           logBucketOf(resource) !== undefined) &&
@@ -138,6 +146,9 @@ const withoutResource = new Set([
   'ecs:CreateCluster',
   'ecs:DeregisterTaskDefinition',
   'ecs:DescribeTaskDefinition',
+  'ec2:DescribeSecurityGroups',
+  'ec2:DescribeSubnets',
+  'ec2:DescribeVpcs',
   'lambda:CreateEventSourceMapping',
   'logs:DeleteQueryDefinition',
   'logs:DescribeLogGroups',
@@ -160,6 +171,10 @@ function targetOf(action: string, resource: Resource): string {
   const { type, properties, arn } = resource;
   const first = (value: unknown): string => String([value].flat()[0]);
   if (action.startsWith('codedeploy:')) return targetOfShift(action, resource);
+  if (action === 'apigateway:SetWebACL') return first(properties['ResourceArn']);
+  if (type === 'AWS::WAFv2::WebACLAssociation' || properties['Scope'] === 'REGIONAL')
+    return first(properties['WebACLArn'] ?? arn).replace(':global/', ':regional/');
+  if (action.startsWith('apigateway:')) return targetOfApi(resource);
   if (action.startsWith('kms:')) return keyOf(resource) ?? '';
   if (action === 'iam:CreateServiceLinkedRole')
     return `arn:aws:iam::000000000000:role/aws-service-role/${linkedService[type]}/AWSServiceRole`;
@@ -196,6 +211,18 @@ function targetOf(action: string, resource: Resource): string {
   return type === 'AWS::SNS::Subscription' ? first(properties['TopicArn']) : arn;
 }
 
+/** What is made is named by its collection, and has no name of its own that a policy could know. */
+function targetOfApi({ type, properties, physicalId }: Resource): string {
+  const { RestApiId, DomainName } = properties as Record<string, string>;
+  const path = {
+    'AWS::ApiGateway::BasePathMapping': `domainnames/${DomainName}/basepathmappings/any`,
+    'AWS::ApiGateway::Deployment': `restapis/${RestApiId}/deployments/${physicalId}`,
+    'AWS::ApiGateway::DomainName': `domainnames/${DomainName}`,
+    'AWS::ApiGateway::Stage': `restapis/${RestApiId}/stages/relay`,
+  }[type];
+  return `arn:aws:apigateway:us-east-1::/${path ?? `restapis/${physicalId}`}`;
+}
+
 /** An alias that moves calls CodeDeploy about the group that its update policy names. */
 function targetOfShift(action: string, resource: Resource): string {
   const { physicalId, properties, type } = resource;
@@ -211,7 +238,7 @@ function targetOfShift(action: string, resource: Resource): string {
 }
 
 /** The pages' policies, as one sees them. */
-export const policyPages = ['functions', 'data-and-edge', 'servers', 'backup-copies'].map(
+export const policyPages = ['functions', 'data-and-edge', 'servers', 'backup-copies', 'api'].map(
   (subject) => `deployer-policy-${subject}.json`,
 );
 

@@ -35,6 +35,13 @@ const global =
 
 /** Types without a line here have an id that AWS chooses and an ARN of the common form. */
 const kinds: Record<string, Kind> = {
+  'AWS::ApiGateway::DomainName': {
+    name: 'DomainName',
+    attributes: ({ name, region }) => ({
+      RegionalDomainName: `d-${name.length}.execute-api.${region}.amazonaws.com`,
+      RegionalHostedZoneId: 'Z0123456789EXECUTE',
+    }),
+  },
   'AWS::Backup::BackupPlan': { arn: within('backup', 'backup-plan:') },
   'AWS::Backup::BackupVault': {
     name: 'BackupVaultName',

@@ -1,0 +1,311 @@
+/**
+ * Emulates a REST API of API Gateway as the template defines it: paths, Lambda proxy integrations that stream or do not, binary
+ * types, limits, permissions, its own answers. Refuses at start what a deployment would be refused, and answers 500 where the
+ * real one may not call its function. "Developer Guide" names the pages of API Gateway's.
+ */
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { APIGatewayProxyEvent } from 'aws-lambda';
+import { readBody } from './host/loopback.ts';
+import { StartError } from './host/messages.ts';
+import { localAccount, localRegion } from './host/local-options.ts';
+import {
+  answerOf,
+  type FunctionUrl,
+  type OriginAnswer,
+  type UrlRequest,
+  wholeBytesMax,
+} from './lambda/function-url.ts';
+import type { LocalFunction } from './lambda/local-function.ts';
+import { functionNamed } from './template/build-functions.ts';
+import { functionOf, type LocalReferences, resourcesOf, restApiHost } from './template/template.ts';
+
+interface Integration {
+  type: string;
+  httpMethod: string;
+  uri: string;
+  responseTransferMode?: 'BUFFERED' | 'STREAM';
+}
+
+interface GatewayResponse {
+  statusCode?: number;
+  responseParameters?: Record<string, string>;
+  responseTemplates?: Record<string, string>;
+}
+
+interface Definition {
+  paths: Record<
+    string,
+    { 'x-amazon-apigateway-any-method': { 'x-amazon-apigateway-integration': Integration } }
+  >;
+  'x-amazon-apigateway-binary-media-types'?: string[];
+  'x-amazon-apigateway-gateway-responses'?: Record<string, GatewayResponse>;
+}
+
+interface RestApi {
+  id: string;
+  stage: string;
+  variables: Record<string, string> | null;
+  /** Clients call it by a name of its own, without its stage in the path. */
+  isNamed: boolean;
+  definition: Definition;
+  /** By what the URI of an integration has: the function of the alias, and whether this API may call it. */
+  called(uri: string): { target: LocalFunction; isPermitted: boolean };
+}
+
+/** Undefined: the template has none. Throws StartError for what API Gateway would refuse. */
+export function readRestApi(
+  references: LocalReferences,
+  functions: ReadonlyMap<string, LocalFunction>,
+): RestApi | undefined {
+  const { template } = references;
+  const [[id, resource] = [], ...others] = resourcesOf(template, 'AWS::ApiGateway::RestApi');
+  if (id === undefined) return undefined;
+  const stages = resourcesOf(template, 'AWS::ApiGateway::Stage');
+  if (others.length > 0 || stages.length !== 1)
+    throw new StartError('the template must have one API and one stage');
+  const stage = references.resolve(stages[0]?.[1].Properties) as {
+    StageName: string;
+    Variables?: Record<string, string>;
+  };
+  const { Body, EndpointConfiguration } = references.resolve(resource?.Properties) as {
+    Body: Definition;
+    EndpointConfiguration?: { Types?: string[] };
+  };
+  if (!EndpointConfiguration?.Types?.every((type) => type === 'REGIONAL' || type === 'PRIVATE'))
+    throw new StartError(`${id} is edge-optimized: its streams end after 30 s of silence`);
+  for (const [path, method] of Object.entries(Body.paths))
+    checkIntegration(path, method['x-amazon-apigateway-any-method']['x-amazon-apigateway-integration']);
+  const ours = `arn:aws:execute-api:${localRegion}:${localAccount}:${references.physicalName(id)}`;
+  const permitted = new Set(
+    resourcesOf(template, 'AWS::Lambda::Permission').flatMap(([, { Properties = {} }]) => {
+      if (Properties['Principal'] !== 'apigateway.amazonaws.com') return [];
+      const { FunctionName, SourceArn = '' } = references.resolve(Properties) as Record<string, string>;
+      return SourceArn === `${ours}/${stage.StageName}/*/*` ? [FunctionName] : [];
+    }),
+  );
+  const aliases = new Map(
+    resourcesOf(template, 'AWS::Lambda::Alias').map(([alias, { Properties = {} }]) => [
+      references.physicalName(alias),
+      functionOf(Properties['FunctionName']),
+    ]),
+  );
+  return {
+    id: references.physicalName(id),
+    stage: stage.StageName,
+    variables: stage.Variables ?? null,
+    isNamed: resourcesOf(template, 'AWS::ApiGateway::BasePathMapping').length > 0,
+    definition: Body,
+    called(uri) {
+      const name = uri.split('/functions/')[1]?.split('/')[0] ?? '';
+      return {
+        target: functionNamed(functions, aliases.get(name) ?? name),
+        isPermitted: permitted.has(name),
+      };
+    },
+  };
+}
+
+/** Developer Guide, "Lambda proxy integration with payload response streaming": each mode has its own action of Lambda. */
+function checkIntegration(
+  path: string,
+  { type, httpMethod, uri, responseTransferMode = 'BUFFERED' }: Integration,
+): void {
+  const streams = /:lambda:path\/2021-11-15\/functions\/[^/]+\/response-streaming-invocations$/.test(uri);
+  const isWhole = /:lambda:path\/2015-03-31\/functions\/[^/]+\/invocations$/.test(uri);
+  if (type !== 'aws_proxy' || httpMethod !== 'POST' || !(streams || isWhole))
+    throw new StartError(`${path}: only Lambda proxy integrations, called with POST, are emulated`);
+  if (streams !== (responseTransferMode === 'STREAM'))
+    throw new StartError(
+      `${path}: Invalid ResponseTransferMode. Cannot use ResponseTransferMode ${responseTransferMode} for Lambda functions invoked by ${streams ? 'InvokeWithResponseStream' : 'Invoke'} for AWS_PROXY integrations.`,
+    );
+}
+
+/** Developer Guide, "Quotas": of a request, whatever is behind. Lambda's own quota is of the event. */
+const requestBytesMax = 10 * 1024 * 1024;
+
+/** Developer Guide, "Stream the integration response": of regional and private endpoints. */
+export const idleTimeoutMs = 300_000;
+
+/** Calls by the name of the stage, with `/<stage>` before each path, as a distribution does and clients without a domain do. */
+export const restApiUrl =
+  (api: RestApi): FunctionUrl =>
+  async (request, { target: asked, headers }) => {
+    const requestId = randomUUID();
+    const own = (name: string, usual: number, message: string): OriginAnswer =>
+      ownAnswer(api, { name, usual, message, requestId });
+    const prefix = api.isNamed ? '' : `/${api.stage}`;
+    const body = await readBody(request, requestBytesMax);
+    if (!asked.startsWith(`${prefix}/`)) return own('DEFAULT_4XX', 403, 'Forbidden');
+    const target = asked.slice(prefix.length);
+    const integration = integrationFor(api.definition, target.split('?')[0] ?? '');
+    if (!integration) return own('DEFAULT_4XX', 403, 'Missing Authentication Token');
+    const tooLarge = own('REQUEST_TOO_LARGE', 413, 'Request Too Long');
+    if (!body) return tooLarge;
+    const { method = 'GET', socket } = request;
+    const sourceIp = socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1';
+    const domain = headers['host'] ?? restApiHost(api.id);
+    const event = restApiEvent(
+      { method, target, headers, body, sourceIp, domain },
+      {
+        apiId: api.id,
+        stage: api.stage,
+        prefix,
+        variables: api.variables,
+        requestId,
+        binaryTypes: api.definition['x-amazon-apigateway-binary-media-types'],
+      },
+    );
+    if (Buffer.byteLength(JSON.stringify(event)) > wholeBytesMax) return tooLarge;
+    const failed = own('DEFAULT_5XX', 500, 'Internal server error');
+    const { target: called, isPermitted } = api.called(integration.uri);
+    if (!isPermitted) return failed;
+    try {
+      const answer = await answerOf(
+        called.invoke(event, requestId),
+        integration.responseTransferMode === 'STREAM' ? 'RESPONSE_STREAM' : 'BUFFERED',
+      );
+      return {
+        ...answer,
+        headers: { ...answer.headers, 'x-amzn-requestid': requestId, 'x-amz-apigw-id': requestId },
+      };
+    } catch {
+      return own('DEFAULT_5XX', 502, 'Internal server error');
+    }
+  };
+
+/** What it answers when a function is silent for too long before its first byte. */
+export const timedOut = (api: RestApi): OriginAnswer =>
+  ownAnswer(api, {
+    name: 'INTEGRATION_TIMEOUT',
+    usual: 504,
+    message: 'Endpoint request timed out',
+    requestId: randomUUID(),
+  });
+
+/** The one whose path is most like the request's: itself, else the longest `{proxy+}` above it. */
+function integrationFor({ paths }: Definition, path: string): Integration | undefined {
+  const matches = Object.keys(paths).filter((each) =>
+    each.endsWith('/{proxy+}')
+      ? path.startsWith(each.slice(0, -'{proxy+}'.length)) && path.length > each.length - '{proxy+}'.length
+      : each === path,
+  );
+  const exact = matches.find((each) => !each.endsWith('{proxy+}'));
+  const [longest] = matches.toSorted((a, b) => b.length - a.length);
+  return paths[exact ?? longest ?? '']?.['x-amazon-apigateway-any-method']['x-amazon-apigateway-integration'];
+}
+
+/** Developer Guide, "Gateway responses": the API's own of that name, else `{"message": ...}`. */
+function ownAnswer(
+  { definition }: Pick<RestApi, 'definition'>,
+  { name, usual, message, requestId }: { name: string; usual: number; message: string; requestId: string },
+): OriginAnswer {
+  const all = definition['x-amazon-apigateway-gateway-responses'] ?? {};
+  const given = all[name] ?? all[usual < 500 ? 'DEFAULT_4XX' : 'DEFAULT_5XX'];
+  const filled = (text: string): string =>
+    text
+      .replaceAll('$context.error.messageString', JSON.stringify(message))
+      .replaceAll(/^'(.*)'$/g, '$1')
+      .replaceAll('context.requestId', requestId);
+  const own = Object.entries(given?.responseParameters ?? {}).map(([header, value]) => [
+    header.replace('gatewayresponse.header.', '').toLowerCase(),
+    filled(value),
+  ]);
+  return {
+    status: given?.statusCode ?? usual,
+    headers: {
+      'content-type': 'application/json',
+      'x-amzn-requestid': requestId,
+      ...(Object.fromEntries(own) as object),
+    },
+    body: filled(
+      given?.responseTemplates?.['application/json'] ?? '{"message":$context.error.messageString}',
+    ),
+  };
+}
+
+interface Called {
+  apiId: string;
+  stage: string;
+  /** The part of the path that is not in the event's own: `/<stage>`, or nothing under a name of its own. */
+  prefix: string;
+  variables: Record<string, string> | null;
+  requestId: string;
+  /** Default: none. */
+  binaryTypes?: readonly string[] | undefined;
+}
+
+/** Developer Guide, "Input format of a Lambda function for proxy integration". The path stays percent-encoded, the query does not. */
+export function restApiEvent(request: UrlRequest, called: Called): APIGatewayProxyEvent {
+  const { method, target, body, sourceIp, domain } = request;
+  const { apiId, stage, prefix, variables, requestId, binaryTypes = [] } = called;
+  const [path = '/', query = ''] = target.split(/\?(.*)/s);
+  const multiValueHeaders = headersOf(request);
+  const parameters = new URLSearchParams(query);
+  const byName = Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name)]));
+  const type = Object.entries(multiValueHeaders).find(
+    ([name]) => name.toLowerCase() === 'content-type',
+  )?.[1][0];
+  const isBinary = isBinaryType(type ?? 'application/json', binaryTypes);
+  return {
+    resource: '/{proxy+}',
+    path,
+    httpMethod: method,
+    headers: lastOf(multiValueHeaders),
+    multiValueHeaders,
+    queryStringParameters: query === '' ? null : lastOf(byName),
+    multiValueQueryStringParameters: query === '' ? null : byName,
+    pathParameters: null,
+    stageVariables: variables,
+    requestContext: {
+      accountId: '000000000000',
+      apiId,
+      authorizer: null,
+      domainName: domain,
+      domainPrefix: domain.split('.')[0] ?? '',
+      httpMethod: method,
+      identity: { sourceIp, userAgent: multiValueHeaders['user-agent']?.[0] ?? null } as never,
+      path: prefix + path,
+      protocol: 'HTTP/1.1',
+      requestId,
+      requestTimeEpoch: Date.now(),
+      resourceId: 'local',
+      resourcePath: '/{proxy+}',
+      stage,
+    },
+    body: body.length === 0 ? null : body.toString(isBinary ? 'base64' : 'utf8'),
+    isBase64Encoded: body.length > 0 && isBinary,
+  };
+}
+
+/** Developer Guide, "Binary media types": by the type of the content alone. Others are text, and lose what is no UTF-8. */
+const isBinaryType = (type: string, binaryTypes: readonly string[]): boolean =>
+  binaryTypes.some((each) => each === '*/*' || each === type.split(';')[0]?.trim());
+
+function headersOf({ headers, sourceIp, domain }: UrlRequest): Record<string, string[]> {
+  const ownNames = /^(host|x-forwarded-(for|port|proto))$/i;
+  const given = Object.entries(headers).flatMap(([name, value]) =>
+    value === undefined || ownNames.test(name) ? [] : [[name, [value].flat()] as const],
+  );
+  return {
+    ...Object.fromEntries(given),
+    Host: [domain],
+    'X-Forwarded-For': [[headers['x-forwarded-for'], sourceIp].filter(Boolean).join(', ')],
+    'X-Forwarded-Port': ['443'],
+    'X-Forwarded-Proto': ['https'],
+  };
+}
+
+const lastOf = (values: Record<string, string[]>): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, all]) => [name, all.at(-1) ?? '']));
+
+/** As clients wrote them, each as often as it came; those of the connection stay here. */
+export function headersAsSent({ rawHeaders, headers }: IncomingMessage): IncomingHttpHeaders {
+  const ofConnection = /^(connection|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
+  const sent: Record<string, string[]> = {};
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
+    if (!ofConnection.test(name)) (sent[name] ??= []).push(value);
+  }
+  return { ...sent, ...(headers.host !== undefined && { host: headers.host }) };
+}

@@ -1,0 +1,215 @@
+/** One stack behind each front door: what clients get is the same, but for what docs/deploy.md says. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request as sendRequest, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { once } from 'node:events';
+import { text as textOf } from 'node:stream/consumers';
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import Anthropic from '@anthropic-ai/sdk';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApp } from '../../infra/stack/create-app.ts';
+import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
+
+const doors = {
+  'private-api': { frontDoor: 'private-api', vpcEndpointIds: ['vpce-0123456789abcdef0'] },
+  ...(process.env['DOORS'] === 'every' && {
+    'cloudfront-api': { frontDoor: 'cloudfront-api' },
+    'an API with a domain': {
+      frontDoor: 'api',
+      domain: 'llm.example.com',
+      certificateArn: 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012',
+      region: 'us-east-1',
+    },
+  }),
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-doors-'));
+const stacks = new Map<string, LocalStack>();
+
+async function start(door: string, options: object): Promise<void> {
+  const outputFolder = join(folder, door.replaceAll(' ', '-'));
+  createApp({ outputFolder, bundlesFolder: resolve('dist'), options, validate: false }).app.synth();
+  stacks.set(door, await startLocalStack({ env: { RELAY_TEMPLATE_FOLDER: outputFolder } }));
+}
+
+beforeAll(async () => {
+  await Promise.all(
+    Object.entries({ cloudfront: {}, ...doors }).map(([door, options]) => start(door, options)),
+  );
+}, 120_000);
+
+afterAll(async () => {
+  await Promise.all([...stacks.values()].map((stack) => stack.stop()));
+  rmSync(folder, { recursive: true });
+});
+
+interface Sent {
+  method?: string;
+  path?: string;
+  headers?: Record<string, string | string[]>;
+  body?: string | Buffer;
+  /** Default: the demo key. */
+  key?: string | undefined;
+}
+
+interface Got {
+  status: number;
+  headers: Record<string, unknown>;
+  body: string;
+}
+
+const stackOf = (door: string): LocalStack => {
+  const found = stacks.get(door);
+  if (!found) throw new Error(`no stack behind ${door}`);
+  return found;
+};
+
+async function ask(
+  door: string,
+  { method = 'POST', path = '/chat/completions', headers = {}, body, ...sent }: Sent,
+): Promise<Got> {
+  const { baseUrl, key } = stackOf(door);
+  const authorization = 'key' in sent ? sent.key && `Bearer ${sent.key}` : `Bearer ${key}`;
+  const given = { 'content-type': 'application/json', ...(authorization && { authorization }), ...headers };
+  const asked = sendRequest(baseUrl + path, { method, headers: given });
+  asked.end(body);
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await textOf(answer) };
+}
+
+/** Of the hops themselves, or of the door. */
+const ofDoor =
+  /^(date|connection|keep-alive|transfer-encoding|content-length|via|x-amzn-requestid|x-amz-apigw-id)$/;
+
+/** Ids, times and addresses differ between any two calls; keys are each stack's own. */
+const comparable = (door: string, { status, headers, body }: Got) => {
+  const plain = (text: string): string =>
+    text
+      .replaceAll(stackOf(door).baseUrl, 'BASE')
+      .replaceAll(new URL(stackOf(door).baseUrl).origin, 'ORIGIN')
+      .replaceAll(/\b[\w-]{20,}\b/g, 'ID')
+      .replaceAll(/\b1[789]\d{8}(\.\d+)?\b|\b20\d\d-[\d:.T-]+Z/g, 'TIME');
+  const kept = Object.entries(headers).filter(([name]) => !ofDoor.test(name));
+  return {
+    status,
+    body: plain(body),
+    headers: Object.fromEntries(kept.map(([name, value]) => [name, plain(String(value))])),
+  };
+};
+
+const chat = (more: object = {}) => ({
+  model: 'demo-chat',
+  messages: [{ role: 'user', content: 'Hello!' }],
+  ...more,
+});
+const message = { model: 'demo-chat', max_tokens: 64, messages: [{ role: 'user', content: 'Hello!' }] };
+const json = (body: object): string => JSON.stringify(body);
+/** As many bytes, most of which say nothing: what is counted in them is not what this is about. */
+const filled = (bytes: number): string => json(chat()).padEnd(bytes);
+const megabyte = 1024 * 1024;
+
+const same: Record<string, Sent> = {
+  'a chat completion': { body: json(chat()) },
+  'a chat completion, streamed': {
+    body: json(chat({ stream: true, stream_options: { include_usage: true } })),
+  },
+  'a response': { path: '/responses', body: json({ model: 'demo-chat', input: 'Hello!' }) },
+  'a response, streamed': {
+    path: '/responses',
+    body: json({ model: 'demo-chat', input: 'Hello!', stream: true }),
+  },
+  'a message': { path: '/messages', body: json(message) },
+  'a message, streamed': { path: '/messages', body: json({ ...message, stream: true }) },
+  'a body in gzip': { body: gzipSync(json(chat())), headers: { 'content-encoding': 'gzip' } },
+  'a body in zstd': { body: zstdCompressSync(json(chat())), headers: { 'content-encoding': 'zstd' } },
+  'a body in brotli': { body: brotliCompressSync(json(chat())), headers: { 'content-encoding': 'br' } },
+  'a body that is not what it says': { body: 'no gzip', headers: { 'content-encoding': 'gzip' } },
+  'a body of 6 MB, compressed': {
+    body: gzipSync(filled(6 * megabyte)),
+    headers: { 'content-encoding': 'gzip' },
+  },
+  'a body that unpacks to too much': {
+    body: gzipSync(filled(7 * megabyte)),
+    headers: { 'content-encoding': 'gzip' },
+  },
+  'a body of 4 MB': { body: filled(4 * megabyte) },
+  'letters beyond ASCII': {
+    body: json(chat({ messages: [{ role: 'user', content: 'Grüße 你好 🌍' }], n: 'ü' })),
+  },
+  'no body': {},
+  'no key': { body: json(chat()), key: undefined },
+  'a wrong key': { path: '/messages', body: json(message), key: 'sk-wrong' },
+  'two keys': { body: json(chat()), key: undefined, headers: { authorization: ['Bearer a', 'Bearer b'] } },
+  'an unknown model': { body: json(chat({ model: 'none' })) },
+  'a wrong method': { method: 'DELETE' },
+  'an unknown path': { method: 'GET', path: '/nothing/here' },
+  'a path that only begins so': { method: 'GET', path: '/chat' },
+  'the list of models': { method: 'GET', path: '/models' },
+  'one model, by an escaped name': { method: 'GET', path: '/models/demo%2Dchat' },
+  'a query': {
+    method: 'GET',
+    path: '/models?limit=1&after_id=demo-chat',
+    headers: { 'anthropic-version': '2023-06-01' },
+  },
+  'headers alone': { method: 'HEAD', path: '/models' },
+  'a preflight of a browser': {
+    method: 'OPTIONS',
+    headers: { origin: 'https://a.example', 'access-control-request-method': 'POST' },
+  },
+};
+
+describe.each(Object.keys(doors))('behind %s', (door) => {
+  test.each(Object.entries(same))('%s is answered as behind CloudFront', async (_, sent) => {
+    const [usual, other] = await Promise.all([ask('cloudfront', sent), ask(door, sent)]);
+    expect(usual.headers['x-request-id']).toMatch(/^[\w-]{20,}$/);
+    expect(other.headers['x-request-id']).toMatch(/^[\w-]{20,}$/);
+    expect(comparable(door, other)).toEqual(comparable('cloudfront', usual));
+  });
+
+  test('a body over 4.5 MB, compressed or not, is refused by the door in the form of the API', async () => {
+    const body = filled(5 * megabyte);
+    expect((await ask('cloudfront', { body })).status).toBe(200);
+    const { status, headers, body: refusal } = await ask(door, { body });
+    expect([status, headers['x-request-id']]).toEqual([413, expect.stringMatching(/^[\w-]{20,}$/)]);
+    expect(JSON.parse(refusal)).toEqual({
+      type: 'error',
+      error: {
+        message: expect.stringContaining('some 4.5 MB') as string,
+        type: 'invalid_request_error',
+        param: null,
+        code: 'request_too_large',
+      },
+    });
+  });
+
+  test('a body that is no UTF-8 is said to be none, as it comes unread', async () => {
+    const { status, body } = await ask(door, { body: Buffer.from('7b22ff227d', 'hex') });
+    expect([status, body]).toEqual([400, expect.stringContaining('not valid UTF-8')]);
+  });
+
+  test('the clients of OpenAI and Anthropic stream', async () => {
+    const { baseUrl: baseURL, key: apiKey } = stackOf(door);
+    const pieces = [];
+    for await (const piece of await new OpenAI({ baseURL, apiKey }).chat.completions.create({
+      model: 'demo-chat',
+      stream: true,
+      messages: [{ role: 'user', content: 'Hello!' }],
+    }))
+      pieces.push(piece);
+    expect(pieces.length).toBeGreaterThan(3);
+    const claude = new Anthropic({ baseURL: baseURL.replace('/v1', ''), apiKey });
+    const answer = await claude.messages
+      .stream({ model: 'demo-chat', max_tokens: 64, messages: [{ role: 'user', content: 'Hello!' }] })
+      .finalMessage();
+    expect(answer.stop_reason).toBe('end_turn');
+  });
+
+  test('the host and the origin that a client claims change nothing', async () => {
+    const headers = { 'x-relay-origin': 'forged', 'x-forwarded-host': 'evil.example' };
+    const { status, body } = await ask(door, { method: 'GET', path: '/nothing', headers });
+    expect(status).toBe(404);
+    expect(body).not.toContain('evil.example');
+  });
+});
