@@ -4,11 +4,11 @@
 import { dynamoOpenRegistry, dynamoQuotaScan } from '../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { dynamoQuotaStore } from '../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
-import { tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../shared/adapters/telemetry/log.ts';
 import { sweeper } from '../shared/relay/jobs/sweeper.ts';
 import { jobParts } from './compose/job-parts.ts';
+import { tablesOf } from './compose/late-adapters.ts';
 
 const { client, stack, environment, ...parts } = jobParts();
 const sweep = sweeper(
@@ -16,7 +16,7 @@ const sweep = sweeper(
     ...parts,
     registry: dynamoOpenRegistry(client, stack),
     scan: dynamoQuotaScan(client, stack),
-    quotas: dynamoQuotaStore(tableClient(environment.aws), stack),
+    quotas: dynamoQuotaStore(tablesOf(environment), stack),
     log: jsonLog(environment.version, requestMetrics(stack)),
   },
   readSweepGraceSeconds(),

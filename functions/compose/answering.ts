@@ -1,6 +1,5 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
 import { dynamoChannelHealth, dynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime-source.ts';
-import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
@@ -16,7 +15,7 @@ import {
 import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-transport.ts';
-import { requestSigner } from '../../shared/adapters/aws/aws-calls.ts';
+import { requestSigner, RetryBudget } from '../../shared/adapters/aws/aws-calls.ts';
 import type { SearchSettings } from '../../shared/config/settings.ts';
 import type { RunToStart } from '../../shared/relay/ports/stored.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
@@ -24,7 +23,7 @@ import { withCors, type Handle, type HostedHandle } from '../../shared/relay/htt
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
-import { lateTracing, lazily } from './late-adapters.ts';
+import { lateTracing, lazily, tablesOf } from './late-adapters.ts';
 
 /** How long an environment that starts waits for the configuration; its first request waits for the same read. */
 const prepareMsMax = 2_000;
@@ -38,7 +37,9 @@ export function answeringPorts(environment: Environment, clock: Clock) {
   const { aws, concurrencyGiven, local, stack, version } = environment;
   const { backgroundFunction: functionName } = environment;
   const log = jsonLog(version, requestMetrics(stack));
-  const client = tableClient(aws);
+  // Of all that this process asks of the tables while clients wait.
+  const repeats = new RetryBudget();
+  const client = tablesOf(environment, { budget: repeats });
   const config = dynamoConfigSource({ client, clock, random: systemRandom, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
@@ -96,6 +97,7 @@ export function answeringPorts(environment: Environment, clock: Clock) {
             },
     },
     random: systemRandom,
+    repeats,
   };
 }
 

@@ -1,5 +1,4 @@
 /** Handles what providers of payments report. */
-import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/secret-store.ts';
@@ -13,11 +12,12 @@ import {
 import { backgroundMetrics, jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { paymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
+import { tablesOf } from './late-adapters.ts';
 
 export function hooksHandle(environment: Environment = readEnvironment()): HostedHandle {
-  const { aws, local, originSecrets, stack, version } = environment;
+  const { local, originSecrets, stack, version } = environment;
   const log = jsonLog(version);
-  const client = tableClient(aws);
+  const client = tablesOf(environment);
   const handle = paymentsHandle({
     config: dynamoConfigSource({ client, clock, random: systemRandom, log, stack }),
     secrets: cachedSecretStore({ environment, clock }),

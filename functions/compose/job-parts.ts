@@ -1,18 +1,19 @@
 /** What every background job is composed of. */
-import { backgroundTimes, tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { backgroundTimes } from '../../shared/adapters/dynamodb/table-client.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock, systemRandom } from '../../shared/adapters/system/node-ports.ts';
 import { jsonLog, backgroundMetrics } from '../../shared/adapters/telemetry/log.ts';
+import { tablesOf } from './late-adapters.ts';
 
 export function jobParts() {
   const environment = readEnvironment();
-  const { aws, stack, version } = environment;
+  const { stack, version } = environment;
   return {
     environment,
     stack,
     clock: systemClock,
     random: systemRandom,
-    client: tableClient(aws, backgroundTimes),
+    client: tablesOf(environment, backgroundTimes),
     log: jsonLog(version),
     metrics: backgroundMetrics(stack),
   };

@@ -1,4 +1,10 @@
 /** Adapters that few calls need: each is loaded by the first call that does. */
+import {
+  tableClient,
+  type ClientSettings,
+  type TableClient,
+} from '../../shared/adapters/dynamodb/table-client.ts';
+import type { Environment } from '../../shared/adapters/system/environment.ts';
 import type { TracingParts } from '../../shared/adapters/tracing/traced.ts';
 import type { Handle } from '../../shared/relay/http/http.ts';
 
@@ -22,6 +28,18 @@ export function lazily<Port extends object>(load: () => Promise<Port>): Port {
   // Whoever awaits the port must not take it for a promise.
   return new Proxy({} as Port, { get: (_, name) => (name === 'then' ? undefined : method(name)) });
 }
+
+/** The client of the tables. AWS's own is loaded by its first call. */
+export const tablesOf = (
+  { aws, awsClient }: Pick<Environment, 'aws' | 'awsClient'>,
+  settings?: ClientSettings,
+): TableClient =>
+  awsClient === 'sdk'
+    ? lazily(async () => {
+        const { sdkTableClient } = await import('../../shared/adapters/dynamodb/sdk-client.ts');
+        return sdkTableClient(aws, settings);
+      })
+    : tableClient(aws, settings);
 
 /** The first call composes the handle, around ports that note what they do. */
 export function lateTracing(parts: TracingParts): Handle {

@@ -2,7 +2,6 @@
  * Handles the public read endpoints (models, charge, plans, health, the page), the account endpoints, and
  * unknown paths.
  */
-import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
@@ -16,12 +15,12 @@ import { jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import { accountHandle } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import { withCors, type HostedHandle } from '../../shared/relay/http/http.ts';
-import { lazily } from './late-adapters.ts';
+import { lazily, tablesOf } from './late-adapters.ts';
 
 export function publicHandle(environment: Environment = readEnvironment()): HostedHandle {
-  const { aws, local, originSecrets, stack, version } = environment;
+  const { local, originSecrets, stack, version } = environment;
   const log = jsonLog(version);
-  const client = tableClient(aws);
+  const client = tablesOf(environment);
   const config = dynamoConfigSource({ client, clock, random: systemRandom, log, stack });
   const keys = dynamoKeyStore({ client, clock, stack });
   const accounts = lazily(async () => {

@@ -161,6 +161,8 @@ export interface RelayProps {
   service?: RelayServiceOptions;
   /** Where spans of requests go. Default: none are made. */
   tracing?: RelayTracing;
+  /** `sdk`: functions reach their tables by AWS's own client, while something is wrong with the relay's. Default: the relay's. */
+  awsClient?: 'sdk';
   /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
   defaultLimits?: RelayFunctionsProps['defaultLimits'];
   /** False: no alarm is made, so deployments do not shift calls; a topic still gets notices about accounts. Default: true. */
@@ -204,6 +206,7 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   memory: 'memory',
   logRetention: '',
   tracing: 'tracing',
+  awsClient: 'awsClient',
   defaultLimits: 'limits',
   alarms: 'alarms',
   webAclArn: 'webAcl',

@@ -38,11 +38,19 @@ function evaluate(bundle: string, expression: string, environment: Record<string
 }
 
 describe('a bundle', () => {
-  test.each(functionNames)('of %s holds nothing of the SDK, whatever is called', (name) => {
-    const { outputs } = JSON.parse(readFileSync(metaFile(built, name), 'utf8')) as Metafile;
-    const inputs = Object.values(outputs).flatMap((output) => Object.keys(output.inputs));
-    expect(inputs.filter((input) => /node_modules\/(@aws-sdk|@smithy)\//.test(input))).toEqual([]);
-  });
+  test.each(functionNames)(
+    'of %s has the SDK behind the switch alone: nothing of it is loaded without',
+    (name) => {
+      const { outputs } = JSON.parse(readFileSync(metaFile(built, name), 'utf8')) as Metafile;
+      const first = new Set(['index.mjs', 'main.mjs']);
+      for (const file of first)
+        for (const { kind, path } of outputs[file]?.imports ?? [])
+          if (kind === 'import-statement') first.add(path);
+      const inputs = [...first].flatMap((file) => Object.keys(outputs[file]?.inputs ?? {}));
+      expect(inputs.length).toBeGreaterThan(10);
+      expect(inputs.filter((input) => /node_modules\/(@aws-sdk|@smithy)\//.test(input))).toEqual([]);
+    },
+  );
 
   test('of chat loads neither web streams nor WebCrypto nor files as promises nor undici at its start', () => {
     const loaded = `process.moduleLoadList.filter((name) => /webstreams|webcrypto|fs\\/promises|undici/.test(name))`;
@@ -54,25 +62,36 @@ describe('a bundle', () => {
     expect(evaluate(join(built, 'chat'), loaded, environment)).toEqual(JSON.parse(bare));
   });
 
-  test.each(answeringFunctions)('of %s asks for the configuration before its first call', async (name) => {
-    const asked: unknown[] = [];
-    const server = createServer((request, response) => {
-      asked.push(request.headers['x-amz-target']);
-      request.resume().on('end', () => response.end('{"Responses":{}}'));
-    });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo;
-    const url = pathToFileURL(join(built, name, 'index.mjs')).href;
-    const code = `globalThis.awslambda = { streamifyResponse: (handler) => handler };
+  test.each([...answeringFunctions.map((name) => ['relay', name] as const), ['aws-sdk-js', 'chat'] as const])(
+    'asks by the client of %s for the configuration before its first call: %s',
+    async (client, name) => {
+      const asked: unknown[] = [];
+      const agents: unknown[] = [];
+      const server = createServer((request, response) => {
+        asked.push(request.headers['x-amz-target']);
+        agents.push(String(request.headers['user-agent']).split('/')[0]);
+        request.resume().on('end', () => response.end('{"Responses":{}}'));
+      });
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const { port } = server.address() as AddressInfo;
+      const url = pathToFileURL(join(built, name, 'index.mjs')).href;
+      const code = `globalThis.awslambda = { streamifyResponse: (handler) => handler };
       console.log(typeof (await import(${JSON.stringify(url)})).handler); process.exit(0);`;
-    const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], {
-      env: { ...environment, ...keys, AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${port}` },
-    });
-    server.close();
-    expect(stdout).toBe('function\n');
-    expect(asked).toEqual(['DynamoDB_20120810.BatchGetItem']);
-  });
+      const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
+      const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], {
+        env: {
+          ...environment,
+          ...keys,
+          AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${port}`,
+          AWS_CLIENT: client === 'relay' ? '' : 'sdk',
+        },
+      });
+      server.close();
+      expect(stdout).toBe('function\n');
+      expect(asked).toEqual(['DynamoDB_20120810.BatchGetItem']);
+      expect(agents).toEqual([client]);
+    },
+  );
 
   test('of chat starts also where its store does not answer', () => {
     expect(evaluate(join(built, 'chat'), 'typeof bundle.handler', environment)).toBe('function');

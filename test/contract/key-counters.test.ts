@@ -9,13 +9,14 @@ keyCountersContract('in memory', async () => ({
   [Symbol.asyncDispose]: async () => {},
 }));
 
-keyCountersContract('on DynamoDB', async () => {
-  const emulator = await startEmulator();
-  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
-  return {
-    counters: dynamoKeyCounters(hotClient(), 'relay'),
-    async [Symbol.asyncDispose]() {
-      await emulator.stop();
-    },
-  };
-});
+for (const awsClient of [undefined, 'sdk'] as const)
+  keyCountersContract(`on DynamoDB, by the client ${awsClient ?? 'of the relay'}`, async () => {
+    const emulator = await startEmulator();
+    process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+    return {
+      counters: dynamoKeyCounters(hotClient(awsClient), 'relay'),
+      async [Symbol.asyncDispose]() {
+        await emulator.stop();
+      },
+    };
+  });

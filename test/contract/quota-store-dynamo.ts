@@ -1,6 +1,4 @@
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../support/sdk-tables.ts';
 import {
   entryAttribute,
   closeRecordAttribute,
@@ -10,7 +8,7 @@ import {
   partKey,
 } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { partsId } from '../../shared/adapters/dynamodb/key-store.ts';
-import type { Attributes, TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import type { Attributes } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaItem, RateCount } from '../../shared/billing/quota-item.ts';
 import { hotClient } from '../unit/adapters/dynamodb/store.ts';
@@ -21,17 +19,17 @@ const TableName = 'relay-quotas';
 
 type DynamoStore = OpenedStore & AsyncDisposable & { endpoint: string };
 
-/** The adapter on a DynamoDB emulator of its own, by the SDK. */
-export const openDynamoStore = (): Promise<DynamoStore> => openStore(tablesOn);
+/** The adapter on a DynamoDB emulator of its own, by AWS's own client. */
+export const openDynamoStore = (): Promise<DynamoStore> => openStore('sdk');
 
 /** The same by the client of hot paths, as functions that answer have it. */
-export const openHotStore = (): Promise<DynamoStore> => openStore(hotClient);
+export const openHotStore = (): Promise<DynamoStore> => openStore();
 
-async function openStore(tables: (documents: DynamoDBDocumentClient) => TableClient): Promise<DynamoStore> {
+async function openStore(awsClient?: 'sdk'): Promise<DynamoStore> {
   const emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const client = emulatorClient(emulator.endpoint);
-  const hot = tables(DynamoDBDocumentClient.from(client));
+  const hot = hotClient(awsClient);
   // A client finds its endpoint at its first call: other stores of this process have other ones.
   await hot.call('GetItem', { TableName, Key: partKey({ account: 'nobody' }) });
   return {

@@ -14,6 +14,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     logRetentionDays: 1,
     accessLog: true,
     memory: { sweeper: 128 },
+    awsClient: 'sdk',
   },
   'a domain and a mail address': {
     stage: 'mail',

@@ -55,7 +55,13 @@ describe.each(['', 'test/teams/'])('the packages of ./%s', (folder) => {
 
 describe('the packages', () => {
   it('of the functions are these, each with a decision', () => {
-    expect(Object.keys(dependencies ?? {})).toEqual(['@aws-sdk/client-dynamodb', '@middy/core', 'zod']);
+    expect(Object.keys(dependencies ?? {})).toEqual([
+      '@aws-sdk/client-dynamodb',
+      '@aws-sdk/lib-dynamodb',
+      '@aws-sdk/util-dynamodb',
+      '@middy/core',
+      'zod',
+    ]);
   });
 
   it('that functions bring along are at most 40, none of which is one that Node has itself', () => {

@@ -80,6 +80,8 @@ export interface RelayFunctionsProps {
   tracing?: RelayTracing;
   /** `ecs`: a server answers, so the functions that the distribution would lead to are not made. */
   compute?: 'functions' | 'ecs';
+  /** Absent: the relay's own client of the tables. */
+  awsClient?: 'sdk';
   /** The value of the setting `limits` while it has no row. */
   defaultLimits?: Readonly<Record<string, unknown>>;
 }
@@ -131,6 +133,7 @@ export class RelayFunctions extends Construct {
       environment: {
         RELAY_STACK: relayName,
         RELAY_VERSION: version,
+        ...(props.awsClient && { AWS_CLIENT: props.awsClient }),
         // A function without a URL checks no origin secret and gets none.
         ORIGIN_SECRETS: description.url === undefined ? '' : props.acceptedOriginSecrets,
         ...(description.callsModels && {

@@ -80,6 +80,7 @@ interface RelayServiceProps
       | 'keys'
       | 'logRetention'
       | 'tracing'
+      | 'awsClient'
     > {
   functions: RelayFunctions;
   originSecrets: NumberedSecrets;
@@ -184,6 +185,7 @@ export class RelayService extends Construct {
         RELAY_STACK: relayName,
         RELAY_VERSION: version,
         PSEUDONYM_KEY: pseudonymKey,
+        ...(props.awsClient && { AWS_CLIENT: props.awsClient }),
         BACKGROUND_FUNCTION: background.functionName,
         RELAY_REQUESTS_MAX: String(requestsMax),
         RELAY_CONCURRENCY: String(requestsMax * tasksMax),

@@ -345,6 +345,10 @@ export const optionTable = {
     'calls at once that AWS reserves for each of ledger, grants, sweeper and config, and their bound',
   ),
   memory: option(fields(memory), 'megabytes by function', {}),
+  awsClient: option(
+    z.literal('sdk', 'sdk'),
+    'sdk: functions reach their tables by AWS’s own client, in place of the relay’s',
+  ),
   limits: option(LimitsValue, 'what the setting limits says while it has no row'),
   logRetentionDays: option(
     z.literal(retentionDays, `one of ${retentionDays.join(', ')}`),

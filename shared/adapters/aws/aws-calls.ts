@@ -10,6 +10,7 @@ import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
 import type { Clock } from '../../relay/ports/host.ts';
+import type { Repeats } from '../../relay/ports/store-errors.ts';
 import type { AwsScope, UpstreamRequest } from '../../upstreams/exchange.ts';
 
 /** After a longer freeze of the function, idle connections are closed before they are used again. */
@@ -31,6 +32,8 @@ export interface AwsCallsParts {
   agent?: HttpAgent | undefined;
   /** Absent: the one that the environment names, or the region's own. */
   endpoint?: string | undefined;
+  /** What repeats draw from. Absent: one of its own. */
+  budget?: RetryBudget | undefined;
   /** What is asked, and what comes back. */
   meter?: { request(): void; reply(bytes: number): void } | undefined;
 }
@@ -49,6 +52,7 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     aws,
     agent,
     endpoint,
+    budget = new RetryBudget(),
     meter,
     read = (text: string): unknown => JSON.parse(text),
     write = (input: object) => JSON.stringify(input),
@@ -73,7 +77,13 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     const { host, path } = line;
     const named = { 'content-type': service.contentType, 'x-amz-target': target };
     const signed = sign({ host, path, headers: named, body, credentials, atMs: Date.now() });
-    const all = { host, ...named, ...signed, 'content-length': String(Buffer.byteLength(body)) };
+    const all = {
+      host,
+      'user-agent': userAgent,
+      ...named,
+      ...signed,
+      'content-length': String(Buffer.byteLength(body)),
+    };
     // As one list Node takes them without a look at each.
     const headers = Object.entries(all).flat();
     const tryMsMax = untilMs - performance.now();
@@ -89,13 +99,16 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     const target = `${service.target}.${operation}`;
     const body = write(input, operation);
     let hasCorrected = false;
+    let drawn = 0;
     for (let tries = 1; ; tries += 1) {
       const untilMs = performance.now() + tryMsMax;
       let credentials: AwsCredentials | undefined;
       try {
         // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
         credentials = 'current' in given ? await given.current(tryMsMax / 2) : given;
-        return await once(target, body, credentials, untilMs);
+        const members = await once(target, body, credentials, untilMs);
+        budget.give(drawn);
+        return members;
       } catch (error) {
         if (
           !hasCorrected &&
@@ -111,11 +124,56 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
         }
         if (error instanceof NoReply && error.wasKept) line?.dropIdle();
         if (tries >= attempts || !mayPass(error)) throw error;
+        drawn = budget.draw(error);
+        if (drawn === 0) throw error;
         await pause(Math.random() * firstPauseMs * 2 ** tries);
       }
     }
   };
 }
+
+/**
+ * What a process may still repeat, in tokens, as the SDK's standard mode has it: a store that fails for long is then asked once
+ * a call, not three times. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+ */
+export class RetryBudget implements Repeats {
+  #tokens = tokensMax;
+
+  may(): boolean {
+    return this.draw(undefined) > 0;
+  }
+
+  /** What a repeat after this error costs, taken; 0: there is not so much left. */
+  draw(error: unknown): number {
+    const cost = error instanceof NoReply && error.code === 'ETIMEDOUT' ? 10 : 5;
+    if (cost > this.#tokens) return 0;
+    this.#tokens -= cost;
+    return cost;
+  }
+
+  /** After an answer: what the repeat that got it had cost, or one token where none was needed. */
+  give(drawn: number): void {
+    this.#tokens = Math.min(tokensMax, this.#tokens + (drawn || 1));
+  }
+}
+
+const tokensMax = 500;
+
+/**
+ * What AWS's logs show of a caller: the product, its runtime, and its owner's name for the application.
+ * https://docs.aws.amazon.com/sdkref/latest/guide/feature-appid.html
+ */
+export const userAgentOf = (variables: NodeJS.ProcessEnv): string =>
+  [
+    ['relay', variables['RELAY_VERSION'] || 'unreleased'],
+    ['md', `nodejs#${process.versions.node}`],
+    ['exec-env', variables['AWS_EXECUTION_ENV']],
+    ['app', variables['AWS_SDK_UA_APP_ID']],
+  ]
+    .flatMap(([name, value]) => (value ? `${name}/${value.replace(/[^\w!#$%&'*+.^`|~-]/g, '-')}` : []))
+    .join(' ');
+
+export const userAgent = userAgentOf(process.env);
 
 export const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
@@ -223,14 +281,15 @@ const isUsable = (socket: Socket & { secureConnecting?: boolean }): boolean =>
 /** What the reply says. Throws NoReply for one that was damaged on its way. */
 function membersOf({ headers, bytes, status }: Reply, read: (text: string) => unknown): unknown {
   const checksum = headers['x-amz-crc32'];
+  const requestId = requestIdIn(headers);
   if (typeof checksum === 'string' && Number(checksum) !== crc32(bytes))
-    throw new NoReply('EBADCHECKSUM', { sent: true });
+    throw new NoReply('EBADCHECKSUM', { sent: true, requestId });
   try {
     return bytes.length === 0 ? {} : read(bytes.toString());
   } catch {
     // Something between may answer with a page of its own; its status is what counts.
     if (status >= 300) return {};
-    throw new NoReply('EBADREPLY', { sent: true });
+    throw new NoReply('EBADREPLY', { sent: true, requestId });
   }
 }
 
@@ -300,18 +359,30 @@ export class NoReply extends Error {
   readonly sent: boolean;
   /** The connection was a kept one, which the service may have closed before. */
   readonly wasKept: boolean;
+  /** Of a reply that was damaged. */
+  readonly requestId: string | undefined;
 
-  constructor(code: string, { sent, wasKept = false }: { sent: boolean; wasKept?: boolean }) {
+  constructor(
+    code: string,
+    {
+      sent,
+      wasKept = false,
+      requestId,
+    }: { sent: boolean; wasKept?: boolean; requestId?: string | undefined },
+  ) {
     super(`No reply (${code}).`);
     this.code = code;
     this.sent = sent;
     this.wasKept = wasKept;
+    this.requestId = requestId;
   }
 }
 
 /** The service refused the call or failed. Has all members of its error, and its status as the SDK's errors have it. */
 export class ServiceRefusal extends Error {
   readonly $metadata: { httpStatusCode: number };
+  /** AWS's name of the call, which its support asks for. */
+  readonly requestId: string | undefined;
 
   constructor(
     { status, headers }: { status: number; headers: IncomingHttpHeaders },
@@ -322,8 +393,13 @@ export class ServiceRefusal extends Error {
     Object.assign(this, rest);
     this.name = errorName(__type ?? code ?? headers['x-amzn-errortype']);
     this.$metadata = { httpStatusCode: status };
+    this.requestId = requestIdIn(headers);
   }
 }
+
+/** Services differ in its name. */
+const requestIdIn = (headers: IncomingHttpHeaders): string | undefined =>
+  (headers['x-amzn-requestid'] ?? headers['x-amz-request-id'] ?? headers['x-amzn-request-id'])?.toString();
 
 /** `com.amazonaws.dynamodb.v20120810#Name` and `Name:http://...` are both the error `Name`. */
 function errorName(code: unknown): string {

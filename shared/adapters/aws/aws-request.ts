@@ -6,7 +6,7 @@ import * as z from 'zod/mini';
 import { asRecord, parseJson } from '../../wire/json.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { systemClock } from '../system/node-ports.ts';
-import { endpointOf, requestSigner, ServiceRefusal } from './aws-calls.ts';
+import { endpointOf, requestSigner, ServiceRefusal, userAgent } from './aws-calls.ts';
 
 const timeoutMsMax = 10_000;
 const replyBytesMax = 10_000_000;
@@ -50,7 +50,7 @@ export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): P
   const signed = await requestSigner({ aws: access, clock: systemClock })(request, { service, region });
   const reply = await fetch(request.url, {
     method: request.method,
-    headers: signed,
+    headers: { ...signed, 'user-agent': userAgent },
     ...(request.method === 'POST' && { body }),
     signal: AbortSignal.timeout(timeoutMs),
     redirect: 'manual',

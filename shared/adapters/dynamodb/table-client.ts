@@ -138,11 +138,12 @@ export const clientTimes: ClientTimes = { attempts: 3, connectMsMax: 700, tryMsM
 /** For jobs that nobody waits for. */
 export const backgroundTimes: ClientTimes = { attempts: 4, connectMsMax: 1_000, tryMsMax: 3_000 };
 
-/** @param more other times, addresses and connections; those of a client's call unless given */
-export function tableClient(
-  aws: AwsAccess,
-  more: Partial<ClientTimes & Pick<AwsCallsParts, 'agent' | 'endpoint' | 'meter'>> = {},
-): TableClient {
+/** Other times, addresses and connections than those of a client's call. */
+export type ClientSettings = Partial<
+  ClientTimes & Pick<AwsCallsParts, 'agent' | 'budget' | 'endpoint' | 'meter'>
+>;
+
+export function tableClient(aws: AwsAccess, more: ClientSettings = {}): TableClient {
   const call = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, ...more });
   return {
     call: (operation, input, options) =>

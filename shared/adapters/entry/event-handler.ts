@@ -67,19 +67,17 @@ class JobFailed extends Error {
 export function eventHandler(log: Log, jobs: EventJobs) {
   trapRejections(log);
   return middy<unknown, unknown>({ timeoutEarlyInMillis: 0 })
-    .use({
-      before({ event }) {
-        const form = formOf(event);
-        if (form === undefined || !jobs[form])
-          throw new UnknownEvent(`This function takes only: ${Object.keys(jobs).join(', ')}.`);
-      },
-      onError(request) {
-        const { error, event, context } = request;
-        const form = formOf(event) ?? 'unknown';
-        log.fault(context.awsRequestId, error, { event: form, outcome: 'failed' });
-        const told = error instanceof UnknownEvent ? error.message : `${describeFault(error).error}.`;
-        request.error = new JobFailed(`${form}: ${told} The line "fault" of this invocation has more.`);
-      },
-    } satisfies middy.MiddlewareObj<unknown, unknown>)
+    .before(({ event }) => {
+      const form = formOf(event);
+      if (form === undefined || !jobs[form])
+        throw new UnknownEvent(`This function takes only: ${Object.keys(jobs).join(', ')}.`);
+    })
+    .onError((request) => {
+      const { error, event, context } = request;
+      const form = formOf(event) ?? 'unknown';
+      log.fault(context.awsRequestId, error, { event: form, outcome: 'failed' });
+      const told = error instanceof UnknownEvent ? error.message : `${describeFault(error).error}.`;
+      request.error = new JobFailed(`${form}: ${told} The line "fault" of this invocation has more.`);
+    })
     .handler((event, context) => jobs[formOf(event) as keyof EventJobs]?.(event as never, context));
 }

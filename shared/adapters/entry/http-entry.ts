@@ -23,18 +23,37 @@ interface Entering {
   request: () => RelayRequest;
 }
 
-type Step = middy.MiddlewareObj<Entering, RelayResponse>;
-
 /**
  * Returns what answers the request that `read` reads. Size and JSON are no steps: a body is read after its key was checked,
  * so the request has a function for it.
  */
 export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Promise<RelayResponse> {
-  const { clock, ids, local } = hosted;
+  const { clock, ids, local, log, originSecrets } = hosted;
   const chain = middy<Entering, RelayResponse>({ timeoutEarlyInMillis: 0 })
-    .use(answers(hosted))
-    .use(originCheck(hosted))
-    .use(loopCheck(hosted))
+    .before(({ event: { request } }) => {
+      if (!isFromOrigin(request().headers[originHeader], hosted))
+        throw refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
+    })
+    .before(({ event: { request } }) => {
+      const hops = hopsOf(request());
+      const returns = originSecrets.some((secret) => hops.includes(hopId(secret)));
+      if (returns || hops.length >= hopsMax) throw loopRefusal(returns);
+    })
+    .after(({ event: { id }, response }) => {
+      if (!response) return undefined;
+      const done = response.done.catch((error: unknown) => log.fault(id, error));
+      return { ...response, headers: { ...response.headers, 'x-request-id': id }, done };
+    })
+    .onError(({ event: { id, startedMs }, error }) => {
+      const refusal = asRefusal(error);
+      const { status, body } = refusal;
+      const duration_ms = clock.now() - startedMs;
+      const { code } = body.error;
+      if (error === refusal)
+        log.request({ request_id: id, endpoint: 'edge', status, end: 'refused', duration_ms, code });
+      else log.fault(id, error);
+      return refusalResponse(refusal, id);
+    })
     .handler(({ request }) => handled(request(), hosted));
   return (read) => {
     const id = ids.next();
@@ -44,46 +63,6 @@ export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Pr
     return chain({ id, startedMs: clock.now(), request }, {} as Context);
   };
 }
-
-/** Every answer has the request's id; what was thrown is rendered, and has its line in the log. */
-const answers = ({ clock, log }: HostedHandle): Step => ({
-  after: ({ event: { id }, response }) =>
-    response && {
-      ...response,
-      headers: { ...response.headers, 'x-request-id': id },
-      done: response.done.catch((error: unknown) => log.fault(id, error)),
-    },
-  onError({ event: { id, startedMs }, error }) {
-    const refusal = asRefusal(error);
-    if (error === refusal)
-      log.request({
-        request_id: id,
-        endpoint: 'edge',
-        status: refusal.status,
-        end: 'refused',
-        duration_ms: clock.now() - startedMs,
-        code: refusal.body.error.code,
-      });
-    else log.fault(id, error);
-    return refusalResponse(refusal, id);
-  },
-});
-
-const originCheck = (hosted: HostedHandle): Step => ({
-  before({ event }) {
-    if (isFromOrigin(event.request().headers[originHeader], hosted)) return;
-    throw refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
-  },
-});
-
-const loopCheck = ({ originSecrets }: HostedHandle): Step => ({
-  before({ event }) {
-    const hops = hopsOf(event.request());
-    const own = new Set(originSecrets.map(hopId));
-    const returns = hops.some((id) => own.has(id));
-    if (returns || hops.length >= hopsMax) throw loopRefusal(returns);
-  },
-});
 
 const hopsOf = ({ headers }: RelayRequest): string[] => headers[hopHeader]?.match(/[0-9a-f]{16}/g) ?? [];
 

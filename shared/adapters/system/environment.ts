@@ -26,6 +26,8 @@ export interface Environment {
   /** The public host, if the deployment knows it: one with a domain of its own. */
   publicHost?: string | undefined;
   tracing?: TracingSettings | undefined;
+  /** Whose client of the tables is used. Undefined: the relay's own. */
+  awsClient?: 'sdk' | undefined;
   aws: AwsAccess;
 }
 
@@ -76,6 +78,7 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
     pseudonymKey: variables['PSEUDONYM_KEY'] || undefined,
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
     tracing: readTracing(variables),
+    awsClient: variables['AWS_CLIENT'] === 'sdk' ? 'sdk' : undefined,
     aws: access ? { region: required(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),
   };
 }

@@ -2,6 +2,7 @@
  * The log: one JSON line per request, event and fault, written before the call returns. Must never hold a
  * prompt, an answer, a secret or an error message, which may quote any of them.
  */
+import { storeRequestId } from '../../relay/ports/store-errors.ts';
 import type { Log, RequestLog, MetricName, SweepResult, ConfigMetrics } from '../../relay/ports/telemetry.ts';
 
 /** Makes a log line also a metric. Times in epoch milliseconds. */
@@ -51,6 +52,7 @@ const writable = (_name: string, value: unknown): unknown =>
 interface FaultDescription {
   error: string;
   code?: string;
+  store_request_id?: string;
   /** Frames only. */
   stack?: string[];
   cause?: FaultDescription;
@@ -66,10 +68,12 @@ export function describeFault(error: unknown, depth = 0): FaultDescription {
   if (!(error instanceof Error)) return { error: typeof error };
   const { name, message, stack, cause } = error;
   const code = 'code' in error ? wordOf(error.code) : undefined;
+  const requestId = depth === 0 ? storeRequestId(error) : undefined;
   const frames = stack === undefined ? undefined : framesOf(stack, message);
   return {
     error: wordOf(name) ?? 'Error',
     ...(code !== undefined && { code }),
+    ...(requestId !== undefined && { store_request_id: requestId }),
     ...(frames && { stack: frames.slice(0, depth === 0 ? framesMax : causeFramesMax) }),
     ...(cause !== undefined && depth < 3 && { cause: describeFault(cause, depth + 1) }),
   };

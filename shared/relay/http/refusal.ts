@@ -7,7 +7,7 @@ import {
   InvalidRequest,
 } from '../../wire/invalid-request.ts';
 import type { RelayResponse } from './http.ts';
-import { StoreUnavailable } from '../ports/store-errors.ts';
+import { storeRequestId, StoreUnavailable } from '../ports/store-errors.ts';
 
 /** Every error that a client can get, by code: its HTTP status and its type. */
 const refusals = {
@@ -92,15 +92,18 @@ export function asRefusal(error: unknown): Refusal {
     const { message, code, param } = error;
     return new Refusal(400, { message, type: 'invalid_request_error', param, code });
   }
-  if (error instanceof StoreUnavailable)
+  if (error instanceof StoreUnavailable) {
+    const id = storeRequestId(error);
     return refuse(
       'unavailable',
       'The relay cannot reach its store right now. Nothing was charged; try again.',
       {
         headers: { 'retry-after': '2' },
         reason: 'store_unavailable',
+        ...(id !== undefined && { facts: { store_request_id: id } }),
       },
     );
+  }
   return refuse(
     'internal',
     'Something went wrong inside the relay. Quote the request id when you report it.',

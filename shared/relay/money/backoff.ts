@@ -1,29 +1,35 @@
 /** Repeats of a write within a time, and the wait for a work within a time. */
 import type { Clock, Random } from '../ports/host.ts';
-import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
+import { type Repeats, StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 
 const firstPauseMs = 25;
 const shortPauseMsMax = 400;
 
 /**
  * Exponential backoff with full jitter, only for writes that are safe to repeat: repeats one until its outcome is known or
- * the time is up.
+ * the time is up. With `repeats`, only while these allow it: for what may be refused, never for a settle.
  */
 export class Backoff {
   readonly #ports: { clock: Clock; random: Random };
   readonly #untilMs: number;
   readonly #pauseMsMax: number;
+  readonly #repeats: Repeats | undefined;
   #pauseMs = firstPauseMs;
   /** Tries with an unknown outcome: each may have been applied, or may be still. */
   unknowns = 0;
   /** Tries that the store put off. */
   throttled = 0;
 
-  constructor(ports: { clock: Clock; random: Random }, budgetMs: number, pauseMsMax = shortPauseMsMax) {
+  constructor(
+    ports: { clock: Clock; random: Random },
+    budgetMs: number,
+    { pauseMsMax = shortPauseMsMax, repeats }: { pauseMsMax?: number; repeats?: Repeats | undefined } = {},
+  ) {
     const { clock } = ports;
     this.#ports = ports;
     this.#untilMs = clock.now() + budgetMs;
     this.#pauseMsMax = pauseMsMax;
+    this.#repeats = repeats;
   }
 
   async until<T>(write: () => Promise<T>): Promise<T> {
@@ -38,7 +44,10 @@ export class Backoff {
         else this.throttled += 1;
         // Full jitter: writers that collided must not retry at the same time.
         const pauseMs = Math.ceil(this.#pauseMs * random.next());
-        if (clock.now() + pauseMs >= this.#untilMs) throw unknown ? error : new StoreUnavailable('busy');
+        // A store that puts writes off answers, and so does not fail: one hot account must not end the repeats of all others.
+        const mayRepeat = !unknown || this.#repeats?.may() !== false;
+        if (clock.now() + pauseMs >= this.#untilMs || !mayRepeat)
+          throw unknown ? error : new StoreUnavailable('busy', { cause: error });
         await clock.sleep(pauseMs);
         this.#pauseMs = Math.min(this.#pauseMsMax, this.#pauseMs * 2);
       }
@@ -51,10 +60,10 @@ const storeMsMax = 2_000;
 
 /** A call of the store that is safe to repeat. Throws StoreUnavailable. */
 export const retried = <T>(
-  ports: { clock: Clock; random: Random },
+  ports: { clock: Clock; random: Random; repeats?: Repeats | undefined },
   call: () => Promise<T>,
   ms = storeMsMax,
-): Promise<T> => new Backoff(ports, ms).until(call);
+): Promise<T> => new Backoff(ports, ms, { repeats: ports.repeats }).until(call);
 
 /** The result of a work, or `late` when the time is up or the signal aborts before. The work itself goes on. */
 export async function within<Result, Late>(

@@ -7,7 +7,10 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { BudgetCounter } from '../ports/runtime-stores.ts';
 import type { Backoff } from './backoff.ts';
 
-export type ReservationsPorts = Pick<ChatPorts, 'clock' | 'random' | 'quotas' | 'counters' | 'log'>;
+export type ReservationsPorts = Pick<
+  ChatPorts,
+  'clock' | 'random' | 'repeats' | 'quotas' | 'counters' | 'log'
+>;
 
 /** A key's budget in the period of a call. */
 export interface CallBudget {

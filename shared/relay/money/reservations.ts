@@ -73,7 +73,7 @@ export class Reservations {
     const { account, need, rpm } = request;
     if (rpm === undefined) return undefined;
     const { counters } = this.#ports;
-    const backoff = new Backoff(this.#ports, countBudgetMs);
+    const backoff = new Backoff(this.#ports, countBudgetMs, { repeats: this.#ports.repeats });
     const count = await backoff.until(() => counters.countCall(need.key, minuteAt(need.nowMs), rpm));
     if (count === undefined) throw await request.refused({ reason: 'rate' }, emptyQuota(account));
     return count;
@@ -139,7 +139,7 @@ export class Reservations {
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     // The last try must have ended, and its failure been logged, before the host kills.
     const budgetMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
-    const backoff = new Backoff(this.#ports, budgetMs, longPauseMsMax);
+    const backoff = new Backoff(this.#ports, budgetMs, { pauseMsMax: longPauseMsMax });
     try {
       const reply = await this.#settle(write, backoff);
       // After an unknown outcome, an earlier try may have closed it, followed by another call's close in `last`.
@@ -233,7 +233,9 @@ export class Reservations {
   async #guard(reserve: GuardedReserve, budgetMs: number, pauseMsMax?: number): Promise<boolean> {
     if (reserve.triesInFlight === 0) return true;
     const { guard } = await import('./late-settle.ts');
-    return guard(this.#ports, reserve, new Backoff(this.#ports, budgetMs, pauseMsMax));
+    // The sweeper closes what a short one leaves.
+    const bounds = pauseMsMax === undefined ? { repeats: this.#ports.repeats } : { pauseMsMax };
+    return guard(this.#ports, reserve, new Backoff(this.#ports, budgetMs, bounds));
   }
 }
 
@@ -290,8 +292,9 @@ class ReserveTries implements ReserveUnderWay {
     this.request = request;
     this.#balances = balances;
     this.#mustWait = mustWait;
-    this.backoff = new Backoff(ports, reserveBudgetMs);
-    this.reads = new Backoff(ports, reserveBudgetMs);
+    const { repeats } = ports;
+    this.backoff = new Backoff(ports, reserveBudgetMs, { repeats });
+    this.reads = new Backoff(ports, reserveBudgetMs, { repeats });
     this.endMs = Math.min(ports.clock.now() + leaseMs, request.deadlineMs);
   }
 

@@ -12,6 +12,7 @@ import type { ConfigSource, KeyStore, SecretStore } from './config-store.ts';
 import type { QuotaStore, RefusalCounts } from './money-stores.ts';
 import type { Log } from './telemetry.ts';
 import type { StoredPorts } from './stored.ts';
+import type { Repeats } from './store-errors.ts';
 
 export interface ChatPorts {
   clock: Clock;
@@ -30,6 +31,8 @@ export interface ChatPorts {
   learned: LearnedFacts;
   stored: StoredPorts;
   random: Random;
+  /** Of the store. Absent: as many as there is time for. */
+  repeats?: Repeats | undefined;
   searchProvider: (settings: SearchSettings) => SearchProvider;
   pseudonym: Pseudonym;
   log: Log;

@@ -9,6 +9,23 @@ export const tryMsMax = 1_200;
  */
 export const firstTryMsMax = 3_000;
 
+/**
+ * The store's own name of the reply that an error follows from, for whoever runs the store: that of the first cause that has
+ * one. Undefined: there was no reply. It goes to the log, so what is no id is none.
+ */
+export function storeRequestId(error: unknown): string | undefined {
+  for (let cause = error; cause instanceof Error; { cause } = cause)
+    if ('requestId' in cause && typeof cause.requestId === 'string' && /^[\w-]{1,80}$/.test(cause.requestId))
+      return cause.requestId;
+  return undefined;
+}
+
+/** What may be repeated while a client waits. Shared by all calls of a process, so that a store that is down is not asked in vain. */
+export interface Repeats {
+  /** Whether one more may be; it is counted. */
+  may(): boolean;
+}
+
 /** The store did not answer. A write may have been applied or may still be applied. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';

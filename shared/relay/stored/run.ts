@@ -71,7 +71,7 @@ export class RunRecorder implements AnswerRecorder {
     const { run, watch, events } = this.#kept;
     const { log, stored } = this.#ports;
     const repeated = <T>(work: () => Promise<T>): Promise<T> =>
-      new Backoff(this.#ports, endMsMax, pauseMsMax).until(work);
+      new Backoff(this.#ports, endMsMax, { pauseMsMax }).until(work);
     try {
       const count = await events?.finished();
       const finish = (status: ResponseStatus): Promise<boolean> => {

@@ -11,12 +11,14 @@ import { buffer } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SignatureV4 } from '@smithy/signature-v4';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   NoReply,
   ServiceRefusal,
   dynamodb,
   endpointOf,
+  RetryBudget,
+  userAgentOf,
   secretsManager,
   awsJsonCalls,
   type AwsCalls,
@@ -70,6 +72,7 @@ const failureOf = (call: Promise<unknown>): Promise<Error> =>
     (error: unknown) => error as Error,
   );
 
+afterEach(() => void vi.restoreAllMocks());
 beforeEach(() => {
   delete process.env['AWS_ENDPOINT_URL'];
 });
@@ -162,6 +165,56 @@ describe('a signed request', () => {
   });
 });
 
+describe('a request', () => {
+  test('says who asks, in a header that is not signed', async () => {
+    const { endpoint, seen } = await serve(ok);
+    await callsTo(endpoint)('GetItem', {});
+    expect(seen[0]?.headers['user-agent']).toMatch(/^relay\/\S+ md\/nodejs#24\./);
+    expect(seen[0]?.headers.authorization).not.toContain('user-agent');
+  });
+
+  test('says the application too, as far as AWS reads its name', () => {
+    const variables = { RELAY_VERSION: '1.2.3', AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs24.x' };
+    expect(userAgentOf({ ...variables, AWS_SDK_UA_APP_ID: 'my app/ü\n' })).toBe(
+      `relay/1.2.3 md/nodejs#${process.versions.node} exec-env/AWS_Lambda_nodejs24.x app/my-app---`,
+    );
+  });
+});
+
+describe('a budget of repeats', () => {
+  /** How many requests so many calls make. */
+  const requestsOf = async (calls: number, answer: RequestListener, more: Partial<AwsCallsParts> = {}) => {
+    const { endpoint, seen } = await serve(answer);
+    const call = callsTo(endpoint, { ...more, attempts: 2 });
+    for (let made = 0; made < calls; made += 1) await call('GetItem', {}).catch(() => undefined);
+    return seen.length;
+  };
+
+  test('lasts for a hundred repeats of a store that fails: after that a call is one request', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    expect(await requestsOf(120, refusing('InternalServerError', 500))).toBe(120 + 100);
+  });
+
+  test('is given back by what a repeat got, and slowly by other answers', () => {
+    const budget = new RetryBudget();
+    const lost = new NoReply('ETIMEDOUT', { sent: true });
+    const drawAll = (error: unknown): number => {
+      let times = 0;
+      while (budget.draw(error) > 0) times += 1;
+      return times;
+    };
+    expect(drawAll(lost)).toBe(50);
+    for (let answers = 0; answers < 4; answers += 1) budget.give(0);
+    expect(budget.may()).toBe(false);
+    budget.give(0);
+    expect(budget.may()).toBe(true);
+    budget.give(10);
+    expect(drawAll(undefined)).toBe(2);
+    for (let answers = 0; answers < 1_000; answers += 1) budget.give(0);
+    expect(drawAll(undefined)).toBe(100);
+  });
+});
+
 describe('an endpoint', () => {
   test.each(['us-east-1', 'eu-central-1', 'cn-north-1', 'us-gov-west-1', 'us-iso-east-1', 'us-isob-east-1'])(
     'of %s is the one of the SDK',
@@ -217,6 +270,20 @@ describe('a reply', () => {
       sent: true,
     });
   });
+
+  test.each(['x-amzn-requestid', 'x-amz-request-id', 'x-amzn-request-id'])(
+    'that refuses keeps the request id in %s, and one that was damaged too',
+    async (header) => {
+      const headers = { [header]: 'TTQJ-1' };
+      const refused = await serve(refusing('ValidationException', 400, headers));
+      expect(await failureOf(callsTo(refused.endpoint)('GetItem', {}))).toMatchObject({
+        requestId: 'TTQJ-1',
+      });
+      const damaged = await serve((_, response) => void response.writeHead(200, headers).end('<html>'));
+      const failure = await failureOf(callsTo(damaged.endpoint)('UpdateItem', {}, once1));
+      expect(failure).toMatchObject({ code: 'EBADREPLY', requestId: 'TTQJ-1' });
+    },
+  );
 
   test('with a page of something between has its status', async () => {
     const { endpoint } = await serve((_, response) => void response.writeHead(503).end('<html>busy</html>'));

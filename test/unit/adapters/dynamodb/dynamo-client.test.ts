@@ -1,40 +1,102 @@
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { tableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { tablesOf } from '../../../../functions/compose/late-adapters.ts';
+import type { ClientSettings } from '../../../../shared/adapters/dynamodb/table-client.ts';
+import { StoreUnavailable, storeRequestId } from '../../../../shared/relay/ports/store-errors.ts';
 import { listening } from '../../../support/listening.ts';
 import { localAccess } from './store.ts';
 
-async function failureOf(answer: RequestListener): Promise<unknown> {
-  const endpoint = await listening(createServer(answer));
-  const client = tableClient(localAccess, { endpoint, tryMsMax: 100 });
-  return client
-    .call('GetItem', { TableName: 'relay-keys', Key: { hash: { S: 'x' } } })
-    .catch((error: unknown) => error);
-}
-
 const awsError =
-  (status: number, type: string): RequestListener =>
+  (status: number, type: string, more: object = {}): RequestListener =>
   (request, response) => {
     request.resume();
-    response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' });
-    response.end(JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${type}`, message: 'no' }));
+    response.writeHead(status, {
+      'content-type': 'application/x-amz-json-1.0',
+      'x-amzn-requestid': 'TTQJ-1',
+    });
+    response.end(
+      JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${type}`, message: 'no', ...more }),
+    );
   };
 
-describe('a call of the store', () => {
-  test.each<[string, RequestListener]>([
-    ['closes the connection', (request) => request.socket.destroy()],
-    ['never answers', (request) => void request.resume()],
-    ['answers 500', awsError(500, 'InternalServerError')],
-    ['throttles', awsError(400, 'ThrottlingException')],
-  ])('is StoreUnavailable when the store %s', async (_what, answer) => {
-    expect(await failureOf(answer)).toBeInstanceOf(StoreUnavailable);
+const Key = { hash: { S: 'x' } };
+
+describe.each([undefined, 'sdk'] as const)('a call of the store by the client %s', (awsClient) => {
+  async function rig(
+    answer: (...given: Parameters<RequestListener>) => unknown,
+    settings: ClientSettings = {},
+  ) {
+    const seen: IncomingMessage[] = [];
+    process.env['AWS_ENDPOINT_URL_DYNAMODB'] = await listening(
+      createServer((request, response) => {
+        seen.push(request);
+        void answer(request, response);
+      }),
+    );
+    const tables = tablesOf({ aws: localAccess, awsClient }, { tryMsMax: 10_000, ...settings });
+    const get = (): Promise<unknown> =>
+      tables.call('GetItem', { TableName: 'relay-keys', Key }).catch((error: unknown) => error);
+    return { seen, tables, get };
+  }
+
+  test('is StoreUnavailable when the store never answers', async () => {
+    const { get } = await rig((request) => void request.resume(), { attempts: 2, tryMsMax: 100 });
+    expect(await get()).toBeInstanceOf(StoreUnavailable);
   });
 
-  test('keeps the error of a request that was refused for what it says', async () => {
-    expect(await failureOf(awsError(400, 'ValidationException'))).toHaveProperty(
-      'name',
-      'ValidationException',
-    );
+  test.each<[string, RequestListener]>([
+    ['closes the connection', (request) => request.socket.destroy()],
+    ['answers 500', awsError(500, 'InternalServerError')],
+    ['throttles', awsError(400, 'ThrottlingException')],
+  ])('is StoreUnavailable when the store %s, after as many tries as were wanted', async (_what, answer) => {
+    const { seen, get } = await rig(answer, { attempts: 2 });
+    expect(await get()).toBeInstanceOf(StoreUnavailable);
+    expect(seen).toHaveLength(2);
+  });
+
+  test('keeps the error of a request that was refused for what it says, and the id that AWS gave it', async () => {
+    const { get } = await rig(awsError(400, 'ConditionalCheckFailedException', { Item: { n: { N: '1' } } }));
+    const error = await get();
+    expect(error).toMatchObject({ name: 'ConditionalCheckFailedException', Item: { n: { N: '1' } } });
+    expect(storeRequestId(error)).toBe('TTQJ-1');
+  });
+
+  test('says in its user agent that it is the relay', async () => {
+    const { seen, get } = await rig(awsError(400, 'ValidationException'));
+    await get();
+    expect(seen[0]?.headers['user-agent']).toMatch(/(^| )relay\/unreleased( |$)/);
+  });
+
+  test('brings numbers of 38 digits, sets and bytes there and back as they are', async () => {
+    const digits = '12345678901234567890123456789012345678';
+    const Item = {
+      ...Key,
+      n: { N: digits },
+      small: { N: `0.${digits}` },
+      many: { NS: [digits, '-1'] },
+      in: { M: { a: { L: [{ N: digits }, { NULL: true }, { BOOL: false }, { SS: ['b'] }] } } },
+      b: { B: Buffer.from([0, 255]) },
+    };
+    const bodies: string[] = [];
+    const { tables } = await rig(async (request, response) => {
+      const body = String(await buffer(request));
+      bodies.push(body);
+      response.setHeader('content-type', 'application/x-amz-json-1.0');
+      const { RequestItems } = JSON.parse(body) as { RequestItems?: object };
+      response.end(
+        RequestItems
+          ? JSON.stringify({
+              Responses: { 'relay-keys': [(JSON.parse(bodies[0] ?? '') as { Item: object }).Item] },
+            })
+          : '{}',
+      );
+    });
+    await tables.call('PutItem', { TableName: 'relay-keys', Item });
+    const { Responses } = await tables.call('BatchGetItem', {
+      RequestItems: { 'relay-keys': { Keys: [Key] } },
+    });
+    const [found] = Responses?.['relay-keys'] ?? [];
+    expect({ ...found, b: { B: Buffer.from(found?.['b']?.B ?? []) } }).toEqual(Item);
   });
 });

@@ -1,6 +1,7 @@
 import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { documentClient } from '../../../support/sdk-tables.ts';
-import { tableClient, type TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
+import { tablesOf } from '../../../../functions/compose/late-adapters.ts';
+import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 
@@ -9,9 +10,13 @@ export const localAccess = {
   credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
 } satisfies AwsAccess;
 
-/** The client of functions that answer; a hundred calls at once may take longer than a caller would wait. */
-export const hotClient = (): TableClient =>
-  tableClient(localAccess, { connectMsMax: 30_000, tryMsMax: 30_000 });
+/**
+ * The client of functions that answer, by the switch that they have; a hundred calls at once may take longer than a caller
+ * would wait.
+ * @param awsClient `sdk`: AWS's own
+ */
+export const hotClient = (awsClient?: 'sdk'): TableClient =>
+  tablesOf({ aws: localAccess, awsClient }, { connectMsMax: 30_000, tryMsMax: 30_000 });
 
 export interface CountedClient {
   client: DynamoDBDocumentClient;

@@ -1,4 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { ServiceRefusal } from '../../../../shared/adapters/aws/aws-calls.ts';
+import { asRefusal } from '../../../../shared/relay/http/refusal.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { describeFault, jsonLog } from '../../../../shared/adapters/telemetry/log.ts';
 
 const written: string[] = [];
@@ -53,6 +56,21 @@ describe('what is logged of an error', () => {
     expect(describeFault(odd)).toMatchObject({ error: 'Error' });
     expect(JSON.stringify(describeFault(odd))).not.toContain('canary');
     expect(describeFault('canary')).toEqual({ error: 'string' });
+  });
+
+  test('has the name that the store gave its reply, from the cause that knows it, and nothing that is no name', () => {
+    const refusal = (id: string): Error =>
+      new StoreUnavailable('busy', {
+        cause: new StoreUnavailable('no', {
+          cause: new ServiceRefusal(
+            { status: 500, headers: { 'x-amzn-requestid': id } },
+            { message: 'canary' },
+          ),
+        }),
+      });
+    expect(describeFault(refusal('TTQJ3-7'))).toMatchObject({ store_request_id: 'TTQJ3-7' });
+    expect(JSON.stringify(describeFault(refusal('canary: text')))).not.toContain('canary');
+    expect(asRefusal(refusal('TTQJ3-7')).facts).toEqual({ store_request_id: 'TTQJ3-7' });
   });
 
   test('ends, also when errors are each other’s cause', () => {
