@@ -57,6 +57,47 @@ describe('a console that only reads', () => {
   });
 });
 
+describe('requests of a relay on AWS, where reading the log costs money', () => {
+  const nowMs = Date.now();
+  let searches = 0;
+  const found = async (): Promise<never> => {
+    searches += 1;
+    return { lines: [], counts: [], scannedBytes: 800e6 } as never;
+  };
+  const kept = [{ bytes: 100e9, sinceMs: nowMs - 10 * 86_400_000 }];
+  const aws = async (): Promise<Visitor> => {
+    const target = { stack: 'relay', local: false };
+    const log = { source: async () => ({ groups: ['relay-chat'], kept }), search: found, counts: found };
+    return enter(await rig.serve({ readOnly: true, ports: { ...rig.ports, target, log } }));
+  };
+
+  it('are read at once for an hour, with what that was; watched after a press, with what an hour of it is', async () => {
+    const page = (await (await aws()).page('requests')).replaceAll(/\s+/g, ' ');
+    expect(page).toContain('1.6 GB, 0.008 dollars of the log were read');
+    expect(page).toMatch(/Watched live, each hour reads some 1\d\.\d GB, 0\.0\d+ dollars\./);
+    expect(page).toMatch(/data-live="requests\/live\?live=on" [^>]*data-hours="12"/);
+    expect(page).not.toMatch(/data-on\b/);
+  });
+
+  it('are not read for a day before its price was seen', async () => {
+    const visit = await aws();
+    searches = 0;
+    const asked = await visit.page('requests?from=24h&status=failed');
+    expect(asked).toContain('some 20.0 GB, 0.1 dollars');
+    expect(searches).toBe(0);
+    const [, path = ''] = /href="(requests\?[^"]*read=yes)"/.exec(asked) ?? [];
+    expect(await visit.page(path.replaceAll('&amp;', '&'))).toContain('No such request in this time');
+    expect(searches).toBe(2);
+  });
+
+  it('show what is wrong with a filter, and keep what was typed', async () => {
+    const page = await (await aws()).page('requests?from=soon&model=gpt-4o');
+    expect(page).toMatch(/from: found soon, wanted how long ago/);
+    expect(page).toContain('value="gpt-4o"');
+    expect(rig.faults).toEqual([]);
+  });
+});
+
 const hostile = '"><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}\u2028';
 
 describe('what is stored in rows', () => {

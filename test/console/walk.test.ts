@@ -74,7 +74,7 @@ it('makes a customer and a key without any script, and calls with it', async () 
   await page.getByRole('button', { name: 'Go on' }).click();
   await page.getByRole('button', { name: 'Make it' }).click();
   // It works until the grant is applied; its page loads itself again.
-  await expect.poll(() => main(page)).toContain('50 yuan are available now');
+  await expect.poll(() => main(page), within).toContain('50 yuan are available now');
   const key = (await page.locator('[data-secret]').innerText()).trim();
   expect(key).toMatch(/^sk-\S{40,}$/);
   expect(await page.locator('pre.command').innerText()).toMatch(
@@ -159,12 +159,14 @@ it('shows requests as they end, refused ones too, each with its story; paused it
   const { page, complaints, base } = await opened();
   await page.goto(`${base}requests`);
   expect(await page.getByRole('status').innerText()).toBe('Live');
+  const rows = page.locator('#requests-rows tr');
+  const atFirst = await rows.count();
   expect((await call('sk-nobodys')).status).toBe(401);
   expect((await call(stack.key)).status).toBe(200);
-  const rows = page.locator('#requests-rows tr');
-  await expect.poll(() => rows.first().innerText(), within).toMatch(/200[^]*demo-chat/);
+  await expect.poll(() => rows.count(), within).toBe(atFirst + 2);
+  expect(await rows.nth(0).innerText()).toMatch(/200[^]*demo-chat/);
   expect(await rows.nth(1).innerText()).toMatch(/401 invalid_api_key/);
-  await expect.poll(() => page.locator('.tiles').innerText(), within).toMatch(/Refused\s+1\s/);
+  expect(await page.locator('.tiles').innerText()).toMatch(/Refused\s+1\s/);
 
   // A second page shows how long nothing came: the first one is asked for nothing meanwhile.
   await page.getByRole('button', { name: 'Pause' }).click();

@@ -225,7 +225,7 @@ export const watchMs = 15 * minuteMs;
 const dollarsPerByte = 0.005e-9;
 
 export const megabytes = (bytes: number): string =>
-  `${(bytes / 1_000_000).toFixed(bytes < 10_000_000 ? 2 : 0)} MB`;
+  bytes < 1e9 ? `${(bytes / 1e6).toFixed(bytes < 10e6 ? 2 : 0)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** `13 MB, 0.000065 dollars`. */
 export const priced = (bytes: number | undefined): string =>

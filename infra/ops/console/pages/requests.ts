@@ -413,11 +413,6 @@ const listedOf = ({ charge, reserved: _reserved, ...row }: CloseRow): ListedRequ
   },
 });
 
-function endBadge({ kind, end }: CloseRow): Markup {
-  if (kind !== 'settled') return badge(kind, 'warning');
-  return badge(end ?? kind, end === 'failed' ? 'warning' : end === 'client_gone' ? 'calm' : 'good');
-}
-
 /** Of the log, around the time in the id. `at`: when its line was written, so that little is read. */
 async function readStory(ports: Visit['ports'], written: string, at: string) {
   if (written.startsWith('grant#')) return { requests: [], note: undefined };
@@ -460,8 +455,8 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
     ${
       row &&
       html`<p>
-        ${row.kind === 'grant' ? badge('grant') : endBadge(row)} of ${customerLink(row.account)},
-        ${when(ledgerTimeMs(row), nowMs)}
+        ${row.kind === 'grant' ? badge('grant') : statusBadge(listedOf(row).line)} of
+        ${customerLink(row.account)}, ${when(ledgerTimeMs(row), nowMs)}
       </p>`
     }
     ${next !== undefined && notice('warning', html`<strong>Next:</strong> ${next}`)}
