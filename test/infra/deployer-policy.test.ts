@@ -80,16 +80,18 @@ describe('docs/deployer-policy-*.json', () => {
     expect(lookups.filter((call) => !role.allows(call))).toEqual([]);
   });
 
-  it('use keys through DynamoDB and AWS Backup alone, and give them to nobody but AWS', () => {
+  it('use keys through DynamoDB, Secrets Manager and AWS Backup alone, and give them to nobody but AWS', () => {
     const ofKeys = role.policy.Statement.filter(({ Action }) => String(Action).includes('kms:'));
     expect(ofKeys.length).toBeGreaterThan(0);
-    for (const { Action, Condition } of ofKeys)
+    for (const { Action, Condition } of ofKeys) {
       expect(Condition).toEqual({
-        StringLike: {
-          'kms:ViaService': expect.stringMatching(/^(dynamodb|backup)\.\*\.amazonaws\.com$/) as string,
-        },
+        StringLike: { 'kms:ViaService': expect.anything() as unknown },
         ...(String(Action).includes('Grant') && { Bool: { 'kms:GrantIsForAWSResource': 'true' } }),
       });
+      const { StringLike } = Condition as { StringLike: Record<string, string | string[]> };
+      for (const service of [StringLike['kms:ViaService']].flat())
+        expect(service).toMatch(/^(dynamodb|secretsmanager|backup)\.\*\.amazonaws\.com$/);
+    }
   });
 
   it('have no statement that no resource needs, and fit into a managed policy each, with a third to spare', () => {
