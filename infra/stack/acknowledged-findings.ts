@@ -230,6 +230,24 @@ function acknowledgeListed(constructs: AcknowledgedConstructs): void {
       ),
       ...listed('SecretsManagerUsingKMSKey', ownKey),
     );
+  if (constructs.api)
+    accept(
+      constructs.api,
+      ...listed(
+        'APIGWAssociatedWithWAF',
+        'An ACL costs a fee each month: option webAcl makes one or takes yours',
+      ),
+      ...listed('APIGWCacheEnabledAndEncrypted', 'Answers are customers’ own: nothing is cached'),
+      ...listed(
+        'APIGWExecutionLoggingEnabled',
+        'Its log would hold headers with keys; functions log each request',
+      ),
+      ...listed(
+        'APIGWSSLEnabled',
+        'A client certificate is for servers behind it; functions are called by IAM',
+      ),
+      ...listed('APIGWXrayEnabled', 'Traces of calls go to the receiver that option tracing names'),
+    );
   const inline = listed(
     'IAMNoInlinePolicy',
     'What one role may; a policy of its own would let others take it',
