@@ -41,7 +41,7 @@ export async function oneFirstFile(bundle: Bundle, options: BuildOptions): Promi
     splitting: false,
     // A file that is read later would wait for the one file, and that one for it.
     supported: { 'top-level-await': false },
-    plugins: [joining(outputs, { first, sources, oneFile })],
+    plugins: [joining(outputs, { first, sources, oneFile, wanted: wantedOf(later, passedOn, sources) })],
   });
   if (joined.metafile === undefined || joined.outputFiles === undefined)
     throw new Error('The options of a bundle ask for a metafile and for no files on disk.');
@@ -99,6 +99,18 @@ function readAtStart(outputs: Outputs): string[] {
   return [...seen].toSorted();
 }
 
+/** Whether a file beside the one takes this export of a file that is in the one: others are only between its own parts. */
+function wantedOf(later: string[], passedOn: string[], sources: Map<string, string>) {
+  const imports = later.flatMap((file) => [
+    ...(sources.get(file) ?? '').matchAll(/import\{([^}]*)\}from"\.\/([^"]+)"/g),
+  ]);
+  const names = imports.flatMap(([, list = '', from = '']) =>
+    list.split(',').map((each) => `${from} ${each.split(' as ')[0]}`),
+  );
+  const wanted = new Set(names);
+  return (name: string, each: string): boolean => passedOn.includes(name) || wanted.has(`${name} ${each}`);
+}
+
 const isImportedLater = (outputs: Outputs, name: string): boolean =>
   [...outputs.values()].some(({ imports }) =>
     imports.some(({ kind, path }) => kind === 'dynamic-import' && basename(path) === name),
@@ -106,21 +118,30 @@ const isImportedLater = (outputs: Outputs, name: string): boolean =>
 
 function joining(
   outputs: Outputs,
-  { first, sources, oneFile }: { first: string[]; sources: Map<string, string>; oneFile: string },
+  {
+    first,
+    sources,
+    oneFile,
+    wanted,
+  }: { first: string[]; sources: Map<string, string>; oneFile: string; wanted: ReturnType<typeof wantedOf> },
 ): Plugin {
   const exported = (name: string): string[] => outputs.get(name)?.exports ?? [];
   /** The name in the one file of what `name` exports. */
   const shared = (name: string, each: string): string => `_${first.indexOf(name)}${each}`;
   const joinedText = first
     .map((name) => {
-      const renamed = exported(name).map((each) => `${each} as ${shared(name, each)}`);
+      const renamed = exported(name).flatMap((each) =>
+        wanted(name, each) ? `${each} as ${shared(name, each)}` : [],
+      );
       return name === entry
         ? `export * from './${name}';`
         : `export { ${renamed.join(', ')} } from './${name}';`;
     })
     .join('\n');
   const passingOn = (name: string): string => {
-    const own = exported(name).map((each) => `${shared(name, each)} as ${each}`);
+    const own = exported(name).flatMap((each) =>
+      wanted(name, each) ? `${shared(name, each)} as ${each}` : [],
+    );
     return `export { ${own.join(', ')} } from './${oneFile}';`;
   };
   return {

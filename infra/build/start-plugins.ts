@@ -49,4 +49,7 @@ function builtinModule(path: string, isWanted: (property: PropertyDescriptor) =>
 }
 
 /** What functions have in the place of packages. */
-export const startAliases = { 'node:stream/web': './infra/build/instead/stream-web.ts' };
+export const startAliases = {
+  'node:stream/web': './infra/build/instead/stream-web.ts',
+  '@aws-sdk/credential-provider-node': './infra/build/instead/no-providers.ts',
+};

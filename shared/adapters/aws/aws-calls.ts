@@ -160,14 +160,12 @@ export class RetryBudget implements Repeats {
 const tokensMax = 500;
 
 /**
- * What AWS's logs show of a caller: the product, its runtime, and its owner's name for the application.
+ * What AWS's logs show of a caller: the product, and its owner's name for the application.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-appid.html
  */
 export const userAgentOf = (variables: NodeJS.ProcessEnv): string =>
   [
     ['relay', variables['RELAY_VERSION'] || 'unreleased'],
-    ['md', `nodejs#${process.versions.node}`],
-    ['exec-env', variables['AWS_EXECUTION_ENV']],
     ['app', variables['AWS_SDK_UA_APP_ID']],
   ]
     .flatMap(([name, value]) => (value ? `${name}/${value.replace(/[^\w!#$%&'*+.^`|~-]/g, '-')}` : []))

@@ -6,8 +6,8 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import middy from '@middy/core';
 import type { Context } from 'aws-lambda';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
-import { asRefusal, refusalResponse, refuse, type Refusal } from '../../relay/http/refusal.ts';
-import { hopHeader, loopHeader } from '../../wire/ids.ts';
+import { asRefusal, refusalResponse, refuse } from '../../relay/http/refusal.ts';
+import { hopHeader } from '../../wire/ids.ts';
 import { readJsonBody, type SharedHost } from './json-body.ts';
 
 /** The distribution sends the origin secret in this header. */
@@ -34,10 +34,12 @@ export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Pr
       if (!isFromOrigin(request().headers[originHeader], hosted))
         throw refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
     })
-    .before(({ event: { request } }) => {
+    .before(async ({ event: { request } }) => {
       const hops = hopsOf(request());
       const returns = originSecrets.some((secret) => hops.includes(hopId(secret)));
-      if (returns || hops.length >= hopsMax) throw loopRefusal(returns);
+      if (!returns && hops.length < hopsMax) return;
+      const { loopRefusal } = await import('./loop-refusal.ts');
+      throw loopRefusal(returns, hopsMax);
     })
     .after(({ event: { id }, response }) => {
       if (!response) return undefined;
@@ -85,15 +87,6 @@ async function handled(
  * upstreams.
  */
 const hopId = (secret: string): string => digest(`hop of ${secret}`).toString('hex').slice(0, 16);
-
-const loopRefusal = (returns: boolean): Refusal =>
-  refuse(
-    'relay_loop',
-    returns
-      ? 'This call came from this relay itself: one of its channels leads back to it. Nothing was charged. Correct the endpoint of that channel.'
-      : `This call passed ${hopsMax} relays before this one, which is as many as may be in a row. Nothing was charged.`,
-    { headers: { [loopHeader]: '1', 'x-should-retry': 'false' } },
-  );
 
 /**
  * Whether a request came through the distribution, which adds a secret. Compares in constant time and always
