@@ -49,10 +49,15 @@ export class DeployRig {
     writeFileSync(join(this.folder, file), JSON.stringify(options));
   }
 
+  /** Programs of a test, which come before the machine's. */
+  get programs(): string {
+    return join(this.folder, '.programs');
+  }
+
   /** Runs a line in a shell without this process's variables, Node and tools. */
-  async run(line: string, variables: Record<string, string> = {}): Promise<Ended> {
+  async run(line: string, variables: Record<string, string> = {}, timeout?: number): Promise<Ended> {
     const env = {
-      PATH: pathOfTerminal(),
+      PATH: [this.programs, pathOfTerminal()].join(delimiter),
       HOME: this.folder,
       AWS_ENDPOINT_URL: this.#endpoint,
       AWS_REGION: 'us-east-1',
@@ -64,7 +69,11 @@ export class DeployRig {
       CDK_VALIDATION: 'false',
       ...variables,
     };
-    return runProgram('sh', ['-c', line], { cwd: this.folder, env });
+    return runProgram('sh', ['-c', line], {
+      cwd: this.folder,
+      env,
+      ...(timeout !== undefined && { timeout }),
+    });
   }
 }
 

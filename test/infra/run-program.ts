@@ -7,17 +7,17 @@ export interface Ended {
   output: string;
 }
 
-/** Kills it after 170 s. */
+/** Kills it after 170 s, unless it may take longer. */
 export async function runProgram(
   command: string,
   parameters: string[],
-  { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv },
+  { cwd, env, timeout = 170_000 }: { cwd: string; env: NodeJS.ProcessEnv; timeout?: number },
 ): Promise<Ended> {
   const child = spawn(command, parameters, {
     cwd,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 170_000,
+    timeout,
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])

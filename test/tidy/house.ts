@@ -56,6 +56,7 @@ export const printers: Record<string, string> = {
   'infra/build/': 'a tool',
   'infra/local/': 'a tool, and the output of functions on the local stack',
   'infra/deploy/main.ts': 'what a deployment changes, and why it is refused',
+  'infra/deploy/first-deployment.ts': 'what a first deployment runs, and what that said',
   'infra/server/main.ts': 'why the server cannot start',
   'infra/stack/app.ts': 'why the stack cannot be made',
   'shared/adapters/telemetry/': 'the log of a function is what it prints',

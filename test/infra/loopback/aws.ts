@@ -59,8 +59,12 @@ export class LoopbackAws {
     const action = parameters.get('Action') ?? target;
     this.calls.push(`${service} ${action || `${request.method} ${request.url}`}`);
     if (service === 's3') return this.#objectStore(request, response, body);
-    if (service === 'dynamodb' && this.#tables)
-      return forward(request, response, body, this.#tables.endpoint);
+    if (service === 'dynamodb' && this.#tables) {
+      const recovered = await this.#tables.recovery?.answer(target, body);
+      if (recovered === undefined) return forward(request, response, body, this.#tables.endpoint);
+      response.writeHead(recovered.status, recovered.headers).end(recovered.body);
+      return;
+    }
     if (service === 'ssm') {
       const [status, answer] = this.secrets.answer(target, JSON.parse(body.toString('utf8')) as object);
       response

@@ -6,10 +6,13 @@ import {
   ListTablesCommand,
   type CreateTableCommandInput,
 } from '@aws-sdk/client-dynamodb';
+import type { RecoverableTables } from './recoverable-tables.ts';
 import type { Resource } from './template.ts';
 
 export class EmulatedTables {
   readonly endpoint: string;
+  /** What answers in the place of the emulator. Undefined: nothing does. */
+  recovery: RecoverableTables | undefined;
   readonly #client: DynamoDBClient;
 
   constructor(endpoint: string) {

@@ -1,0 +1,160 @@
+/**
+ * Runs the protocol of docs/first-deployment.md and writes its transcript. The page is the list of steps: what it shows to a
+ * person is what runs here, block by block. Must never run against a stage that may not go, nor write a secret down.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { masked } from '../ops/markup.ts';
+import { readStageFile, stageNamed } from '../stack/options/read-options.ts';
+
+export interface ProtocolPorts {
+  /** The root of the repository. */
+  folder: string;
+  environment: NodeJS.ProcessEnv;
+  print: (line: string) => void;
+  isDeployed: (place: { stackName: string; region: string | undefined }) => Promise<boolean>;
+}
+
+/**
+ * Resolves with an exit code. Throws an Error for people to read when it may not begin.
+ * @param given as typed; `from` undefined: all steps that the transcript does not have as done
+ */
+export async function runProtocol(
+  { stage: name, from, yes }: { stage?: string; from?: string; yes?: boolean },
+  ports: ProtocolPorts,
+): Promise<number> {
+  const { folder, environment, print } = ports;
+  if (name === undefined) throw new Error('--stage is missing: the default stage is not for trials');
+  const { file: options, stackName } = stageNamed(name);
+  const { disposable, region } = readStageFile(folder, { file: options, stackName });
+  if (disposable !== true)
+    throw new Error(`${options} has no "disposable": true, and the last step removes stack ${stackName}`);
+  const page = readFileSync(join(folder, 'docs', 'first-deployment.md'), 'utf8');
+  const notes = join('first-deployment', name);
+  const transcript = join(folder, notes, 'transcript.md');
+  const written = existsSync(transcript) ? readFileSync(transcript, 'utf8') : '';
+  const done = new Set([...written.matchAll(/^\*\*Step (\d+) done/gm)].map(([, number]) => Number(number)));
+  const steps = readSteps(page);
+  const left = steps.filter(({ number }) =>
+    from === undefined ? !done.has(number) : number >= Number(from),
+  );
+  if (left.length === 0) throw new Error(`no step is left; to begin anew, move ${transcript} away`);
+  if (written === '' && (await ports.isDeployed({ stackName, region })))
+    throw new Error(`stack ${stackName} exists, and this did not make it: choose a stage that nobody uses`);
+  for (const step of left) print(`${step.number}. ${step.name}: some ${step.minutes} minutes`);
+  const minutes = left.reduce((sum, step) => sum + step.minutes, 0);
+  print(`stack ${stackName}: some ${minutes} minutes. ${/^It costs .+$/m.exec(page)?.[0]}`);
+  const command = `npm run first-deployment -- --stage ${name} --yes`;
+  if (!yes) throw new Error(`nothing was done. To begin: ${command}`);
+  mkdirSync(join(folder, notes), { recursive: true, mode: 0o700 });
+  const append = (text: string): void => appendFileSync(transcript, `${text}\n`, { mode: 0o600 });
+  // A run that was killed left its block open.
+  if ((written.match(/^````/gm)?.length ?? 0) % 2 === 1) append('````\n\nThat run ended here.');
+  const run = { ...ports, environment: { ...environment, STAGE: name, RUN: notes }, options, append };
+  for (const step of left) {
+    const failure = await runStep(step, run);
+    if (failure === undefined) continue;
+    print(`step ${step.number} (${step.name}) failed: ${failure}. What it said: ${transcript}`);
+    print(`to go on with it: ${command}; without it: ${command} --from ${step.number + 1}`);
+    print(`to remove what stands: ${command} --from ${steps.at(-1)?.number}`);
+    return 1;
+  }
+  return 0;
+}
+
+/** A section `### N. Name` of the page, with a line `Expected: exit N, M minutes. Note: ...` before its blocks. */
+interface Step {
+  number: number;
+  name: string;
+  /** Exit codes of the last block that are right. All others must end with 0. */
+  exits: string[];
+  minutes: number;
+  /** What a person is to write down. */
+  note: string;
+  /** `json`: what to write into the options of the stage. `sh`: what to run, up to the first command that fails. */
+  blocks: { language: string; code: string }[];
+}
+
+const stepHead = /^(\d+)\. (.+)\n[^]*?^Expected: exit (\d+(?: or \d+)*), (\d+) minutes\. Note: ([^]+?)\n\n/m;
+
+export const readSteps = (page: string): Step[] =>
+  (page.match(/(?<=^### )[^]+?(?=^##|$(?![^]))/gm) ?? []).map((text) => {
+    const [, number, name = '', exits = '', minutes, note = ''] = stepHead.exec(text) ?? [];
+    if (number === undefined) throw new Error(`docs/first-deployment.md: "Expected" is missing in ${text}`);
+    const blocks = [...text.matchAll(/^```(json|sh)\n([^]*?)\n```$/gm)];
+    return {
+      number: Number(number),
+      name,
+      exits: exits.split(' or '),
+      minutes: Number(minutes),
+      note: note.replaceAll('\n', ' '),
+      blocks: blocks.map(([, language = '', code = '']) => ({ language, code })),
+    };
+  });
+
+/** `options`: the file of the stage. */
+type StepRun = ProtocolPorts & { append: (text: string) => void; options: string };
+
+/** Resolves with why it failed; undefined: it ended as expected. */
+async function runStep({ blocks, ...step }: Step, run: StepRun): Promise<string | undefined> {
+  const { append, print } = run;
+  const startedMs = Date.now();
+  const took = () => `${((Date.now() - startedMs) / 60_000).toFixed(1)} minutes (expected ${step.minutes})`;
+  print(`\n${step.number}. ${step.name}`);
+  append(`\n## ${step.number}. ${step.name}\n\n${new Date().toISOString()}. To note: ${step.note}\n`);
+  for (const [index, { language, code }] of blocks.entries()) {
+    append(`\`\`\`\`${language}\n${code}\n\`\`\`\`\n\n\`\`\`\`text`);
+    let count = 0;
+    const tail: string[] = [];
+    // A killed run keeps the first lines. Of a long block those in the middle are left out.
+    const exit = await (language === 'json' ? mergeOptions : runBlock)(code, run, (line) => {
+      const safe = withoutSecrets(line, run.environment);
+      print(safe);
+      if (++count <= 150) append(safe);
+      else tail.push(safe);
+    });
+    if (tail.length > 50) append(`... ${tail.length - 50} lines are left out ...`);
+    append([...tail.slice(-50), '````\n'].join('\n'));
+    const right = index === blocks.length - 1 ? step.exits : ['0'];
+    if (right.includes(exit)) continue;
+    const failure = `block ${index + 1} ended with ${exit}, expected ${right.join(' or ')}`;
+    append(`**Step ${step.number} failed** after ${took()}: ${failure}.`);
+    return failure;
+  }
+  append(`**Step ${step.number} done** in ${took()}.`);
+  print(`done in ${took()}. Note: ${step.note}`);
+  return undefined;
+}
+
+async function mergeOptions(code: string, { folder, options }: StepRun): Promise<string> {
+  const file = join(folder, options);
+  const [before, change] = [readFileSync(file, 'utf8'), code].map((text) => JSON.parse(text) as object);
+  writeFileSync(file, `${JSON.stringify({ ...before, ...change }, null, 2)}\n`);
+  return '0';
+}
+
+/** Resolves with an exit code, or the signal that ended it. */
+async function runBlock(code: string, run: StepRun, heard: (line: string) => void): Promise<string> {
+  // A process group of its own gets each signal whole: no deployment outlives its transcript.
+  const how = { cwd: run.folder, env: run.environment, detached: true };
+  const child = spawn('sh', ['-ec', code], { ...how, stdio: ['ignore', 'pipe', 'pipe'] });
+  const end = (signal: NodeJS.Signals): boolean => process.kill(-Number(child.pid), signal);
+  process.on('SIGINT', end).on('SIGTERM', end);
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', heard);
+  const [exit, signal] = (await once(child, 'close')) as [number | null, string | null];
+  process.off('SIGINT', end).off('SIGTERM', end);
+  return String(exit ?? signal);
+}
+
+/** A transcript is made to be shown: without keys, values of secret variables, mail addresses and account numbers. */
+function withoutSecrets(line: string, environment: NodeJS.ProcessEnv): string {
+  const secrets = Object.entries(environment).flatMap(([name, value = '']) =>
+    /KEY|SECRET|TOKEN|PASSWORD/.test(name) && value.length >= 8 ? [value] : [],
+  );
+  return masked(secrets.reduce((text, secret) => text.replaceAll(secret, '(secret)'), line))
+    .replaceAll(/\b[\w.+-]+@[\w-]+\.[a-z]{2,}\b/g, '(mail)')
+    .replaceAll(/\b\d{12}\b/g, '(account)');
+}

@@ -1,0 +1,154 @@
+/** `npm run first-deployment` on protocols of this test, with a real shell: what it refuses, writes down, leaves out, goes on with. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readSteps, runProtocol } from '../../infra/deploy/protocol.ts';
+import { readPage, root } from '../docs/pages.ts';
+
+let folder: string;
+let printed: string[];
+let isDeployed: boolean;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'relay-protocol-'));
+  mkdirSync(join(folder, 'docs'));
+  write('relay.try.json', '{"disposable": true}');
+  printed = [];
+  isDeployed = false;
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const write = (file: string, text: string): void => {
+  writeFileSync(join(folder, file), text);
+};
+const read = (file: string): string => readFileSync(join(folder, file), 'utf8');
+const transcript = (): string => read('first-deployment/try/transcript.md');
+const block = (code: string, language = 'sh'): string => `\`\`\`${language}\n${code}\n\`\`\`\n\n`;
+
+/** @param steps blocks of each, and the exit codes that are right */
+function protocol(...steps: [blocks: string, exits?: string][]): void {
+  const sections = steps.map(
+    ([blocks, exits = '0'], index) =>
+      `### ${index + 1}. Step ${index + 1}\n\nExpected: exit ${exits}, 5 minutes. Note: what\nto note.\n\n${blocks}`,
+  );
+  write('docs/first-deployment.md', `It costs little.\n\n${sections.join('')}## Later\n\n${block('exit 9')}`);
+}
+
+const run = (given: { stage?: string; from?: string; yes?: boolean } = {}): Promise<number> =>
+  runProtocol(
+    { stage: 'try', yes: true, ...given },
+    {
+      folder,
+      environment: { PATH: process.env['PATH'], UPSTREAM_API_KEY: 'upstream/0123456789' },
+      print: (line) => printed.push(line),
+      isDeployed: async () => isDeployed,
+    },
+  );
+
+describe('a first deployment', () => {
+  it('runs nothing on a stage that may not go, the default stage, or one that others use', async () => {
+    protocol([block('touch ran')]);
+    write('relay.json', '{"disposable": true}');
+    write('relay.kept.json', '{"alarmEmail": "ops@example.com"}');
+    await expect(runProtocol({ yes: true }, {} as never)).rejects.toThrow('--stage is missing');
+    await expect(run({ stage: 'kept' })).rejects.toThrow('relay.kept.json has no "disposable": true');
+    await expect(run({ stage: 'none' })).rejects.toThrow('relay.none.json does not exist');
+    isDeployed = true;
+    await expect(run()).rejects.toThrow('stack relay-try exists');
+    expect(existsSync(join(folder, 'ran'))).toBe(false);
+  });
+
+  it('says what it would do, how long and for how much, and does it only with --yes', async () => {
+    protocol([block('touch ran')], [block('touch ran')]);
+    await expect(run({ yes: false })).rejects.toThrow('npm run first-deployment -- --stage try --yes');
+    expect(printed).toContain('2. Step 2: some 5 minutes');
+    expect(printed.at(-1)).toBe('stack relay-try: some 10 minutes. It costs little.');
+    expect(existsSync(join(folder, 'ran'))).toBe(false);
+  });
+
+  it('writes options and output down, with the stage as a variable', async () => {
+    const code = 'echo "$STAGE in $RUN"; echo bad >&2; exit 3';
+    protocol([block('{"logRetentionDays": 60}', 'json') + block(code), '1 or 3']);
+    expect(await run()).toBe(0);
+    expect(JSON.parse(read('relay.try.json'))).toEqual({ disposable: true, logRetentionDays: 60 });
+    for (const line of ['try in first-deployment/try', 'bad', 'exit 3']) expect(transcript()).toContain(line);
+    expect(printed).toContain('bad');
+    expect(transcript()).toContain('To note: what to note.');
+    expect(transcript()).toContain('**Step 1 done** in 0.0 minutes (expected 5).');
+  });
+
+  it('stops where an exit code is not the expected one, and goes on there when it is repeated', async () => {
+    protocol([block('echo once')], [block('test -f mended\necho never')], [block('echo last')]);
+    expect(await run()).toBe(1);
+    expect(printed).toContainEqual(
+      expect.stringMatching(/^step 2 \(Step 2\) failed: block 1 ended with 1, expected 0/),
+    );
+    expect(printed.at(-1)).toBe(
+      'to remove what stands: npm run first-deployment -- --stage try --yes --from 3',
+    );
+    expect(transcript()).toContain('**Step 2 failed**');
+    write('mended', '');
+    expect(await run()).toBe(0);
+    expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last']);
+    await expect(run()).rejects.toThrow('no step is left');
+    expect(await run({ from: '3' })).toBe(0);
+    expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last', 'last']);
+  });
+
+  it('that is killed keeps what the block said so far, and goes on with its step', async () => {
+    const heard = 'until grep -q "^so far" $RUN/transcript.md; do sleep 0.1; done';
+    protocol([block(`echo "so far"\ntest -f mended && exit\n${heard}\nkill -9 $PPID`)]);
+    const program = `import { runProtocol } from ${JSON.stringify(join(root, 'infra/deploy/protocol.ts'))};
+      const ports = { environment: process.env, print() {}, isDeployed: async () => false };
+      await runProtocol({ stage: 'try', yes: true }, { folder: ${JSON.stringify(folder)}, ...ports });`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program]);
+    expect((await once(child, 'exit'))[1]).toBe('SIGKILL');
+    expect(transcript()).toMatch(/so far\n$/);
+    write('mended', '');
+    expect(await run()).toBe(0);
+    expect(transcript()).toContain('so far\n````\n\nThat run ended here.');
+    expect(transcript().match(/^````/gm)?.length).toBe(8);
+  });
+
+  it('writes no key, no secret of the environment, no mail address and no account number', async () => {
+    const said = 'sk-relay-0123456789abcdefghij of arn:aws:iam::123456789012:root';
+    protocol([block(`echo "${said} to ops@example.com by $UPSTREAM_API_KEY with aws-cdk@2.1148.1"`)]);
+    await run();
+    const shown = 'sk-rela...ghij of arn:aws:iam::(account):root to (mail) by (secret) with aws-cdk@2.1148.1';
+    expect(printed).toContain(shown);
+    expect(transcript()).toContain(`\n${shown}\n`);
+    expect(transcript()).not.toContain('upstream/0123456789');
+  });
+
+  it('leaves out the middle of a long output', async () => {
+    protocol([block('i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; done')]);
+    await run();
+    expect(transcript()).toMatch(/line 150\n\.\.\. 100 lines are left out \.\.\.\nline 251\n/);
+    expect(printed).toContain('line 200');
+  });
+});
+
+describe('the page of the first deployment', () => {
+  const page = readPage('docs/first-deployment.md');
+  const steps = readSteps(page);
+
+  it('has its steps in order, each with blocks, and the removal at the end', () => {
+    expect(steps.map(({ number }) => number)).toEqual(steps.map((_, index) => index + 1));
+    for (const { blocks, minutes } of steps) {
+      expect(blocks.length).toBeGreaterThan(0);
+      expect(minutes).toBeGreaterThan(0);
+    }
+    expect(steps.at(-1)?.blocks[0]?.code).toContain('npx cdk destroy -c stage=$STAGE');
+  });
+
+  it('works on its own stage alone', () => {
+    const lines = steps.flatMap(({ blocks }) => blocks.flatMap(({ code }) => code.split('\n')));
+    const ofStacks = lines.filter((line) => /relay-ops |npm run deploy|cdk destroy|table-name/.test(line));
+    expect(ofStacks.filter((line) => !line.includes('$STAGE'))).toEqual([]);
+  });
+});

@@ -1,0 +1,216 @@
+/**
+ * `npm run first-deployment` whole, in a clone that was never built, against a loopback AWS. What that cannot do is replaced, step
+ * by step: `curl` reaches the functions on this machine in the place of CloudFront's address, a resource that cannot be made stands
+ * for the roll-back of CodeDeploy, and `aws` is a program of this test. Nobody waits until tables can be restored.
+ */
+import { once } from 'node:events';
+import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { GetItemCommand, UpdateItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { DeployRig } from '../infra/deploy-rig.ts';
+import { RecoverableTables } from '../infra/loopback/recoverable-tables.ts';
+import { emulatorClient } from '../support/emulator.ts';
+import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const stack = 'relay-first';
+const command = 'npm run first-deployment -- --stage first --yes';
+const key = { OPENAI_API_KEY: 'upstream-key-0123456789' };
+
+interface Said {
+  output: string;
+  exit: number;
+}
+
+let rig: DeployRig;
+let client: DynamoDBClient;
+let upstream: ScriptedUpstream;
+let functions: LocalStack;
+const programs = createServer((request, response) => {
+  const answer = async (): Promise<void> => {
+    const [name = '', ...args] = (await json(request)) as string[];
+    const said = await { curl, aws, sleep }[name as 'curl'](args);
+    response.end(JSON.stringify(said));
+  };
+  answer().catch((error: unknown) => response.end(JSON.stringify({ output: String(error), exit: 99 })));
+});
+
+beforeAll(async () => {
+  rig = await DeployRig.start();
+  client = emulatorClient(rig.tables.endpoint);
+  rig.tables.recovery = new RecoverableTables(client);
+  upstream = await startScriptedUpstream();
+  programs.listen(0, '127.0.0.1');
+  await once(programs, 'listening');
+  mkdirSync(rig.programs);
+  const address = `http://127.0.0.1:${(programs.address() as AddressInfo).port}`;
+  writeFileSync(
+    join(rig.programs, 'program.mjs'),
+    `const body = JSON.stringify(process.argv.slice(2));
+     const { output, exit } = await (await fetch('${address}', { method: 'POST', body })).json();
+     process.stdout.write(output);
+     process.exitCode = exit;`,
+  );
+  for (const name of ['curl', 'aws', 'sleep']) {
+    const others =
+      name === 'sleep' ? '[ "$1" = 600 ] || exec /bin/sleep $(($1 > 10 ? 10 : $1 < 2 ? 4 : $1))\n' : '';
+    const call = `exec ${process.execPath} ${rig.programs}/program.mjs ${name} "$@"`;
+    writeFileSync(join(rig.programs, name), `#!/bin/sh\n${others}${call}\n`);
+    chmodSync(join(rig.programs, name), 0o755);
+  }
+});
+afterAll(async () => {
+  client.destroy();
+  programs.close();
+  await Promise.all([rig.stop(), upstream.close()]);
+});
+
+const ofStage = (type: string): string[] =>
+  rig.aws.account.standing
+    .filter((each) => each.type === `AWS::${type}` && each.stack === stack)
+    .map(({ physicalId }) => physicalId);
+
+const transcript = (): string =>
+  readFileSync(join(rig.folder, 'first-deployment/first/transcript.md'), 'utf8');
+const chatSource = (): string => readFileSync(join(rig.folder, 'functions/chat.ts'), 'utf8');
+
+const statuses: number[] = [];
+
+/** The line that `init` prints, with what the page adds. */
+async function curl(args: string[]): Promise<Said> {
+  const { broken } = rig.aws.stacks;
+  if (chatSource().includes('a change that fails'))
+    broken.set(chatAlias(), 'CodeDeploy: the alarm triggered');
+  else broken.clear();
+  if (statuses.length === 0) await moveChannel();
+  const url = args.find((arg) => arg.startsWith('https://')) ?? '';
+  const headers = args
+    .filter((_, index) => args[index - 1] === '-H')
+    .map((header) => header.split(': ') as [string, string]);
+  const body = args[args.indexOf('-d') + 1] ?? '';
+  const answer = await fetch(`${functions.baseUrl}${new URL(url).pathname.slice('/v1'.length)}`, {
+    method: 'POST',
+    headers,
+    body,
+  });
+  const text = await answer.text();
+  statuses.push(answer.status);
+  const format = args.includes('-w') ? (args[args.indexOf('-w') + 1] ?? '') : undefined;
+  const output = format?.replace('%{http_code}', String(answer.status)).replace('\\n', '\n') ?? text;
+  return { output, exit: args.includes('-sf') && !answer.ok ? 22 : 0 };
+}
+
+const chatAlias = (): string =>
+  rig.aws.account.standing.find(
+    ({ type, logicalId, stack: of }) =>
+      type === 'AWS::Lambda::Alias' && of === stack && /chat/i.test(logicalId),
+  )?.logicalId ?? 'no alias';
+
+/** The vendor is at its own address, which is none of this machine's. */
+async function moveChannel(): Promise<void> {
+  const version = async (): Promise<number> => {
+    const Key = { id: { S: 'config' } };
+    const { Item } = await client.send(new GetItemCommand({ TableName: `${stack}-runtime`, Key }));
+    return Number(Item?.['version']?.N ?? 0);
+  };
+  const before = await version();
+  await client.send(
+    new UpdateItemCommand({
+      TableName: `${stack}-channels`,
+      Key: { id: { S: 'openai' } },
+      UpdateExpression: 'SET endpoint = :endpoint',
+      ExpressionAttributeValues: { ':endpoint': { S: upstream.endpoint } },
+    }),
+  );
+  await vi.waitFor(async () => expect(await version()).toBeGreaterThan(before), { timeout: 60_000 });
+}
+
+async function aws([service, operation, ...args]: string[]): Promise<Said> {
+  const option = (name: string): string => args[args.indexOf(`--${name}`) + 1] ?? '';
+  const listed = (names: string[]): Said => ({ output: `${JSON.stringify(names)}\n`, exit: 0 });
+  switch (`${service} ${operation}`) {
+    case 'sts get-caller-identity':
+      return { output: `{"Account": "${rig.aws.account.id}"}\n`, exit: 0 };
+    case 'dynamodb update-item':
+      await client.send(
+        new UpdateItemCommand({
+          TableName: option('table-name'),
+          Key: JSON.parse(option('key')),
+          UpdateExpression: option('update-expression'),
+          ExpressionAttributeValues: JSON.parse(option('expression-attribute-values')),
+        }),
+      );
+      return { output: '', exit: 0 };
+    case 'ssm delete-parameter':
+      return { output: '', exit: rig.aws.secrets.values.delete(option('name')) ? 0 : 254 };
+    case 'ssm get-parameters-by-path':
+      return listed([...rig.aws.secrets.values.keys()].filter((name) => name.startsWith(option('path'))));
+    case 'dynamodb list-tables':
+      return listed((await rig.tables.names()).filter((name) => name.startsWith(stack)));
+    case 'logs describe-log-groups':
+      return listed(ofStage('Logs::LogGroup'));
+    case 's3api list-buckets':
+      return listed(ofStage('S3::Bucket'));
+    default:
+      return { output: `no ${service} ${operation} here\n`, exit: 252 };
+  }
+}
+
+/** The ten minutes until the tables can be restored to the second that the page wrote down. */
+async function sleep(): Promise<Said> {
+  const second = readFileSync(join(rig.folder, 'first-deployment/first/second.txt'), 'utf8').trim();
+  await rig.tables.recovery?.remember(second);
+  return { output: '', exit: 0 };
+}
+
+test('the protocol stops at the step that lacks a key, with the stack deployed, and says how to go on', async () => {
+  rig.options('relay.first.json', { disposable: true, alarmEmail: 'ops@example.com' });
+  const { exitCode, output } = await rig.run(command, {}, 500_000);
+  expect(output).toContain('step 3 (First calls) failed: block 1 ended with');
+  expect(output).toContain('--from 11');
+  expect(exitCode).toBe(1);
+  expect(transcript()).toContain('**Step 2 done**');
+  expect(rig.aws.stacks.named(stack)).toMatchObject({ status: 'CREATE_COMPLETE', isProtected: false });
+});
+
+test('the same command goes on to the end, and leaves nothing of the stage', async () => {
+  const template = join(rig.folder, 'cdk.local');
+  cpSync(join(rig.folder, 'cdk.out'), template, { recursive: true });
+  for (const file of ['template', 'assets'])
+    renameSync(join(template, `${stack}.${file}.json`), join(template, `relay.${file}.json`));
+  functions = await startLocalStack({
+    seed: 'none',
+    env: {
+      DYNAMODB_ENDPOINT: rig.tables.endpoint,
+      SECRETS_ENDPOINT: rig.endpoint,
+      RELAY_TEMPLATE_FOLDER: template,
+    },
+  });
+  const source = chatSource();
+  const { exitCode, output } = await rig.run(command, key, 1_500_000);
+  await functions.stop();
+  expect(output.split('\n').slice(-40).join('\n')).toContain('What stays is');
+  expect(exitCode).toBe(0);
+  const done = [...transcript().matchAll(/^\*\*Step (\d+) done/gm)].map(([, number]) => Number(number));
+  expect(done).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+
+  // The change that fails was rolled back, its edit is taken out, and no call noticed either deployment.
+  expect(transcript()).toContain('CodeDeploy: the alarm triggered');
+  expect(chatSource()).toBe(source);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  expect(statuses.length).toBeGreaterThan(15);
+
+  // The spoiled balance was named, and put right.
+  expect(transcript().split('everything adds up').length).toBeGreaterThan(3);
+
+  expect(transcript()).not.toContain(key.OPENAI_API_KEY);
+  expect(transcript()).not.toMatch(/sk-[\w-]{20}/);
+  expect(transcript()).not.toContain(rig.aws.account.id);
+  expect(rig.aws.account.standing.filter((each) => each.stack === stack)).toEqual([]);
+  expect([...rig.aws.secrets.values.keys()]).toEqual([]);
+  expect(await rig.tables.names()).toEqual([]);
+}, 1_600_000);
