@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { masked } from '../ops/markup.ts';
 import { readStageFile, stageNamed } from '../stack/options/read-options.ts';
 
@@ -143,7 +144,7 @@ async function runBlock(code: string, run: StepRun, heard: (line: string) => voi
   const child = spawn('sh', ['-ec', code], { ...how, stdio: ['ignore', 'pipe', 'pipe'] });
   const end = (signal: NodeJS.Signals): boolean => process.kill(-Number(child.pid), signal);
   process.on('SIGINT', end).on('SIGTERM', end);
-  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', heard);
+  for (const input of child.stdio.slice(1, 3) as Readable[]) createInterface({ input }).on('line', heard);
   const [exit, signal] = (await once(child, 'close')) as [number | null, string | null];
   process.off('SIGINT', end).off('SIGTERM', end);
   return String(exit ?? signal);
