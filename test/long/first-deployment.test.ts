@@ -106,9 +106,8 @@ async function curl(args: string[]): Promise<Said> {
 
 const chatAlias = (): string =>
   rig.aws.account.standing.find(
-    ({ type, logicalId, stack: of }) =>
-      type === 'AWS::Lambda::Alias' && of === stack && /chat/i.test(logicalId),
-  )?.logicalId ?? 'no alias';
+    ({ type, id, stack: of }) => type === 'AWS::Lambda::Alias' && of === stack && /chat/i.test(id),
+  )?.id ?? 'no alias';
 
 /** The vendor is at its own address, which is none of this machine's. */
 async function moveChannel(): Promise<void> {
