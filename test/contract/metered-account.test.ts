@@ -11,7 +11,7 @@ import { dynamoRowPages } from '../../shared/adapters/dynamodb/row-pages.ts';
 import { dynamoTableCopies } from '../../shared/adapters/dynamodb/table-copies.ts';
 import type { TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { closeRowBetween, grantPrefix, lateRow, ledgerPartition } from '../../shared/billing/ledger-row.ts';
-import { emptyQuota } from '../../shared/billing/quota-item.ts';
+import { emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import { firstCounter } from '../../shared/billing/shares.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -90,7 +90,7 @@ test('operators find all of its rows, by account and by id', async () => {
   expect(new Set((await Array.fromAsync(reader.ledgerAccounts())).flat())).toEqual(new Set(['acme']));
 });
 
-test('a restore of its balance leaves the counters as they are, and puts the rest into the first item', async () => {
+test('a restore of its balance puts what its counters have into the first item, and leaves them empty', async () => {
   const reader = dynamoAccountReader(client, 'relay');
   const before = await reader.quota('acme');
   await documents.send(new DeleteItemCommand({ TableName: 'relay-quotas', Key: { account: { S: 'acme' } } }));
@@ -98,6 +98,8 @@ test('a restore of its balance leaves the counters as they are, and puts the res
   expect(await dynamoTableCopies(store()).replaceQuota(item, undefined)).toBe(true);
   expect(await reader.quota('acme')).toMatchObject({ spent: 98n, metered: 98n, settled: 33, available: 0n });
   expect(before).toMatchObject({ spent: 98n, metered: 98n, settled: 33 });
+  const empty = (part: QuotaItem) => part.part === 0 || (part.spent === 0n && part.settled === 0);
+  expect((await reader.quota('acme'))?.each?.every(empty)).toBe(true);
 });
 
 test('a repeat of a settled call with its Idempotency-Key is known to be done', async () => {

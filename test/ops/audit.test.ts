@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { auditLedger } from '../../shared/operate/ledger/audit-ledger.ts';
 import { monthKey } from '../../shared/billing/daily-keys.ts';
+import { bucketOf, ledgerPartition } from '../../shared/billing/ledger-row.ts';
+import { firstCounter } from '../../shared/billing/shares.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const first = idAt('2026-11-10T10:00:00Z');
@@ -348,6 +350,27 @@ describe('audit --repair', () => {
     expect(again.errors).toContain('was closed already, as it should be');
     expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
     expect(again.output).toContain('everything adds up');
+  });
+
+  it('charges late what no balance pays of a metered call, in the row that the relay itself would write', async () => {
+    const before = await rig.item('acme');
+    const expired = { charge: yuan('0.018'), kind: 'expired' } as const;
+    await rig.call('acme', lost, expired, { metered: true }, firstCounter + 7);
+    const input = line({
+      message: 'settle_lost',
+      charge_nano: '90000000',
+      prompt_tokens: 1000,
+      completion_tokens: 1000,
+    });
+    const run = await rig.ops('audit --wait 0 --repair - --yes', input);
+    expect(run.errors).toContain(`request ${lost} had expired, charged 0.072 yuan more`);
+    expect((await rig.item('acme'))?.available).toBe(before?.available);
+    const row = {
+      account: ledgerPartition({ account: 'acme', bucket: bucketOf(lost, firstCounter) }),
+      id: `late#${lost}`,
+    };
+    expect(await rig.row('ledger', row)).toMatchObject({ charge: 0.072, metered: true });
+    expect(run.output).toContain('everything adds up');
   });
 
   it('charges nothing late where the ledger says that the settle itself was written', async () => {

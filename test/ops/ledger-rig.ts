@@ -129,8 +129,8 @@ export class LedgerRig {
     if (!write || !(await this.quotas.move(write))) throw new Error(`${account} was not split`);
   }
 
-  async reserve(account: string, id: string, changes: Partial<OpenEntry> = {}, part = 0): Promise<OpenEntry> {
-    const entry: OpenEntry = {
+  entry(changes: Partial<OpenEntry> = {}): OpenEntry {
+    return {
       until: Math.ceil(Date.now() / 1000) + 600,
       amount: yuan('0.3'),
       input: yuan('0.018'),
@@ -142,6 +142,10 @@ export class LedgerRig {
       tombstone: false,
       ...changes,
     };
+  }
+
+  async reserve(account: string, id: string, changes: Partial<OpenEntry> = {}, part = 0): Promise<OpenEntry> {
+    const entry = this.entry(changes);
     const slot =
       entry.slot === '' ? undefined : { key: entry.slot, staleKey: 'none@2000-01-01', limit: null };
     if (!(await this.item(account))) await this.quotas.create(account);
@@ -156,9 +160,11 @@ export class LedgerRig {
     id: string,
     closeRecord: Partial<CloseRecord> & { charge: bigint },
     changes: Partial<OpenEntry> = {},
+    part = 0,
   ): Promise<void> {
-    const entry = await this.reserve(account, id, changes);
-    const before = await this.item(account);
+    if (part > 0) await this.quotas.create(account, part);
+    const entry = await this.reserve(account, id, changes, part);
+    const before = await this.item(account, part);
     const whole: CloseRecord = {
       id,
       kind: 'settled',
@@ -169,11 +175,12 @@ export class LedgerRig {
     };
     await this.quotas.close({
       account,
+      part,
       id,
       entry,
       releaseSlot: whole.kind === 'released',
       closeRecord: whole,
     });
-    await this.#keepLedger([{ item: account, account, before, after: await this.item(account) }]);
+    await this.#keepLedger([{ item: account, account, before, after: await this.item(account, part) }]);
   }
 }

@@ -1,7 +1,8 @@
 /** `restore` over an emulator with a double of point-in-time recovery: what spoiled tables become, and what a killed run leaves. */
 import { DeleteItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { closeRowBetween } from '../../shared/billing/ledger-row.ts';
+import { bucketOf, closeRowBetween, lateRow, ledgerPartition } from '../../shared/billing/ledger-row.ts';
+import { firstCounter } from '../../shared/billing/shares.ts';
 import { RecoverableTables } from '../infra/loopback/recoverable-tables.ts';
 import { emulatorClient } from '../support/emulator.ts';
 import { startFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
@@ -13,6 +14,7 @@ const call = { charge: yuan('0.003096'), prompt_tokens: 12, completion_tokens: 4
 const closedAt = (iso: string): number => Date.parse(iso) / 1000;
 const at = '2026-11-10T12:00:00Z';
 const [before, after] = ['2026-11-10T10:00:00Z', '2026-11-10T14:00:00Z'];
+const [later, latest] = ['2026-11-10T15:00:00Z', '2026-11-10T16:00:00Z'];
 
 let rig: LedgerRig;
 let client: DynamoDBClient;
@@ -54,8 +56,8 @@ afterEach(async () => {
   await rig.stop();
 });
 
-const restore = (words = ''): Promise<OpsRun> =>
-  runOps(`restore --to ${at} --wait 0 --yes ${words}`.trim(), { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint });
+const restore = (words = '', to = at): Promise<OpsRun> =>
+  runOps(`restore --to ${to} --wait 0 --yes ${words}`.trim(), { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint });
 
 /** What the account has, and what the audit says. */
 async function books(): Promise<string[]> {
@@ -147,6 +149,84 @@ describe('a restore', () => {
     expect(now[0]).toMatchObject({ parts: 1, made: 4, spent: yuan('0.312696'), granted: yuan('12') });
     expect(now.map((item, part) => closeRowBetween(seen[part], item))).toEqual(Array(4).fill(undefined));
     expect((await books())[2]).toEqual(right[2]);
+  });
+
+  const company = async () => {
+    const ended = (iso: string) => ({ ...call, at: closedAt(iso) });
+    await rig.call('company', idAt(before, 'b'), ended(before), { metered: true }, firstCounter + 3);
+    await rig.call('company', idAt(before, 'c'), ended(before), { metered: true }, firstCounter + 700);
+    // This one was charged late, which part 0 remembers of a row that is in the partition of the counter.
+    const id = idAt(before, 'e');
+    const [part, open] = [firstCounter + 5, { metered: true } as const];
+    await rig.call(
+      'company',
+      id,
+      { charge: yuan('0.018'), kind: 'expired', at: closedAt(before) },
+      open,
+      part,
+    );
+    const closeRecord = { id, kind: 'settled', charge: yuan('0.09'), at: closedAt(before) } as const;
+    const counts = { prompt_tokens: 1000, completion_tokens: 1000, end: 'completed' };
+    const late = {
+      account: 'company',
+      part,
+      entry: rig.entry(open),
+      closeRecord: { ...closeRecord, ...counts },
+    };
+    const difference = yuan('0.072');
+    await rig.quotas.chargeLate({ difference, row: lateRow(late, difference) });
+    await recovery.remember(later);
+    await rig.call('company', idAt(latest, 'd'), ended(latest), { metered: true }, firstCounter + 3);
+  };
+
+  it.each([
+    ['are gone with all else of the account', [undefined, 3, 700]],
+    ['stay, while its first item is gone', [undefined]],
+    ['cannot be read', [3]],
+  ])(
+    'of a metered account whose counters %s has what each of its calls cost, from no balance',
+    async (_name, gone) => {
+      await company();
+      for (const counter of gone) {
+        const account = counter === undefined ? 'company' : `company#${firstCounter + counter}`;
+        if (gone.length === 1 && counter !== undefined)
+          await rig.damage('quotas', { account }, 'spent', 'much');
+        else await rig.remove('quotas', { account });
+      }
+      expect((await books())[2]).not.toContain('everything adds up');
+      const run = await restore('', later);
+      expect(run.output).toContain('audit: everything adds up');
+      const ports = await rig.ports();
+      const spent = 3n * call.charge + yuan('0.09');
+      const money = { available: 0n, granted: 0n, spent, metered: spent, settled: 5 };
+      expect(await ports.ledger.quota('company')).toMatchObject({ row: money });
+      const from = { account: 'company', fromMs: Date.parse(before) };
+      expect((await Array.fromAsync(ports.ledger.ledger(from))).flat()).toHaveLength(5);
+    },
+  );
+
+  it('of a metered account that is as it should be changes nothing, and waits for no row of it', async () => {
+    await company();
+    const { output } = await restore('', later);
+    expect(output).toContain('balances: nothing to do');
+    expect(output).not.toContain('no ledger row');
+  });
+
+  it('charges no balance what a metered call cost whose row was lost, and gives none back what no balance paid', async () => {
+    await company();
+    await rig.remove('quotas', { account: 'company' });
+    const lost = idAt(before, 'b');
+    const partition = ledgerPartition({ account: 'company', bucket: bucketOf(lost, firstCounter) });
+    await recovery.forget(later, 'relay-ledger', lost);
+    await rig.remove('ledger', { account: partition, id: lost });
+    await restore('--forgive', later);
+    const whole = await (await rig.ports()).ledger.quota('company');
+    expect(whole).toMatchObject({
+      row: { available: 0n, granted: 0n, metered: 3n * call.charge + yuan('0.09') },
+    });
+    expect(
+      await rig.row('grants', { account: 'company', grant_id: 'restore-20261110150000' }),
+    ).toBeUndefined();
   });
 
   it('changes nothing where nothing is wrong, but says so', async () => {

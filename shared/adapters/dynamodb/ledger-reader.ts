@@ -8,7 +8,7 @@ import type { TableName } from '../../tables/table-names.ts';
 import { timeText } from '../../wire/ids.ts';
 import { dynamoDailyReader, dynamoSumReader } from './daily-sums.ts';
 import { writtenGrantOf } from './grant-store.ts';
-import { accountOfPartition, ledgerPartitions, ledgerRowOf } from './ledger-store.ts';
+import { accountOfPartition, ledgerPartitions, ledgerRowOf, partitionsOf } from './ledger-store.ts';
 import { reading, type Store } from './operator-store.ts';
 import { partKey, partName, partOf, quotaOf } from './quotas/quota-items.ts';
 import { dynamoQuotaStore } from './quotas/quota-store.ts';
@@ -20,6 +20,15 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   const tableOf = (table: TableName) => new Table(tables, target.stack, table);
   const ledger = tableOf('ledger');
   const quotas = dynamoQuotaStore(tables, target.stack);
+
+  const sources = async (selection: LedgerSelection): Promise<AsyncIterable<Attributes[]>[]> => {
+    const { account, fromMs, toMs } = selection;
+    if (account === undefined) return [ledger.pages('Scan')];
+    // Who wants all rows compares them with the account's item, which must not be what says where they are.
+    if (fromMs === undefined && toMs === undefined)
+      return partitionsOf(account).map((of) => ledger.range(ofAccount, { ':account': of }));
+    return sourcesIn(ledger, await ledgerPartitions(tables, target.stack, account), selection);
+  };
 
   return {
     close: (...given) => quotas.close(...given),
@@ -38,9 +47,7 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
         yield page.map(partOf).flatMap(({ account, part }) => (part === 0 ? account : []));
     },
     async *ledger(selection) {
-      const { account } = selection;
-      const partitions = account === undefined ? [] : await ledgerPartitions(tables, target.stack, account);
-      for (const rows of ledgerSources(ledger, partitions, selection))
+      for (const rows of await sources(selection))
         for await (const page of rows)
           yield page.map((item) => reading(item, rowName(item), ledgerRowOf)).filter(inTime(selection));
     },
@@ -62,12 +69,11 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
 
 const ofAccount = 'account = :account';
 
-function ledgerSources(
+function sourcesIn(
   ledger: Table,
   partitions: readonly string[],
-  { account, fromMs, toMs }: LedgerSelection,
+  { fromMs, toMs }: LedgerSelection,
 ): AsyncIterable<Attributes[]>[] {
-  if (account === undefined) return [ledger.pages('Scan')];
   // Request ids start with the time, so the query reads only the requested range. Grants and late charges have
   // other ids; they are few.
   const from = fromMs === undefined ? '0' : timeText(fromMs);

@@ -116,18 +116,23 @@ const unlessTaken = ({ kind }: CloseRow) =>
 
 // Where an account's rows are: in its own partition, and those of calls that drew a counter in some more.
 
+const buckets = Array.from({ length: ledgerBuckets }, (_, bucket) => bucket);
+
+/** All that an account may have. */
+export const partitionsOf = (account: string): string[] => [
+  account,
+  ...buckets.map((bucket) => ledgerPartition({ account, bucket })),
+];
+
 /** Only an account that ever had counters has more than one. */
 export async function ledgerPartitions(
   client: TableClient,
   stack: string,
   account: string,
 ): Promise<string[]> {
-  const item = await new Table(client, stack, 'quotas').get(
-    { account },
-    { ProjectionExpression: 'counters' },
-  );
-  const buckets = Array.from({ length: item?.['counters'] ? ledgerBuckets : 0 }, (_, bucket) => bucket);
-  return [account, ...buckets.map((bucket) => ledgerPartition({ account, bucket }))];
+  const quotas = new Table(client, stack, 'quotas');
+  const item = await quotas.get({ account }, { ProjectionExpression: 'counters' });
+  return item?.['counters'] ? partitionsOf(account) : [account];
 }
 
 const idOf = (item: Attributes | undefined): string => item?.['id']?.S ?? '';

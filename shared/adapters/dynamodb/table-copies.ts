@@ -6,7 +6,7 @@
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import { parseYuan } from '../../billing/price.ts';
-import { countersMax } from '../../billing/shares.ts';
+import { countersMax, firstCounter, partsMax } from '../../billing/shares.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import type { LostRow, TableCopies } from '../../operate/operator-ports.ts';
 import { Failure } from '../../operate/plan.ts';
@@ -16,8 +16,15 @@ import { canonicalJson } from '../../wire/json.ts';
 import { dynamoLedgerReader } from './ledger-reader.ts';
 import type { Store } from './operator-store.ts';
 import { quotaAttributes, partKey, partOf, quotaOf } from './quotas/quota-items.ts';
-import { countersOf } from './quotas/whole-account.ts';
-import { conditionalCall, expressed, Table, type Attributes, type TableClient } from './table-client.ts';
+import { countersOf, partsOf } from './quotas/whole-account.ts';
+import {
+  chunksOf,
+  conditionalCall,
+  expressed,
+  Table,
+  type Attributes,
+  type TableClient,
+} from './table-client.ts';
 import { transactionCall } from './transactions.ts';
 
 export function dynamoTableCopies(store: Store): TableCopies {
@@ -101,59 +108,54 @@ function lostRow(table: TableName, item: Attributes, found: Attributes | undefin
   return isChanged ? [{ table, item, amount: amountOf(item), isChanged }] : [];
 }
 
-/** There are never more, and a transaction writes 100. */
-const partsMax = 64;
 const compared = ['available', 'spent', 'granted', 'settled'] as const;
+/** DynamoDB's limit. */
+const writesMax = 100;
 
-/** All of the money goes into part 0; the others stay as empty parts, as when an account becomes quiet. */
+/**
+ * All of the money goes into part 0; the others stay as empty parts, as when an account becomes quiet. So do counters, before:
+ * there are more than a transaction has room for, and a repeat finds what is left.
+ */
 async function replaceQuota(
   quotas: Table,
   item: QuotaItem,
   seen: WholeAccount | undefined,
 ): Promise<boolean> {
   const { account } = item;
-  const keys = Array.from({ length: partsMax }, (_, part) => partKey({ account, part }));
-  const found = new Map(
-    (await quotas.read(keys)).flatMap((each) => {
-      const of = partOf(each);
-      return of.account === account ? [[of.part, each] as const] : [];
-    }),
-  );
-  const counters = (await quotas.read(countersOf({ account, counters: countersMax }).map(partKey))).map(
-    quotaOf,
-  );
-  if (seen && !isAsSeen([...[...found.values()].map(quotaOf), ...counters], seen)) return false;
-  const made = Math.max(0, ...found.keys()) + 1;
-  const first = { ...item, made, ...(counters.length > 0 && besides(item, counters)) };
-  const wanted = Array.from({ length: made }, (_, part): QuotaItem =>
-    part === 0 ? first : emptyQuota(account, part),
-  );
-  const writes = wanted.map((each): TransactWriteItem => ({
-    Put: { TableName: quotas.name, Item: quotaAttributes(each), ...unchanged(found.get(each.part)) },
-  }));
-  const reply = await transactionCall(quotas.client, writes);
-  if (!reply.done && reply.conditions.length === 0) throw reply.error;
-  return reply.done;
-}
-
-/** Counters stay, since a transaction has no room for them: part 0 has what they do not. */
-function besides(item: QuotaItem, counters: readonly QuotaItem[]): Partial<QuotaItem> {
-  const open = new Map(item.open);
-  let { spent, metered = 0n, settled } = item;
-  for (const counter of counters) {
-    spent -= counter.spent;
-    metered -= counter.metered ?? 0n;
-    settled -= counter.settled;
-    for (const id of counter.open.keys()) open.delete(id);
+  const names = [...partsOf(account, partsMax), ...countersOf({ account, counters: countersMax })];
+  const found = new Map<number, Attributes>();
+  for (const each of await quotas.read(names.map(partKey))) {
+    const of = partOf(each);
+    if (of.account === account) found.set(of.part, each);
   }
-  return { spent, metered, settled, open, counters: countersMax };
+  if (seen && !isAsSeen(found, seen)) return false;
+  const put = async (items: readonly QuotaItem[]): Promise<boolean> => {
+    const writes = items.map((each): TransactWriteItem => ({
+      Put: { TableName: quotas.name, Item: quotaAttributes(each), ...unchanged(found.get(each.part)) },
+    }));
+    const reply = await transactionCall(quotas.client, writes);
+    if (!reply.done && reply.conditions.length === 0) throw reply.error;
+    return reply.done;
+  };
+  const counters = [...found.keys()].filter((part) => part >= firstCounter);
+  for (const some of chunksOf(counters, writesMax))
+    if (!(await put(some.map((part) => emptyQuota(account, part))))) return false;
+  const made = Math.max(0, ...[...found.keys()].filter((part) => part < firstCounter)) + 1;
+  const first = { ...item, made, ...(counters.length > 0 && { counters: countersMax }) };
+  return put([
+    first,
+    ...partsOf(account, made)
+      .slice(1)
+      .map(({ part }) => emptyQuota(account, part)),
+  ]);
 }
 
-function isAsSeen(now: readonly QuotaItem[], seen: WholeAccount): boolean {
-  return (['available', 'spent', 'granted'] as const).every(
-    (name) => now.reduce((sum, each) => sum + each[name], 0n) === seen[name],
-  );
-}
+const isAsSeen = (found: ReadonlyMap<number, Attributes>, seen: WholeAccount): boolean =>
+  (seen.each ?? [seen]).every((part) => {
+    const attributes = found.get(part.part);
+    const now = attributes && quotaOf(attributes);
+    return now && (['available', 'spent', 'granted'] as const).every((name) => now[name] === part[name]);
+  });
 
 /** Whatever these are: what cannot be read is compared as well. */
 function unchanged(found: Attributes | undefined) {

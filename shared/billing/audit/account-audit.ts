@@ -113,11 +113,20 @@ interface Sums {
   charged: NanoYuan;
   /** Of these, those that no balance paid. */
   metered: NanoYuan;
+  /** There are rows of calls that drew a counter. */
+  isSpread: boolean;
   granted: NanoYuan;
   slots: Map<string, number>;
 }
 
-const nothing = (): Sums => ({ closes: 0, charged: 0n, metered: 0n, granted: 0n, slots: new Map() });
+const nothing = (): Sums => ({
+  closes: 0,
+  charged: 0n,
+  metered: 0n,
+  isSpread: false,
+  granted: 0n,
+  slots: new Map(),
+});
 
 /**
  * What an account's ledger rows add up to, row by row, so that any number of them needs the same memory. Rows that
@@ -157,5 +166,6 @@ function addRow(sums: Sums, row: LedgerRow): void {
   sums.closes += 1;
   sums.charged += row.charge;
   if (row.metered) sums.metered += row.charge;
+  if (row.bucket !== undefined) sums.isSpread = true;
   if (row.plan_slot !== undefined) sums.slots.set(row.plan_slot, (sums.slots.get(row.plan_slot) ?? 0) + 1);
 }

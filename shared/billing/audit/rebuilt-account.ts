@@ -2,6 +2,7 @@
 import type { NanoYuan } from '../price.ts';
 import { emptyQuota, reservedOf, type OpenEntry, type QuotaItem } from '../quota-item.ts';
 import { imbalances, type WholeAccount } from '../shards.ts';
+import { countersMax } from '../shares.ts';
 import type { LedgerSums } from './account-audit.ts';
 
 interface Evidence {
@@ -10,7 +11,7 @@ interface Evidence {
   /** Calls that no row has: the sweeper closes them, or a repair does. */
   open: ReadonlyMap<string, OpenEntry>;
   /** What the balance had been charged beyond all rows: a row was lost, but its charge must not be. */
-  unexplained: NanoYuan;
+  unexplained: { charged: NanoYuan; metered: NanoYuan };
   last: QuotaItem['last'];
 }
 
@@ -18,7 +19,8 @@ export function rebuiltAccount(
   account: string,
   { rows: { all }, open, unexplained, last }: Evidence,
 ): QuotaItem {
-  const spent = all.charged + unexplained;
+  const spent = all.charged + unexplained.charged;
+  const metered = all.metered + unexplained.metered;
   const item: QuotaItem = { ...emptyQuota(account), open: new Map(open), settled: all.closes, last };
   const slots = [
     ...all.slots,
@@ -26,9 +28,10 @@ export function rebuiltAccount(
   ];
   const plan = new Map<string, number>();
   for (const [slot, calls] of newest(slots)) plan.set(slot, (plan.get(slot) ?? 0) + calls);
-  const { granted, metered } = all;
+  const { granted } = all;
   const available = granted + metered - spent - reservedOf(item);
-  return { ...item, granted, spent, available, ...(metered !== 0n && { metered }), plan };
+  const counters = all.isSpread ? countersMax : undefined;
+  return { ...item, granted, spent, available, ...(metered !== 0n && { metered }), counters, plan };
 }
 
 /** Of each item of a plan those of its latest period, `<item>@<first day>`: earlier ones count for nobody. */
@@ -48,5 +51,6 @@ export const isAsRebuilt = (item: WholeAccount, wanted: QuotaItem, { all }: Ledg
   (item.metered ?? 0n) === (wanted.metered ?? 0n) &&
   item.moved === 0n &&
   imbalances(item.each ?? [item]).length === 0 &&
+  (wanted.counters === undefined || (item.each?.[0] ?? item).counters !== undefined) &&
   [...item.plan].every(([slot, calls]) => calls === (all.slots.get(slot) ?? 0)) &&
   [...wanted.plan].every(([slot, calls]) => calls === item.plan.get(slot));

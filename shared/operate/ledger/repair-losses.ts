@@ -92,13 +92,17 @@ async function chargedLate(
   const difference = closeRecord.charge - expired.charge;
   if (difference === 0n || (await ledger.request(latePrefix + id)) !== undefined)
     return { outcome: 'closed before', account, id, charge: closeRecord.charge };
-  const row = lateRow({ account, entry: entryOf(expired), closeRecord }, difference);
+  // Under the key of the relay's own, so that only one of them is put.
+  const row = {
+    ...lateRow({ account, entry: entryOf(expired), closeRecord }, difference),
+    bucket: expired.bucket,
+  };
   await ledger.chargeLate({ difference, row });
   return { outcome: 'charged late', account, id, charge: difference };
 }
 
 /** What the row says of the entry. Nothing is charged late of calls that the balance did not pay. */
-const entryOf = ({ key, model, price, budget, charge }: CloseRow): OpenEntry => ({
+const entryOf = ({ key, model, price, budget, charge, metered }: CloseRow): OpenEntry => ({
   until: 0,
   amount: 0n,
   input: charge,
@@ -109,4 +113,5 @@ const entryOf = ({ key, model, price, budget, charge }: CloseRow): OpenEntry => 
   budget,
   official: false,
   tombstone: false,
+  metered,
 });

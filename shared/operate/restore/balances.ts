@@ -5,7 +5,7 @@
 import { auditAccount, LedgerSums } from '../../billing/audit/account-audit.ts';
 import { isAsRebuilt, rebuiltAccount } from '../../billing/audit/rebuilt-account.ts';
 import { ledgerTimeMs } from '../../billing/ledger-row.ts';
-import { formatYuan } from '../../billing/price.ts';
+import { formatYuan, larger, smaller } from '../../billing/price.ts';
 import { emptyQuota, imbalance, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
@@ -41,8 +41,10 @@ export async function planBalances(
     const { live, rows, atCopy, copy, open, problems } = evidence;
     const findings = copy ? copyFindings(evidence, input.atMs) : [];
     warnings.push(...problems, ...findings.map((finding) => `at that second, ${finding}`));
-    const lost = copy && imbalance(copy) === undefined ? copy.spent - atCopy.all.charged : 0n;
-    const unexplained = lost > 0n ? lost : 0n;
+    const isSound = copy && imbalance(copy) === undefined;
+    const charged = larger(0n, isSound ? copy.spent - atCopy.all.charged : 0n);
+    const beyond = isSound ? (copy.metered ?? 0n) - atCopy.all.metered : 0n;
+    const unexplained = { charged, metered: smaller(charged, larger(0n, beyond)) };
     const item = rebuiltAccount(account, { rows, open, unexplained, last: live?.last ?? copy?.last });
     if (live ? isAsRebuilt(live, item, rows) : rows.rows === 0 && copy === undefined) continue;
     changes.push({ item, seen: live });

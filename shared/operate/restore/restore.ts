@@ -5,6 +5,7 @@
  *
  *     close -> quiet -> copies -> rows (ledger, then grants, payments) -> balances -> sums [-> forgive] -> audit -> open -> copies gone
  */
+import { latePrefix } from '../../billing/ledger-row.ts';
 import { formatYuan, type NanoYuan } from '../../billing/price.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import type { TableName } from '../../tables/table-names.ts';
@@ -224,7 +225,12 @@ async function unrest({ ledger }: OperatorPorts) {
     for (const account of readingsOf(await ledger.quotas(page)).rows) {
       if (account.open.size > 0) open.push(account.account);
       for (const { last, part } of account.each ?? [account])
-        if (last && (await ledger.closedAs(account.account, last.id, part)) === undefined)
+        // A late charge is written with its row, wherever that is.
+        if (
+          last &&
+          !last.id.startsWith(latePrefix) &&
+          (await ledger.closedAs(account.account, last.id, part)) === undefined
+        )
           rowless.push(`${account.account} (${last.id})`);
     }
   return { open, rowless };
@@ -377,7 +383,8 @@ async function planForgiving({ ports, input }: Restoring): Promise<Plan<RowWrite
   const sums = new Map<string, NanoYuan>();
   for await (const page of ports.ledger.ledger({}))
     for (const row of readingsOf(page).rows)
-      if (row.kind !== 'grant' && Date.parse(row.at) > input.atMs)
+      // What no balance paid is given back to none.
+      if (row.kind !== 'grant' && !row.metered && Date.parse(row.at) > input.atMs)
         sums.set(row.account, (sums.get(row.account) ?? 0n) + row.charge);
   const reason = `calls after ${isoTime(input.atMs)} are not charged`;
   const grant_id = input.copy.slice(ports.target.stack.length + 1);

@@ -43,6 +43,12 @@ export class RecoverableTables {
     this.#moments.set(Date.parse(at) / 1000, moment);
   }
 
+  /** As if the row had never been there. */
+  async forget(at: string, table: string, id: string): Promise<void> {
+    const moment = this.#moments.get(Date.parse(at) / 1000);
+    moment?.set(table, moment.get(table)?.filter((row) => row['id']?.S !== id) ?? []);
+  }
+
   async rows(table: string): Promise<Items> {
     const rows: Items = [];
     for await (const { Items = [] } of paginateScan({ client: this.#client }, { TableName: table }))
