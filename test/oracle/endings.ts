@@ -9,6 +9,8 @@ export interface CallAsked {
   /** A call to an alias: the others that may. */
   others?: readonly string[];
   official: boolean;
+  /** No balance pays. */
+  metered?: boolean | undefined;
   /** The service tier that it asks for. */
   tier?: string | undefined;
   startedMs: number;

@@ -42,6 +42,8 @@ interface Call {
 export class Account {
   granted = 0n;
   spent = 0n;
+  /** Of this, what no balance paid. */
+  metered = 0n;
   held = 0n;
   closes = 0;
   /** How far below zero it may be: what upstreams did beyond their limits, late charges, corrections. */
@@ -115,7 +117,7 @@ export class Oracle {
     const { amount, slot, budget } = holding;
     const isFree = official || slot !== '' || this.endings.isFree(call.asked);
     agree(amount >= 0n && (!isFree || amount === 0n), `${id} holds ${amount}, but nothing is to pay`);
-    this.account(account).held += amount;
+    this.#holds(call, amount);
     if (slot !== '') this.#countOnPlan(call, slot, 1);
     if (call.isClosed) {
       call.again = holding;
@@ -148,7 +150,7 @@ export class Oracle {
     if (asked.official && kind === 'settled' && delivered)
       within(cost ?? -1n, this.endings.cost(asked, delivered), `official call ${id} has a cost of`);
     const account = this.account(asked.account);
-    account.held -= holding.amount;
+    this.#holds(call, -holding.amount);
     account.closes += 1;
     this.#charge(call, charge);
     if (kind === 'expired') call.expiredFor = charge;
@@ -156,7 +158,9 @@ export class Oracle {
     const above = charge - holding.amount;
     if (above <= 0n) return;
     this.#overrun(call, above);
-    const mayBeAbove = isBeyond(call) || above <= this.endings.leftOpen(asked, delivered?.model);
+    const isBounded = !asked.metered || holding.budget !== undefined;
+    const mayBeAbove =
+      !isBounded || isBeyond(call) || above <= this.endings.leftOpen(asked, delivered?.model);
     agree(mayBeAbove, `${id} holds ${holding.amount} and costs ${charge}, from an honest upstream`);
   }
 
@@ -164,7 +168,7 @@ export class Oracle {
     const { amount = 0n, slot = '' } = call.again ?? {};
     agree(charge === 0n, `${id} was closed, and is charged ${charge} again`);
     const account = this.account(call.asked.account);
-    account.held -= amount;
+    this.#holds(call, -amount);
     account.closes += 1;
     if (slot !== '') this.#countOnPlan(call, slot, -1);
   }
@@ -199,14 +203,21 @@ export class Oracle {
     this.#spendBudget(call, first - call.holding.amount);
   }
 
+  /** Of the balance. */
+  #holds({ asked }: Call, amount: bigint): void {
+    if (!asked.metered) this.account(asked.account).held += amount;
+  }
+
   #charge(call: Call, amount: bigint): void {
+    const account = this.account(call.asked.account);
     call.charged += amount;
-    this.account(call.asked.account).spent += amount;
+    account.spent += amount;
+    if (call.asked.metered) account.metered += amount;
   }
 
   #overrun({ asked, holding }: Call, amount: bigint): void {
     if (amount <= 0n) return;
-    this.account(asked.account).overrun += amount;
+    if (!asked.metered) this.account(asked.account).overrun += amount;
     if (holding?.budget !== undefined) this.budget(asked.key, holding.budget).overrun += amount;
   }
 

@@ -45,6 +45,7 @@ export interface CallToMake {
   random: SeededRandom;
   customer: Customer;
   id: string;
+  metered: boolean;
   /** The host's own reserve: an invocation that is not frozen is over by then, its settle included. */
   longestMs: number;
   /** Takes a call that a run is to answer. Absent: it is answered at once. */
@@ -80,6 +81,10 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     await reservations.cancelled(id);
     const { status } = asRefusal(error);
     hold(status === 429 || status === 503, `${id} was refused with ${status}: ${String(error)}`);
+    hold(
+      !made.metered || !/balance|quota/i.test(String(error)),
+      `${id} is metered, and refused: ${String(error)}`,
+    );
     // What a try held of the budget whose outcome is unknown stays held.
     if (faults() > faultsBefore) server.losesBudget();
     return { id, account, refused: true, stoodStill: environment.stoodStill };
@@ -157,7 +162,7 @@ function askUpstream({ mutation }: Pick<Server, 'mutation'>, call: BillableCall,
 const leastSent = (model: Model): number => (dialects[model] === 'responses' ? 16 : 1);
 
 function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked] {
-  const { random, customer, id, longestMs } = made;
+  const { random, customer, id, metered, longestMs } = made;
   const key = random.pick(customer.keys);
   const name = random.pick(models);
   const others = random.chance(0.25) ? othersThan(name, random) : undefined;
@@ -181,7 +186,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     model,
     ...(others && { alias: aliasOf([name, ...others]) }),
     key,
-    account: { ...account, plan },
+    account: { ...account, plan, metered },
     snapshot,
     charges: snapshot.charges,
     limits: limitsOf(name),
@@ -198,6 +203,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     model: name,
     ...(others && { others }),
     official: model.official,
+    metered,
     tier,
     startedMs: nowMs,
     inputTokens: tokens + random.integer(3, 16),

@@ -147,6 +147,8 @@ function taleOf(world: World): Tale {
     renewed: world.seen.renewed,
     ranLater: world.seen.ranLater,
     neverRan: world.seen.neverRan,
+    meteredOnCounters: world.seen.meteredOnCounters,
+    meteredInParts: world.seen.meteredInParts,
     pastCrashed: world.seen.pastCrashed,
     correctedInParts: world.seen.correctedInParts,
     overdrawn: world.seen.overdrawn,

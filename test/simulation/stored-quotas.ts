@@ -104,8 +104,8 @@ export class StoredQuotas extends MemoryQuotaStore {
     if (this.#mutant !== 'no_overdraft') super.markOverdraft(from, taken);
   }
 
-  override create(account: string): Promise<void> {
-    return this.#recorded({ account }, () => super.create(account));
+  override create(account: string, part = 0): Promise<void> {
+    return this.#recorded({ account }, () => super.create(account, part));
   }
 
   /** In one transaction on the parts in use, as the grants' store does it. */

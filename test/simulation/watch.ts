@@ -61,7 +61,12 @@ export class Watch {
 
   #opened({ before, account, parts }: Change, { id, entry, slot }: ReserveWrite): void {
     const { available } = sumsOf(parts);
-    hold(entry.amount <= 0n || available >= 0n, `${id} is paid by a sum below zero: ${available}`);
+    const { metered = false } = this.oracle.call(id).asked;
+    hold(
+      (entry.metered ?? false) === metered,
+      `${id} is ${metered ? '' : 'not '}metered, its entry says else`,
+    );
+    hold(metered || entry.amount <= 0n || available >= 0n, `${id} is paid by a sum below zero: ${available}`);
     this.oracle.opened(id, entry);
     if (entry.queued) this.oracle.waits(id);
     // Counts of the month before are dropped when they are met.
@@ -98,7 +103,7 @@ export class Watch {
 
   #balanced({ account, parts }: Change): void {
     const sums = sumsOf(parts);
-    const { granted, spent, held, overrun, closes, planCalls } = this.oracle.account(account);
+    const { granted, spent, metered, held, overrun, closes, planCalls } = this.oracle.account(account);
     const is = (what: string, found: bigint | number, wanted: bigint | number): void =>
       hold(found === wanted, `${account}: ${what} sums to ${found}, the oracle says ${wanted}`);
     is('moved', sums.moved, 0n);
@@ -106,7 +111,8 @@ export class Watch {
     is('spent', sums.spent, spent);
     is('what is open', sums.open, held);
     is('settled', sums.settled, closes);
-    is('available', sums.available, granted - spent - held);
+    is('metered', sums.metered, metered);
+    is('available', sums.available, granted + metered - spent - held);
     hold(sums.available >= -overrun, `${account} is at ${sums.available}, though overruns sum to ${overrun}`);
     for (const [slot, calls] of sums.plan) is(slot, calls, planCalls.get(slot) ?? 0);
     places(account, parts);

@@ -16,6 +16,8 @@ export interface WorldKind {
   grantFactor: bigint;
   /** Of all calls, those that a run answers. */
   background: number;
+  /** Of all calls, those for which their account is metered: operators switch it while others run. */
+  metered: number;
 }
 
 export function kindOf(random: SeededRandom, wanted: Partial<WorldKind> = {}): WorldKind {
@@ -28,6 +30,7 @@ export function kindOf(random: SeededRandom, wanted: Partial<WorldKind> = {}): W
     corrections: 2,
     grantFactor: 1n,
     background: random.chance(0.5) ? random.next() * 0.6 : 0,
+    metered: 0,
     ...wanted,
   };
 }

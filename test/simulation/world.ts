@@ -18,6 +18,7 @@ import { StoredCounters } from './stored-counters.ts';
 import { LimitsWatch } from './limits-watch.ts';
 import { kindOf, type WorldKind } from './world-kind.ts';
 import { budgetUseOf, type CloseRow } from '../../shared/billing/ledger-row.ts';
+import { firstCounter } from '../../shared/billing/shares.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { Scheduler } from './scheduler.ts';
 import { SeededRandom } from './seeded-random.ts';
@@ -67,6 +68,8 @@ export class World {
     exactBudgets: 0,
     ranLater: 0,
     neverRan: 0,
+    meteredOnCounters: 0,
+    meteredInParts: 0,
   };
   readonly #limits: LimitsWatch;
   readonly #budgets: BudgetsWatch;
@@ -106,7 +109,8 @@ export class World {
     const { background } = this.kind;
     const isLater = background > 0 && this.random.chance(background);
     const accepts = isLater ? (accepted: AcceptedCall): void => this.#later(accepted) : undefined;
-    makeCall(server, { random: this.random, customer, id, longestMs, accepts })
+    const metered = this.kind.metered > 0 && this.random.chance(this.kind.metered);
+    makeCall(server, { random: this.random, customer, id, metered, longestMs, accepts })
       .then((report) => {
         this.reports.push(report);
         if (report.limited) this.seen.limited += 1;
@@ -276,6 +280,8 @@ export class World {
     if (after.part === 0 && move?.overdraft === 'ends') this.seen.overdraftsEnded += 1;
     if (after.part === 0 && (before?.parts ?? 1) > after.parts && after.available < 0n)
       this.seen.joinedInDebt += 1;
+    if (close?.entry.metered && after.part >= firstCounter) this.seen.meteredOnCounters += 1;
+    if (close?.entry.metered && after.part < firstCounter) this.seen.meteredInParts += 1;
     if (renew && !renew.begins) this.seen.renewed += 1;
     if (reserve?.lapsed?.size) this.seen.pastCrashed += 1;
     if (close && before?.open.get(close.id)?.queued) this.seen.neverRan += 1;
