@@ -1,7 +1,15 @@
 import { eachPart, partCounts } from '../wire/chat-response.ts';
 import type { NanoYuan } from './price.ts';
 import { latePrefix, type CloseRow, type GrantLedgerRow, type LedgerRow } from './ledger-row.ts';
-import { type DailyKey, isMonth, servedId, dailyKeys, minutePeriod, minutesId } from './daily-keys.ts';
+import {
+  type DailyKey,
+  isMonth,
+  servedId,
+  dailyKeys,
+  minutePeriod,
+  minutesId,
+  sumKeyOf,
+} from './daily-keys.ts';
 
 /** The buckets of the time to first content: each counts the calls up to its bound and above the one before. */
 const boundsMs = [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000] as const;
@@ -38,8 +46,18 @@ export const countNames = [
   ...unpaidNames.map((name): `unpaid_${typeof name}` => `unpaid_${name}`),
 ] as const;
 
-/** `bought_charged`: the charges of the calls whose cost is known, so that a margin compares like with like. */
-export const amountNames = ['charged', 'official_cost', 'bought', 'bought_charged', 'granted'] as const;
+/**
+ * `bought_charged`: the charges of the calls whose cost is known, so that a margin compares like with like. `metered`: what of
+ * `charged` no balance paid.
+ */
+export const amountNames = [
+  'charged',
+  'metered',
+  'official_cost',
+  'bought',
+  'bought_charged',
+  'granted',
+] as const;
 
 type CountName = (typeof countNames)[number];
 type AmountName = (typeof amountNames)[number];
@@ -81,6 +99,7 @@ function callFigures(row: CloseRow): DailyFigures {
     },
     amounts: {
       charged: row.charge,
+      metered: row.metered ? row.charge : 0n,
       official_cost: row.cost ?? 0n,
       bought: row.bought ?? 0n,
       bought_charged: known ? row.charge : 0n,
@@ -126,13 +145,13 @@ const negative = ({ counts, amounts }: DailyFigures): DailyFigures => ({
 
 const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'];
 /** A page lists the items of 5,000 accounts at once, so they are small. */
-const ofMonth = new Set([...volume, 'plan_calls', 'grants', 'charged', 'granted']);
+const ofMonth = new Set([...volume, 'plan_calls', 'grants', 'charged', 'metered', 'granted']);
 const ofMinute = new Set([...volume, ...firstContentBuckets, 'charged', 'bought', 'bought_charged']);
 
 function isKept(key: DailyKey, name: string): boolean {
   if (isMonth(key)) return ofMonth.has(name);
   if (key.period.startsWith('minute#')) return ofMinute.has(name);
-  return key.id === servedId || !name.startsWith('unpaid_');
+  return sumKeyOf(key).id === servedId || !name.startsWith('unpaid_');
 }
 
 /** Those of the figures that an item with this key has. */

@@ -17,6 +17,7 @@ import {
   rowsIn,
   selectRows,
   sumOfFigures,
+  paidOf,
   sumRows,
   type Summed,
 } from './ledger/ledger.ts';
@@ -25,7 +26,7 @@ import { Failure, usageFailure } from './plan.ts';
 
 export type StatementDay = Statement['days'][number];
 
-/** `day` and `month` are of UTC. `closing`: opening + granted - charged. `problems`: what does not add up. */
+/** `day` and `month` are of UTC. `closing`: opening + granted - charged + metered, which no balance paid. `problems`: what does not add up. */
 export type Statement = Awaited<ReturnType<typeof read>>;
 
 interface StatementWanted {
@@ -67,9 +68,9 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
   const months = readingsOf(readings);
   const opening = months.rows
     .filter((each) => each.month < month)
-    .reduce((sum, { figures: { amounts } }) => sum + (amounts.granted ?? 0n) - (amounts.charged ?? 0n), 0n);
+    .reduce((sum, { figures }) => sum + (figures.amounts.granted ?? 0n) - paidOf({ figures }), 0n);
   const sum = sumOfFigures(days.rows);
-  const { granted = 0n, charged = 0n } = sum.amounts;
+  const { granted = 0n, charged = 0n, metered = 0n } = sum.amounts;
   const grants = pages.flat().filter(({ applied }) => applied?.startsWith(month) ?? false);
   const isRunning = month === utcMonth(nowMs);
   return {
@@ -78,7 +79,8 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
     opening,
     granted,
     charged,
-    closing: opening + granted - charged,
+    metered,
+    closing: opening + granted - charged + metered,
     grants: grants.toSorted((a, b) => ((a.applied ?? '') < (b.applied ?? '') ? -1 : 1)),
     days: days.rows
       // `day#2026-10-07#gpt-4o`
@@ -131,7 +133,7 @@ interface AddedUp {
 }
 
 function mismatches(
-  { granted, spent }: WholeAccount,
+  { granted, spent, metered = 0n }: WholeAccount,
   month: string,
   { months, sum, grants, summed }: AddedUp,
 ): string[] {
@@ -142,6 +144,7 @@ function mismatches(
   const pairs: [what: string, found: NanoYuan, other: string, wanted: NanoYuan][] = [
     ['granted, all months', all.granted ?? 0n, 'the account', granted],
     ['charged, all months', all.charged ?? 0n, 'the account', spent],
+    ['metered, all months', all.metered ?? 0n, 'the account', metered],
     [`granted in ${month}, by day`, days.granted ?? 0n, 'the month', own.granted ?? 0n],
     [`charged in ${month}, by day`, days.charged ?? 0n, 'the month', own.charged ?? 0n],
     [`grants applied in ${month}`, listed, 'the sum of their days', days.granted ?? 0n],
@@ -202,7 +205,8 @@ export const failedNote = ({ counts }: DailyFigures): string | undefined =>
     : 'Failed calls had no whole answer: they cost nothing, but for what was answered before they failed. The tokens are those of all calls.';
 
 /** Charges are below 0; the amounts before `closing` add up to it exactly. */
-export function statementRows({ opening, closing, month, grants, days, summed }: Statement): object[] {
+export function statementRows(statement: Statement): object[] {
+  const { opening, metered, closing, month, grants, days, summed } = statement;
   const calls = summed ? summed.map(({ name, figures }) => ({ group: name, figures })) : days;
   return [
     { kind: 'opening', day: `${month}-01`, amount: formatYuan(opening) },
@@ -214,6 +218,7 @@ export function statementRows({ opening, closing, month, grants, days, summed }:
       ...(reason !== undefined && { reason }),
     })),
     ...calls.map(({ figures, ...of }) => Object.assign({ kind: 'calls', ...of }, statementFigures(figures))),
+    ...(metered === 0n ? [] : [{ kind: 'metered', amount: formatYuan(metered) }]),
     { kind: 'closing', amount: formatYuan(closing) },
   ];
 }

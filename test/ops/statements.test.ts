@@ -51,6 +51,15 @@ describe('statement', () => {
     });
   });
 
+  it('of a metered account closes with what its balance has', async () => {
+    await rig.grant('company', '3');
+    const close = { charge: yuan('1'), ...tokens };
+    await rig.call('company', idAt('2026-10-05T00:00:00Z'), close, { metered: true });
+    await rig.call('company', idAt('2026-11-05T00:00:00Z'), close, { metered: true });
+    const { output } = await rig.ops('statement company --month 2026-11 --wait 0');
+    expect(output).toMatch(/- charged +1\n[^]*\+ metered +1\n[^]*closing +3\n/);
+  });
+
   it('as CSV has lines whose amounts add up to the last', async () => {
     const { output } = await statement('--month 2026-11 --csv');
     const lines = parse<Record<string, string>>(output, { columns: true });

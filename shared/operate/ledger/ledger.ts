@@ -51,6 +51,10 @@ export const summedBy = <Row extends { figures: DailyFigures }>(
 
 export const chargedOf = ({ figures }: { figures: DailyFigures }): NanoYuan => figures.amounts.charged ?? 0n;
 
+/** Of this, what balances paid. */
+export const paidOf = ({ figures }: { figures: DailyFigures }): NanoYuan =>
+  chargedOf({ figures }) - (figures.amounts.metered ?? 0n);
+
 export const mostCharged = (a: Summed, b: Summed): number => largestFirst(chargedOf(a), chargedOf(b));
 
 export interface LedgerFilter extends LedgerSelection, Attribution {
@@ -152,7 +156,7 @@ const ownPaceDays = 7;
 
 const startOf = (ms: number): number => Date.parse(`${utcMonth(ms)}-01T00:00:00Z`);
 
-/** What each account spent, and in how many days: this month, and in its first week the month before too. Reads sums. */
+/** What each account's balance paid, and in how many days: this month, and in its first week the month before too. Reads sums. */
 export async function spendingPace({ clock, ledger }: OperatorPorts) {
   const nowMs = clock.now();
   const startMs = startOf(nowMs);
@@ -162,7 +166,7 @@ export async function spendingPace({ clock, ledger }: OperatorPorts) {
   const read = await Promise.all(months.map(async (ms) => rowsIn(ledger.monthAccounts(utcMonth(ms)))));
   const charged = new Map<string, NanoYuan>();
   for (const month of read.flatMap(({ rows }) => rows))
-    charged.set(month.account, (charged.get(month.account) ?? 0n) + chargedOf(month));
+    charged.set(month.account, (charged.get(month.account) ?? 0n) + paidOf(month));
   return {
     charged,
     days: Math.max(1, (nowMs - fromMs) / dayMs),

@@ -13,7 +13,7 @@ import {
   type ConfigEdit,
   type RowsFile,
 } from '../config/row-changes.ts';
-import { chargedOf, readingsOf, rowsIn, spendingPace } from '../ledger/ledger.ts';
+import { paidOf, readingsOf, rowsIn, spendingPace } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
 import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
 
@@ -123,10 +123,10 @@ function soonerOf(
   spent: readonly DailySum[],
   rose: ReadonlyMap<string, ModelEffect>,
 ): SoonerEmpty[] {
-  const before = spent.reduce((sum, each) => sum + chargedOf(each), 0n);
+  const before = spent.reduce((sum, each) => sum + paidOf(each), 0n);
   const after = spent.reduce((sum, each) => {
     const effect = rose.get(each.key.period.split('#')[2] ?? '');
-    return sum + (effect ? shareOf(effect, chargedOf(each), each.figures.counts.calls ?? 0) : 0n);
+    return sum + (effect ? shareOf(effect, paidOf(each), each.figures.counts.calls ?? 0) : 0n);
   }, before);
   if (after <= before || available <= 0n) return [];
   // In tenths.

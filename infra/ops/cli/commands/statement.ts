@@ -125,7 +125,7 @@ function refuse({ remark }: Terminal, { account, month: of, problems }: Statemen
 }
 
 function printStatement(terminal: Terminal, statement: Statement): void {
-  const { account, opening, granted, charged, closing, problems, isRunning } = statement;
+  const { account, opening, granted, charged, metered, closing, problems, isRunning } = statement;
   const lines = statementRows(statement);
   const json = {
     account,
@@ -133,6 +133,7 @@ function printStatement(terminal: Terminal, statement: Statement): void {
     opening: formatYuan(opening),
     granted: formatYuan(granted),
     charged: formatYuan(charged),
+    metered: metered === 0n ? undefined : formatYuan(metered),
     closing: formatYuan(closing),
     running: isRunning,
     problems,
@@ -173,12 +174,14 @@ const groupColumns: Column<Summed>[] = [
 ];
 
 function printText({ print, printFacts, printTable }: Terminal, statement: Statement): void {
-  const { account, opening, granted, charged, closing, grants, days, summed, sum, isRunning } = statement;
+  const { account, opening, granted, charged, metered, closing, grants, days, summed, sum, isRunning } =
+    statement;
   print(`${account}, ${statement.month}${isRunning ? ' (until now)' : ''}, in yuan; days are UTC`);
   printFacts([
     ['opening', formatYuan(opening)],
     ['+ granted', formatYuan(granted)],
     ['- charged', formatYuan(charged)],
+    ...(metered === 0n ? [] : [['+ metered', formatYuan(metered)] as const]),
     ['closing', formatYuan(closing)],
   ]);
   for (const { applied = '', grantId, amount, reason = '' } of grants)
@@ -194,13 +197,26 @@ const figuresIn = <Row extends { figures: DailyFigures }>() =>
 
 /** For the customer. */
 function statementFile(statement: Statement): Promise<string> {
-  const { account, opening, granted, charged, closing, grants, days, summed, sum, problems, isRunning } =
-    statement;
+  const {
+    account,
+    opening,
+    granted,
+    charged,
+    metered,
+    closing,
+    grants,
+    days,
+    summed,
+    sum,
+    problems,
+    isRunning,
+  } = statement;
   const title = `Statement of ${account}, ${statement.month}${isRunning ? ' (until now)' : ''}`;
   const balance = [
     [`Opening balance, ${statement.month}-01`, opening],
     ['+ top-ups and corrections', granted],
     ['- calls', charged],
+    ...(metered === 0n ? [] : [['+ calls that no balance pays', metered] as const]),
     ['Closing balance', closing],
   ] as const;
   return fileOf(

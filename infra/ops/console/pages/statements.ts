@@ -41,7 +41,7 @@ async function statement({ ports, nowMs, query }: Visit): Promise<Page> {
 }
 
 function shown(view: Statement): Markup {
-  const { account, month, opening, granted, charged, closing, grants, days, sum, isRunning } = view;
+  const { account, month, opening, granted, charged, metered, closing, grants, days, sum, isRunning } = view;
   return html`<h2>
       ${customerLink(account)}, ${month} ${isRunning && html`<span class="soft">until now</span>`}
     </h2>
@@ -59,6 +59,9 @@ function shown(view: Statement): Markup {
       { name: 'Opening balance', value: exactYuan(opening), note: `${month}-01` },
       { name: '+ Granted', value: exactYuan(granted), note: counted(grants.length, 'top-up') },
       { name: '− Charged', value: exactYuan(charged), note: counted(sum.counts.calls ?? 0, 'call') },
+      ...(metered === 0n
+        ? []
+        : [{ name: '+ Metered', value: exactYuan(metered), note: 'paid by no balance' }]),
       {
         name: isRunning ? 'Balance now' : 'Closing balance',
         value: exactYuan(closing),

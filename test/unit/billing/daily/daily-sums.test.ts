@@ -173,6 +173,18 @@ describe('rows of one batch', () => {
     });
   });
 
+  it('have the same figures in whichever bucket they are, calls that nothing was paid for too', () => {
+    const rows = [
+      row({ channel: 'openai', charge: 0n, official: true }),
+      row({ channel: 'openai', metered: true }),
+    ];
+    const inFirst = dailySums(rows);
+    const inOther = dailySums(rows, 3).map(({ key, figures }) => ({ key: sumKeyOf(key), figures }));
+    expect(inOther).toEqual(inFirst);
+    const served = inFirst.find(({ key }) => key.id === 'served')?.figures;
+    expect(served).toMatchObject({ counts: { unpaid_calls: 1 }, amounts: { charged: 7n, metered: 7n } });
+  });
+
   it.each([100, 7, 5, 3])('are all in transactions of at most %i writes', (writesMax) => {
     const rows = Array.from({ length: 60 }, (_, at) =>
       row({ id: String(at).padStart(26, '0'), account: `account ${at % 9}`, channel: `channel ${at % 4}` }),
