@@ -113,7 +113,7 @@ export class Oracle {
 
   opened(id: string, holding: Holding): void {
     const call = this.call(id);
-    const { account, key, official } = call.asked;
+    const { key, official } = call.asked;
     const { amount, slot, budget } = holding;
     const isFree = official || slot !== '' || this.endings.isFree(call.asked);
     agree(amount >= 0n && (!isFree || amount === 0n), `${id} holds ${amount}, but nothing is to pay`);
