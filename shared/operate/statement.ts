@@ -205,18 +205,22 @@ export const failedNote = ({ counts }: DailyFigures): string | undefined =>
     : 'Failed calls had no whole answer: they cost nothing, but for what was answered before they failed. The tokens are those of all calls.';
 
 /** Charges are below 0; the amounts before `closing` add up to it exactly. */
-export function statementRows(statement: Statement): object[] {
-  const { opening, metered, closing, month, grants, days, summed } = statement;
+export function statementRows({
+  opening,
+  metered,
+  closing,
+  month,
+  grants,
+  days,
+  summed,
+}: Statement): object[] {
   const calls = summed ? summed.map(({ name, figures }) => ({ group: name, figures })) : days;
   return [
     { kind: 'opening', day: `${month}-01`, amount: formatYuan(opening) },
-    ...grants.map(({ grantId, amount, applied, reason }) => ({
-      kind: 'grant',
-      day: applied?.slice(0, 10),
-      grant: grantId,
-      amount,
-      ...(reason !== undefined && { reason }),
-    })),
+    ...grants.map(({ grantId, amount, applied, reason }) => {
+      const row = { kind: 'grant', day: applied?.slice(0, 10), grant: grantId, amount };
+      return reason === undefined ? row : Object.assign(row, { reason });
+    }),
     ...calls.map(({ figures, ...of }) => Object.assign({ kind: 'calls', ...of }, statementFigures(figures))),
     ...(metered === 0n ? [] : [{ kind: 'metered', amount: formatYuan(metered) }]),
     { kind: 'closing', amount: formatYuan(closing) },
