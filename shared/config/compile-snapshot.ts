@@ -164,6 +164,36 @@ export function authorsOf({ raw, before, after }: EditedRows, sinceSeconds: numb
   return [...new Set(authors)].toSorted(compareCodeUnits);
 }
 
+const changesMax = 5;
+const charactersMax = 200;
+
+/** Which rows differ, for a line of a list: `channel a: weight`. A few; a version's difference has all. No values: one may be a secret. */
+export function changesOf({ before, after }: Pick<EditedRows, 'before' | 'after'>): string[] {
+  if (before === undefined) return [];
+  const lines = (Object.keys(keyAttributes) as ConfigTable[]).flatMap((table) => {
+    const byKey = (rows: unknown[]) =>
+      new Map(rows.map((row) => [attributeOf(row, keyAttributes[table]), plainRow(row) as object]));
+    const [old, next] = [byKey(before[table]), byKey(after[table])];
+    return [...new Set([...old.keys(), ...next.keys()])].flatMap((key) => {
+      const words = rowChange(old.get(key), next.get(key));
+      return words === undefined
+        ? []
+        : [`${table.slice(0, -1)} ${String(key)}${words}`.slice(0, charactersMax)];
+    });
+  });
+  const more = lines.length - changesMax;
+  return more > 0 ? [...lines.slice(0, changesMax), `${more} more`] : lines;
+}
+
+function rowChange(before: object | undefined, after: object | undefined): string | undefined {
+  if (before === undefined || after === undefined) return before === undefined ? ' is new' : ' is deleted';
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
+    (name) => canonicalJson(attributeOf(before, name)) !== canonicalJson(attributeOf(after, name)),
+  );
+  if (names.length === 0) return undefined;
+  return `: ${namesShown(names.toSorted(compareCodeUnits))}`;
+}
+
 function authorOf(row: unknown, sinceSeconds: number): string[] {
   const [by, at] = [attributeOf(row, '_by'), attributeOf(row, '_at')];
   if (typeof by !== 'string' || typeof at !== 'string') return [];

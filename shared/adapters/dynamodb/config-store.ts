@@ -80,8 +80,7 @@ export function dynamoConfigStore(
     return ids.flatMap((id) => {
       const item = items.get(id);
       if (!item || !isWanted(item)) return [];
-      const { by } = item;
-      return [{ ...pointerOf(item), ...(Array.isArray(by) && { by: by.map(String) }) }];
+      return [{ ...pointerOf(item), ...textsIn(item, 'by'), ...textsIn(item, 'changed') }];
     });
   };
 
@@ -156,7 +155,12 @@ export function dynamoConfigStore(
 }
 
 /** All attributes except the bytes. */
-const headAttributes = ['id', 'expires', 'retired', ...Object.keys(pointerAttributes), 'by'];
+const headAttributes = ['id', 'expires', 'retired', ...Object.keys(pointerAttributes), 'by', 'changed'];
+
+const textsIn = (item: RuntimeItem, name: 'by' | 'changed'): { [Name in typeof name]?: string[] } => {
+  const texts = item[name];
+  return Array.isArray(texts) ? { [name]: texts.map(String) } : {};
+};
 
 // The client repeats a write whose reply was lost, so each condition also accepts the writer's own earlier write.
 
@@ -182,7 +186,7 @@ function isMovedFrom(from: Pointer | undefined, to: Pointer) {
 }
 
 /** What a publication writes: the head with the first part, and all other parts of all copies. */
-function itemsOf(version: number, { snapshot, rows, digest, by = [] }: SnapshotContent) {
+function itemsOf(version: number, { snapshot, rows, digest, by = [], changed = [] }: SnapshotContent) {
   const [first = new Uint8Array(), ...parts] = toParts(snapshot);
   const rowParts = toParts(rows);
   const pointer: Pointer = {
@@ -198,6 +202,7 @@ function itemsOf(version: number, { snapshot, rows, digest, by = [] }: SnapshotC
     id: snapshotPartId(version, 0),
     ...pointerItem(pointer),
     ...(by.length > 0 && { by }),
+    ...(changed.length > 0 && { changed }),
     body: first,
     writer: randomUUID(),
   };

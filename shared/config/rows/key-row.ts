@@ -32,6 +32,8 @@ export const KeyRow = z.strictObject({
     z.regex(hashPattern, 'the SHA-256 of the key: 64 of 0-9 a-f'),
   ),
   account: accountName,
+  /** For people: whose or what it is. */
+  name: z.optional(z.string('a text')),
   /** Only keys with the value `api` are accepted. */
   agent: z._default(text, 'api'),
   /** The models that the key may call. Absent: every model; an empty list: none. */

@@ -9,7 +9,7 @@ import { allowVariable, usualVariable } from '../../config/rows/secret-reference
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
-import { refuseChanged } from '../rows.ts';
+import { refuseChanged, rowMark } from '../rows.ts';
 import {
   badRows,
   changesBetween,
@@ -195,10 +195,12 @@ const variablesIn = (row: unknown): string[] =>
 /** As it would be read from a file: what is undefined is left out, at any depth. */
 export const jsonRow = (row: RawRow): RawRow => JSON.parse(JSON.stringify(row)) as RawRow;
 
-export async function planRemoveRow(ports: OperatorPorts, name: RowName): Promise<ConfigPlan> {
+/** @param seen `rowMark` of the row as it was looked at. Absent: it is not compared */
+export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: string): Promise<ConfigPlan> {
   const before = await ports.config.tables();
   const found = rowIn(before, name);
   if (!found) throw noRow(name);
+  refuseChanged(nameOf(name), found, seen);
   const after = { ...before, [name.table]: before[name.table].filter((each) => each !== found) };
   const plan = planRows(ports, { before, after });
   return {
@@ -239,6 +241,7 @@ export async function listRows(ports: OperatorPorts, table: ConfigTable) {
         row: problem === undefined ? (plainRow(raw) as RawRow) : undefined,
         problem,
         warning,
+        mark: rowMark(raw),
         by: textOf(raw, '_by') || undefined,
         at: textOf(raw, '_at') || undefined,
       };

@@ -11,7 +11,7 @@ import { isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usageFailure, type Plan } from '../plan.ts';
 import { compiled } from '../config/row-changes.ts';
-import { carryOutWrites, findAccount, updateOf, withAttributes } from '../rows.ts';
+import { carryOutWrites, findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
 import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
 
 export interface NewKeyInput {
@@ -23,6 +23,8 @@ export interface NewKeyInput {
   rpm?: number;
   /** Undefined: as the setting `store` says. */
   store?: boolean;
+  /** Others, as the row has them. */
+  attributes?: RawRow;
 }
 
 /** `carryOutKey` adds hash and hint to the key's row. */
@@ -36,7 +38,7 @@ export type MadeKey = Omit<Awaited<ReturnType<typeof carryOutKey>>, 'made'>;
 /** Makes the account, too, if it does not exist. */
 export async function planCreateKey(
   ports: OperatorPorts,
-  { account, models, official, expires, maxConcurrency, rpm, store }: NewKeyInput,
+  { account, models, official, expires, maxConcurrency, rpm, store, attributes }: NewKeyInput,
 ): Promise<NewKeyPlan> {
   const nowMs = ports.clock.now();
   const row: RawRow = withAttributes(
@@ -47,19 +49,25 @@ export async function planCreateKey(
       max_concurrency: maxConcurrency,
       rpm,
       store,
+      ...attributes,
       _created: isoTime(nowMs),
     },
   );
   const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);
+  if (state === 'invalid') throw usageFailure(`nothing was written: ${rights}`);
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const found = await findAccount(ports, account, true);
   const off = `account ${account} is off: the key is refused until \`customer enable ${account}\``;
+  const called = namedModels(row);
   return {
     // Without a conflict: nobody else can have made a row of this key's hash. The reply to an earlier try was lost.
     changes: [...found.changes, { kind: 'create', table: 'keys', row }],
     effect: [...found.effect, `a key of account ${account}: ${rights}`],
     questions: [],
-    warnings: [...(isAccountOff(found.row) ? [off] : []), ...(await unservedModels(ports, models))],
+    warnings: [
+      ...(isAccountOff(found.row) ? [off] : []),
+      ...(await unservedModels(ports, called.length > 0 ? called : undefined)),
+    ],
     account,
     rights,
   };
@@ -151,9 +159,14 @@ export interface EditKeyPlan extends Plan<RowWrite> {
   rights: string;
 }
 
-/** An undefined attribute is removed; others stay. */
-export async function planEditKey(ports: OperatorPorts, written: string, attributes: RawRow) {
-  const plan = editOf(ports, await findKey(ports, written), attributes);
+/**
+ * An undefined attribute is removed; others stay.
+ * @param seen `rowMark` of the row as it was looked at. Absent: it is not compared
+ */
+export async function planEditKey(ports: OperatorPorts, written: string, attributes: RawRow, seen?: string) {
+  const key = await findKey(ports, written);
+  refuseChanged(key.name, key.row, seen);
+  const plan = editOf(ports, key, attributes);
   const models = attributes['models'] === undefined ? undefined : namedModels(attributes);
   return { ...plan, warnings: await unservedModels(ports, models) };
 }

@@ -7,6 +7,7 @@ import {
   compileSnapshot,
   type CompileOptions,
   authorsOf,
+  changesOf,
 } from '../../config/compile-snapshot.ts';
 import type { ConfigRows, ValidationResult } from '../../config/rows/read-table.ts';
 import { unpricedModels } from '../../config/cross-checks.ts';
@@ -92,7 +93,8 @@ async function publishNew(ports: ConfigPublisherPorts) {
     const step = Math.floor(2 ** versionsTaken * (versionsTaken > 0 ? 1 + random.next() : 1));
     const version = (newest?.version ?? 0) + step;
     const by = authorsOf({ raw, before: before?.rows, after: compiled.rows }, newest?.publishedAt ?? 0);
-    const publication = await snapshots.publish(newest, version, { ...compiled, digest, by });
+    const changed = changesOf({ before: before?.rows, after: compiled.rows });
+    const publication = await snapshots.publish(newest, version, { ...compiled, digest, by, changed });
     if (publication === 'published') {
       const pointer = await snapshots.newest();
       if (pointer === undefined) throw new Error('the pointer is gone');

@@ -47,6 +47,8 @@ export interface Pointer {
 export interface KeptVersion extends Pointer {
   /** Who wrote the rows that changed, as far as they say it. Absent: they do not, as after an edit by other tools. */
   by?: string[];
+  /** Which rows changed, in a few words each. Absent: it is not known, as of the first version. */
+  changed?: string[];
 }
 
 /** The snapshot that requests use, and the rows it was compiled from. */
@@ -56,6 +58,7 @@ export interface SnapshotContent {
   digest: string;
   /** See `KeptVersion`. */
   by?: string[];
+  changed?: string[];
 }
 
 /** Where a history may end: each 50 versions are one request. */

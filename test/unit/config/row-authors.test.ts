@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { authorsOf } from '../../../shared/config/compile-snapshot.ts';
+import { authorsOf, changesOf } from '../../../shared/config/compile-snapshot.ts';
 import { emptyRows } from '../../../shared/config/rows/read-table.ts';
 
 const publishedAt = Date.parse('2026-11-22T09:00:00Z') / 1000;
@@ -34,4 +34,24 @@ test('a version names who wrote the rows that changed, each once and sorted, and
 test('an edit by another tool is not put down to whoever wrote the row before it', () => {
   expect(authors([channel('a', 2, by('jane', '2026-11-21T00:00:00Z'))], [channel('a', 1)])).toEqual([]);
   expect(authors([channel('a', 2)], [channel('a', 1)])).toEqual([]);
+});
+
+test('a version says in a line which rows changed in what, without their values', () => {
+  const [old, next] = [
+    [channel('a', 1), channel('gone', 1), channel('same', 1)],
+    [channel('a', 2, { secret: 'ssm:/relay/x/y' }), channel('new', 1), channel('same', 1)],
+  ];
+  const changed = (before: object[] | undefined, after: object[]) =>
+    changesOf({
+      before: before && { ...emptyRows, channels: before },
+      after: { ...emptyRows, channels: after },
+    });
+  expect(changed(old, next)).toEqual([
+    'channel a: secret, weight',
+    'channel gone is deleted',
+    'channel new is new',
+  ]);
+  const many = Array.from({ length: 8 }, (_, index) => channel(`c${index}`, 1));
+  expect(changed([], many).slice(-2)).toEqual(['channel c4 is new', '3 more']);
+  expect(changed(undefined, many)).toEqual([]);
 });

@@ -197,6 +197,7 @@ const versionColumns: Column<ListedVersions['versions'][number]>[] = [
   ['', 'PLANS', ({ rows }) => rows.plans],
   ['', 'SETTINGS', ({ rows }) => rows.settings],
   ['by', 'BY', ({ by = [] }) => by],
+  ['changed', 'CHANGED', ({ changed = [] }) => changed],
   ['format', '', ({ format }) => format],
   ['digest', '', ({ digest }) => digest],
   ['rows', '', ({ rows }) => rows],

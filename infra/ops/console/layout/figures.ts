@@ -110,9 +110,11 @@ export function written(
 ): Markup | undefined {
   if (at === undefined && by === undefined) return undefined;
   const who = typeof by === 'string' ? by : '';
-  const words = who.startsWith('arn:') ? who.slice(who.indexOf('/') + 1) : who;
-  return html`${writtenTime(at, nowMs)} ${who === '' ? '' : html`by <span title="${who}">${words}</span>`}`;
+  return html`${writtenTime(at, nowMs)} ${who === '' ? '' : html`by ${writer(who)}`}`;
 }
+
+export const writer = (who: string): Markup =>
+  html`<span title="${who}">${who.startsWith('arn:') ? who.slice(who.indexOf('/') + 1) : who}</span>`;
 
 export function margin(figures: DailyFigures): Content {
   const { earned } = marginOf(figures);

@@ -3,8 +3,10 @@
  * Works without script.
  */
 import { parseDecimal } from '../../../../shared/billing/price.ts';
+import { attributeOf, plainRow } from '../../../../shared/config/rows/read-row.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
+import { asRecord } from '../../../../shared/wire/json.ts';
 import { html, shownValue, type Content, type Markup } from '../../markup.ts';
 
 export interface Field {
@@ -135,9 +137,13 @@ export function errorsByField(
 ): Map<string, string> {
   const errors = new Map<string, string>();
   for (const part of problem.replace(/^nothing was written: /, '').split('; ')) {
-    const [, path = '', words = ''] = /^-{0,2}([\w-]+)[\w.[\]]*:? (.*)$/s.exec(part) ?? [];
-    const written = path.replaceAll('-', '_');
-    const field = fields.find(({ name, alsoNamed }) => name === written || alsoNamed === written);
+    const [, path = '', words = ''] = /^-{0,2}([\w-]+[\w.[\]-]*):? (.*)$/s.exec(part) ?? [];
+    const written = path.replaceAll('-', '_').replaceAll(/\[(\d+)\]/g, '.$1');
+    const isIn = (name: string | undefined): boolean =>
+      name !== undefined && (written === name || written.startsWith(`${name}.`));
+    const named = fields.filter(({ name, alsoNamed }) => isIn(name) || isIn(alsoNamed));
+    // Of a map and its parts, the part.
+    const [field] = named.toSorted((a, b) => b.name.length - a.name.length);
     if (field === undefined) continue;
     errors.set(field.name, [errors.get(field.name), words].filter((each) => each).join('; '));
   }
@@ -165,7 +171,10 @@ export const search = ({ action, fields, verb, isDense }: SearchOf): Markup =>
     <div class="buttons"><button type="submit">${verb}</button></div>
   </form>`;
 
-/** A field of a row: how its attribute is shown, and what becomes of what is typed. Absent: as text, and none where it is empty. */
+/**
+ * A field of a row: how its attribute is shown, and what becomes of what is typed. Absent: as text, and none where it is empty.
+ * A name with points is a part of an attribute: `budget.amount`, `items.0.models`.
+ */
 export interface RowField extends Omit<Field, 'value'> {
   shown?: (value: unknown, row: RawRow) => string;
   typed?: (text: string, field: TypedField) => unknown;
@@ -205,13 +214,66 @@ export const choiceField = (
   choices: [...(none === undefined ? [] : [['', none] as const]), ...Object.entries(choices)],
 });
 
+/** @param none what nothing typed means */
+export const flagField = (name: string, label: string, none: string, help?: Content): RowField => ({
+  ...choiceField(name, label, { yes: 'yes', no: 'no' }, none),
+  ...(help !== undefined && { help }),
+  shown: (value) => (value === undefined ? '' : value === true ? 'yes' : 'no'),
+  typed: (text) => (text === '' ? undefined : text === 'yes'),
+});
+
+export const jsonField = (name: string, label: string, help: Content): RowField => ({
+  name,
+  label,
+  help,
+  kind: 'area',
+  shown: (value) => (value === undefined ? '' : JSON.stringify(value, plain, 2)),
+  typed(text) {
+    const map = typedJson(name, text);
+    return Object.keys(map).length === 0 ? undefined : map;
+  },
+});
+
 export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
   fields.map((field) =>
-    Object.assign({}, field, { value: (field.shown ?? shownValue)(row[field.name], row) }),
+    Object.assign({}, field, { value: (field.shown ?? shownValue)(partAt(row, field.name), row) }),
   );
 
-export const typedRow = (fields: readonly RowField[], field: TypedField): RawRow =>
-  Object.fromEntries(fields.map(({ name, typed: read = typed }) => [name, read(field(name), field)]));
+const partAt = (row: RawRow, name: string): unknown =>
+  name.split('.').reduce((value: unknown, part) => attributeOf(value, part), row);
+
+/** @param row what parts of an attribute without a field are taken from */
+export const typedRow = (fields: readonly RowField[], field: TypedField, row: RawRow = {}): RawRow => {
+  const made = fields.reduce<unknown>(
+    (before, { name, typed: read = typed }) => withPart(before, name.split('.'), read(field(name), field)),
+    plainRow(row),
+  );
+  const names = new Set(fields.map(({ name }) => topOf(name)));
+  return Object.fromEntries([...names].map((name) => [name, withoutHoles(attributeOf(made, name))]));
+};
+
+const withoutHoles = (value: unknown): unknown =>
+  Array.isArray(value) ? value.filter((each) => each !== undefined) : value;
+
+/** Of a list of maps: the fields of those that are there, and of one more. */
+export const listFields = (value: unknown, fieldsOf: (index: number) => readonly RowField[]): RowField[] =>
+  Array.from({ length: (Array.isArray(value) ? value.length : 0) + 1 }, (_, index) => fieldsOf(index)).flat();
+
+const topOf = (name: string): string => name.split('.')[0] ?? '';
+
+/** A map or a list with a part set; of a part that is undefined, without it, and undefined where nothing is left. */
+function withPart(whole: unknown, [part = '', ...rest]: readonly string[], value: unknown): unknown {
+  const inner = rest.length === 0 ? value : withPart(attributeOf(whole, part), rest, value);
+  if (/^\d+$/.test(part)) {
+    const list = Array.isArray(whole) ? whole.map((each: unknown) => each) : [];
+    list[Number(part)] = inner;
+    // A hole stays until all parts are there: the numbers of those that follow must not move.
+    return list.every((each) => each === undefined) ? undefined : list;
+  }
+  const { [part]: _, ...others } = asRecord(whole);
+  const map = inner === undefined ? others : { ...others, [part]: inner };
+  return Object.keys(map).length === 0 ? undefined : map;
+}
 
 /** Which row was looked at: it is refused where somebody else wrote it meanwhile. */
 export const seenField = (mark: string): Field => ({ name: 'seen', label: '', kind: 'hidden', value: mark });
@@ -231,6 +293,17 @@ export const wholeRowFields = (own: readonly RowField[], row: RawRow, othersHelp
   ];
 };
 
+/** A key that was typed in the place of its reference is not shown again. */
+export function withoutKeys(tried: SentForm | undefined): SentForm | undefined {
+  if (!tried) return undefined;
+  const fields = Object.entries(tried.fields).map(([name, text]) =>
+    /(^|[._])secret$/.test(name) ? [name, typedList(text).filter(isReference).join(', ')] : [name, text],
+  );
+  return { ...tried, fields: Object.fromEntries(fields) as SentForm['fields'] };
+}
+
+export const isReference = (text: string): boolean => /^(ssm|secretsmanager|env):/.test(text);
+
 const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
 
 /** What was typed into them, over a row: undefined removes an attribute. Fields that are kept stay as they are. */
@@ -247,6 +320,7 @@ export function typedWholeRow(
     ...typedRow(
       own.filter(({ name }) => !isKept(name)),
       field,
+      row,
     ),
   };
 }
@@ -257,7 +331,7 @@ export const typedNewRow = (own: readonly RowField[], field: TypedField): RawRow
   );
 
 const isOther = (name: string, own: readonly RowField[]): boolean =>
-  name !== 'id' && !name.startsWith('_') && !own.some((each) => each.name === name);
+  name !== 'id' && !name.startsWith('_') && !own.some((each) => topOf(each.name) === name);
 
 /** As typed: the row's schema says what is wrong with it. Empty: the attribute is removed. */
 export const typed = (text: string): string | undefined => (text === '' ? undefined : text);

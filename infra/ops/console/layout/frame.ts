@@ -8,6 +8,7 @@ const sections = [
   ['keys', 'Keys'],
   ['channels', 'Channels'],
   ['charges', 'Prices'],
+  ['settings', 'Settings'],
   ['requests', 'Requests'],
   ['statements', 'Statements'],
   ['versions', 'Versions'],

@@ -9,6 +9,7 @@ import { customerPages } from './customers.ts';
 import { keyPages } from './keys.ts';
 import { overviewPages } from './overview.ts';
 import { requestPages } from './requests.ts';
+import { settingPages } from './settings.ts';
 import { statementPages } from './statements.ts';
 import { versionPages } from './versions.ts';
 
@@ -20,6 +21,7 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   keyPages,
   channelPages,
   chargePages,
+  settingPages,
   requestPages,
   statementPages,
   versionPages,

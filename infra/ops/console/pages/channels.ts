@@ -16,6 +16,8 @@ import { span, written, milliseconds } from '../layout/figures.ts';
 import {
   actionButton,
   choiceField,
+  isReference,
+  jsonField,
   marksElsewhere,
   marksIn,
   namesField,
@@ -26,19 +28,29 @@ import {
   typedWholeRow,
   wholeRowFields,
   withMarks,
+  withoutKeys,
   type Field,
   type RowField,
   type FieldMarks,
   type SentForm,
 } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
-import { badge, column, cut, facts, figureColumns, head, number, table } from '../layout/table.ts';
+import { badge, column, cut, facts, figureColumns, head, number, table, tabs } from '../layout/table.ts';
 import { unlessReading, type Routes, type Visit, formPage, proposed, type Proposal } from '../visit/visit.ts';
 import { carryOutProbe, planProbe } from '../../../../shared/operate/channels/probe-channel.ts';
 import { planSwitchChannel } from '../../../../shared/operate/channels/edit-channel.ts';
 import { carryOutChannelTest, planChannelTest } from '../../../../shared/operate/channels/test-channel.ts';
 import { rowMark } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
+import { plainValue } from '../../../../shared/config/rows/read-row.ts';
+import { parameterName } from '../../../../shared/config/rows/secret-reference.ts';
+import {
+  channelTypeNames,
+  ownAttributes,
+  typesWith,
+} from '../../../../shared/upstreams/types/channel-attributes.ts';
+import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
+import { asRecord } from '../../../../shared/wire/json.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
 
 export function channelPages(routes: Routes): void {
@@ -239,32 +251,80 @@ function modelTable({ models = [] }: ChannelWithSums, served: readonly ServedDay
   );
 }
 
-const isReference = (text: string): boolean => /^(ssm|secretsmanager|env):/.test(text);
+/** A name is that of a parameter of this stack. What is longer may be the key itself, which must not come into the row. */
+const secretName = /^(?!sk-)[\w./-]{1,24}$/;
 
-function typedSecrets(text: string): string | string[] | undefined {
-  const secrets = typedList(text);
-  if (secrets.some((each) => !isReference(each)))
-    throw usageFailure(
-      'secret: found no reference, wanted ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>: store the key first',
+const typedSecrets =
+  ({ stack, local }: Visit['ports']['target']) =>
+  (text: string): string | string[] | undefined => {
+    const secrets = typedList(text).map((each) =>
+      isReference(each) || local || !secretName.test(each) ? each : `ssm:${parameterName(stack, each)}`,
     );
-  return secrets.length > 1 ? secrets : secrets[0];
-}
+    if (secrets.some((each) => !isReference(each)))
+      throw usageFailure(
+        'secret: found no reference, wanted ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>: store the key first',
+      );
+    return secrets.length > 1 ? secrets : secrets[0];
+  };
 
 const shownNumber = (value: unknown): string =>
   typeof value === 'number' || (typeof value === 'string' && /^[\d.+-]{1,20}$/.test(value))
     ? String(value)
     : '';
 
-const own: readonly RowField[] = [
+const isPair = ([name, upstream, ...more]: string[]): boolean =>
+  Boolean(name && upstream) && more.length === 0;
+
+/** `smart = deepseek-chat`, one a line. */
+const mapperField: RowField = {
+  name: 'mapper',
+  label: 'Names at the upstream',
+  kind: 'area',
+  placeholder: 'smart = deepseek-chat',
+  help: html`Where they differ, a line each: <code>smart = deepseek-chat</code>.`,
+  shown: (value) =>
+    Object.entries(asRecord(plainValue(value)))
+      .map(([name, upstream]) => `${name} = ${shownValue(upstream)}`)
+      .join('\n'),
+  typed(text) {
+    const lines = text.split('\n').filter((line) => line.trim() !== '');
+    const pairs = lines.map((line) => line.split('=').map((each) => each.trim()));
+    if (!pairs.every(isPair))
+      throw usageFailure('mapper: found a line without one =, wanted public = upstream');
+    return pairs.length === 0 ? undefined : Object.fromEntries(pairs as [string, string][]);
+  },
+};
+
+const secondsField = (name: string, label: string, byDefault: string): RowField =>
+  third(name, label, `Empty: ${byDefault}.`, { shown: shownNumber });
+
+/** Of its type alone; and attributes of other types that the row has all the same, to be taken out. */
+const typeFields = (type: string, row: RawRow): RowField[] =>
+  ownAttributes()
+    .filter(({ name }) => row[name] !== undefined || typesWith(name).some((each) => each === type))
+    .map(({ name, attribute: { about } }) => ({
+      name,
+      label: name.replaceAll('_', ' ').replace(/^./, (first) => first.toUpperCase()),
+      help: `${about} (${typesWith(name).join(', ')})`,
+    }));
+
+const fieldsOfType = (type: string, row: RawRow, target: Visit['ports']['target']): readonly RowField[] => [
   { name: 'name', label: 'Name', help: 'For people.' },
-  { name: 'endpoint', label: 'Endpoint', help: 'The base address, mostly ending in /v1.' },
+  {
+    name: 'endpoint',
+    label: 'Endpoint',
+    help: 'The base address, mostly ending in /v1. Empty: that of the type, if it has one.',
+  },
+  ...typeFields(type, row),
   {
     name: 'secret',
     label: 'Secret',
-    help: html`A reference, never the key itself: <code>ssm:/relay/…/vendor</code>. Several apart by commas.`,
-    typed: typedSecrets,
+    help: html`The name under which it is stored, or a reference, never the key itself:
+      <code>ssm:/relay/…/vendor</code>. Several apart by commas.`,
+    typed: typedSecrets(target),
   },
   namesField('models', 'Models', 'Names that clients use, apart by commas or lines.'),
+  mapperField,
   third('priority', 'Priority', 'Higher is tried first. Empty: 0.', { input: 'numeric', shown: shownNumber }),
   third('weight', 'Weight', 'Share among channels of the same priority. Empty: 1.', { shown: shownNumber }),
   {
@@ -273,22 +333,62 @@ const own: readonly RowField[] = [
     shown: (value) => (value === true ? 'on' : 'off'),
     typed: (text) => text === 'on',
   },
+  secondsField('connect_seconds', 'Seconds to connect', '5'),
+  secondsField('first_content_seconds', 'Seconds to first content', '120, more for long prompts'),
+  secondsField('total_seconds', 'Seconds in all', '600'),
+  jsonField(
+    'cost',
+    'Cost',
+    html`JSON, by the upstream’s name of a model or <code>*</code>, for 1,000 tokens:
+      <code>{"*": {"input": 0.002, "output": 0.008, "currency": "USD", "rate": 7.2}}</code>.`,
+  ),
+  jsonField(
+    'params',
+    'What the upstream takes',
+    html`JSON: <code>set</code>, <code>drop</code>, <code>efforts</code>, <code>model_rules</code> and others
+      of docs/tables.md. A probe finds most of it.`,
+  ),
 ];
 
-/** Texts that a row with a problem may have in the place of a secret, or a secret in theirs. */
-const hidden = new Set(['name', 'endpoint', 'secret', 'others']);
+const typeField: RowField = choiceField(
+  'type',
+  'Type',
+  Object.fromEntries(channelTypeNames.map((name) => [name, name])),
+  `${defaultChannelType}, as it is by default`,
+);
 
-const othersHelp = html`JSON: <code>type</code>, <code>mapper</code>, <code>cost</code>, <code>params</code>,
-  time limits.`;
+const typeOf = (row: RawRow, tried?: SentForm): string =>
+  tried?.fields['type'] || shownValue(row['type']) || defaultChannelType;
+
+const editedFields = (
+  row: RawRow,
+  target: Visit['ports']['target'],
+  tried?: SentForm,
+): readonly RowField[] => [typeField, ...fieldsOfType(typeOf(row, tried), row, target)];
+
+/** Of a row with a problem: what holds no text. Another may be a secret, or stand in the place of one. */
+const isHidden = (name: string): boolean =>
+  ![
+    'type',
+    'models',
+    'priority',
+    'weight',
+    'state',
+    'connect_seconds',
+    'first_content_seconds',
+    'total_seconds',
+  ].includes(name);
+
+const othersHelp = html`JSON: <code>dialect</code> and others, as docs/tables.md has them.`;
 
 /** Of a row with a problem, a text may be a secret in a wrong attribute: it is not shown, and stays if nothing is typed. */
-function fieldsOf(row: RawRow, channel?: ListedChannel): Field[] {
+function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {
   const fields = wholeRowFields(own, row, othersHelp);
   if (channel?.state !== 'bad') return withMarks(fields, marksOf(row, channel));
   const help = 'Not shown while the row has a problem. Empty: it stays as it is.';
   const isNoList = !Array.isArray(row['models']);
   const covered = fields.map((field): Field => {
-    if (hidden.has(field.name)) return Object.assign({}, field, { value: '', help });
+    if (isHidden(field.name)) return Object.assign({}, field, { value: '', help });
     return field.name === 'models' && isNoList ? Object.assign({}, field, { value: '' }) : field;
   });
   return withMarks(covered, marksOf(row, channel));
@@ -300,19 +400,12 @@ const marksOf = (row: RawRow, channel: ListedChannel | undefined): FieldMarks =>
   ...(channel?.warning !== undefined && { warning: channel.warning }),
 });
 
-/** A key that was typed in place of its reference is not shown again. */
-function withoutSecret(tried: SentForm | undefined): SentForm | undefined {
-  if (!tried) return undefined;
-  const secret = typedList(tried.fields['secret'] ?? '').filter(isReference);
-  return { ...tried, fields: { ...tried.fields, secret: secret.join(', ') } };
-}
-
 const editPage = formPage(async (visit, tried) => {
   const id = visit.part('id');
   const [row, channels] = await Promise.all([channelRow(visit, id), listChannels(visit.ports)]);
   if (!row) throw usageFailure(`there is no channel ${id}`);
   const channel = channels.find((each) => each.id === id);
-  const fields = fieldsOf(row, channel);
+  const fields = fieldsOf(editedFields(row, visit.ports.target, tried), row, channel);
   return {
     title: `Edit ${id}`,
     above: [[channelPath(id), id]],
@@ -320,7 +413,7 @@ const editPage = formPage(async (visit, tried) => {
     fields: [...fields, seenField(rowMark(row))],
     verb: 'Check and go on',
     cancel: channelPath(id),
-    tried: withoutSecret(tried),
+    tried: withoutKeys(tried),
   };
 });
 
@@ -331,36 +424,47 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const isBad = (await listChannels(ports)).find((each) => each.id === id)?.state === 'bad';
   // Empty fields of a row that was not shown stay as they are.
   const isKept = (name: string): boolean =>
-    isBad && field(name) === '' && (hidden.has(name) || name === 'models');
+    isBad && field(name) === '' && (isHidden(name) || name === 'models');
+  const own = editedFields(row, ports.target, { fields: visit.fields });
   const attributes = typedWholeRow(own, field, row, isKept);
   const seen = field('seen');
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
   return rowProposal(visit, plan, { title: `Edit ${id}`, back: channelPath(id) });
 }
 
-const newPage = formPage((_, tried) => ({
-  title: 'New channel',
-  intro: lead('Prices first: until a model has one, a relay that refuses unpriced models refuses its calls.'),
-  fields: [
-    {
-      name: 'id',
-      label: 'Id',
-      required: true,
-      placeholder: 'vendor-1',
-      help: 'Names it in logs. It cannot be changed later.',
-    },
-    ...fieldsOf({ state: true }),
-  ],
-  verb: 'Check and go on',
-  cancel: 'channels',
-  tried: withoutSecret(tried),
-}));
+/** The type is chosen first: each has fields of its own. */
+const newPage = formPage((visit, tried) => {
+  const type = typeOf({ type: visit.query('type') || undefined }, tried);
+  const types = channelTypeNames.map((name) => [`channels-new?type=${name}`, name] as const);
+  return {
+    title: 'New channel',
+    intro: [
+      lead('Prices first: until a model has one, a relay that refuses unpriced models refuses its calls.'),
+      tabs('Type', types, `channels-new?type=${type}`),
+    ],
+    fields: [
+      {
+        name: 'id',
+        label: 'Id',
+        required: true,
+        placeholder: 'vendor-1',
+        help: 'Names it in logs. It cannot be changed later.',
+      },
+      { name: 'type', label: 'Type', kind: 'hidden', value: type },
+      ...fieldsOf(fieldsOfType(type, {}, visit.ports.target), { state: true }),
+    ],
+    verb: 'Check and go on',
+    cancel: 'channels',
+    tried: withoutKeys(tried),
+  };
+});
 
 async function proposeNew(visit: Visit): Promise<Proposal> {
   const { ports, field } = visit;
   const id = field('id');
   if (id === '') throw usageFailure('id: found nothing, wanted a name');
-  const attributes = typedNewRow(own, field);
+  const type = typeOf({}, { fields: visit.fields });
+  const attributes = { ...typedNewRow(fieldsOfType(type, {}, ports.target), field), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
   return rowProposal(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }

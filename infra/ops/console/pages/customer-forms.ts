@@ -8,14 +8,13 @@ import { rowMark } from '../../../../shared/operate/rows.ts';
 import { carryOutNewCustomer, planNewCustomer } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { html } from '../../markup.ts';
 import { closedLines, grantSaid, welcomeSaid } from '../../outcomes.ts';
 import {
   choiceField,
+  flagField,
   rowFields,
   seenField,
   typed,
-  typedJson,
   typedList,
   typedNumber,
   typedRow,
@@ -23,6 +22,7 @@ import {
   type RowField,
 } from '../layout/form.ts';
 import { lead } from '../layout/frame.ts';
+import { keyFields } from './keys.ts';
 import {
   appliedWaitMs,
   customerPath,
@@ -177,38 +177,12 @@ const keyPage = formPage((visit) => ({
   ...ofCustomer(visit),
   title: 'New key',
   intro: lead('The key is shown once, after it is made.'),
-  fields: [
-    modelsField('Models'),
-    { name: 'expires_at', label: 'Works until', placeholder: '2027-01-01', help: 'Empty: no end.' },
-    { name: 'rpm', label: 'Calls a minute', input: 'numeric', help: 'Empty: no limit.' },
-    { name: 'max_concurrency', label: 'Calls at once', input: 'numeric', help: 'Empty: no limit.' },
-    {
-      name: 'official',
-      label: 'Official mode',
-      kind: 'check',
-      help: 'Calls deduct nothing from the balance.',
-    },
-  ],
+  fields: rowFields(keyFields, {}),
 }));
 
 async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
   const account = part('account');
-  const models = typedList(field('models'));
-  const numberIn = (name: string): number | undefined => {
-    const number = typedNumber(field(name));
-    if (typeof number === 'string')
-      throw usageFailure(`${name}: found ${field(name)}, wanted a whole number`);
-    return number;
-  };
-  const [rpm, maxConcurrency] = [numberIn('rpm'), numberIn('max_concurrency')];
-  const plan = await planCreateKey(ports, {
-    account,
-    ...(models.length > 0 && { models }),
-    ...(field('expires_at') !== '' && { expires: field('expires_at') }),
-    ...(rpm !== undefined && { rpm }),
-    ...(maxConcurrency !== undefined && { maxConcurrency }),
-    official: field('official') === 'yes',
-  });
+  const plan = await planCreateKey(ports, { account, attributes: typedRow(keyFields, field) });
   return proposed(
     plan,
     { title: `New key of ${account}`, back: customerPath(account), verb: 'Make it' },
@@ -247,16 +221,14 @@ const accountFields: readonly RowField[] = [
     help: 'Empty: no alert.',
     typed: typedNumber,
   },
-  {
-    name: 'contact',
-    label: 'Contact',
-    kind: 'area',
-    help: html`A map, such as <code>{"email": "ops@example.com"}</code>.`,
-    typed(text) {
-      const contact = typedJson('contact', text);
-      return Object.keys(contact).length === 0 ? undefined : contact;
-    },
-  },
+  { name: 'contact.email', label: 'E-mail', input: 'email', help: 'Alerts of the account go there.' },
+  { name: 'contact.webhook', label: 'Webhook', help: 'An address that alerts are posted to, signed.' },
+  flagField(
+    'metered',
+    'Metered',
+    'no',
+    'Calls are counted and charged to no balance, so no balance bounds them.',
+  ),
 ];
 
 const editPage = formPage(async (visit) => {
@@ -270,7 +242,8 @@ const editPage = formPage(async (visit) => {
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, part, field } = visit;
   const account = part('account');
-  const attributes = typedRow(accountFields, field);
+  const row = (await ports.tables.get('accounts', account)) ?? {};
+  const attributes = typedRow(accountFields, field, row);
   const plan = await planEditAccount(ports, { account, seen: field('seen'), attributes });
   return proposedWrites(visit, plan, {
     title: `Edit ${account}`,

@@ -1,10 +1,34 @@
 /** Keys: found by customer, hint or hash, checked, rotated, disabled, and what follows from a leak. Nothing of a key but its hint and hash is stored. */
 import { shownHash } from '../../../../shared/config/rows/key-row.ts';
-import { checkKey, findKey, findKeys, type KeyView } from '../../../../shared/operate/keys/list-keys.ts';
-import { planDisableKey, carryOutKey, planRotateKey } from '../../../../shared/operate/keys/edit-key.ts';
+import {
+  checkKey,
+  findKey,
+  findKeys,
+  keyState,
+  type FoundKey,
+  type KeyView,
+} from '../../../../shared/operate/keys/list-keys.ts';
+import {
+  planDisableKey,
+  planEditKey,
+  planEnableKey,
+  carryOutKey,
+  planRotateKey,
+} from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { counted, writtenTime, grouped } from '../layout/figures.ts';
-import { search, choiceField } from '../layout/form.ts';
+import {
+  choiceField,
+  flagField,
+  rowFields,
+  search,
+  seenField,
+  third,
+  typedList,
+  typedRow,
+  type RowField,
+} from '../layout/form.ts';
+import { rowMark } from '../../../../shared/operate/rows.ts';
 import { emptyState, lead, type Page } from '../layout/frame.ts';
 import { actions, badge, column, cut, head, pager, table, figureColumns } from '../layout/table.ts';
 import {
@@ -40,6 +64,8 @@ const pageRows = 100;
 export function keyPages(routes: Routes): void {
   routes.page('/keys', list);
   routes.form('/keys/check', { page: checkPage, propose: proposeCheck, reads: true });
+  routes.form('/keys/:hash/edit', { page: editPage, propose: proposeEdit });
+  routes.form('/keys/:hash/enable', { page: enablePage, propose: proposeEnable });
   routes.form('/keys/:hash/disable', { page: disablePage, propose: proposeDisable });
   routes.form('/keys/:hash/rotate', { page: rotatePage, propose: proposeRotate });
   routes.form('/keys/:hash/leaked', { page: leakedPage, propose: proposeLeaked });
@@ -98,6 +124,9 @@ export const keyTable = (
     markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
     columns: [
       head('Key', ({ row }) => html`<code>${shownValue(row['hint']) || 'no hint'}</code>`),
+      column('Name', ({ row }) => cut(shownValue(row['name'])), {
+        has: ({ row }) => row['name'] !== undefined,
+      }),
       column('State', ({ state }) => badge(words[state] ?? state, marks[state])),
       ...(withAccount
         ? [column('Customer', ({ row }: KeyView) => customerLink(shownValue(row['account'])))]
@@ -113,10 +142,98 @@ const hashOf = (hash: string): Markup => html`<code title="${hash}">${hash.slice
 
 function actionsOf({ row, state }: KeyView): Markup {
   const path = `keys/${encodeURIComponent(shownValue(row['hash']))}`;
-  return state === 'usable'
-    ? html`<a href="${path}/rotate">Rotate</a> · <a href="${path}/disable">Disable</a> ·
-        <a href="${path}/leaked">Leaked</a>`
-    : nothing;
+  const edit = html`<a href="${path}/edit">Edit</a>`;
+  if (state === 'usable')
+    return html`${edit} · <a href="${path}/rotate">Rotate</a> · <a href="${path}/disable">Disable</a> ·
+      <a href="${path}/leaked">Leaked</a>`;
+  if (state === 'disabled') return html`${edit} · <a href="${path}/enable">Enable</a>`;
+  // A row that cannot be read may hold a secret anywhere.
+  return state === 'expired' ? edit : nothing;
+}
+
+/** No name of a model has parentheses. */
+const noModels = '(none)';
+
+/** Of a key that is made, and of one that is there. */
+export const keyFields: readonly RowField[] = [
+  { name: 'name', label: 'Name', help: 'For people: whose or what it is.' },
+  {
+    name: 'models',
+    label: 'Models',
+    kind: 'area',
+    help: `The only models it may call, apart by commas or lines. Empty: every model. ${noModels}: none.`,
+    shown: (value) => {
+      const shown = shownValue(value).replaceAll(', ', '\n');
+      return value !== undefined && shown === '' ? noModels : shown;
+    },
+    typed(text) {
+      const list = typedList(text);
+      if (text === noModels) return [];
+      return list.length === 0 ? undefined : list;
+    },
+  },
+  third('rpm', 'Calls a minute', 'Empty: no limit.', { input: 'numeric' }),
+  third('max_concurrency', 'Calls at once', 'Empty: no limit.', { input: 'numeric' }),
+  {
+    name: 'expires_at',
+    label: 'Works until',
+    width: 'third',
+    placeholder: '2027-01-01',
+    help: 'Empty: no end.',
+  },
+  third('budget.amount', 'Budget, yuan', 'The most it may spend of the balance. Empty: no budget.'),
+  {
+    ...choiceField('budget.period', 'Budget of', { month: 'a month', day: 'a day' }),
+    width: 'third',
+    typed: (text, field) => (field('budget.amount') === '' ? undefined : text || 'month'),
+  },
+  { ...flagField('store', 'May store responses', 'as the setting store says'), width: 'third' },
+  flagField('official', 'Official mode', 'no', 'Calls deduct nothing from the balance.'),
+];
+
+const editPage = formPage(async ({ ports, part }) => {
+  const { hint, row } = await readableKey(ports, part('hash'));
+  return {
+    title: `Edit ${hint}`,
+    fields: [...rowFields(keyFields, row), seenField(rowMark(row))],
+    verb: 'Check and go on',
+    cancel: 'keys',
+  };
+});
+
+async function readableKey(ports: Visit['ports'], written: string): Promise<FoundKey> {
+  const key = await findKey(ports, written);
+  const { state, why } = keyState(key.row, ports.clock.now());
+  if (state === 'invalid') throw usageFailure(`${key.name} is not used: ${why}`);
+  return key;
+}
+
+async function proposeEdit(visit: Visit): Promise<Proposal> {
+  const { ports, part, field } = visit;
+  const { row } = await readableKey(ports, part('hash'));
+  const plan = await planEditKey(ports, part('hash'), typedRow(keyFields, field, row), field('seen'));
+  const said = `${plan.name} within 30 seconds: ${plan.rights}`;
+  const words = { title: 'Edit a key', back: 'keys', verb: 'Write this' };
+  return proposedWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
+}
+
+const enablePage = formPage(async ({ ports, part }) => {
+  const { name, hint } = await findKey(ports, part('hash'));
+  return {
+    title: `Enable ${hint}`,
+    intro: lead(`${name}: calls with it are answered again.`),
+    cancel: 'keys',
+  };
+});
+
+async function proposeEnable(visit: Visit): Promise<Proposal> {
+  const plan = await planEnableKey(visit.ports, visit.part('hash'));
+  return proposedWrites(visit, plan, {
+    title: 'Enable a key',
+    back: 'keys',
+    verb: 'Enable it',
+    said: () => ({ lines: plan.effect }),
+  });
 }
 
 const disablePage = formPage(async ({ ports, part }) => {

@@ -4,10 +4,10 @@ import { diffConfig } from '../../../../shared/operate/config/check-rows.ts';
 import { publishedMax, publishedVersions } from '../../../../shared/operate/config/versions.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html, nothing } from '../../markup.ts';
-import { when } from '../layout/figures.ts';
+import { when, writer } from '../layout/figures.ts';
 import { actionButton, search } from '../layout/form.ts';
 import { command, emptyBox, emptyState, lead, type Page } from '../layout/frame.ts';
-import { actions, badge, column, head, table } from '../layout/table.ts';
+import { actions, badge, column, cut, head, table } from '../layout/table.ts';
 import { differenceTable, rowProposal } from '../visit/row-proposal.ts';
 import { formPage, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
@@ -19,7 +19,6 @@ export function versionPages(routes: Routes): void {
 
 async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
   const { served, versions } = await publishedVersions(ports);
-  const isListed = (number: number): boolean => versions.some(({ version }) => version === number);
   type Version = (typeof versions)[number];
   return {
     title: 'Versions',
@@ -34,11 +33,13 @@ async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
           sortBy: ({ publishedAt }) => publishedAt,
         }),
         column('State', ({ version }) => (version === served ? badge('serves', 'good') : nothing)),
-        column('What changed', ({ version }) =>
-          version > 1 && isListed(version - 1)
-            ? html`<a href="versions/diff?from=${version - 1}&to=${version}">compare with ${version - 1}</a>`
-            : '–',
-        ),
+        column('What changed', ({ changed = [] }) => cut(changed.join('; ') || '–')),
+        column('By', ({ by = [] }) => by.map((name) => [writer(name), ' '])),
+        column('Difference', ({ version }) => {
+          const former = versions.find((each) => each.version < version)?.version;
+          if (former === undefined) return '–';
+          return html`<a href="versions/diff?from=${former}&to=${version}">compare with ${former}</a>`;
+        }),
         ...(options.readOnly
           ? []
           : [

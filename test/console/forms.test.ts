@@ -1,0 +1,225 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { enter, seenIn, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
+import { put } from './large-relay.ts';
+
+let rig: ConsoleRig;
+let visitor: Visitor;
+beforeAll(async () => {
+  rig = await startConsoleRig();
+  visitor = await enter(await rig.serve());
+});
+afterAll(async () => rig.stop());
+
+/** Sends a form, confirms what it leads to, and returns the page that says what came of it. */
+async function done(path: string, fields: Record<string, string> = {}): Promise<string> {
+  const reply = await visitor.send(path, fields);
+  expect([path, reply.status, reply.status === 303 ? '' : await reply.text()]).toEqual([path, 303, '']);
+  const confirm = await visitor.follow(reply);
+  const [, at = ''] = /<form method="post" action="(confirm\/\w+)"/.exec(confirm) ?? [];
+  return visitor.follow(await visitor.post(at, { form_token: tokenIn(confirm) }));
+}
+
+/** The fields of a form as a browser would send them, nothing typed. */
+function fieldsIn(page: string): Record<string, string> {
+  const form = /<form method="post"[^]*<\/form>/.exec(page)?.[0] ?? '';
+  const text = (escaped: string) =>
+    escaped.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&');
+  const areas = [...form.matchAll(/<textarea[^>]*name="([^"]+)"[^>]*>([^<]*)<\/textarea>/g)];
+  const inputs = [...form.matchAll(/<input\s[^>]*>/g)].flatMap(([input]) => {
+    const [, name] = /name="([^"]+)"/.exec(input) ?? [];
+    if (name === undefined || /type="checkbox"(?![^>]*checked)/.test(input)) return [];
+    return [['', name, /value="([^"]*)"/.exec(input)?.[1] ?? '']];
+  });
+  const choices = [...form.matchAll(/<select[^>]*name="([^"]+)"[^>]*>([^]*?)<\/select>/g)].map(
+    ([, name = '', options = '']) => {
+      const values = [...options.matchAll(/<option value="([^"]*)"\s*(selected)?/g)];
+      return ['', name, (values.find(([, , selected]) => selected) ?? values[0])?.[1] ?? ''];
+    },
+  );
+  return Object.fromEntries(
+    [...areas, ...inputs, ...choices].map(([, name = '', value = '']) => [name, text(value)]),
+  );
+}
+
+const row = async (table: 'keys' | 'settings' | 'plans' | 'channels', key: string) =>
+  (await rig.ports.tables.scan(table)).find((each) =>
+    [each['hash'], each['name'], String(each['level']), each['id']].includes(key),
+  );
+
+describe('a key', () => {
+  const hash = 'c'.repeat(64);
+  const base = { hash, account: 'acme', hint: 'sk-AbCd...wXyZ', enabled: true };
+
+  it('gets a name, models, limits, a budget, an end and its right to store, and loses them again', async () => {
+    await put(rig.client, 'accounts', [{ account: 'acme' }]);
+    await put(rig.client, 'keys', [base]);
+    const fields = {
+      name: 'the batch job',
+      models: 'a\nb',
+      rpm: '60',
+      'budget.amount': '12.5',
+      'budget.period': 'day',
+      expires_at: '2099-01-01',
+      store: 'no',
+    };
+    expect(await done(`keys/${hash}/edit`, fields)).toContain('at most 12.5 yuan a day');
+    const { budget, ...edited } = (await row('keys', hash)) ?? {};
+    expect(budget).toEqual({ amount: 12.5, period: 'day' });
+    expect(edited).toMatchObject({ name: 'the batch job', rpm: 60, expires_at: '2099-01-01', store: false });
+    await done(`keys/${hash}/edit`, Object.fromEntries(Object.keys(fields).map((name) => [name, ''])));
+    const kept = Object.keys((await row('keys', hash)) ?? {}).filter((name) => !name.startsWith('_'));
+    expect(kept.toSorted()).toEqual(['account', 'enabled', 'hash', 'hint']);
+  });
+
+  it('that may call nothing is not opened to every model by a form that was only looked at', async () => {
+    await put(rig.client, 'keys', [{ ...base, models: [] }]);
+    const path = `keys/${hash}/edit`;
+    await done(path, { ...fieldsIn(await visitor.page(path)), name: 'x' });
+    expect((await row('keys', hash))?.['models']).toEqual([]);
+  });
+
+  it('is refused where somebody else changed it, and names the field that is wrong', async () => {
+    await put(rig.client, 'keys', [base]);
+    const path = `keys/${hash}/edit`;
+    const seen = seenIn(await visitor.page(path));
+    const wrong = await visitor.send(path, { 'budget.amount': 'much', 'budget.period': 'day' });
+    expect([wrong.status, await wrong.text()]).toEqual([
+      422,
+      expect.stringContaining('id="budget.amount-error"'),
+    ]);
+    await put(rig.client, 'keys', [{ ...base, enabled: false }]);
+    expect((await visitor.send(path, { rpm: '1', seen })).status).toBe(422);
+    expect(await done(`keys/${hash}/enable`)).toContain('within 30 seconds: every model');
+    expect((await row('keys', hash))?.['enabled']).toBe(true);
+  });
+});
+
+describe('settings', () => {
+  it('are typed part by part, and have their default again when nothing is typed', async () => {
+    await done('settings/limits', { 'value.account_rpm': '600', 'value.count_free': 'no' });
+    expect((await row('settings', 'limits'))?.['value']).toEqual({ account_rpm: 600, count_free: false });
+    const page = await visitor.page('settings/limits');
+    expect(fieldsIn(page)).toMatchObject({ 'value.account_rpm': '600', 'value.count_free': 'no' });
+    await done('settings/limits', { ...fieldsIn(page), 'value.account_rpm': '', 'value.count_free': '' });
+    expect(await row('settings', 'limits')).toBeUndefined();
+    const wrong = await visitor.send('settings/limits', { 'value.request_seconds': '5000' });
+    expect(await wrong.text()).toContain('id="value.request_seconds-error"');
+  });
+
+  it('say no key that was typed in the place of its reference', async () => {
+    const secret = 'vendor-key-0123456789';
+    const reply = await visitor.send('settings/alerts', {
+      'value.webhook': 'https://a.example/x',
+      'value.secret': secret,
+    });
+    expect(reply.status).toBe(422);
+    expect(await reply.text()).not.toContain(secret);
+  });
+
+  it('put up a notice, and take one of two back', async () => {
+    await done('settings/notices', {
+      'value.0.text': 'Maintenance on Sunday',
+      'value.0.until': '2099-01-01',
+    });
+    const page = fieldsIn(await visitor.page('settings/notices'));
+    await done('settings/notices', { ...page, 'value.1.text': 'A new model', 'value.1.models': 'glm-5' });
+    const both = fieldsIn(await visitor.page('settings/notices'));
+    expect(both['value.1.models']).toBe('glm-5');
+    await done('settings/notices', { ...both, 'value.0.text': '' });
+    expect((await row('settings', 'notices'))?.['value']).toEqual([
+      { text: 'A new model', models: ['glm-5'] },
+    ]);
+  });
+
+  it.each([
+    ['store', true],
+    ['store', { all_keys: true, days: 7 }],
+    ['relay_closed', false],
+    ['aliases', { smart: ['a', 'b'], fast: { models: ['c'], on_context_length: true } }],
+    ['content_urls', ['https:', 'data:image/']],
+    ['time_zone', 'Asia/Shanghai'],
+    ['unpriced_models', 'refuse'],
+    ['search', { type: 'searxng', endpoint: 'http://127.0.0.1:1', results: 3 }],
+    ['end_users', { hash_accounts: false }],
+    ['notices', [{ text: 'a', from: '2026-01-01', models: ['m'] }]],
+  ])('of the name %s keep their value %j in a form that was only looked at', async (name, value) => {
+    await put(rig.client, 'settings', [{ name, value }]);
+    const path = `settings/${name}`;
+    const confirm = await visitor.follow(await visitor.send(path, fieldsIn(await visitor.page(path))));
+    if (typeof value === 'object' || name !== 'store')
+      expect(confirm).toContain('nothing to write: the row is like this already');
+    else expect(confirm).toContain('all_keys');
+  });
+});
+
+it('makes a plan with two entries, takes one out, keeps what has no field, and deletes it', async () => {
+  const entry = (index: number, id: string, value: string) => ({
+    [`items.${index}.id`]: id,
+    [`items.${index}.value`]: value,
+    [`items.${index}.models`]: id === '' ? '' : 'a, b',
+  });
+  await done('settings/plans-new', { level: '2', price: '30', ...entry(0, 'chat', '100') });
+  await put(rig.client, 'plans', [
+    { level: 2, price: 30, items: [{ id: 'chat', icon: 'c.svg', value: 100, models: ['a', 'b'] }] },
+  ]);
+  const page = fieldsIn(await visitor.page('settings/plans/2'));
+  await done('settings/plans/2', { ...page, ...entry(1, 'more', '-1') });
+  expect((await row('plans', '2'))?.['items']).toEqual([
+    { id: 'chat', icon: 'c.svg', value: 100, models: ['a', 'b'] },
+    { id: 'more', value: -1, models: ['a', 'b'] },
+  ]);
+  const both = fieldsIn(await visitor.page('settings/plans/2'));
+  const wrong = await visitor.send('settings/plans/2', { ...both, ...entry(1, 'more', 'many') });
+  expect(await wrong.text()).toContain('id="items.1.value-error"');
+  await done('settings/plans/2', { ...both, ...entry(0, '', '') });
+  expect((await row('plans', '2'))?.['items']).toEqual([{ id: 'more', value: -1, models: ['a', 'b'] }]);
+  await done('settings/plans/2/off');
+  expect(await row('plans', '2')).toBeUndefined();
+});
+
+it('shows none of these forms in a console that only reads', async () => {
+  const reader = await enter(await rig.serve({ readOnly: true }));
+  expect(await reader.page('settings')).not.toMatch(/href="settings\/|<form method="post"/);
+  for (const path of ['settings/notices', 'settings/plans-new', `keys/${'c'.repeat(64)}/edit`])
+    expect((await reader.get(path)).status).toBe(403);
+});
+
+describe('a channel', () => {
+  it('is made with the fields of its type, the names at the upstream and what calls cost', async () => {
+    const page = await visitor.page('channels-new?type=azure');
+    expect(page).toContain('name="api_version"');
+    expect(await visitor.page('channels-new')).not.toContain('name="api_version"');
+    const cost = '{"*": {"input": 0.002, "output": 0.008}}';
+    const fields = { ...fieldsIn(page), id: 'az', models: 'smart', mapper: 'smart = gpt-4o', cost };
+    const wrong = await visitor.send('channels-new', { ...fields, api_version: '?' });
+    const again = await wrong.text();
+    expect([wrong.status, again]).toEqual([422, expect.stringContaining('id="api_version-error"')]);
+    expect(fieldsIn(again)).toMatchObject({ id: 'az', type: 'azure', mapper: 'smart = gpt-4o' });
+    const endpoint = 'https://x.openai.azure.com';
+    await done('channels-new', { ...fields, api_version: '2024-10-21', endpoint, weight: '2' });
+    const made = { type: 'azure', models: ['smart'], mapper: { smart: 'gpt-4o' }, weight: 2, state: true };
+    expect(await row('channels', 'az')).toMatchObject({ ...made, cost: JSON.parse(cost) as object });
+    const seen = fieldsIn(await visitor.page('channels/az/edit'));
+    const same = await visitor.follow(await visitor.send('channels/az/edit', seen));
+    expect(same).toContain('nothing to write: the row is like this already');
+    await done('channels/az/edit', { ...seen, mapper: '', cost: '', first_content_seconds: '30' });
+    const edited = (await row('channels', 'az')) ?? {};
+    expect([edited['mapper'], edited['cost'], edited['first_content_seconds']]).toEqual([
+      undefined,
+      undefined,
+      30,
+    ]);
+  });
+
+  it('names its secret by the name under which it is stored, on a stack that has a store', async () => {
+    const target = { ...rig.ports.target, local: false };
+    const other = await enter(await rig.serve({ ports: { ...rig.ports, target } }));
+    const base = { id: 'named', type: 'openai', endpoint: 'https://a.example/v1', models: 'm', state: 'on' };
+    const confirm = await other.follow(await other.send('channels-new', { ...base, secret: 'vendor' }));
+    expect(confirm).toContain(`ssm:/relay/${target.stack}/vendor`);
+    for (const secret of ['sk-abc', 'a'.repeat(32)])
+      expect(await (await other.send('channels-new', { ...base, secret })).text()).toContain(
+        'id="secret-error"',
+      );
+  });
+});
