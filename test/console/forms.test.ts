@@ -223,3 +223,94 @@ describe('a channel', () => {
       );
   });
 });
+
+describe('CSV', () => {
+  const area = async (path: string) => fieldsIn(await visitor.page(path))['csv'] ?? '';
+  const hashes = ['e', 'f'].map((sign) => sign.repeat(64));
+
+  it('disables one key and limits another at once, after a preview, and leaves what has no line', async () => {
+    await put(rig.client, 'accounts', [{ account: 'bulk' }]);
+    await put(
+      rig.client,
+      'keys',
+      hashes.map((hash) => ({
+        hash,
+        account: 'bulk',
+        hint: 'sk-Bulk...wXyZ',
+        enabled: true,
+        models: ['a', 'b'],
+      })),
+    );
+    const csv = await area('keys-csv?text=bulk');
+    expect(csv.split('\n').filter((line) => line !== '')).toHaveLength(3);
+    const [head = '', first = '', second = ''] = csv.split('\n');
+    const names = head.split(',');
+    const set = (line: string, name: string, value: string) =>
+      line.split(',').with(names.indexOf(name), value).join(',');
+    const sent = [head, set(first, 'enabled', 'no'), set(second, 'rpm', '7')].join('\n');
+    expect(await done('keys-csv', { csv: sent })).toContain('2 rows are written');
+    expect((await row('keys', hashes[0] ?? ''))?.['enabled']).toBe(false);
+    expect(await row('keys', hashes[1] ?? '')).toMatchObject({ rpm: 7, enabled: true, models: ['a', 'b'] });
+
+    const late = await visitor.send('keys-csv', { csv: [head, set(second, 'rpm', '8')].join('\n') });
+    expect([late.status, await late.text()]).toEqual([
+      422,
+      expect.stringContaining('changed by somebody else meanwhile'),
+    ]);
+    const wrong = await visitor.send('keys-csv', { csv: `hash,rpm\n${hashes[1]},many` });
+    expect(await wrong.text()).toMatch(/id="csv-error">[^<]*f{64}[^<]*rpm: found/);
+    const none = await visitor.send('keys-csv', { csv: `hash,rpm\n${'a'.repeat(64)},1` });
+    expect(await none.text()).toContain('there is no key with this hash');
+  });
+
+  it('does not let a leaked key work again', async () => {
+    const hash = 'a1'.repeat(32);
+    await put(rig.client, 'keys', [
+      { hash, account: 'bulk', hint: 'sk-Leak...wXyZ', enabled: false, _leaked: 'x' },
+    ]);
+    const reply = await visitor.send('keys-csv', { csv: `hash,enabled\n${hash},yes` });
+    expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining('because it leaked')]);
+  });
+
+  it('makes a customer and changes another, and asks before it refuses the calls of one', async () => {
+    const csv = 'account,note,rpm,enabled\nbulk,=SUM(1),5,\nbulk-new,made,,no';
+    expect(await done('customers-csv', { csv })).toContain('2 rows are written');
+    const rows = await rig.ports.tables.scan('accounts');
+    expect(rows.find(({ account }) => account === 'bulk')).toMatchObject({ note: '=SUM(1)', rpm: 5 });
+    expect(rows.find(({ account }) => account === 'bulk-new')).toMatchObject({
+      note: 'made',
+      enabled: false,
+    });
+    const off = await visitor.follow(
+      await visitor.send('customers-csv', { csv: 'account,enabled\nbulk,no' }),
+    );
+    expect(off).toContain('Refuse every call of bulk?');
+    expect(await area('customers-csv')).toContain("'=SUM(1)");
+    const same = await visitor.send('customers-csv', { csv: await area('customers-csv') });
+    expect(await same.text()).toContain('nothing differs from the rows');
+  });
+
+  it('reprices by the million, with the comparison of the last days, and refuses all where one is wrong', async () => {
+    const rule = { type: 'token-billing', models: ['x'], input: 0.001, output: 0.002 };
+    await put(rig.client, 'charges', [
+      { ...rule, id: 41, cached_input: 0.0005 },
+      { ...rule, id: 42, models: ['y', 'z'] },
+      { id: 43, type: 'times-billing', models: ['t'], output: 0.5 },
+    ]);
+    const reply = await visitor.send('charges-csv', { csv: 'id,input\n41,3\n42,4' });
+    expect(await visitor.follow(reply)).toMatch(/What it would have made of the last days[^]*Write this\?/);
+    await done('charges-csv', { csv: 'id;output\n41;3\n43;0.75' });
+    const rules = await rig.ports.tables.scan('charges');
+    expect(rules.find(({ id }) => id === 41)).toMatchObject({
+      output: 0.003,
+      cached_input: 0.0005,
+      input: 0.001,
+    });
+    expect(rules.find(({ id }) => id === 43)).toMatchObject({ output: 0.75 });
+    const wrong = await visitor.send('charges-csv', { csv: 'id,input\n41,5\n42,-1' });
+    expect([wrong.status, await wrong.text()]).toEqual([
+      422,
+      expect.stringContaining('charges 42: input: found'),
+    ]);
+  });
+});

@@ -172,6 +172,23 @@ export async function planSetRow(
   return { ...plan, warnings: warningsBy(ports, plan), effect: [effect, ...variable] };
 }
 
+/** Sets attributes of many rows of a table, or makes them. Refuses all where the relay would not use one. */
+export async function planSetRows(
+  ports: OperatorPorts,
+  table: ConfigTable,
+  edits: readonly Pick<RowEdit, 'key' | 'attributes'>[],
+): Promise<ConfigPlan> {
+  const before = await ports.config.tables();
+  const rows = edits.map(({ key, attributes }) => {
+    const found = plainRow(rowIn(before, { table, key }) ?? {}) as RawRow;
+    return jsonRow({ ...found, ...attributes, [keyAttributes[table]]: key });
+  });
+  const plan = planRows(ports, { before, after: putOver(before, { [table]: rows }) });
+  const wrong = plan.problems.find(({ written }) => written)?.finding;
+  if (wrong) throw usageFailure(`${nameOf(wrong)}: ${wrong.problem}`);
+  return { ...plan, warnings: warningsBy(ports, plan) };
+}
+
 /** Which variables a local stack may read it alone knows. One that another row names already is one of them, most likely. */
 function newVariable(
   { target }: OperatorPorts,

@@ -14,21 +14,38 @@ import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, shellWord, usable, usageFailure, type Plan } from '../plan.ts';
 import { findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
 
+interface AccountEdit {
+  account: string;
+  attributes: RawRow;
+  seen?: string | undefined;
+  /** It may be made. */
+  isNew?: boolean;
+}
+
 /**
  * It fails if somebody else changed one of these attributes meanwhile.
  * @param attributes an undefined one is removed; others stay
  * @param seen `rowMark` of the row as it was looked at. Absent: it is not compared
  */
 export async function planEditAccount(
-  { tables, target }: OperatorPorts,
-  { account, attributes, seen }: { account: string; attributes: RawRow; seen?: string | undefined },
+  ports: OperatorPorts,
+  { account, attributes, seen, isNew = false }: AccountEdit,
 ): Promise<Plan<RowWrite>> {
-  const row = await tables.get('accounts', account);
-  if (!row) throw usageFailure(`there is no account ${account}`);
+  const found = await findAccount(ports, account, isNew);
+  const { row } = found;
   refuseChanged(`account ${account}`, row, seen);
   const after = withAttributes(row, attributes);
   usable(readRow(AccountRow, after));
-  usable(readAlertedAccount(after, target));
+  usable(readAlertedAccount(after, ports.target));
+  const [made] = found.changes;
+  if (made) {
+    const conflict = new Failure(`somebody else made account ${account} meanwhile`);
+    return {
+      changes: [{ kind: 'create', table: 'accounts', row: after, conflict }],
+      effect: found.effect,
+      questions: [],
+    };
+  }
   const changes = updateOf({ table: 'accounts', key: { account }, row }, attributes);
   if (changes.length === 0)
     return { changes, effect: ['nothing to write: the row is like this already'], questions: [] };

@@ -166,16 +166,22 @@ export interface EditKeyPlan extends Plan<RowWrite> {
 export async function planEditKey(ports: OperatorPorts, written: string, attributes: RawRow, seen?: string) {
   const key = await findKey(ports, written);
   refuseChanged(key.name, key.row, seen);
+  if (key.row['enabled'] === false && Object.hasOwn(attributes, 'enabled') && attributes['enabled'] !== false)
+    refuseLeaked(key);
   const plan = editOf(ports, key, attributes);
   const models = attributes['models'] === undefined ? undefined : namedModels(attributes);
   return { ...plan, warnings: await unservedModels(ports, models) };
 }
 
+function refuseLeaked({ row, name }: FoundKey): void {
+  if (row['_leaked'] !== undefined)
+    throw usageFailure(`${name} was disabled because it leaked: make another with \`key create\``);
+}
+
 /** Lets a disabled key work again. Refuses one that would not work all the same. */
 export async function planEnableKey(ports: OperatorPorts, written: string): Promise<EditKeyPlan> {
   const key = await findKey(ports, written);
-  if (key.row['_leaked'] !== undefined)
-    throw usageFailure(`${key.name} was disabled because it leaked: make another with \`key create\``);
+  refuseLeaked(key);
   const plan = editOf(ports, key, { enabled: true });
   const { state, why } = keyState({ ...key.row, enabled: true }, ports.clock.now());
   if (state !== 'usable') throw new Failure(`${key.name} would not work: ${why}`);

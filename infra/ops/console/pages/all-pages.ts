@@ -1,6 +1,7 @@
 /** All pages, in the order of the navigation. Of two paths that fit, the one that was registered first answers. */
 import type { Routes } from '../visit/visit.ts';
 import { auditPages } from './audit.ts';
+import { bulkPages } from './bulk.ts';
 import { channelPages } from './channels.ts';
 import { chargePages } from './charges.ts';
 import { customerFormPages } from './customer-forms.ts';
@@ -22,6 +23,7 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   channelPages,
   chargePages,
   settingPages,
+  bulkPages,
   requestPages,
   statementPages,
   versionPages,

@@ -45,7 +45,11 @@ async function list(visit: Visit): Promise<Page> {
   const [charges, gaps] = await Promise.all([listCharges(visit.ports), serviceGaps(visit.ports)]);
   return {
     title: 'Prices',
-    actions: unlessReading(visit, html`<a class="button main" href="charges-new">New rule</a>`),
+    actions: unlessReading(
+      visit,
+      html`<a class="button main" href="charges-new">New rule</a>
+        <a class="button" href="charges-csv">CSV</a>`,
+    ),
     body: html`${warnings(charges.problems)} ${gapNotice(gaps)}
     ${lead('Prices are yuan for 1,000,000 tokens, or for a call. Rows have them for 1,000 tokens.')}
     ${ruleTable(charges, visit)}`,
@@ -135,7 +139,8 @@ function typedPrice(text: string, field: (name: string) => string): number | str
 
 const prices = { shown: shownPrice, typed: typedPrice };
 
-const own: readonly RowField[] = [
+/** Of a rule: its page, and the columns of all rules as CSV. */
+export const ruleFields: readonly RowField[] = [
   {
     ...choiceField(
       'type',
@@ -159,7 +164,7 @@ const own: readonly RowField[] = [
 function fieldsOf(row: RawRow): Field[] {
   const help = html`JSON: <code>tiers</code>, <code>service_tiers</code>, <code>cache_write</code> and others,
     as the table has them: prices for 1,000 tokens.`;
-  return withMarks(wholeRowFields(own, row, help), marksIn(row));
+  return withMarks(wholeRowFields(ruleFields, row, help), marksIn(row));
 }
 
 async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
@@ -195,7 +200,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, nowMs, field } = visit;
   const id = Number(visit.part('id'));
   const row = await rowOf(visit, id);
-  const attributes = typedWholeRow(own, field, row);
+  const attributes = typedWholeRow(ruleFields, field, row);
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
   const [from, only, seen] = [field('from'), field('only'), field('seen')];
   if (isLater(from) && !isLater(row['from'])) {
@@ -233,7 +238,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = typedNumber(visit.field('id'));
   if (typeof id !== 'number')
     throw usageFailure(`id: found ${visit.field('id') || 'nothing'}, wanted a whole number`);
-  const attributes = typedNewRow(own, visit.field);
+  const attributes = typedNewRow(ruleFields, visit.field);
   const plan = await planSetRow(visit.ports, { table: 'charges', key: id, attributes, isNew: true });
   return rowProposal(visit, plan, { title: `New rule ${id}`, back: 'charges' });
 }

@@ -204,7 +204,7 @@ const limitField = (name: string, label: string): RowField => ({
   typed: typedNumber,
 });
 
-const accountFields: readonly RowField[] = [
+export const accountFields: readonly RowField[] = [
   { name: 'note', label: 'Note', help: 'For you. The customer does not see it.' },
   {
     ...choiceField('enabled', 'Calls', { yes: 'allowed', no: 'refused, with every key' }),

@@ -44,7 +44,11 @@ async function list(visit: Visit): Promise<Page> {
   const find = { action: 'customers', verb: 'Find' };
   return {
     title: 'Customers',
-    actions: unlessReading(visit, html`<a class="button main" href="customers-new">New customer</a>`),
+    actions: unlessReading(
+      visit,
+      html`<a class="button main" href="customers-new">New customer</a>
+        <a class="button" href="customers-csv">CSV</a>`,
+    ),
     body: html`${tabs('Order', orders, isSpending ? `customers?order=${order}` : 'customers')}
     ${!isSpending && search({ ...find, fields: [{ name: 'name', label: 'Part of a name', value: name }] })}
     ${isSpending ? await spending(visit, order) : await byName(visit, name)}`,

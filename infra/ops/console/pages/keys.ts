@@ -38,6 +38,7 @@ import {
   proposedWrites,
   reading,
   pathWith,
+  unlessReading,
   type Proposal,
   type Routes,
   type Visit,
@@ -80,7 +81,10 @@ async function list(visit: Visit): Promise<Page> {
   const choose = html`Keys belong to customers: <a href="customers">choose one</a>, then make a key.`;
   return {
     title: 'Keys',
-    actions: html`<a class="button" href="keys/check">Check a key</a>`,
+    actions: html`<a class="button" href="keys/check">Check a key</a>${unlessReading(
+        visit,
+        html` <a class="button" href="${pathWith('keys-csv', { text })}">CSV</a>`,
+      )}`,
     body: html`${search({
       action: 'keys',
       verb: 'Find',

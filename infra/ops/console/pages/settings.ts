@@ -22,6 +22,7 @@ import {
   seenField,
   third,
   typedList,
+  typedNumber,
   typedRow,
   withMarks,
   withoutKeys,
@@ -221,39 +222,40 @@ async function list(visit: Visit): Promise<Page> {
         <a class="button" href="settings/plans-new">New plan</a>`,
     ),
     body: html`${warnings(said)}
-    ${table(rows, {
-      caption: 'Settings',
-      empty: '',
-      columns: [
-        head('Setting', ({ name }) =>
-          options.readOnly ? name : html`<a href="settings/${name}">${name}</a>`,
-        ),
-        column('Is', ({ name }) => settingForms[name]?.about ?? ''),
-        column('Value', ({ shown }) => valueOf(shown)),
-        column('Written', ({ shown }) => writtenTime(shown?.at, nowMs), {
-          has: ({ shown }) => shown?.at !== undefined,
-        }),
-        column('By', ({ shown }) => (shown?.by === undefined ? '' : writer(shown.by)), {
-          has: ({ shown }) => shown?.by !== undefined,
-        }),
-      ],
-    })}
-    ${table(plans, {
-      caption: 'Plans',
-      empty: emptyState('No plan', 'Calls are paid from balances.'),
-      columns: [
-        head('Level', ({ key }) =>
-          options.readOnly ? key : html`<a href="settings/plans/${key}">${key}</a>`,
-        ),
-        number('Price, yuan', ({ row }) => shownValue(row?.['price']) || '–'),
-        column('Covers', ({ row, problem }) =>
-          problem === undefined ? cut(coverWords(row)) : badge('not used', 'bad'),
-        ),
-        ...(options.readOnly
-          ? []
-          : [actions(({ key }: ShownRow) => html`<a href="settings/plans/${key}/off">Delete</a>`)]),
-      ],
-    })}`,
+      ${table(rows, {
+        caption: 'Settings',
+        empty: '',
+        columns: [
+          head('Setting', ({ name }) =>
+            options.readOnly ? name : html`<a href="settings/${name}">${name}</a>`,
+          ),
+          column('Is', ({ name }) => settingForms[name]?.about ?? ''),
+          column('Value', ({ shown }) => valueOf(shown)),
+          column('Written', ({ shown }) => writtenTime(shown?.at, nowMs), {
+            has: ({ shown }) => shown?.at !== undefined,
+          }),
+          column('By', ({ shown }) => (shown?.by === undefined ? '' : writer(shown.by)), {
+            has: ({ shown }) => shown?.by !== undefined,
+          }),
+        ],
+      })}
+      <h2>Plans</h2>
+      ${table(plans, {
+        caption: 'Plans',
+        empty: emptyState('No plan', 'Calls are paid from balances.'),
+        columns: [
+          head('Level', ({ key }) =>
+            options.readOnly ? key : html`<a href="settings/plans/${key}">${key}</a>`,
+          ),
+          number('Price, yuan', ({ row }) => shownValue(row?.['price']) || '–'),
+          column('Covers', ({ row, problem }) =>
+            problem === undefined ? cut(coverWords(row)) : badge('not used', 'bad'),
+          ),
+          ...(options.readOnly
+            ? []
+            : [actions(({ key }: ShownRow) => html`<a href="settings/plans/${key}/off">Delete</a>`)]),
+        ],
+      })}`,
   };
 }
 
@@ -349,7 +351,7 @@ const itemFields = (index: number): RowField[] => {
 };
 
 const planFields = (row: RawRow): RowField[] => [
-  third('price', 'Price, yuan', 'For people: it is charged by nobody.'),
+  { name: 'price', label: 'Price, yuan', input: 'decimal', help: 'Shown to customers.', typed: typedNumber },
   ...listFields(row['items'], itemFields),
 ];
 
