@@ -314,3 +314,24 @@ describe('CSV', () => {
     ]);
   });
 });
+
+it('reprices one model of a shared rule by its name, at once or later, and the others keep theirs', async () => {
+  const rule = { id: 51, type: 'token-billing', models: ['big/one', 'small'], input: 0.001, output: 0.002 };
+  await put(rig.client, 'charges', [rule]);
+  expect(await visitor.page('charges')).toContain('href="charges/model/big%2Fone"');
+  const path = 'charges/model/big%2Fone';
+  const page = fieldsIn(await visitor.page(path));
+  expect(page).toMatchObject({ input: '1', output: '2' });
+  await done(path, { ...page, input: '3' });
+  const rules = await rig.ports.tables.scan('charges');
+  expect([...(rules.find(({ id }) => id === 51)?.['models'] as string[])]).toEqual(['small']);
+  const own = rules.find(({ id, models }) => id !== 51 && [...(models as string[])].includes('big/one'));
+  expect(own).toMatchObject({ input: 0.003, output: 0.002 });
+  const late = await visitor.send(path, page);
+  expect([late.status, await late.text()]).toEqual([
+    422,
+    expect.stringContaining('changed by somebody else meanwhile'),
+  ]);
+  const later = await visitor.send(path, { input: '4', output: '2', from: '2099-01-01T00:00:00Z' });
+  expect(await visitor.follow(later)).toContain('from 2099-01-01T00:00:00Z on');
+});

@@ -78,25 +78,39 @@ export async function planSplitRule(
   };
 }
 
+interface Reprice {
+  model: string;
+  attributes: RawRow;
+  from?: string | undefined;
+  /** `rowMark` of its rule as it was looked at. Absent: it is not compared. */
+  seen?: string | undefined;
+}
+
 /**
  * Plans another price for a model, whichever rule prices it now.
  * @param from ISO 8601: a rule of its own begins then. Absent: at once
  */
 export async function planReprice(
   ports: OperatorPorts,
-  { model, attributes, from }: { model: string; attributes: RawRow; from?: string | undefined },
+  { model, attributes, from, seen }: Reprice,
 ): Promise<ConfigPlan> {
   const rows = await ports.config.tables();
-  const { charges } = readCharges(rows.charges as RawRow[]);
-  const rule = ruleOf(charges, model, ports.clock.now());
-  if (rule?.type !== 'token-billing')
-    throw usageFailure(
-      `${rule ? `rule ${rule.id} prices ${model} by ${rule.type}` : `no rule prices ${model}`}: see \`charge set\``,
-    );
-  const { id } = rule;
-  if (from === undefined) return planSplitRule(ports, { id, model, attributes }, rows);
+  const row = ruleOfModel(rows.charges as RawRow[], model, ports.clock.now());
+  const id = Number(row['id']);
+  if (from === undefined) return planSplitRule(ports, { id, model, attributes, seen }, rows);
+  refuseChanged(`rule ${id}`, row, seen);
   const own = { ...attributes, models: [model] };
   return (await planAnnouncePrice(ports, { id, from, attributes: own }, rows)).plan;
+}
+
+/** The row that prices a model by token now. Throws a usage failure where none does. */
+export function ruleOfModel(rows: readonly RawRow[], model: string, nowMs: number): RawRow {
+  const rule = ruleOf(readCharges([...rows]).charges, model, nowMs);
+  const row = rows.find((each) => each['id'] === rule?.id);
+  if (rule?.type === 'token-billing' && row) return row;
+  throw usageFailure(
+    `${rule ? `rule ${rule.id} prices ${model} by ${rule.type}` : `no rule prices ${model}`}: see \`charge set\``,
+  );
 }
 
 function ruleIn({ charges }: ConfigRows, id: number): unknown {

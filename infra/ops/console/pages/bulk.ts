@@ -12,6 +12,7 @@ import type { RawRow, RowWrite } from '../../../../shared/operate/operator-ports
 import { Failure, usageFailure, type Plan } from '../../../../shared/operate/plan.ts';
 import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../../shared/wire/json.ts';
+import { shownValue } from '../../markup.ts';
 import { csvLines, csvText, delimiterOf } from '../../cli/csv.ts';
 import { grouped } from '../layout/figures.ts';
 import { flagField, rowFields, typedNumber, typedRow, type RowField } from '../layout/form.ts';
@@ -142,7 +143,7 @@ const csvPage = (bulk: Bulk) =>
   });
 
 const cellsOf = (row: RawRow, plain: readonly string[], fields: readonly RowField[]): string[] => [
-  ...plain.map((name) => String(row[name] ?? '')),
+  ...plain.map((name) => shownValue(row[name])),
   ...rowFields(fields, row).map(({ value = '' }) => value.replaceAll(/\s*\n\s*/g, ' ')),
 ];
 
@@ -214,7 +215,7 @@ async function rowByRow(
   const plan: Plan<RowWrite> = {
     changes: writes.map((write, index) => {
       const said = `a row was changed by somebody else meanwhile; ${index} of ${words} are written. Begin again: what still differs is shown`;
-      return { ...write, conflict: new Failure(said) };
+      return Object.assign({}, write, { conflict: new Failure(said) });
     }),
     effect: plans.flatMap(({ effect }) => effect),
     questions: [...plans.flatMap(({ questions }) => questions), `Write ${words}?`],

@@ -4,7 +4,12 @@ import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { planAnnouncePrice, planSplitRule } from '../../../../shared/operate/prices/announce-price.ts';
+import {
+  planAnnouncePrice,
+  planReprice,
+  planSplitRule,
+  ruleOfModel,
+} from '../../../../shared/operate/prices/announce-price.ts';
 import {
   nextId,
   listCharges,
@@ -20,10 +25,13 @@ import {
   marksElsewhere,
   marksIn,
   namesField,
+  rowFields,
   seenField,
   third,
+  typed,
   typedNewRow,
   typedNumber,
+  typedRow,
   typedWholeRow,
   wholeRowFields,
   withMarks,
@@ -38,6 +46,7 @@ import { formPage, unlessReading, type Proposal, type Routes, type Visit } from 
 export function chargePages(routes: Routes): void {
   routes.page('/charges', list);
   routes.form('/charges-new', { page: newPage, propose: proposeNew });
+  routes.form('/charges/model/:model', { page: modelPage, propose: proposeModel });
   routes.form('/charges/:id', { page: editPage, propose: proposeEdit });
 }
 
@@ -91,7 +100,17 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
         sortBy: ({ id }) => id,
       }),
       column('Type', ({ type }) => typeWords[type]),
-      column('Models', ({ models }) => cut(models.join(', '), some(models.slice(0, 12)))),
+      column('Models', ({ type, models }) =>
+        cut(
+          models.join(', '),
+          options.readOnly || type !== 'token-billing'
+            ? some(models)
+            : [
+                models.slice(0, linkedMax).map(modelLink),
+                models.length > linkedMax && `and ${models.length - linkedMax} more`,
+              ],
+        ),
+      ),
       number('Input', (rule) => rateShown(rule, rule.input), { sortBy: ({ input }) => input }),
       number('Cached', (rule) => rateShown(rule, rule.cached_input)),
       number('Output', (rule) => outputShown(rule), { sortBy: ({ output }) => output }),
@@ -117,6 +136,12 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
   });
 }
 
+const linkedMax = 12;
+
+/** Where the price of this model alone is changed. */
+const modelLink = (model: string): Markup =>
+  html`<a href="charges/model/${encodeURIComponent(model)}">${model}</a> `;
+
 function rateShown({ type }: ChargeRow, price: number | undefined): Content {
   if (type !== 'token-billing' || price === undefined) return '–';
   return html`${perMillion(price)}<span class="unit">¥</span>`;
@@ -137,6 +162,8 @@ function typedPrice(text: string, field: (name: string) => string): number | str
   return price !== undefined && price >= 0 && Number.isFinite(price) ? price : typedNumber(text);
 }
 
+const fromField = { name: 'from', label: 'From', placeholder: '2026-12-01T00:00:00Z' };
+
 const prices = { shown: shownPrice, typed: typedPrice };
 
 /** Of a rule: its page, and the columns of all rules as CSV. */
@@ -154,9 +181,7 @@ export const ruleFields: readonly RowField[] = [
   third('output', 'Output, yuan', 'For a million tokens, or by call for a call.', prices),
   third('cached_input', 'Cached input, yuan', 'For a million tokens. Empty: as input.', prices),
   {
-    name: 'from',
-    label: 'From',
-    placeholder: '2026-12-01T00:00:00Z',
+    ...fromField,
     help: 'Empty: at once. Later: a rule of its own begins then, by itself; this one stays until then.',
   },
 ];
@@ -215,6 +240,41 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   }
   const plan = await planSetRow(ports, { table: 'charges', key: id, attributes, seen, isNew: false });
   return rowProposal(visit, plan, { title: `Rule ${id}`, back: 'charges' });
+}
+
+/** What a model costs, whichever rule says it: a shared rule is split by itself. */
+const priceFields = ruleFields.filter(({ name }) => ['input', 'output', 'cached_input'].includes(name));
+
+const modelPage = formPage(async ({ ports, part, nowMs }) => {
+  const model = part('model');
+  const row = ruleOfModel(await ports.tables.scan('charges'), model, nowMs);
+  const id = shownValue(row['id']);
+  return {
+    title: `Price of ${model}`,
+    intro: lead(
+      html`Rule <a href="charges/${id}">${id}</a> prices it. Other models of that rule keep their prices.`,
+    ),
+    fields: [
+      ...rowFields(priceFields, row),
+      { ...fromField, help: 'Empty: at once. Later: a rule of its own begins then, by itself.' },
+      seenField(rowMark(row)),
+    ],
+    verb: 'Check and go on',
+    cancel: 'charges',
+  };
+});
+
+async function proposeModel(visit: Visit): Promise<Proposal> {
+  const { ports, part, field } = visit;
+  const model = part('model');
+  const attributes = typedRow(priceFields, field);
+  const plan = await planReprice(ports, {
+    model,
+    attributes,
+    from: typed(field('from')),
+    seen: field('seen'),
+  });
+  return rowProposal(visit, plan, { title: `Price of ${model}`, back: 'charges' });
 }
 
 const newPage = formPage(async ({ ports }) => ({
