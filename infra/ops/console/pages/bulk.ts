@@ -14,7 +14,7 @@ import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { shownValue } from '../../markup.ts';
 import { csvLines, csvText, delimiterOf } from '../../cli/csv.ts';
-import { grouped } from '../layout/figures.ts';
+import { counted, grouped } from '../layout/figures.ts';
 import { flagField, rowFields, typedNumber, typedRow, type RowField } from '../layout/form.ts';
 import { lead, notice } from '../layout/frame.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
@@ -131,7 +131,7 @@ const csvPage = (bulk: Bulk) =>
       fields: [
         {
           name: 'csv',
-          label: `${grouped(fitting.length)} rows`,
+          label: counted(fitting.length, 'row'),
           kind: 'area',
           value: csvText([names]) + fitting.join(''),
           help: `Columns that are not named here are not read; ${markColumn} refuses a row that somebody else changed since.`,
