@@ -324,8 +324,9 @@ it('reprices one model of a shared rule by its name, at once or later, and the o
   expect(page).toMatchObject({ input: '1', output: '2' });
   await done(path, { ...page, input: '3' });
   const rules = await rig.ports.tables.scan('charges');
-  expect([...(rules.find(({ id }) => id === 51)?.['models'] as string[])]).toEqual(['small']);
-  const own = rules.find(({ id, models }) => id !== 51 && [...(models as string[])].includes('big/one'));
+  const modelsOf = (each: unknown) => [...(each as { models: Iterable<string> }).models];
+  expect(rules.filter(({ id }) => id === 51).map(modelsOf)).toEqual([['small']]);
+  const own = rules.find((each) => each['id'] !== 51 && modelsOf(each).includes('big/one'));
   expect(own).toMatchObject({ input: 0.003, output: 0.002 });
   const late = await visitor.send(path, page);
   expect([late.status, await late.text()]).toEqual([
