@@ -110,7 +110,9 @@ describe('version list, show and diff', () => {
     await rig.put('settings', { name: 'contact', value: 'ops@example.com' });
 
     const shown = await rig.ops('version list');
-    expect(shown.output).toMatch(/2 +\S+Z +1 +1 +0 +0 +-\n1 +\S+Z +1 +1 +0 +0 +-\nversion 2 is served/);
+    expect(shown.output).toMatch(
+      /2 +\S+Z +1 +1 +0 +0 +- +channel main: models, priority\n1 +\S+Z +1 +1 +0 +0 +- +-\nversion 2 is served/,
+    );
     expect(shown.errors).toContain('edits that are not published');
     const listed = JSON.parse((await rig.ops('version list --json')).output) as object[];
     expect(listed).toMatchObject([{ version: 2, rows: { channels: 1 } }, { version: 1 }]);
@@ -256,7 +258,9 @@ describe('version list', () => {
     await rig.compile();
     const file = rig.file('by.json', { settings: [{ name: 'contact', value: 'jane@example.com' }] });
     expect(await rig.opsWithCompiler(`config apply ${file} --yes`)).toMatchObject({ code: 0 });
-    expect((await rig.ops('version list --limit 1')).output).toMatch(/\d+ +\S+Z( +\d+){4} +local\n/);
+    expect((await rig.ops('version list --limit 1')).output).toMatch(
+      /\d+ +\S+Z( +\d+){4} +local +setting contact is new\n/,
+    );
     const newest = async () => JSON.parse((await rig.ops('version list --limit 1 --json')).output);
     const before: unknown = await newest();
     expect(before).toMatchObject([{ by: ['local'] }]);
