@@ -25,6 +25,7 @@ export const typeNameHolders: Record<string, string> = {
   'infra/stack/options/option-table.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay.ts': 'the option bedrockModels, which is public',
   'infra/deploy/deployed-options.ts': 'the option bedrockModels, which is public',
+  'infra/stack/constructs/relay-service.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
 };
 

@@ -57,7 +57,7 @@ export interface RelayServiceOptions {
    */
   image?: ContainerImage;
   /**
-   * It needs an internet gateway, as CloudFront's VPC origins do, and from its private subnets, if it has any, a way out to upstreams.
+   * It needs an internet gateway, as CloudFront's VPC origins do, and a way out to upstreams from its private subnets, if there are some.
    * Default: one with two public subnets is made, without NAT: each task has a public address, and lets nobody in but the balancer.
    */
   vpc?: IVpc;

@@ -198,8 +198,8 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S26'],
     file: 'infra/stack/constructs/numbered-secrets.ts',
-    find: "values.at(-1) ?? ''",
-    replace: "values.at(0) ?? ''",
+    find: "values()].at(-1) ?? ''",
+    replace: "values()].at(0) ?? ''",
     test: 'test/infra/distribution.test.ts',
     name: 'waits for 120 s of silence and shows the functions the newest origin secret',
   },
