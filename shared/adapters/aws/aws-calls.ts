@@ -124,8 +124,9 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
         }
         if (error instanceof NoReply && error.wasKept) line?.dropIdle();
         if (tries >= attempts || !mayPass(error)) throw error;
-        drawn = budget.draw(error);
-        if (drawn === 0) throw error;
+        // A service that puts off answers: one hot item must not end the repeats of all others.
+        drawn = isPutOff(error) ? 0 : budget.draw(error);
+        if (drawn === 0 && !isPutOff(error)) throw error;
         await pause(Math.random() * firstPauseMs * 2 ** tries);
       }
     }
@@ -417,7 +418,9 @@ export const busyNames: ReadonlySet<string> = new Set([
 /** Whether the same call may succeed a moment later. */
 export const mayPass = (error: unknown): boolean =>
   error instanceof NoReply ||
-  (error instanceof ServiceRefusal && (error.$metadata.httpStatusCode >= 500 || busyNames.has(error.name)));
+  (error instanceof ServiceRefusal && (error.$metadata.httpStatusCode >= 500 || isPutOff(error)));
+
+const isPutOff = (error: unknown): boolean => error instanceof ServiceRefusal && busyNames.has(error.name);
 
 /** The credentials have ended, or are not known any more. The service did not look at the call. */
 const refusesCredentials = (error: unknown): boolean =>

@@ -193,6 +193,14 @@ describe('a budget of repeats', () => {
     expect(await requestsOf(120, refusing('InternalServerError', 500))).toBe(120 + 100);
   });
 
+  test('is not drawn from where the store puts off: one hot item leaves all others their repeats', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0);
+    const budget = new RetryBudget();
+    const putOff = refusing('ProvisionedThroughputExceededException');
+    expect(await requestsOf(120, putOff, { budget })).toBe(2 * 120);
+    expect(await requestsOf(1, refusing('InternalServerError', 500), { budget })).toBe(2);
+  });
+
   test('is given back by what a repeat got, and slowly by other answers', () => {
     const budget = new RetryBudget();
     const lost = new NoReply('ETIMEDOUT', { sent: true });
