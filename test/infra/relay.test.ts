@@ -152,7 +152,11 @@ describe('a prop that the options of a stage could not say', () => {
     [{ memory: { chat: 64 } }, 'memory.chat: found 64'],
     [{ alarmMail: 'ops@example.com' }, 'alarmMail: not a prop; did you mean alarmEmail?'],
     [{ encryptionKeyArn: keyArn }, 'encryptionKeyArn: not a prop; did you mean encryptionKey?'],
-    [{ vpc: {} }, 'vpc: refused: Function URLs do not stream from functions in a VPC'],
+    [{ vpc: {} }, 'vpc.subnetIds: found nothing, wanted a list of 1 to 16 ids'],
+    [
+      { vpc: { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] } },
+      'vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC',
+    ],
     [{ xyz: 1 }, 'xyz: not a prop'],
     [{ memory: { chatt: 256 } }, 'memory.chatt: not a field of memory; did you mean chat?'],
     [{ domain: { name: 'Api', certifcate: {} } }, 'domain.certifcate: not a prop; did you mean certificate?'],
@@ -171,6 +175,11 @@ describe('a prop that the options of a stage could not say', () => {
     expect(() => newRelay(stack, { accessLog: true })).toThrow(
       'Models/Relay: accessLog: CloudFront delivers no log',
     );
+  });
+
+  test('is refused also in an object without a prototype, as parsers make them', () => {
+    const memory = Object.assign(Object.create(null) as object, { chat: 64 });
+    expect(() => newRelay(newStack(), { memory })).toThrow('Models/Relay: memory.chat: found 64');
   });
 
   test('is taken where only CloudFormation knows it', () => {

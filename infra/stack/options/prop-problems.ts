@@ -40,12 +40,12 @@ type Checked = [prop: string, option: string, value: unknown];
 const ruleOf = (rules: PropRules, name: string) => (Object.hasOwn(rules, name) ? rules[name] : undefined);
 
 /** Not an object of CDK. */
-export const isPlain = (value: unknown): boolean =>
-  typeof value !== 'object' ||
-  value === null ||
-  Array.isArray(value) ||
-  // Not compared with this realm's: Jest has another for each file.
-  Object.getPrototypeOf(Object.getPrototypeOf(value)) === null;
+export function isPlain(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
+  const form: unknown = Object.getPrototypeOf(value);
+  // Not compared with this realm's: Jest has another for each file. Parsers make objects that have none.
+  return form === null || Object.getPrototypeOf(form) === null;
+}
 
 const checkedIn = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
   Object.entries(props).flatMap(([name, value]): Checked[] => {
