@@ -311,8 +311,11 @@ export class RelayFunction extends Construct {
       subnetIds: [...subnetIds],
       securityGroupIds: [...securityGroupIds],
     };
-    // Of network interfaces IAM knows no narrower resource while they are not made yet.
-    role.addToPolicy(allow('ec2', interfaceActions, '*'));
+    // Of network interfaces IAM knows no narrower resource while they are not made yet. Calls of the function's own code have this
+    // key, those that Lambda makes with its role have not.
+    const statement = allow('ec2', interfaceActions, '*');
+    statement.addCondition('Null', { 'lambda:SourceFunctionArn': 'true' });
+    role.addToPolicy(statement);
   }
 }
 
