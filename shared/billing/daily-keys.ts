@@ -3,8 +3,8 @@
  * under one partition key, and cancels one of two transactions that meet on an item (docs/decisions/0072-sums-that-scale.md):
  *
  * - Sums of all accounts (of channels, of what was served) have bucket 0 alone until transactions meet; then a writer adds to
- *   any of them. Readers add the buckets up.
- * - A month's sums are of one account each, whose name says the bucket.
+ *   any of them, and says so beforehand: `spread` names the buckets of each day. Readers add up those that it names.
+ * - A month's sums are of one account each, whose name says the bucket: one of eight, since each list of a month reads them all.
  */
 import { hash53 } from '../wire/ids.ts';
 import { type LedgerRow, ledgerTimeMs } from './ledger-row.ts';
@@ -49,9 +49,26 @@ const inBucket = (id: string, bucket: number): string =>
 /** Of a sum of all accounts: whichever transaction adds to it may add to another bucket instead. */
 export const isOfAll = (id: string): boolean => /^(?:channel(?:\.\d+)?#|served(?:\.\d+)?$)/.test(id);
 
-/** The ids under which the items of a sum are; one, but for sums of all accounts. */
-export const idsOf = (id: string): string[] =>
-  isOfAll(id) ? buckets.map((bucket) => inBucket(id, bucket)) : [id];
+/**
+ * The ids under which the items of a sum are; one, but for sums of all accounts.
+ * @param used of these buckets beside the first
+ */
+export const idsOf = (id: string, used: readonly number[] = buckets): string[] =>
+  isOfAll(id) ? [...new Set([0, ...used])].map((bucket) => inBucket(id, bucket)) : [id];
+
+/** The items that name the buckets of each day. */
+export const spreadId = 'spread';
+
+export const spreadKey = (day: string, bucket: number): DailyKey => ({
+  id: spreadId,
+  period: dayPeriod(day, String(bucket)),
+});
+
+/** Undefined: it is none of them. */
+export function spreadBucketOf({ period }: DailyKey): number | undefined {
+  const bucket = Number(period.split('#')[2]);
+  return buckets.includes(bucket) ? bucket : undefined;
+}
 
 /** The key of the sum that an item is a bucket of. */
 export const sumKeyOf = ({ id, period }: DailyKey): DailyKey => ({
@@ -78,15 +95,17 @@ export function expiryOf({ period }: DailyKey): number | undefined {
 /** All items by day, model and channel: one partition, sorted by day. */
 export const servedId = 'served';
 
+const monthBuckets = 8;
 const accountPrefix = 'account#';
 const monthForm = /^month\.\d+#/;
 
 const monthId = (month: string, bucket: number): string => `month.${bucket}#${month}`;
 /** The ids under which the accounts of a month are. */
-export const monthIds = (month: string): string[] => buckets.map((bucket) => monthId(month, bucket));
+export const monthIds = (month: string): string[] =>
+  Array.from({ length: monthBuckets }, (_, bucket) => monthId(month, bucket));
 
 export const monthKey = (month: string, account: string): DailyKey => ({
-  id: monthId(month, hash53(account) % bucketCount),
+  id: monthId(month, hash53(account) % monthBuckets),
   period: accountPrefix + account,
 });
 
@@ -121,7 +140,7 @@ export const minuteOf = (period: string): number | undefined =>
 
 /** The key of an item of the table `daily`. */
 export interface DailyKey {
-  /** `account#<account>`, `channel#<channel id>`, `month.7#2026-11`, `served` or `minutes#2026-11-21`; `served.3`: a bucket. */
+  /** `account#<account>`, `channel#<channel id>`, `month.7#2026-11`, `served` or `minutes#2026-11-21`; `served.3`: a bucket; `spread`. */
   id: string;
   /**
    * `day#2026-11-22#<model>` or `hour#2026-11-22T09#<model>`; of a month `account#<account>`; of what was served

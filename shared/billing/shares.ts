@@ -8,7 +8,8 @@ export const partsMax = 64;
 // Calls that nothing limits by shares take nothing that parts must have: each draws one of many counters, which are parts
 // beyond those of the balance. So each has few entries at 10,000 calls at once, and one write of it costs one unit.
 
-export const firstCounter = partsMax;
+/** The number of parts that a balance can have: theirs are below it. */
+export const firstCounter = 64;
 export const countersMax = 2_048;
 
 /** The counter that a call of a metered account draws; undefined: it has a limit of which each part has a share. */

@@ -17,18 +17,21 @@ import {
   minuteOf,
   minutePeriod,
   idsOf,
+  isOfAll,
   minutesId,
   monthIds,
   monthKey,
   monthOf,
   servedId,
   servedOf,
+  spreadBucketOf,
+  spreadId,
 } from '../../billing/daily-keys.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import { attributesOf, Table, type Attributes } from './table-client.ts';
 import { transactionCall } from './transactions.ts';
-import type { LedgerReader, Reading, ServedDay, SumReader } from '../../operate/operator-ports.ts';
+import type { DayRange, LedgerReader, Reading, ServedDay, SumReader } from '../../operate/operator-ports.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { type Store, reading } from './operator-store.ts';
 
@@ -125,8 +128,8 @@ const unreadable = (name: string): Error => new Error(`daily: ${name} is not wha
 export function dynamoDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'addToDaily'> {
   const { tables, target } = store;
   return {
-    async *daily(id, { from, to } = allDays) {
-      for (const page of await inBuckets(store, idsOf(id), [`day#${from}`, `day#${to}${afterAll}`]))
+    async *daily(id, days = allDays) {
+      for (const page of await inBuckets(store, await usedIds(store, id, days), daysRange(days)))
         yield page.map((item) => readingOf(item, dailySumOf));
     },
     async addToDaily(difference) {
@@ -141,6 +144,16 @@ const allDays = { from: '', to: '9' };
 
 /** Sorts after every character of a name. */
 const afterAll = '\u{10FFFF}';
+
+const daysRange = ({ from, to }: DayRange) => [`day#${from}`, `day#${to}${afterAll}`] as const;
+
+/** Where a sum's items of these days are. */
+async function usedIds(store: Store, id: string, days: DayRange): Promise<string[]> {
+  if (!isOfAll(id)) return [id];
+  const pages = await Array.fromAsync(dailyItems(store, spreadId, daysRange(days)));
+  const used = pages.flat().flatMap((item) => spreadBucketOf(dailySumOf(item).key) ?? []);
+  return idsOf(id, used);
+}
 
 /** The pages of all buckets, which are read side by side. */
 const inBuckets = async (store: Store, ids: readonly string[], range: readonly [string, string]) =>
@@ -183,7 +196,8 @@ export const dynamoSumReader = (store: Store): SumReader => ({
     return items.map((item) => readingOf(item, accountMonthOf));
   },
   async *served({ from, to }) {
-    const pages = await inBuckets(store, idsOf(servedId), [`day#${from}`, `day#${to}${afterAll}`]);
+    const ids = await usedIds(store, servedId, { from, to });
+    const pages = await inBuckets(store, ids, daysRange({ from, to }));
     yield inSums(
       pages
         .flat()

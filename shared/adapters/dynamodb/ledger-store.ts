@@ -1,8 +1,8 @@
 /** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import { eachPart } from '../../wire/chat-response.ts';
-import { dailySums, inTransactions } from '../../billing/daily-figures.ts';
-import { bucketCount, isOfAll } from '../../billing/daily-keys.ts';
+import { dailySums, inTransactions, type DailySum } from '../../billing/daily-figures.ts';
+import { bucketCount, dayOf, isOfAll, spreadKey } from '../../billing/daily-keys.ts';
 import {
   ledgerBuckets,
   ledgerPartition,
@@ -45,6 +45,9 @@ const isTombstone = '#kind = :cancelled';
 /** DynamoDB's limit. */
 const writesMax = 100;
 
+/** Buckets of a week; more only where rows come late. */
+const spreadMax = 7 * bucketCount;
+
 /** The batch waits for them, a second at most. */
 const minutesTries = { attempts: 2, tryMsMax: 450 };
 
@@ -57,6 +60,18 @@ export function dynamoLedgerStore(
   const drawn = (): number => Math.floor(random.next() * bucketCount);
   /** Where this environment adds to the sums of all accounts, one for each transaction at once: others if others are there. */
   const buckets = [0];
+  /** What this environment said of it, for days of now. */
+  const spread = new Set<string>();
+  /** Before the first sum of the day is there, or operators would not look for it. */
+  const saySpread = async (bucket: number, sums: readonly DailySum[]): Promise<void> => {
+    const days = new Set(sums.flatMap(({ key }) => (isOfAll(key.id) ? (dayOf(key) ?? []) : [])));
+    const unsaid = [...days].filter((day) => bucket > 0 && !spread.has(`${day}#${bucket}`));
+    for (const day of unsaid) {
+      await new Table(client, stack, 'daily').update(spreadKey(day, bucket), {});
+      if (spread.size >= spreadMax) spread.clear();
+      spread.add(`${day}#${bucket}`);
+    }
+  };
   const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
   return {
     groups: (rows) => inTransactions(distinct(rows), writesMax),
@@ -68,6 +83,7 @@ export function dynamoLedgerStore(
         while (left.length > 0) {
           const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
           const sums = dailySums(left, bucket);
+          await saySpread(bucket, sums);
           const counts = sums.map((sum): TransactWriteItem => ({ Update: addToDaily(stack, sum) }));
           const reply = await transactionCall(client, [...puts, ...counts, ...countInBudgets(stack, left)]);
           if (reply.done) return left;
