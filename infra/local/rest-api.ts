@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { APIGatewayProxyEvent } from 'aws-lambda';
 import { readBody } from './host/loopback.ts';
 import { StartError } from './host/messages.ts';
-import { localAccount, localRegion } from './host/local-options.ts';
+import { localAccount } from './host/local-options.ts';
 import {
   answerOf,
   type FunctionUrl,
@@ -76,12 +76,13 @@ export function readRestApi(
     throw new StartError(`${id} is edge-optimized: its streams end after 30 s of silence`);
   for (const [path, method] of Object.entries(Body.paths))
     checkIntegration(path, method['x-amazon-apigateway-any-method']['x-amazon-apigateway-integration']);
-  const ours = `arn:aws:execute-api:${localRegion}:${localAccount}:${references.physicalName(id)}`;
+  // Of a stage that names its region the template does, too.
+  const ours = `:${localAccount}:${references.physicalName(id)}/${stage.StageName}/*/*`;
   const permitted = new Set(
     resourcesOf(template, 'AWS::Lambda::Permission').flatMap(([, { Properties = {} }]) => {
       if (Properties['Principal'] !== 'apigateway.amazonaws.com') return [];
       const { FunctionName, SourceArn = '' } = references.resolve(Properties) as Record<string, string>;
-      return SourceArn === `${ours}/${stage.StageName}/*/*` ? [FunctionName] : [];
+      return SourceArn.startsWith('arn:aws:execute-api:') && SourceArn.endsWith(ours) ? [FunctionName] : [];
     }),
   );
   const aliases = new Map(

@@ -62,7 +62,7 @@ beforeAll(() => {
   calls = once(
     resources.flatMap((resource) => [...callsFor(resource, 'Add'), ...callsFor(resource, 'Modify')]),
   );
-});
+}, 240_000);
 
 describe('docs/deployer-policy-*.json', () => {
   it('allow each call that CloudFormation makes for a resource, but on a bucket of logs that is somebody else’s', () => {
