@@ -1,7 +1,7 @@
 /** Creates the CDK app of one stage. The caller synthesizes it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { App, Validations, type Stack } from 'aws-cdk-lib';
+import { App, Validations, type IStackSynthesizer, type Stack } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import {
   refuseOptionsInContext,
@@ -28,6 +28,8 @@ interface AppSettings {
   options?: unknown;
   /** The region of the environment, for a stage whose file names none. */
   region?: string | undefined;
+  /** Of the relay's stack. Default: CDK's. */
+  synthesizer?: IStackSynthesizer;
   /** Runs CloudFormation's rules and cdk-nag, which take most of the time of a synthesis. Default: true. */
   validate?: boolean;
 }
@@ -50,7 +52,8 @@ export function createApp(settings: AppSettings): CreatedStacks & { app: App } {
       : readOptions(stage, settings.options);
   const problem = options.region === undefined ? regionProblem(settings.region ?? '') : undefined;
   if (problem !== undefined) throw new Error(`AWS_REGION: ${problem}`);
-  const stacks = addStacks(app, { ...stage, options, bundlesFolder: settings.bundlesFolder });
+  const { bundlesFolder, synthesizer } = settings;
+  const stacks = addStacks(app, { ...stage, options, bundlesFolder, ...(synthesizer && { synthesizer }) });
   if (validate) Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   return { app, ...stacks };
 }
@@ -70,10 +73,10 @@ interface CreatedStacks {
   edge: readonly Stack[];
 }
 
-type StackParts = Pick<RelayStackProps, 'stackName' | 'options' | 'bundlesFolder'>;
+type StackParts = Pick<RelayStackProps, 'stackName' | 'options' | 'bundlesFolder' | 'synthesizer'>;
 
 /** The relay, after the ACL that its distribution names, and before the alarms that name its distribution. */
-export function addStacks(app: App, { stackName, options, bundlesFolder }: StackParts): CreatedStacks {
+export function addStacks(app: App, { stackName, options, ...own }: StackParts): CreatedStacks {
   const { region = '', webAcl, edgeAlarms, alarmEmail } = options;
   const isElsewhere = region !== edgeRegion;
   const place = { relayName: stackName, region };
@@ -82,7 +85,7 @@ export function addStacks(app: App, { stackName, options, bundlesFolder }: Stack
     webAcl === true && isElsewhere && hasDistribution(valueOf(options, 'frontDoor'))
       ? new RelayEdge(app, { ...place, requestsPerMinute })
       : undefined;
-  const stack = new RelayStack(app, { stackName, options, bundlesFolder, webAclArn: before?.webAclArn });
+  const stack = new RelayStack(app, { stackName, options, ...own, webAclArn: before?.webAclArn });
   if (before) stack.addStackDependency(before);
   if (!edgeAlarms || !isElsewhere) return { stack, edge: before ? [before] : [] };
   const after = new RelayEdgeAlarms(app, {

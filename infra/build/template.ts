@@ -1,0 +1,116 @@
+/**
+ * Makes a template of CloudFormation for teams without CDK: the stack of a stage, which asks for the bucket that its functions
+ * are in, and a zip of what belongs into that bucket. The same build makes the same bytes.
+ *
+ *     npm run package:template [-- --stage NAME]
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { crc32, deflateRawSync } from 'node:zlib';
+import { CfnParameter, Fn, StackSynthesizer, type FileAssetSource } from 'aws-cdk-lib';
+import { createApp } from '../stack/create-app.ts';
+import { packageVersion } from '../stack/relay.ts';
+
+const projectFolder = resolve(import.meta.dirname, '..', '..');
+const bucket = 'AssetBucket';
+
+export interface TemplateSettings {
+  outputFolder: string;
+  stage?: string | undefined;
+  /** Default: what the file of the stage says. */
+  options?: unknown;
+  /** The build's output: one folder per function. Default: `dist`. */
+  bundlesFolder?: string;
+}
+
+/** Without what CDK's bootstrap makes: no role, no bucket, no check of its version. */
+class BucketOfParameter extends StackSynthesizer {
+  /** The folder to zip by its key in the bucket. */
+  readonly folders = new Map<string, string>();
+
+  addFileAsset({ fileName = '', sourceHash }: FileAssetSource) {
+    const objectKey = `relay-${packageVersion()}/${sourceHash}.zip`;
+    this.folders.set(objectKey, fileName);
+    const objectUrl = `s3://\${${bucket}}/${objectKey}`;
+    return { bucketName: Fn.ref(bucket), objectKey, httpUrl: objectUrl, s3ObjectUrl: objectUrl };
+  }
+
+  addDockerImageAsset(): never {
+    throw new Error('service.image: a template builds none, name one that exists');
+  }
+
+  synthesize(session: Parameters<StackSynthesizer['synthesize']>[0]): void {
+    this.synthesizeTemplate(session);
+  }
+}
+
+/** Returns the paths of the template and of a zip of zips, which have the keys of the template as names. */
+export function makeTemplate(settings: TemplateSettings): { template: string; assets: string } {
+  const { bundlesFolder = join(projectFolder, 'dist'), stage, options } = settings;
+  const folder = mkdtempSync(join(tmpdir(), 'relay-template-'));
+  try {
+    const synthesizer = new BucketOfParameter();
+    const context = {
+      ...(stage !== undefined && { stage }),
+      // Its report would be in the folder that goes.
+      '@aws-cdk/core:annotationsInValidationReport': false,
+    };
+    const made = { outputFolder: folder, bundlesFolder, context, options, synthesizer, validate: false };
+    const { app, stack, edge } = createApp(made);
+    if (edge.length > 0) throw new Error('webAcl, edgeAlarms: stacks of another region need CDK');
+    void new CfnParameter(stack, bucket, {
+      description: 'The bucket that has the assets, in the region of the stack',
+      allowedPattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
+    });
+    app.synth();
+    const name = join(settings.outputFolder, `${stack.stackName}-${packageVersion()}`);
+    const [template, assets] = [`${name}.template.json`, `${name}-assets.zip`];
+    writeFileSync(template, readFileSync(join(folder, stack.templateFile)));
+    const zips = Array.from(synthesizer.folders, ([key, each]): Entry => [key, zipped(join(folder, each))]);
+    writeFileSync(assets, zipOf(zips));
+    return { template, assets };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+type Entry = readonly [name: string, content: Buffer];
+
+function zipped(folder: string): Buffer {
+  const all = readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted();
+  const files = all.filter((file) => statSync(join(folder, file)).isFile());
+  return zipOf(files.map((file) => [file, readFileSync(join(folder, file))]));
+}
+
+/** PKWARE's APPNOTE 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16: names in UTF-8, deflated, all of 1 January 1980. */
+function zipOf(entries: readonly Entry[]): Buffer {
+  const files: Buffer[] = [];
+  const directory: Buffer[] = [];
+  let offset = 0;
+  for (const [name, content] of entries) {
+    const packed = deflateRawSync(content);
+    const path = Buffer.from(name);
+    const sizes = [fourBytes(crc32(content), packed.length, content.length), twoBytes(path.length, 0)];
+    const common = Buffer.concat([twoBytes(20, 0x800, 8, 0, 0x21), ...sizes]);
+    // Made on Unix, and readable for everybody: Lambda runs as another user.
+    const rest = [twoBytes(0, 0, 0), fourBytes(0o100644 * 0x1_0000, offset), path];
+    directory.push(Buffer.from('PK\u0001\u0002'), twoBytes(0x314), common, ...rest);
+    files.push(Buffer.concat([Buffer.from('PK\u0003\u0004'), common, path, packed]));
+    offset += files.at(-1)?.length ?? 0;
+  }
+  const central = Buffer.concat(directory);
+  const counts = twoBytes(0, 0, entries.length, entries.length);
+  const end = [Buffer.from('PK\u0005\u0006'), counts, fourBytes(central.length, offset), twoBytes(0)];
+  return Buffer.concat([...files, central, ...end]);
+}
+
+const twoBytes = (...values: number[]): Buffer => Buffer.from(Uint16Array.from(values).buffer);
+const fourBytes = (...values: number[]): Buffer => Buffer.from(Uint32Array.from(values).buffer);
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { stage: { type: 'string' } } });
+  const { template, assets } = makeTemplate({ outputFolder: projectFolder, ...values });
+  console.log(`${template}\n${assets}`);
+}
