@@ -172,6 +172,7 @@ describe('the audit of daily sums', () => {
     const other = { id: 'served.3', period: key.period };
     const whole = await rig.row('daily', key);
     await rig.put('daily', { ...whole, ...other });
+    await rig.put('daily', { id: 'spread', period: 'day#2026-11-10#3' });
     await rig.removeDaily(key.id, key.period);
     expect((await audit()).code).toBe(0);
     await rig.damage('daily', other, 'calls', 4);
