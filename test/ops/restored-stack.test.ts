@@ -93,10 +93,16 @@ async function grantLater(): Promise<void> {
 
 const audit = async () => rig.ops(`audit --wait 0 --stack ${restored}`);
 
-/** The function `grants` of the restored stack, in its scheduled run. */
+/** The function `grants` of the restored stack, in the scheduled runs of a day: each looks for rows of other tools in its share. */
 async function runGrants(): Promise<void> {
+  const quarterMs = 15 * 60_000;
+  const begin = Date.parse('2026-11-12T12:00:00Z');
+  for (let quarter = 0; quarter < 96; quarter += 1) await runGrantsAt(begin + quarter * quarterMs);
+}
+
+async function runGrantsAt(atMs: number): Promise<void> {
   await grantApplier({
-    clock: { now: () => Date.parse('2026-11-12T12:00:00Z'), sleep: async () => undefined },
+    clock: { now: () => atMs, sleep: async () => undefined },
     random: { next: () => 0.5 },
     grants: dynamoGrantStore(tablesOn(client), restored),
     metrics: { count: () => undefined },
