@@ -61,8 +61,8 @@ export async function functionCalls(root: string): Promise<[name: string, text: 
   });
   const load = async (name: string): Promise<unknown> =>
     import(pathToFileURL(path.join(root, `functions/${name}.ts`)).href);
-  const config = (await load('config')) as { handler: (event: object) => Promise<void> };
-  await config.handler({});
+  const config = (await load('config')) as { handler: (event: object, context: object) => Promise<void> };
+  await config.handler({ 'detail-type': 'Scheduled Event' }, {});
   const results: [string, string][] = [['functions/config', normal(seen.splice(0), [])]];
   const context = { getRemainingTimeInMillis: () => 60_000, awsRequestId: 'corpus' };
   for (const [name, url, body, headers] of calls) {

@@ -64,7 +64,7 @@ export async function runRequest(root: string): Promise<EnteredFiles> {
 }
 
 /** Publishes the configuration as the schedule would. */
-const publishOnce = `const { handler } = await import('./functions/config.ts'); await handler({});`;
+const publishOnce = `const { handler } = await import('./functions/config.ts'); await handler({ 'detail-type': 'Scheduled Event' }, {});`;
 
 export const environmentOf = (endpoint: string): NodeJS.ProcessEnv => ({
   PATH: process.env['PATH'],

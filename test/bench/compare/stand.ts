@@ -49,7 +49,7 @@ export async function startStand(): Promise<Stand> {
     const upstream = await start('upstream.ts');
     await fillTables(emulator.endpoint, `${upstream.url}/v1`);
     const environment = environmentOf(emulator.endpoint, upstream.url);
-    const publish = `const { handler } = await import('./dist/config/index.mjs'); await handler({}); process.exit(0);`;
+    const publish = `const { handler } = await import('./dist/config/index.mjs'); await handler({ 'detail-type': 'Scheduled Event' }, {}); process.exit(0);`;
     await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', publish], {
       cwd: root,
       env: environment,
