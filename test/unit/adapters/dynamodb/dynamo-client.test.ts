@@ -65,7 +65,7 @@ describe.each([undefined, 'sdk'] as const)('a call of the store by the client %s
   test('says in its user agent that it is the relay', async () => {
     const { seen, get } = await rig(awsError(400, 'ValidationException'));
     await get();
-    expect(seen[0]?.headers['user-agent']).toMatch(/(^| )relay\/unreleased( |$)/);
+    expect(seen[0]?.headers['user-agent']).toMatch(/(^| )relay\/\S+( |$)/);
   });
 
   test('brings numbers of 38 digits, sets and bytes there and back as they are', async () => {
