@@ -1,4 +1,4 @@
-/** The ways of clients to the functions. docs/deploy.md compares them. */
+/** The ways of clients to the functions: docs/deploy.md compares them. No schema is imported here: the construct in its package has none. */
 
 export const frontDoors = ['cloudfront', 'cloudfront-api', 'api', 'private-api'] as const;
 
