@@ -2,7 +2,7 @@
  * The log: one JSON line per request, event and fault, written before the call returns. Must never hold a
  * prompt, an answer, a secret or an error message, which may quote any of them.
  */
-import { storeRequestId } from '../../relay/ports/store-errors.ts';
+import { causesMax, storeRequestId } from '../../relay/ports/store-errors.ts';
 import type { Log, RequestLog, MetricName, SweepResult, ConfigMetrics } from '../../relay/ports/telemetry.ts';
 
 /** Makes a log line also a metric. Times in epoch milliseconds. */
@@ -75,7 +75,7 @@ export function describeFault(error: unknown, depth = 0): FaultDescription {
     ...(code !== undefined && { code }),
     ...(requestId !== undefined && { store_request_id: requestId }),
     ...(frames && { stack: frames.slice(0, depth === 0 ? framesMax : causeFramesMax) }),
-    ...(cause !== undefined && depth < 3 && { cause: describeFault(cause, depth + 1) }),
+    ...(cause !== undefined && depth < causesMax && { cause: describeFault(cause, depth + 1) }),
   };
 }
 

@@ -9,12 +9,17 @@ export const tryMsMax = 1_200;
  */
 export const firstTryMsMax = 3_000;
 
+/** How many causes deep an error is described. */
+export const causesMax = 3;
+
 /**
- * The store's own name of the reply that an error follows from, for whoever runs the store: that of the first cause that has
- * one. Undefined: there was no reply. It goes to the log, so what is no id is none.
+ * The store's own name of the reply that an error follows from, for whoever runs the store: that of the first of its causes
+ * that has one. There is none where the store did not reply. It goes to the log, so what is no id is none; and errors may be
+ * each other's cause, so no more of them are asked than the log describes.
  */
 export function storeRequestId(error: unknown): string | undefined {
-  for (let cause = error; cause instanceof Error; { cause } = cause)
+  let cause = error;
+  for (let depth = 0; depth <= causesMax && cause instanceof Error; depth += 1, { cause } = cause)
     if ('requestId' in cause && typeof cause.requestId === 'string' && /^[\w-]{1,80}$/.test(cause.requestId))
       return cause.requestId;
   return undefined;
