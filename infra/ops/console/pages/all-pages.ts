@@ -2,6 +2,7 @@
 import type { Routes } from '../visit/visit.ts';
 import { auditPages } from './audit.ts';
 import { bulkPages } from './bulk.ts';
+import { channelFormPages } from './channel-forms.ts';
 import { channelPages } from './channels.ts';
 import { chargePages } from './charges.ts';
 import { customerFormPages } from './customer-forms.ts';
@@ -9,6 +10,7 @@ import { customerPage } from './customer.ts';
 import { customerPages } from './customers.ts';
 import { keyPages } from './keys.ts';
 import { overviewPages } from './overview.ts';
+import { requestStoryPages } from './request-story.ts';
 import { requestPages } from './requests.ts';
 import { settingPages } from './settings.ts';
 import { statementPages } from './statements.ts';
@@ -21,10 +23,12 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   customerPage,
   keyPages,
   channelPages,
+  channelFormPages,
   chargePages,
   settingPages,
   bulkPages,
   requestPages,
+  requestStoryPages,
   statementPages,
   versionPages,
   auditPages,

@@ -1,16 +1,12 @@
 /**
- * Requests: those of a time from the log, watched live; what a customer was charged, from the ledger; the story of one, and its
- * refund. The log alone has what was refused, and reading it costs money on AWS: what it will be is said, and of much it is asked.
+ * Requests: those of a time from the log, watched live; and what a customer was charged, from the ledger. The log alone has what
+ * was refused, and reading it costs money on AWS: what it will be is said, and of much it is asked.
  */
-import { ledgerTimeMs, tagsText, type CloseRow } from '../../../../shared/billing/ledger-row.ts';
-import { parseYuan, yuanNumber } from '../../../../shared/billing/price.ts';
-import { carryOutGrant } from '../../../../shared/operate/customers/grants.ts';
-import { planRefundCharge } from '../../../../shared/operate/customers/refund-charge.ts';
+import { tagsText } from '../../../../shared/billing/ledger-row.ts';
+import { parseYuan } from '../../../../shared/billing/price.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
-import { askedId, bookedRequest, requestSteps } from '../../../../shared/operate/requests/find-request.ts';
-import { loggedRequests, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
 import {
   expectedBytes,
   priced,
@@ -24,57 +20,36 @@ import {
   type RequestPoint,
   type RequestStatus,
 } from '../../../../shared/operate/requests/list-requests.ts';
-import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { grantSaid } from '../../outcomes.ts';
-import { clockTime, grouped, milliseconds, minuteText, percent, when, yuan } from '../layout/figures.ts';
+import { clockTime, grouped, milliseconds, minuteText, percent, yuan } from '../layout/figures.ts';
 import { search, typed, type Field } from '../layout/form.ts';
-import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
+import { emptyState, notice, warnings, type Page } from '../layout/frame.ts';
 import { outcomesPlot } from '../layout/plot.ts';
 import {
-  badge,
   column,
   cut,
   head,
   number,
   pager,
-  stepList,
   table,
   tableRows,
   tabs,
   tiles,
   type TableOf,
 } from '../layout/table.ts';
-import {
-  appliedWaitMs,
-  customerLink,
-  customerPath,
-  formPage,
-  proposed,
-  pathWith,
-  type Proposal,
-  type Routes,
-  type Visit,
-  type Watch,
-} from '../visit/visit.ts';
+import { liveBar, paidHours } from '../visit/live.ts';
+import { customerLink, customerPath, pathWith, type Routes, type Visit, type Watch } from '../visit/visit.ts';
 import { channelPath } from './channels.ts';
+import { listedOf, oneRequest, readStory, requestPath, statusBadge } from './request-story.ts';
 
 export function requestPages(routes: Routes): void {
   routes.live('/requests/live', watchList);
   routes.slowPage('/requests', readList, list);
-  routes.slowPage(
-    '/requests/:id',
-    ({ ports, part, query }) => readStory(ports, part('id'), query('at')),
-    oneRequest,
-  );
-  routes.form('/requests/:id/refund', { page: refundPage, propose: proposeRefund });
   routes.page('/ledger', ledgerOf);
 }
-
-const requestPath = (id: string): string => `requests/${encodeURIComponent(id)}`;
 
 const rowsAtOnce = 100;
 /** Of a page that is watched: a night of calls must not make it grow. */
@@ -84,8 +59,6 @@ const bytesUnasked = 1e9;
 const hourMs = 3_600_000;
 /** Where it is not known how much a time holds. */
 const unaskedMs = 6 * hourMs;
-/** A watch that costs something ends by itself, after a night. */
-const paidHours = 12;
 
 const filterNames = [
   'status',
@@ -232,7 +205,7 @@ function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
   const { requests, points, scannedBytes } = view;
   const total = totalOf(points);
   const read = ports.target.local ? '' : `; ${priced(scannedBytes)} of the log were read`;
-  return html`${given['to'] === '' && asked.toMs - asked.fromMs <= hourMs && liveBar(visit, asked, source)}
+  return html`${given['to'] === '' && asked.toMs - asked.fromMs <= hourMs && watchBar(visit, asked, source)}
     <div id="requests-summary">${summary(points)}</div>
     ${table(requests, {
       ...requestTable(nowMs),
@@ -279,28 +252,19 @@ function summary(points: readonly RequestPoint[]): Markup {
 }
 
 /** By itself where it is free; where it is not, by a press, with its price. */
-function liveBar(
-  { ports, query, ...visit }: Visit,
-  asked: AskedRequests,
-  source: LogSource | undefined,
-): Markup {
+function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefined): Markup {
+  const { ports, query, nowMs } = visit;
   const isFree = ports.target.local;
-  const isOn = query('live') === 'on' || (isFree && query('live') !== 'off');
-  const live = pathWith('requests/live', { live: 'on', ...givenIn({ ports, query, ...visit }) });
-  const hourly = source && watchedBytes(ports, source, asked);
-  return html`<div
-    class="live"
-    data-live="${live}"
-    data-after="${visit.nowMs}"
-    data-rows="${rowsWatched}"
-    ${isOn && html`data-on`}
-    ${!isFree && html`data-hours="${paidHours}"`}
-  >
-    <button type="button" hidden>Watch live</button> <span role="status"></span>
-    <span class="soft" data-words
-      >${isFree ? '' : `Watched live, each hour reads some ${priced(hourly)}.`}</span
-    >
-  </div>`;
+  return liveBar({
+    address: pathWith('requests/live', { live: 'on', ...givenIn(visit) }),
+    afterMs: nowMs,
+    isOn: query('live') === 'on' || (isFree && query('live') !== 'off'),
+    rowsMax: rowsWatched,
+    hoursMax: !isFree && paidHours,
+    words: isFree
+      ? ''
+      : `Watched live, each hour reads some ${priced(source && watchedBytes(ports, source, asked))}.`,
+  });
 }
 
 const watchList: Watch = (visit, sinceMs) => {
@@ -362,14 +326,6 @@ const counted = (count: number | undefined): string => (count === undefined ? 'â
 const named = (model: string | undefined, alias: string | undefined): Markup =>
   html`${model || 'â€“'}${alias !== undefined && html` <span class="soft">by ${alias}</span>`}`;
 
-function statusBadge({ status, outcome, code, reason, retries }: ListedRequest['line']): Markup {
-  const mark = { refused: 'warning', failed: 'bad', limited: 'bad', client_gone: 'calm' } as const;
-  return html`<span title="${reason ?? ''}"
-    >${badge(String(status ?? code), mark[outcome as keyof typeof mark] ?? 'good')}
-    ${(status && code) ?? (outcome === 'client_gone' ? 'client left' : retries ? html`<span class="soft">retried</span>` : nothing)}</span
-  >`;
-}
-
 /** What a customer was charged, all of it, from its ledger. */
 async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
   const account = query('account');
@@ -396,110 +352,4 @@ async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
       next: next && pathWith('ledger', { account, before: next }),
     })}`,
   };
-}
-
-/** A row of the ledger as a line of the log. */
-const listedOf = ({ charge, reserved: _reserved, ...row }: CloseRow): ListedRequest => ({
-  atMs: Date.parse(row.at),
-  at: row.at,
-  line: {
-    ...row,
-    request_id: row.id,
-    key_hint: row.key,
-    outcome: row.end === 'failed' || row.kind !== 'settled' ? 'failed' : row.end,
-    code: row.kind === 'settled' ? (row.end ?? row.kind) : row.kind,
-    FirstContentMs: row.first_content_ms,
-    ChargeYuan: yuanNumber(charge),
-  },
-});
-
-/** Of the log, around the time in the id. `at`: when its line was written, so that little is read. */
-async function readStory(ports: Visit['ports'], written: string, at: string) {
-  if (written.startsWith('grant#')) return { requests: [], note: undefined };
-  return loggedRequests(ports, askedId(written), Number(at) || undefined);
-}
-
-type FoundStory = Awaited<ReturnType<typeof readStory>>;
-
-/** What the log tells of a request, what it cost by the ledger, and what to do. */
-async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise<Page> {
-  const { ports, options, nowMs } = visit;
-  const [logged, ...others] = requests;
-  if (others.length > 0)
-    return {
-      title: visit.part('id'),
-      above: [],
-      body: html`<p>Several requests begin so:</p>
-        <ul>
-          ${requests.map(
-            ({ id }) =>
-              html`<li>
-                <a href="${requestPath(id)}"><code>${id}</code></a>
-              </li>`,
-          )}
-        </ul>`,
-    };
-  const id = logged?.id ?? visit.part('id');
-  const isWhole = id.startsWith('grant#') || askedId(id).isWhole;
-  const found = isWhole ? await bookedRequest(ports, id) : undefined;
-  const { row, late, problem } = found ?? {};
-  const next = logged && nextStep(logged);
-  const account = row?.account ?? logged?.line?.fields['account'];
-  const isRefundable =
-    row && row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && !options.readOnly;
-  return {
-    title: row?.id ?? id,
-    above: typeof account === 'string' ? [[pathWith('requests', { account }), account]] : [],
-    actions: isRefundable ? html`<a class="button" href="${requestPath(row.id)}/refund">Refund</a>` : nothing,
-    body: html`${problem !== undefined && notice('bad', `The charge does not follow from the row: ${problem}`)}
-    ${
-      row &&
-      html`<p>
-        ${row.kind === 'grant' ? badge('grant') : statusBadge(listedOf(row).line)} of
-        ${customerLink(row.account)}, ${when(ledgerTimeMs(row), nowMs)}
-      </p>`
-    }
-    ${next !== undefined && notice('warning', html`<strong>Next:</strong> ${next}`)}
-    ${
-      logged &&
-      html`<h2>What happened <span class="soft">by the log</span></h2>
-        ${stepList(storySteps(logged))}`
-    }
-    ${note !== undefined && notice('calm', note)}
-    ${
-      row
-        ? html`<h2>What it cost <span class="soft">by the ledger</span></h2>
-            ${stepList(requestSteps(row, late))}`
-        : emptyBox('Nothing was charged', isWhole ? notInLedger : partOfId)
-    }`,
-    status: row || logged ? 200 : 404,
-  };
-}
-
-const notInLedger =
-  'The ledger has no row of this id. The call was refused before it cost anything, is still under way, or ended within the last seconds.';
-const partOfId = 'This is the beginning of an id, which the ledger does not find.';
-
-const refundPage = formPage(({ part }) => {
-  const id = part('id');
-  return {
-    title: `Refund ${id}`,
-    above: [[requestPath(id), id]],
-    fields: [
-      { name: 'amount', label: 'Amount, yuan', input: 'decimal', help: 'Empty: all that is left.' },
-      { name: 'reason', label: 'Reason', help: 'The customer sees it in their usage.' },
-    ],
-    cancel: requestPath(id),
-  };
-});
-
-async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
-  const id = part('id');
-  const [amount, reason] = [typed(field('amount')), typed(field('reason'))];
-  const plan = await planRefundCharge(ports, { id, amount, reason });
-  const words = { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund it' };
-  return proposed(plan, words, async () => ({
-    ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
-    next: [[customerPath(plan.account), `To ${plan.account}`]],
-  }));
 }

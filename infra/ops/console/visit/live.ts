@@ -9,7 +9,7 @@
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { watchMs } from '../../../../shared/operate/requests/list-requests.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
-import { masked, type Markup } from '../../markup.ts';
+import { html, masked, type Content, type Markup } from '../../markup.ts';
 
 /** `rows`: new ones of the table whose body has this id. Otherwise it takes the place of what the element holds. */
 export interface LivePart {
@@ -117,3 +117,31 @@ const framed = (data: object, id?: number): string =>
 
 const refusal = (status: number, words: string): Response =>
   new Response(`${words}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
+
+/** A watch that costs something ends by itself, after a night. */
+export const paidHours = 12;
+
+interface LiveBarOf {
+  /** Of the stream, with a query. */
+  address: string;
+  afterMs: number;
+  isOn: boolean;
+  /** So many rows stay. */
+  rowsMax?: number;
+  hoursMax: number | false;
+  words: Content;
+}
+
+/** What live.js begins with, and says how the watch is. Without script it has no button. */
+export const liveBar = ({ address, afterMs, isOn, rowsMax = 0, hoursMax, words }: LiveBarOf): Markup =>
+  html`<div
+    class="live"
+    data-live="${address}"
+    data-after="${afterMs}"
+    data-rows="${rowsMax}"
+    ${isOn && html`data-on`}
+    ${hoursMax !== false && html`data-hours="${hoursMax}"`}
+  >
+    <button type="button" hidden>Watch live</button> <span role="status"></span>
+    <span class="soft" data-words>${words}</span>
+  </div>`;

@@ -1,0 +1,151 @@
+/** One request: its story by the log, what it cost by the ledger, what to do next, and its refund. */
+import { ledgerTimeMs, type CloseRow } from '../../../../shared/billing/ledger-row.ts';
+import { yuanNumber } from '../../../../shared/billing/price.ts';
+import { carryOutGrant } from '../../../../shared/operate/customers/grants.ts';
+import { planRefundCharge } from '../../../../shared/operate/customers/refund-charge.ts';
+import { loggedRequests, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
+import { askedId, bookedRequest, requestSteps } from '../../../../shared/operate/requests/find-request.ts';
+import type { ListedRequest } from '../../../../shared/operate/requests/list-requests.ts';
+import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
+import { html, nothing, type Markup } from '../../markup.ts';
+import { grantSaid } from '../../outcomes.ts';
+import { when } from '../layout/figures.ts';
+import { typed } from '../layout/form.ts';
+import { emptyBox, notice, type Page } from '../layout/frame.ts';
+import { badge, stepList } from '../layout/table.ts';
+import {
+  appliedWaitMs,
+  customerLink,
+  customerPath,
+  formPage,
+  proposed,
+  pathWith,
+  type Proposal,
+  type Routes,
+  type Visit,
+} from '../visit/visit.ts';
+
+export function requestStoryPages(routes: Routes): void {
+  routes.slowPage(
+    '/requests/:id',
+    ({ ports, part, query }) => readStory(ports, part('id'), query('at')),
+    oneRequest,
+  );
+  routes.form('/requests/:id/refund', { page: refundPage, propose: proposeRefund });
+}
+
+export const requestPath = (id: string): string => `requests/${encodeURIComponent(id)}`;
+
+/** Of the log, around the time in the id. `at`: when its line was written, so that little is read. */
+export async function readStory(ports: Visit['ports'], written: string, at: string) {
+  if (written.startsWith('grant#')) return { requests: [], note: undefined };
+  return loggedRequests(ports, askedId(written), Number(at) || undefined);
+}
+
+type FoundStory = Awaited<ReturnType<typeof readStory>>;
+
+/** What the log tells of a request, what it cost by the ledger, and what to do. */
+export async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise<Page> {
+  const { ports, options, nowMs } = visit;
+  const [logged, ...others] = requests;
+  if (others.length > 0)
+    return {
+      title: visit.part('id'),
+      above: [],
+      body: html`<p>Several requests begin so:</p>
+        <ul>
+          ${requests.map(
+            ({ id }) =>
+              html`<li>
+                <a href="${requestPath(id)}"><code>${id}</code></a>
+              </li>`,
+          )}
+        </ul>`,
+    };
+  const id = logged?.id ?? visit.part('id');
+  const isWhole = id.startsWith('grant#') || askedId(id).isWhole;
+  const found = isWhole ? await bookedRequest(ports, id) : undefined;
+  const { row, late, problem } = found ?? {};
+  const next = logged && nextStep(logged);
+  const account = row?.account ?? logged?.line?.fields['account'];
+  const isRefundable =
+    row && row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && !options.readOnly;
+  return {
+    title: row?.id ?? id,
+    above: typeof account === 'string' ? [[pathWith('requests', { account }), account]] : [],
+    actions: isRefundable ? html`<a class="button" href="${requestPath(row.id)}/refund">Refund</a>` : nothing,
+    body: html`${problem !== undefined && notice('bad', `The charge does not follow from the row: ${problem}`)}
+    ${
+      row &&
+      html`<p>
+        ${row.kind === 'grant' ? badge('grant') : statusBadge(listedOf(row).line)} of
+        ${customerLink(row.account)}, ${when(ledgerTimeMs(row), nowMs)}
+      </p>`
+    }
+    ${next !== undefined && notice('warning', html`<strong>Next:</strong> ${next}`)}
+    ${
+      logged &&
+      html`<h2>What happened <span class="soft">by the log</span></h2>
+        ${stepList(storySteps(logged))}`
+    }
+    ${note !== undefined && notice('calm', note)}
+    ${
+      row
+        ? html`<h2>What it cost <span class="soft">by the ledger</span></h2>
+            ${stepList(requestSteps(row, late))}`
+        : emptyBox('Nothing was charged', isWhole ? notInLedger : partOfId)
+    }`,
+    status: row || logged ? 200 : 404,
+  };
+}
+
+const notInLedger =
+  'The ledger has no row of this id. The call was refused before it cost anything, is still under way, or ended within the last seconds.';
+const partOfId = 'This is the beginning of an id, which the ledger does not find.';
+
+const refundPage = formPage(({ part }) => {
+  const id = part('id');
+  return {
+    title: `Refund ${id}`,
+    above: [[requestPath(id), id]],
+    fields: [
+      { name: 'amount', label: 'Amount, yuan', input: 'decimal', help: 'Empty: all that is left.' },
+      { name: 'reason', label: 'Reason', help: 'The customer sees it in their usage.' },
+    ],
+    cancel: requestPath(id),
+  };
+});
+
+async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
+  const id = part('id');
+  const [amount, reason] = [typed(field('amount')), typed(field('reason'))];
+  const plan = await planRefundCharge(ports, { id, amount, reason });
+  const words = { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund it' };
+  return proposed(plan, words, async () => ({
+    ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
+    next: [[customerPath(plan.account), `To ${plan.account}`]],
+  }));
+}
+
+export function statusBadge({ status, outcome, code, reason, retries }: ListedRequest['line']): Markup {
+  const mark = { refused: 'warning', failed: 'bad', limited: 'bad', client_gone: 'calm' } as const;
+  return html`<span title="${reason ?? ''}"
+    >${badge(String(status ?? code), mark[outcome as keyof typeof mark] ?? 'good')}
+    ${(status && code) ?? (outcome === 'client_gone' ? 'client left' : retries ? html`<span class="soft">retried</span>` : nothing)}</span
+  >`;
+}
+
+/** A row of the ledger as a line of the log. */
+export const listedOf = ({ charge, reserved: _reserved, ...row }: CloseRow): ListedRequest => ({
+  atMs: Date.parse(row.at),
+  at: row.at,
+  line: {
+    ...row,
+    request_id: row.id,
+    key_hint: row.key,
+    outcome: row.end === 'failed' || row.kind !== 'settled' ? 'failed' : row.end,
+    code: row.kind === 'settled' ? (row.end ?? row.kind) : row.kind,
+    FirstContentMs: row.first_content_ms,
+    ChargeYuan: yuanNumber(charge),
+  },
+});
