@@ -15,7 +15,14 @@ import { frame, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
 import { confirmPage, failurePage, faultPage, missingPage, notePage, resultPage } from './pages/outcome.ts';
 import { LiveStreams } from './visit/live.ts';
-import { Proposals, type ConsoleOptions, type FormRoute, type Identity, type Visit } from './visit/visit.ts';
+import {
+  Proposals,
+  type ConsoleOptions,
+  type Counted,
+  type FormRoute,
+  type Identity,
+  type Visit,
+} from './visit/visit.ts';
 
 export interface ConsoleParts {
   ports: OperatorPorts;
@@ -26,11 +33,13 @@ export interface ConsoleParts {
 
 export type ConsoleHandle = (request: Request, identity: Identity) => Promise<Response>;
 
+type Inner = ConsoleParts & { counted: Counted };
 type Call = Context<{ Bindings: { identity: Identity }; Variables: { fields: Record<string, string> } }>;
 type Answer = (call: Call, make: (visit: Visit) => Page | Promise<Page>) => Promise<Response>;
 
-export function consoleHandle(parts: ConsoleParts): ConsoleHandle {
-  const { options, onFault } = parts;
+export function consoleHandle(given: ConsoleParts): ConsoleHandle {
+  const { options, onFault } = given;
+  const parts = { ...given, counted: countedIn(given.ports) };
   const statics = readStaticFiles();
   const app = new Hono<{ Bindings: { identity: Identity }; Variables: { fields: Record<string, string> } }>();
   const answer = answering(parts, statics);
@@ -96,11 +105,12 @@ const guarded =
     return undefined;
   };
 
-function visitIn(call: Call, { ports, options }: ConsoleParts): Visit {
+function visitIn(call: Call, { ports, options, counted }: Inner): Visit {
   const fields = call.get('fields') ?? {};
   return {
     ports,
     options,
+    counted,
     identity: call.env.identity,
     nowMs: ports.clock.now(),
     // As it was sent: of Hono's decoded path a browser would make another one where a name has a backslash or a tab.
@@ -112,32 +122,41 @@ function visitIn(call: Call, { ports, options }: ConsoleParts): Visit {
   };
 }
 
-/** Makes pages one after the other, and counts what each of them read. Never shows more of an error than its message. */
-function answering(parts: ConsoleParts, { style, scripts }: StaticFiles): Answer {
-  const { ports, options, onFault } = parts;
+/** The ports count for all, so what is counted is read one after the other. */
+function countedIn(ports: OperatorPorts): Counted {
   let turn: Promise<unknown> = Promise.resolve();
-  return async (call, make) => {
-    // The ports count for all; one page at a time is counted alone.
+  return async (read) => {
     const work = turn.then(async () => {
       const startMs = ports.clock.now();
       const before = ports.traffic();
-      const visit = visitIn(call, parts);
-      const made = async (): Promise<Page> => make(visit);
-      const page = await made().catch((error: unknown) => {
-        if (error instanceof Failure) return failurePage(error, visit.path);
-        onFault(error, visit.path);
-        return faultPage();
-      });
+      const found = await read();
       const { requests, bytes } = ports.traffic();
       const elapsedMs = ports.clock.now() - startMs;
       const cost = { requests: requests - before.requests, bytes: bytes - before.bytes, elapsedMs };
-      const at = visit.path + new URL(call.req.url).search;
-      const framing = { ...options, name: visit.identity.name, path: at, style, scripts, cost };
-      const text = String(await frame(page, framing));
-      return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
+      return { found, cost };
     });
     turn = work.catch(() => undefined);
     return work;
+  };
+}
+
+/** Makes pages, and counts what each of them read. Never shows more of an error than its message. */
+function answering(parts: Inner, { style, scripts }: StaticFiles): Answer {
+  const { counted, options, onFault } = parts;
+  return async (call, make) => {
+    const visit = visitIn(call, parts);
+    const made = async (): Promise<Page> => make(visitIn(call, parts));
+    const { found: page, cost } = await counted(() =>
+      made().catch((error: unknown) => {
+        if (error instanceof Failure) return failurePage(error, visit.path);
+        onFault(error, visit.path);
+        return faultPage();
+      }),
+    );
+    const at = visit.path + new URL(call.req.url).search;
+    const framing = { ...options, name: visit.identity.name, path: at, style, scripts, cost };
+    const text = String(await frame(page, framing));
+    return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
   };
 }
 
@@ -150,7 +169,7 @@ const gone = notePage(
 );
 
 /** Takes a form to its proposal, a proposal to its confirmation, and that to its result. Writes nothing unasked. */
-function actions(parts: ConsoleParts, answer: Answer) {
+function actions(parts: Inner, answer: Answer) {
   const { ports, options, onFault } = parts;
   const { clock, random } = ports;
   const proposals = new Proposals({ newId: () => random.hex(16), now: () => clock.now() });

@@ -1,4 +1,5 @@
 /** The frame of every page: navigation, breadcrumbs, notices, and in the footer what the page cost to make. */
+import type { TableTraffic } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { bytes, milliseconds } from './figures.ts';
 
@@ -32,6 +33,8 @@ export interface Page {
   refreshSeconds?: number;
 }
 
+export type ReadCost = TableTraffic & { elapsedMs: number };
+
 interface Framing {
   base: string;
   /** The path of this page below the base, with its query: links inside a page need it, because of the base. */
@@ -41,7 +44,7 @@ interface Framing {
   readOnly: boolean;
   style: string;
   scripts: readonly string[];
-  cost: { requests: number; bytes: number; elapsedMs: number };
+  cost: ReadCost;
 }
 
 export function frame(page: Page, framing: Framing): Markup {

@@ -7,7 +7,7 @@ import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { form, type Field, type SentForm } from '../layout/form.ts';
-import type { Page } from '../layout/frame.ts';
+import type { Page, ReadCost } from '../layout/frame.ts';
 import type { Watched } from './live.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 
@@ -29,8 +29,12 @@ export interface ConsoleOptions {
   where: string;
 }
 
+/** Reads tables when it is its turn, and says what that took. */
+export type Counted = <Found>(read: () => Promise<Found>) => Promise<{ found: Found; cost: ReadCost }>;
+
 export interface Visit {
   ports: OperatorPorts;
+  counted: Counted;
   identity: Identity;
   options: ConsoleOptions;
   nowMs: number;
