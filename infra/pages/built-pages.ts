@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
+import { accountInEnglish as words, type AccountTexts } from '../../shared/relay/page/english.ts';
 import { pageStyle, headOf } from '../../shared/relay/page/page-kit.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -62,66 +63,80 @@ async function bundled(name: string): Promise<string> {
 
 const hashOf = (text: string): string => `sha256-${createHash('sha256').update(text).digest('base64')}`;
 
-// The markup of the account's page. It holds no data: the script fetches all with the customer's key.
+// The markup of the account's page. It holds no data: the script fetches all with the customer's key. Its texts are English until
+// the script shows them in the language of the browser.
+
+type PlainText = {
+  [Key in keyof AccountTexts]: AccountTexts[Key] extends string ? Key : never;
+}[keyof AccountTexts];
+
+/** The end of a start tag, and its text. */
+const t = (key: PlainText): string => ` data-t="${key}">${words[key]}`;
+const label = (key: PlainText): string => ` data-label="${key}" aria-label="${words[key]}"`;
+const hint = (key: PlainText): string => ` data-hint="${key}" placeholder="${words[key]}"`;
+const heads = (...keys: PlainText[]): string =>
+  `<thead><tr>${keys.map((key) => `<th scope="col"${t(key)}`).join('')}</thead>`;
+const option = (value: string, key: PlainText): string => `<option value="${value}"${t(key)}</option>`;
 
 /** Taken out where the page of models is off. */
-const modelsLink = '<a href="/">Models and prices</a>';
+const modelsLink = `<a href="/"${t('models')}</a>`;
 
 const accountHtml = ({ style, script }: { style: string; script: string }): string =>
-  `${headOf('Your account', style)}
-<header class="top"><span class="brand" id="host">Your account</span><nav aria-label="Page">${modelsLink}</nav></header>
+  `${headOf(words.account, style, words.lang)}
+<header class="top"><span class="brand" id="host"></span><nav>${modelsLink} <button type="button" id="language"></button></nav></header>
 <main>
-<h1>Your account</h1>
-<noscript><p>This page needs JavaScript. Without it, <code>GET /v1/account</code> and <code>GET /v1/account/usage</code> answer the same with your key.</p></noscript>
+<h1${t('account')}</h1>
+<noscript><p>This page needs JavaScript. Without it, <code>GET /v1/account</code> and <code>GET /v1/account/usage</code> answer the same with your key.</p>
+<p lang="zh-CN">此页面需要 JavaScript。没有它时，可用密钥调用 <code>GET /v1/account</code> 和 <code>GET /v1/account/usage</code> 获取相同内容。</p></noscript>
 ${signMarkup}
 <div id="open" hidden>
-<p class="bar"><span>Key <code id="hint"></code></span> <button type="button" id="refresh">Refresh</button> <button type="button" id="leave">Forget the key</button> <span id="open-state" role="status"></span></p>
-<ul class="notices" id="notices" aria-label="Notices" hidden></ul>
+<p class="bar"><span><span${t('key')}</span> <code id="hint"></code></span> <button type="button" id="refresh"${t('refresh')}</button> <button type="button" id="leave"${t('forget')}</button> <span id="open-state" role="status"></span></p>
+<ul class="notices" id="notices"${label('notices')} hidden></ul>
 <dl class="cards" id="figures"></dl>
-<nav class="families" aria-label="Parts of your account"><a href="#usage">Usage</a><a href="#try">Try a model</a><a href="#ledger">Calls and top-ups</a><a href="#key-limits">This key</a></nav>
-<section id="plan" hidden><h2>Plan</h2><div id="plan-parts"></div></section>
-<section id="changes" hidden><h2>Announced prices</h2><ul class="plain" id="changes-parts"></ul></section>
+<nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
+<section id="plan" hidden><h2${t('plan')}</h2><div id="plan-parts"></div></section>
+<section id="changes" hidden><h2${t('announced')}</h2><ul class="plain" id="changes-parts"></ul></section>
 ${usageMarkup}
 ${tryMarkup}
 ${ledgerMarkup}
-<section id="errors" hidden><h2>Refused and failed calls</h2><p class="soft">Of the last 24 hours, by hour.</p><table><thead><tr><th scope="col">Hour<th scope="col">Code<th scope="col">Calls</thead><tbody id="errors-parts"></tbody></table></section>
-<section id="key-limits"><h2>This key</h2><dl class="facts" id="key-limits-parts"></dl></section>
+<section id="errors" hidden><h2${t('errors')}</h2><p class="soft"${t('errorsLead')}</p><table>${heads('hour', 'code', 'calls')}<tbody id="errors-parts"></tbody></table></section>
+<section id="key-limits"><h2${t('thisKey')}</h2><dl class="facts" id="key-limits-parts"></dl></section>
 </div>
 </main>
 <script>${script}</script>
 `;
 
 const signMarkup = `<section id="sign" hidden>
-<p class="lead">Balance, usage and a playground for your key.</p>
+<p class="lead"${t('lead')}</p>
 <form id="sign-form" class="card">
-<label for="key">Key</label>
+<label for="key"${t('key')}</label>
 <input id="key" type="password" placeholder="sk-..." autocomplete="off" autocapitalize="off" spellcheck="false" required>
-<label class="check"><input id="keep" type="checkbox"> Keep it until this tab is closed</label>
-<button class="main">Open</button> <span id="sign-state" role="status"></span>
+<label class="check"><input id="keep" type="checkbox"> <span${t('keep')}</span></label>
+<button class="main"${t('open')}</button> <span id="sign-state" role="status"></span>
 </form>
-<p class="soft after">The key is sent to this relay alone, as the header <code>Authorization</code>. Unless you keep it, it is gone when you leave this page.</p>
+<p class="soft after"${t('keySent')}</p>
 </section>`;
 
-const tryMarkup = `<section id="try"><h2>Try a model</h2>
+const tryMarkup = `<section id="try"><h2${t('tryModel')}</h2>
 <div id="turns" aria-live="polite"></div>
 <form id="ask">
-<label for="model">Model</label><input id="model" list="names" autocomplete="off" spellcheck="false"><datalist id="names"></datalist>
-<label for="prompt">Message</label><textarea id="prompt" rows="3" dir="auto" placeholder="Enter sends, Shift+Enter begins a new line; pictures can be pasted"></textarea>
+<label for="model"${t('model')}</label><input id="model" list="names" autocomplete="off" spellcheck="false"><datalist id="names"></datalist>
+<label for="prompt"${t('message')}</label><textarea id="prompt" rows="3" dir="auto"${hint('messageHint')}></textarea>
 <div id="pictures"></div>
-<details><summary>System prompt, tools</summary><div class="inner"><label for="system">System prompt</label><textarea id="system" rows="2" dir="auto"></textarea>
-<label for="tools">Tools (a JSON list)</label><textarea id="tools" class="mono" rows="4" spellcheck="false" placeholder='[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]'></textarea></div></details>
-<p class="bar"><button class="main" id="send">Send</button> <button type="button" id="stop" hidden>Stop</button> <label class="button">Add a picture <input id="files" type="file" accept="image/png,image/jpeg,image/webp,image/gif" multiple></label> <button type="button" id="clear">New conversation</button> <span id="ask-state" role="status"></span></p>
+<details><summary${t('options')}</summary><div class="inner"><label for="system"${t('system')}</label><textarea id="system" rows="2" dir="auto"></textarea>
+<label for="tools"${t('tools')}</label><textarea id="tools" class="mono" rows="4" spellcheck="false" placeholder='[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]'></textarea></div></details>
+<p class="bar"><button class="main" id="send"${t('send')}</button> <button type="button" id="stop" hidden${t('stop')}</button> <label class="button"><span${t('addPicture')}</span> <input id="files" type="file" accept="image/png,image/jpeg,image/webp,image/gif" multiple></label> <button type="button" id="clear"${t('newConversation')}</button> <span id="ask-state" role="status"></span></p>
 </form></section>`;
 
-const usageMarkup = `<section id="usage"><h2>Usage</h2>
-<p class="bar"><label>Days <select id="days"><option>7<option selected>14<option>30</select></label> <label>Show <select id="measure"><option value="charge">charges<option value="calls">calls<option value="tokens">tokens</select></label> <span id="usage-state" role="status"></span> <span class="soft">Days are those of UTC.</span></p>
+const usageMarkup = `<section id="usage"><h2${t('usage')}</h2>
+<p class="bar"><label><span${t('days')}</span> <select id="days"><option>7<option selected>14<option>30</select></label> <label><span${t('show')}</span> <select id="measure">${option('charge', 'byCharge')}${option('calls', 'byCalls')}${option('tokens', 'byTokens')}</select></label> <span id="usage-state" role="status"></span> <span class="soft"${t('utcDays')}</span></p>
 <div id="plot"></div>
-<div class="wide" tabindex="0" role="region" aria-label="Usage by model"><table class="numbers"><thead><tr><th scope="col">Model<th scope="col">Charges<th scope="col">Calls<th scope="col">Tokens in<th scope="col">Tokens out</thead><tbody id="by-model"></tbody></table></div></section>`;
+<div class="wide" tabindex="0" role="region"${label('usageByModel')}><table class="numbers">${heads('model', 'charges', 'calls', 'tokensIn', 'tokensOut')}<tbody id="by-model"></tbody></table></div></section>`;
 
-const ledgerMarkup = `<section id="ledger"><h2>Calls and top-ups</h2>
-<p class="bar"><label>End user <input id="of-user" autocomplete="off"></label> <label>Tag <input id="of-tag" placeholder="name=value" autocomplete="off"></label></p>
-<p class="bar"><button type="button" id="newer" disabled>Newer</button> <button type="button" id="older" disabled>Older</button> <span id="ledger-state" role="status"></span> <button type="button" id="save">Download CSV</button> <span id="save-state" role="status"></span></p>
-<div class="wide" tabindex="0" role="region" aria-label="Calls and top-ups"><table class="rows"><thead><tr><th scope="col">Time<th scope="col">Model<th scope="col">Tokens<th scope="col">First content<th scope="col">End<th scope="col">Charge<th scope="col">Id</thead><tbody id="rows"></tbody></table></div></section>`;
+const ledgerMarkup = `<section id="ledger"><h2${t('ledger')}</h2>
+<p class="bar"><label><span${t('endUser')}</span> <input id="of-user" autocomplete="off"></label> <label><span${t('tag')}</span> <input id="of-tag"${hint('tagHint')} autocomplete="off"></label></p>
+<p class="bar"><button type="button" id="newer" disabled${t('newer')}</button> <button type="button" id="older" disabled${t('older')}</button> <span id="ledger-state" role="status"></span> <button type="button" id="save"${t('csv')}</button> <span id="save-state" role="status"></span></p>
+<div class="wide" tabindex="0" role="region"${label('ledger')}><table class="rows">${heads('time', 'model', 'tokens', 'firstContent', 'end', 'charge', 'id')}<tbody id="rows"></tbody></table></div></section>`;
 
 /** What the account's page has on top of the shared style sheet. */
 

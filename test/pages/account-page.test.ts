@@ -247,6 +247,33 @@ describe('what the page shows', () => {
     expect(await balance(page).isVisible()).toBe(true);
   });
 
+  it('is in the language of the browser, until another one is chosen: then on every page', async () => {
+    const { page } = await opened(undefined, { locale: 'zh-CN' });
+    await page.locator('#rows tr').first().waitFor();
+    const shown = await page.locator('main').innerText();
+    for (const part of ['您的账户', '可用余额', '1 级', '共 1,000 次', '调用与充值', '输入 1,200'])
+      expect(shown).toContain(part);
+    expect(await page.evaluate('[document.documentElement.lang, document.title]')).toEqual([
+      'zh-CN',
+      '您的账户',
+    ]);
+    for (const each of await page.locator('[data-t]').all())
+      expect(await each.textContent()).toMatch(/[\u4E00-\u9FFF]|^token$|^UTC$/);
+    await page.getByRole('button', { name: 'English' }).click();
+    await page.getByText('Page 1').waitFor();
+    await expect.poll(() => page.locator('#figures').innerText()).toContain('Available');
+    for (const each of await page.locator('[data-t]').all())
+      expect(await each.textContent()).not.toMatch(/[\u4E00-\u9FFF]/);
+    await page.reload();
+    await page.getByRole('button', { name: 'Open' }).waitFor();
+    await page.goto(server.address);
+    await page.getByText('300 models, one API').waitFor();
+    await page.getByRole('link', { name: '中文' }).click();
+    await page.getByText('300 个模型，一个 API').waitFor();
+    await page.goto(`${server.address}/account`);
+    await page.getByRole('button', { name: '打开' }).waitFor();
+  });
+
   it('is shown in no frame', async () => {
     const { page, complaints } = await open();
     server.instead = ({ url }, response) => {

@@ -35,15 +35,17 @@ export function pagesRig(prepare: (server: PagesServer) => void) {
   };
 }
 
-/** On a phone in the dark, and on a screen. `show` opens the page, until all is there. */
+/** On a phone and on a screen, in the dark and in the light, in both languages. `show` opens the page, until all is there. */
 export const looksSound = (show: (options: BrowserContextOptions) => Promise<Opened>): void =>
   it.each([
-    [375, 'dark'],
-    [1280, 'light'],
+    [390, 'dark', 'en-US'],
+    [1280, 'light', 'en-US'],
+    [390, 'light', 'zh-CN'],
+    [1280, 'dark', 'zh-CN'],
   ] as const)(
-    'at %i px in %s has no fault of access and no part beyond the edge',
-    async (width, colorScheme) => {
-      const { page, complaints } = await show({ colorScheme, viewport: { width, height: 800 } });
+    'at %i px, %s, %s has no fault of access and no part beyond the edge',
+    async (width, colorScheme, locale) => {
+      const { page, complaints } = await show({ colorScheme, locale, viewport: { width, height: 800 } });
       expect(await accessFaults(page)).toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
       expect(complaints).toEqual([]);

@@ -9,6 +9,7 @@ import {
   RelayClient,
   wordsOf,
 } from './relay-client.ts';
+import { keepLanguage, languageOf, showIn, t, wantedLanguage, type Language } from './language.ts';
 import { Ledger } from './ledger.ts';
 import type { AccountBody } from '../../../shared/wire/public-api.ts';
 import { showOverview } from './overview.ts';
@@ -24,7 +25,7 @@ class Session {
     const { signal } = (this.#visit = new AbortController());
     const client = new RelayClient(key, signal);
     const state = byId('sign-state');
-    state.textContent = 'Opening';
+    state.textContent = t().opening;
     try {
       const body = await client.get<AccountBody>(accountPath());
       if (signal.aborted) return;
@@ -71,6 +72,7 @@ function start(client: RelayClient, body: AccountBody): void {
     void ledger.show();
   };
   byId('refresh').addEventListener('click', refreshAll, { signal: client.ended });
+  byId('language').addEventListener('click', refreshAll, { signal: client.ended });
   showOverview(body);
   usage.show(body.days);
   void ledger.show();
@@ -82,6 +84,12 @@ const accountPath = (): string => `/v1/account?days=${daysChosen()}`;
 function show(isOpen: boolean): void {
   byId('sign').hidden = isOpen;
   byId('open').hidden = !isOpen;
+}
+
+function speak(language: Language): void {
+  showIn(language);
+  const [other, lang] = language === 'en' ? ['中文', 'zh-CN'] : ['English', 'en'];
+  Object.assign(byId('language'), { textContent: other, lang });
 }
 
 const session = new Session();
@@ -97,7 +105,7 @@ function submitted(event: Event): void {
   const input = inputById('key');
   const key = input.value.trim();
   if (!isKey(key)) {
-    byId('sign-state').textContent = 'A key starts with sk-.';
+    byId('sign-state').textContent = t().noKey;
     return;
   }
   input.value = '';
@@ -123,6 +131,12 @@ addEventListener('pagehide', () => {
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted) location.reload();
 });
+byId('language').addEventListener('click', () => {
+  const language = languageOf(byId('language').lang);
+  keepLanguage(language);
+  speak(language);
+});
+speak(wantedLanguage());
 byId('host').textContent = location.host;
 byId('sign').hidden = false;
 const kept = storedKey();

@@ -1,5 +1,7 @@
 /** Makes elements. Text is always a text node: nothing here takes markup. */
 
+import { t } from './language.ts';
+
 export type Child = Node | string;
 
 export function element<Name extends keyof HTMLElementTagNameMap>(
@@ -47,8 +49,6 @@ export const svg = (
 
 /** Numbers and times as customers read them. */
 
-export const count = (value: number): string => value.toLocaleString('en-US');
-
 /** Small amounts keep the digits that make them. */
 export function yuan(amount: number): string {
   const size = Math.abs(amount);
@@ -59,12 +59,12 @@ export function yuan(amount: number): string {
 
 export const perMillion = (perThousand: number): string => yuan(perThousand * 1000);
 
-const shortTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+export const timeOf = (seconds: number): string =>
+  new Date(seconds * 1000).toLocaleString(t().locale, { dateStyle: 'medium', timeStyle: 'short' });
 /** Of the relay's days, which are those of UTC. */
-const dayAlone = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
-
-export const timeOf = (seconds: number): string => shortTime.format(seconds * 1000);
-export const dayOf = (seconds: number): string => dayAlone.format(seconds * 1000);
-
-export const plural = (value: number, word: string): string =>
-  `${count(value)} ${word}${value === 1 ? '' : 's'}`;
+export const dayOf = (seconds: number): string =>
+  new Date(seconds * 1000).toLocaleDateString(t().locale, {
+    day: 'numeric',
+    month: 'short',
+    timeZone: 'UTC',
+  });

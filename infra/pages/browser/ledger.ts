@@ -1,7 +1,8 @@
 /** The account's ledger, a page at a time, and all of it as CSV. */
 import { partCounts } from '../../../shared/wire/chat-response.ts';
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
-import { buttonById, byId, count, element, inputById, plural, timeOf, yuan } from './elements.ts';
+import { buttonById, byId, element, inputById, timeOf, yuan } from './elements.ts';
+import { t } from './language.ts';
 import { wordsOf, type RelayClient } from './relay-client.ts';
 
 const pageRows = 20;
@@ -41,7 +42,7 @@ export class Ledger {
 
   async #turn(pages: (string | null)[]): Promise<void> {
     const state = byId('ledger-state');
-    state.textContent = 'Loading';
+    state.textContent = t().loading;
     try {
       const selected = selectedBy();
       const list = await this.#client.get<UsageList>(usagePath(pageRows, pages.at(-1) ?? null, selected));
@@ -61,15 +62,15 @@ export class Ledger {
     const [control, state] = [byId('save'), byId('save-state')];
     if (this.#saving) return this.#saving.abort();
     const saving = (this.#saving = new AbortController());
-    control.textContent = 'Stop';
+    control.textContent = t().stop;
     try {
-      const rows = await this.#all(saving.signal, (read) => (state.textContent = plural(read, 'row')));
+      const rows = await this.#all(saving.signal, (read) => (state.textContent = t().countRows(read)));
       if (rows) download(csvOf(rows));
-      state.textContent = rows ? plural(rows.length, 'row') : 'Stopped';
+      state.textContent = rows ? t().countRows(rows.length) : t().stopped;
     } catch (error) {
       state.textContent = wordsOf(error);
     }
-    control.textContent = 'Download CSV';
+    control.textContent = t().csv;
     this.#saving = undefined;
   }
 
@@ -90,10 +91,9 @@ export class Ledger {
 
 /** Of selected rows with their sum. A page may have none of them and still be followed by one that has. */
 function pageWords({ data, has_more: hasMore }: UsageList, at: number, isSelected: boolean): string {
-  if (!isSelected) return data.length === 0 ? 'No calls yet.' : `Page ${at}`;
+  if (!isSelected) return data.length === 0 ? t().noCalls : t().pageOf(at);
   const sum = data.reduce((all, { charge }) => all + charge, 0);
-  const more = hasMore ? ', there may be older ones' : '';
-  return `Page ${at}: ${plural(data.length, 'call')}, ${yuan(sum)}${more}`;
+  return t().pageSum(at, data.length, yuan(sum), hasMore);
 }
 
 function rowOf(entry: UsageEntry): HTMLElement {
@@ -101,7 +101,7 @@ function rowOf(entry: UsageEntry): HTMLElement {
   const isGrant = kind === 'grant';
   const texts = [
     timeOf(created),
-    isGrant ? `Top-up: ${reason ?? ''}` : modelOf(entry),
+    isGrant ? t().topUp(reason ?? '') : modelOf(entry),
     isGrant ? '' : tokensOf(entry),
     isGrant || entry.first_content_ms === null ? '' : `${(entry.first_content_ms / 1000).toFixed(1)} s`,
     isGrant ? '' : endOf(entry),
@@ -117,9 +117,9 @@ function rowOf(entry: UsageEntry): HTMLElement {
 }
 
 function modelOf({ model, alias, end_user: endUser, tags }: UsageEntry): string {
-  const name = alias === null ? (model ?? '') : `${model ?? ''} (asked for as ${alias})`;
+  const name = alias === null ? (model ?? '') : t().askedAs(model ?? '', alias);
   const whom = [endUser ?? '', tagsText(tags)].filter((each) => each !== '').join(', ');
-  return whom === '' ? name : `${name}\nfor ${whom}`;
+  return whom === '' ? name : `${name}\n${t().forWhom(whom)}`;
 }
 
 const tagsText = (tags: UsageEntry['tags']): string =>
@@ -134,12 +134,11 @@ function tokensOf({
   cached_tokens: cached,
 }: UsageEntry): string {
   if (input === null && output === null) return '';
-  const part = cached ? `\n${count(cached)} cached` : '';
-  return `${count(input ?? 0)} in, ${count(output ?? 0)} out${part}`;
+  return t().tokensOf(input ?? 0, output ?? 0) + (cached ? `\n${t().cachedOf(cached)}` : '');
 }
 
 const endOf = ({ kind, end, estimated }: UsageEntry): string =>
-  `${(end ?? kind).replaceAll('_', ' ')}${estimated ? ', estimated' : ''}`;
+  t().endOf(end ?? kind) + (estimated ? t().estimated : '');
 
 function download(text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));

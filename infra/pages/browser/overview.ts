@@ -1,6 +1,8 @@
 /** Balance, plan, limits, notices, announced prices, and what was refused. */
 import type { AccountBody, AccountErrors, AccountPriceChange } from '../../../shared/wire/public-api.ts';
-import { byId, element, type Child, count, perMillion, plural, timeOf, yuan } from './elements.ts';
+import { byId, element, type Child, perMillion, timeOf, yuan } from './elements.ts';
+import { count } from '../../../shared/relay/page/english.ts';
+import { t } from './language.ts';
 
 export function showOverview(body: AccountBody): void {
   const { notices, price_changes: changes, errors, plan_ended_at: ended } = body;
@@ -8,10 +10,10 @@ export function showOverview(body: AccountBody): void {
   byId('notices').replaceChildren(...notices.map(noticeItem));
   byId('notices').hidden = notices.length === 0;
   byId('figures').replaceChildren(
-    figure('Available', yuan(body.available), body.available <= 0 ? 'low' : ''),
-    figure('Spent', yuan(body.spent)),
-    figure('Reserved for running calls', yuan(body.reserved)),
-    figure('Topped up in all', yuan(body.granted)),
+    figure(t().available, yuan(body.available), body.available <= 0 ? 'low' : ''),
+    figure(t().spent, yuan(body.spent)),
+    figure(t().reserved, yuan(body.reserved)),
+    figure(t().granted, yuan(body.granted)),
   );
   section('plan', planParts(body.plan, ended));
   section('key-limits', limitParts(body.key));
@@ -32,7 +34,7 @@ const figure = (name: string, value: string, className = ''): HTMLElement =>
 
 function noticeItem({ text, until, models }: AccountBody['notices'][number]): HTMLElement {
   const said = element('bdi', {}, [text]);
-  const end = until === null ? [] : [' ', element('small', {}, [`until ${timeOf(until)}`])];
+  const end = until === null ? [] : [' ', element('small', {}, [t().until(timeOf(until))])];
   const about =
     models === null
       ? []
@@ -49,14 +51,14 @@ function noticeItem({ text, until, models }: AccountBody['notices'][number]): HT
 const codeOf = (text: string): HTMLElement => element('code', {}, [text]);
 
 function planParts(plan: AccountBody['plan'], ended: number | null): Child[] {
-  if (plan === null) return ended === null ? [] : [element('p', {}, [`Ended on ${timeOf(ended)}`])];
-  const end = plan.until === null ? '' : `, until ${timeOf(plan.until)}`;
+  if (plan === null) return ended === null ? [] : [element('p', {}, [t().ended(timeOf(ended))])];
+  const end = plan.until === null ? '' : t().until(timeOf(plan.until));
   return [
-    element('p', {}, [`Level ${plan.level}${end}`]),
+    element('p', {}, [t().level(plan.level, end)]),
     ...plan.items.map(({ name, used, value, resets_at: resets }) => {
       const label = element('bdi', {}, [name]);
-      if (value === -1) return element('p', {}, [label, `: ${plural(used, 'call')} of an unlimited number`]);
-      const said = ` ${count(used)} of ${plural(value, 'call')}, anew on ${timeOf(resets)}`;
+      if (value === -1) return element('p', {}, [label, t().usedUnlimited(used)]);
+      const said = t().usedOf(used, value, timeOf(resets));
       const meter = element('progress', { max: Math.max(1, value), value: used, ariaLabel: name });
       return element('p', {}, [label, said, meter]);
     }),
@@ -66,11 +68,11 @@ function planParts(plan: AccountBody['plan'], ended: number | null): Child[] {
 function limitParts({ models, limits, expires_at: expires }: AccountBody['key']): Child[] {
   const { budget, max_concurrency: most, rpm } = limits;
   const lines: [string, string | null][] = [
-    ['Models', models === null ? 'all' : models.join(', ') || 'none'],
-    ['Valid until', expires === null ? 'further notice' : timeOf(expires)],
-    ['Calls at once', most === null ? 'no limit of its own' : count(most)],
-    ['Calls a minute', rpm === null ? 'no limit of its own' : count(rpm)],
-    ['Budget', budget && `${yuan(budget.amount)} a ${budget.period}, anew on ${timeOf(budget.resets_at)}`],
+    [t().modelsOfKey, models === null ? t().allModels : models.join(', ') || t().noModels],
+    [t().validUntil, expires === null ? t().furtherNotice : timeOf(expires)],
+    [t().atOnce, most === null ? t().noLimit : count(most)],
+    [t().aMinute, rpm === null ? t().noLimit : count(rpm)],
+    [t().budget, budget && t().budgetOf(yuan(budget.amount), budget.period, timeOf(budget.resets_at))],
   ];
   return lines.flatMap(([name, value]) =>
     value === null ? [] : [element('dt', {}, [name]), element('dd', {}, [value])],
@@ -80,25 +82,25 @@ function limitParts({ models, limits, expires_at: expires }: AccountBody['key'])
 function changeItem(change: AccountPriceChange): HTMLElement {
   const { from, models, type, output, tiers, service_tiers: factors } = change;
   const words = {
-    'non-billing': () => 'free',
-    'times-billing': () => `${yuan(output)} per call`,
+    'non-billing': () => t().free,
+    'times-billing': () => t().perCall(yuan(output)),
     'token-billing': () =>
       [change, ...tiers]
         .map((rates) => {
-          const above = 'above' in rates ? `above ${count(rates.above)} input tokens ` : '';
-          const cached = rates.cached_input === null ? '' : `, ${perMillion(rates.cached_input)} cached`;
-          return `${above}${perMillion(rates.input)} in${cached}, ${perMillion(rates.output)} out`;
+          const above = 'above' in rates ? t().above(rates.above) : '';
+          const cached = rates.cached_input === null ? undefined : perMillion(rates.cached_input);
+          return above + t().rates(perMillion(rates.input), cached, perMillion(rates.output));
         })
         .join('; ')
-        .concat(' per million tokens', ...Object.entries(factors ?? {}).map(factorWords)),
+        .concat(t().perMillion, ...Object.entries(factors ?? {}).map(factorWords)),
   }[type]();
   return element('li', {}, [
-    `From ${timeOf(from)}: ${words} `,
+    `${t().fromTime(timeOf(from))}${words} `,
     ...models.flatMap((name) => [codeOf(name), ' ']),
   ]);
 }
 
-const factorWords = ([tier, factor]: [string, number]): string => `; in ${tier} ${factor} times that`;
+const factorWords = ([tier, factor]: [string, number]): string => t().factor(tier, factor);
 
 const errorRow = ({ hour, code, count: calls }: AccountErrors): HTMLElement =>
   element('tr', {}, [

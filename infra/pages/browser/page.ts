@@ -1,16 +1,27 @@
 /** Adds to the page of models what needs a script: search, and copying. The page is whole without it. */
 import { button, element } from './elements.ts';
+import { keepLanguage, keptLanguage, languageOf } from './language.ts';
 
 const rows = [...document.querySelectorAll<HTMLTableRowElement>('.models tbody tr')];
 const families = document.querySelector<HTMLElement>('.families');
 const nothing = document.querySelector<HTMLElement>('#nothing');
 const count = document.querySelector('#count');
+/** The page's own, so that the script is the same in every language. */
+const words = document.querySelector('main')?.dataset ?? {};
+
+const toOther = document.querySelector<HTMLAnchorElement>('.language');
+toOther?.addEventListener('click', () => keepLanguage(languageOf(toOther.lang)));
+const [kept, address] = [keptLanguage(), new URL(location.href)];
+if (kept && languageOf(document.documentElement.lang) !== kept && !address.searchParams.has('lang')) {
+  address.searchParams.set('lang', kept);
+  location.replace(address);
+}
 
 function search(place: HTMLElement): void {
   const input = element('input', {
     type: 'search',
-    placeholder: 'Search models',
-    ariaLabel: 'Search models',
+    placeholder: words['search'] ?? '',
+    ariaLabel: words['search'] ?? '',
   });
   input.autocomplete = 'off';
   input.spellcheck = false;
@@ -50,24 +61,25 @@ function filter(written: string): void {
 }
 
 function copying(text: string, named: string): HTMLButtonElement {
-  const made = button('Copy', () => {
+  const made = button(words['copy'] ?? '', () => {
     void navigator.clipboard.writeText(text).then(() => {
-      made.textContent = 'Copied';
-      setTimeout(() => (made.textContent = 'Copy'), 1500);
+      made.textContent = words['copied'] ?? '';
+      setTimeout(() => (made.textContent = words['copy'] ?? ''), 1500);
     });
   });
   made.className = 'copy';
-  made.ariaLabel = `Copy ${named}`;
+  made.ariaLabel = named;
   return made;
 }
 
 const place = document.querySelector<HTMLElement>('#search');
 if (place && rows.length > 0) search(place);
 const base = document.querySelector('#base');
-base?.after(copying(base.textContent, 'the base URL'));
+base?.after(copying(base.textContent, words['base'] ?? ''));
 for (const block of document.querySelectorAll('details')) {
   const text = block.querySelector('code')?.textContent ?? '';
-  const copy = copying(text, `the example for ${block.querySelector('summary')?.textContent ?? ''}`);
+  const named = block.querySelector('summary')?.textContent ?? '';
+  const copy = copying(text, words['example']?.replace('{}', named) ?? '');
   // Beside the summary, not in it: one control must not hold another one.
   block.querySelector('pre')?.before(copy);
 }

@@ -1,15 +1,14 @@
 /** Tries a model: streams its answer, and says what it cost. */
 import type { UsageList, ModelList } from '../../../shared/wire/public-api.ts';
 import { chunksOf, type TurnUsage, dataUrlOf, isPicture, PlaygroundTurn } from './turn.ts';
-import { areaById, button, buttonById, byId, element, inputById, count, yuan } from './elements.ts';
+import { areaById, button, buttonById, byId, element, inputById, yuan } from './elements.ts';
+import { t } from './language.ts';
 import { usagePath } from './ledger.ts';
 import { CallFailed, wordsOf, type RelayClient } from './relay-client.ts';
 
 const picturesMax = 6;
 /** The ledger has a call a moment after its end. */
 const costAfterMs = [400, 800, 1_600, 3_200, 6_400];
-
-const resultsWanted = 'Write the results of its calls, then send.';
 
 /** What was there before a question was sent. */
 interface Asked {
@@ -92,12 +91,12 @@ export class Playground {
 
   async #addFiles(files: FileList | null | undefined): Promise<void> {
     const pictures = [...(files ?? [])].filter(isPicture);
-    if (files && pictures.length < files.length) this.#report('Only PNG, JPEG, WebP and GIF can be added.');
+    if (files && pictures.length < files.length) this.#report(t().wrongPictures);
     try {
       const urls = await Promise.all(pictures.map(dataUrlOf));
       this.#setPictures([...this.#pictures, ...urls].slice(0, picturesMax));
     } catch {
-      this.#report('The picture could not be read.');
+      this.#report(t().unreadPicture);
     }
   }
 
@@ -105,8 +104,8 @@ export class Playground {
     this.#pictures = urls;
     byId('pictures').replaceChildren(
       ...urls.map((src, at) => {
-        const remove = button('Remove', () => this.#setPictures(urls.filter((_, other) => other !== at)));
-        return element('span', {}, [element('img', { src, alt: `Picture ${at + 1}` }), remove]);
+        const remove = button(t().remove, () => this.#setPictures(urls.filter((_, other) => other !== at)));
+        return element('span', {}, [element('img', { src, alt: t().picture(at + 1) }), remove]);
       }),
     );
   }
@@ -145,7 +144,7 @@ export class Playground {
     if (!prompt && this.#pictures.length === 0 && results.length === 0) return undefined;
     const given = toolsIn(tools ?? '');
     if (given === undefined) {
-      this.#report('Tools are a JSON list, as in the API of chat completions.');
+      this.#report(t().wrongTools);
       return undefined;
     }
     this.#report('');
@@ -180,12 +179,12 @@ export class Playground {
     const turn = new PlaygroundTurn('model');
     const beganMs = performance.now();
     const seconds = (): string => `${((performance.now() - beganMs) / 1000).toFixed(1)} s`;
-    const waiting = setInterval(() => turn.say(`Waiting, ${seconds()}`), 500);
+    const waiting = setInterval(() => turn.say(t().waiting(seconds())), 500);
     let [id, usage, ending]: [string | null, TurnUsage | undefined, string] = [null, undefined, ''];
     try {
       const response = await this.#client.post('/v1/chat/completions', body, signal);
       id = response.headers.get('x-request-id');
-      if (!response.body) throw new Error('the answer is empty');
+      if (!response.body) throw new Error(t().emptyAnswer);
       for await (const chunk of chunksOf(response.body)) {
         usage = chunk.usage ?? usage;
         const [choice] = chunk.choices ?? [];
@@ -195,7 +194,7 @@ export class Playground {
         if (choice?.delta?.reasoning_content) turn.think(choice.delta.reasoning_content);
         if (choice?.delta?.tool_calls) turn.addCalls(choice.delta.tool_calls);
         if (Array.isArray(images)) turn.addPictures(images);
-        if (choice?.finish_reason === 'length') ending = ' Cut at its length.';
+        if (choice?.finish_reason === 'length') ending = t().cutAtLength;
       }
     } catch (error) {
       ending = endingOf(error, signal);
@@ -206,7 +205,7 @@ export class Playground {
     if (this.#client.ended.aborted) return answered;
     const words = `${seconds()}${usage ? `, ${tokensOf(usage)}` : ''}${ending}`;
     turn.say(words);
-    if (id !== null) void this.#cost(id).then((cost) => cost && turn.say(`${cost}, ${words} Request ${id}`));
+    if (id !== null) void this.#cost(id).then((cost) => cost && turn.say(t().cost(cost, words, id)));
     return answered;
   }
 
@@ -214,7 +213,7 @@ export class Playground {
   #putBack({ messages, results, prompt, pictures }: Asked): void {
     this.#messages = messages;
     this.#asked = results;
-    if (results) this.#report(resultsWanted);
+    if (results) this.#report(t().resultsWanted);
     const area = areaById('prompt');
     if (area.value === '') area.value = prompt;
     if (this.#pictures.length === 0) this.#setPictures(pictures);
@@ -234,7 +233,7 @@ export class Playground {
     });
     if (calls.length === 0) return;
     this.#asked = turn;
-    this.#report(resultsWanted);
+    this.#report(t().resultsWanted);
   }
 
   async #cost(id: string): Promise<string | undefined> {
@@ -245,7 +244,7 @@ export class Playground {
       const row = list?.data.find((entry) => entry.id === id);
       if (!row) continue;
       this.#spent();
-      return `Cost ${yuan(row.charge)}`;
+      return yuan(row.charge);
     }
     return undefined;
   }
@@ -261,9 +260,9 @@ function toolsIn(written: string): object[] | undefined {
 }
 
 const tokensOf = ({ prompt_tokens: input = 0, completion_tokens: output = 0 }: TurnUsage): string =>
-  `${count(input)} tokens in, ${count(output)} out.`;
+  t().turnTokens(input, output);
 
 function endingOf(error: unknown, signal: AbortSignal): string {
-  if (signal.aborted) return ' Stopped.';
-  return ` ${error instanceof CallFailed ? error.message : `Failed: ${error instanceof Error ? error.message : ''}`}`;
+  if (signal.aborted) return t().isStopped;
+  return ` ${error instanceof CallFailed ? error.message : t().failed(error instanceof Error ? error.message : '')}`;
 }

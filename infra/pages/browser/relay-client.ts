@@ -1,5 +1,7 @@
 /** Calls of this relay with the customer's key, which is sent as a header and never in an address. */
 
+import { t } from './language.ts';
+
 export class CallFailed extends Error {
   readonly status: number;
   constructor(message: string, status: number) {
@@ -45,7 +47,7 @@ async function failureOf(response: Response): Promise<CallFailed> {
   const text = await response.text().catch(() => '');
   const id = response.headers.get('x-request-id');
   return new CallFailed(
-    `${messageIn(text) ?? `The relay answered ${response.status}.`}${id === null ? '' : ` (request ${id})`}`,
+    `${messageIn(text) ?? t().answered(response.status)}${id === null ? '' : t().request(id)}`,
     response.status,
   );
 }
@@ -62,7 +64,7 @@ function messageIn(text: string): string | undefined {
 export const wordsOf = (error: unknown): string =>
   error instanceof CallFailed
     ? error.message
-    : `The relay could not be reached: ${error instanceof Error ? error.message : String(error)}`;
+    : t().unreachable(error instanceof Error ? error.message : String(error));
 
 /** Where the key is while the page is open: in memory, or in the tab's storage if the customer says so. */
 

@@ -2,7 +2,8 @@
  * One message as it is shown. What a model says becomes text nodes, never markup: a tag, an event handler or a link in it is
  * text like any other.
  */
-import { byId, element, count, plural } from './elements.ts';
+import { byId, element } from './elements.ts';
+import { t } from './language.ts';
 
 /** More of one answer is read, so that it comes to its end, but neither shown nor kept. */
 const shownMax = 200_000;
@@ -44,7 +45,7 @@ class GrowingText {
     if (this.#waiting !== '') this.#node.appendData(this.#waiting);
     this.#waiting = '';
     this.#rest.hidden = this.#left === 0;
-    this.#rest.textContent = `${count(this.#left)} more characters are not shown.`;
+    this.#rest.textContent = t().moreCharacters(this.#left);
   }
 }
 
@@ -56,12 +57,13 @@ export class PlaygroundTurn {
   #thinking: GrowingText | undefined;
   readonly #calls: { call: ToolCall; shown: GrowingText; result: HTMLTextAreaElement }[] = [];
 
-  constructor(role: string, pictures: readonly string[] = []) {
+  constructor(role: 'you' | 'model', pictures: readonly string[] = []) {
     const place = element('div', { className: 'text', dir: 'auto' });
+    const name = role === 'you' ? t().you : t().modelSays;
     const shown = element('div', { className: 'pictures' });
-    this.#box = element('article', { className: `turn ${role}`, ariaLabel: role }, [
-      element('h3', {}, [role]),
-      ...pictures.map((src) => element('img', { src, alt: 'Added picture' })),
+    this.#box = element('article', { className: `turn ${role}`, ariaLabel: name }, [
+      element('h3', {}, [name]),
+      ...pictures.map((src) => element('img', { src, alt: t().addedPicture })),
       place,
       shown,
       this.#meta,
@@ -91,7 +93,7 @@ export class PlaygroundTurn {
   think(text: string): void {
     if (!this.#thinking) {
       const place = element('div', { className: 'text', dir: 'auto' });
-      const details = element('details', {}, [element('summary', {}, ['Reasoning']), place]);
+      const details = element('details', {}, [element('summary', {}, [t().reasoning]), place]);
       this.#box.querySelector('h3')?.after(details);
       this.#thinking = new GrowingText(place);
     }
@@ -120,8 +122,8 @@ export class PlaygroundTurn {
     const place = element('pre', { className: 'call', tabIndex: 0 });
     const result = element('textarea', {
       rows: 2,
-      ariaLabel: 'Result of this call',
-      placeholder: 'Result of this call',
+      ariaLabel: t().callResult,
+      placeholder: t().callResult,
     });
     this.#meta.before(element('div', {}, [place, result]));
     const call: ToolCall = { id: '', type: 'function', function: { name: '', arguments: '' } };
@@ -186,11 +188,11 @@ function picturesIn(place: HTMLElement): (parts: readonly unknown[]) => void {
     count += 1;
     if (!shown.test(url)) {
       const named = element('code', {}, [url.slice(0, namedCharacters)]);
-      return element('p', { className: 'soft' }, ['Not loaded: ', named]);
+      return element('p', { className: 'soft' }, [t().notLoaded, named]);
     }
     characters += url.length;
-    const picture = element('img', { src: url, alt: `Picture ${count} of the answer`, decoding: 'async' });
-    picture.addEventListener('error', () => picture.replaceWith('A picture that cannot be shown'));
+    const picture = element('img', { src: url, alt: t().answerPicture(count), decoding: 'async' });
+    picture.addEventListener('error', () => picture.replaceWith(t().brokenPicture));
     return picture;
   };
   place.hidden = true;
@@ -202,7 +204,7 @@ function picturesIn(place: HTMLElement): (parts: readonly unknown[]) => void {
       if (count >= picturesMax || characters + url.length > charactersMax) left += 1;
       else rest.before(made(url));
     }
-    if (left > 0) rest.textContent = `${plural(left, 'more picture')} not shown.`;
+    if (left > 0) rest.textContent = t().morePictures(left);
   };
 }
 
@@ -250,7 +252,7 @@ export async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerato
     if (data === '[DONE]') return;
     yield parsed(data);
   }
-  throw new Error('the answer was cut off before its end');
+  throw new Error(t().cutAnswer);
 }
 
 function parsed(data: string): Chunk {
@@ -260,9 +262,8 @@ function parsed(data: string): Chunk {
   } catch {
     // As below.
   }
-  if (typeof chunk !== 'object' || chunk === null)
-    throw new Error('the answer is not in the form of a stream');
-  if (chunk.error) throw new Error(chunk.error.message ?? 'the answer failed');
+  if (typeof chunk !== 'object' || chunk === null) throw new Error(t().wrongForm);
+  if (chunk.error) throw new Error(chunk.error.message ?? t().failedAnswer);
   return chunk;
 }
 
@@ -280,7 +281,7 @@ async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string
       ).split('\n');
       begun.push(first);
       length += first.length;
-      if (length > lineMax) throw new Error('a part of the answer is too long to be shown');
+      if (length > lineMax) throw new Error(t().tooLong);
       if (more.length > 0) {
         const rest = more.pop() ?? '';
         yield begun.join('');

@@ -1,9 +1,10 @@
 /** What was used by day and model, as the relay sums it. */
 import type { AccountDay, AccountDays } from '../../../shared/wire/public-api.ts';
-import { byId, choiceById, element, count, dayOf, plural, yuan, svg } from './elements.ts';
+import { byId, choiceById, element, dayOf, yuan, svg } from './elements.ts';
+import { count } from '../../../shared/relay/page/english.ts';
+import { t } from './language.ts';
 
 const namedMax = 6;
-const others = 'all others';
 const daySeconds = 24 * 60 * 60;
 
 const measures = {
@@ -41,10 +42,9 @@ export class UsageChart {
     const series = seriesOf(used, days, of);
     drawPlot(byId('plot'), { days, series, words });
     byId('by-model').replaceChildren(...tableRows(used, series));
-    const calls = plural(total(used, measures.calls.of), 'call');
+    const calls = t().countCalls(total(used, measures.calls.of));
     const from = this.#shown?.from ?? first;
-    byId('usage-state').textContent =
-      from > first ? `${calls} since ${dayOf(from)}: so many models are shown for these days alone` : calls;
+    byId('usage-state').textContent = from > first ? t().cutDays(calls, dayOf(from)) : calls;
   }
 }
 
@@ -61,7 +61,7 @@ function seriesOf(used: AccountDay[], days: number[], of: (day: AccountDay) => n
     .toSorted((a, b) => b.sum - a.sum)
     .map(({ name }) => name);
   const shown = named.slice(0, namedMax);
-  const names = named.length > namedMax ? [...shown, others] : shown;
+  const names = named.length > namedMax ? [...shown, t().others] : shown;
   const series = names.map((name) => ({ name, values: days.map(() => 0) }));
   for (const each of used) {
     const found = series[shown.includes(each.model) ? shown.indexOf(each.model) : namedMax];
@@ -130,7 +130,7 @@ function drawPlot(place: HTMLElement, { days, series, words }: Plot): void {
       const value = values[at] ?? 0;
       if (value <= 0) return [];
       const [from, to] = [y(below), y((below += value))];
-      const label = svg('title', {}, [`${dayOf(day)}, ${name}: ${words(value)}`]);
+      const label = svg('title', {}, [t().onDay(dayOf(day), name, words(value))]);
       const shape = { x: x + step * 0.12, y: to, width: step * 0.76, height: Math.max(1, from - to) };
       return [svg('rect', { ...shape, class: `c${which}` }, [label])];
     });
@@ -142,7 +142,7 @@ function drawPlot(place: HTMLElement, { days, series, words }: Plot): void {
     return [...parts, svg('text', { ...edge, y: height - 6 }, [dayOf(day)])];
   });
   const sum = totals.reduce((all, value) => all + value, 0);
-  const label = `By day: ${words(sum)} in ${days.length} days. The table below has the numbers by model.`;
+  const label = t().plot(words(sum), days.length);
   const size = { viewBox: `0 0 ${width} ${height}`, width, height };
   place.replaceChildren(svg('svg', { ...size, role: 'img', 'aria-label': label }, [...grid, ...bars]));
 }

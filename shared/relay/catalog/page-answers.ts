@@ -14,6 +14,8 @@ import {
   pageScript,
   pageScriptPath,
 } from '../page/built-pages.ts';
+import { modelsInChinese } from '../page/chinese.ts';
+import { modelsInEnglish } from '../page/english.ts';
 import { offeredAliases, offeredModels, offeredPlans } from './catalog-lists.ts';
 import { candidatesOf } from '../call/serving-channels.ts';
 import { HealthRecorder } from '../health/health-recorder.ts';
@@ -56,6 +58,7 @@ async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Pro
     throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
   const models = offeredModels(snapshot, nowMs);
   const facts = {
+    words: wantsChinese(request) ? modelsInChinese : modelsInEnglish,
     baseUrl,
     models,
     aliases: offeredAliases(snapshot, models),
@@ -71,6 +74,12 @@ async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Pro
     accountPage: settings.accountPage,
   };
   return page(facts, headers['accept'] ?? '');
+}
+
+/** The switch on the page names a language; else the first one that the browser lists and that there is. */
+function wantsChinese({ query, headers }: RelayRequest): boolean {
+  const listed = `${query.get('lang') ?? ''},${headers['accept-language'] ?? ''}`;
+  return /(?:^|,)\s*(zh|en)\b/i.exec(listed)?.[1]?.toLowerCase() === 'zh';
 }
 
 /** `GET /account`. A program that asks for it means `/v1/account`. */

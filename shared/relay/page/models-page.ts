@@ -16,7 +16,7 @@ import { snippets } from './page-snippets.ts';
 
 /** HTML for browsers; plain text for clients that do not accept HTML explicitly (curl). */
 export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
-  const headers = { vary: 'accept', 'x-content-type-options': 'nosniff' };
+  const headers = { vary: 'accept, accept-language', 'x-content-type-options': 'nosniff' };
   if (!accept.includes('text/html'))
     return {
       body: plain(pageHtml(facts)),
@@ -37,21 +37,24 @@ export function page(facts: PageFacts, accept: string): { body: string; headers:
 // The page for a browser. It is whole without its script, which adds search and copying.
 
 function pageHtml(facts: PageFacts): string {
-  const { baseUrl, models, plans, accountPage } = facts;
+  const { baseUrl, models, plans, accountPage, words } = facts;
   const host = /^https?:\/\/([^/]+)/.exec(baseUrl)?.[1] ?? 'LLM relay';
   const links = [
-    '<a href="#models">Models</a>',
-    ...(plans.length > 0 ? ['<a href="#plans">Plans</a>'] : []),
-    '<a href="#connect">Connect</a>',
-    ...(accountPage ? ['<a class="button" href="/account">Account</a>'] : []),
+    `<a href="#models">${words.models}</a>`,
+    ...(plans.length > 0 ? [`<a href="#plans">${words.plans}</a>`] : []),
+    `<a href="#connect">${words.connect}</a>`,
+    words.lang === 'en'
+      ? '<a class="language" href="?lang=zh" lang="zh-CN">中文</a>'
+      : '<a class="language" href="?lang=en" lang="en">English</a>',
+    ...(accountPage ? [`<a class="button" href="/account">${words.account}</a>`] : []),
   ];
-  return `${headOf(`Models and prices · ${host}`, pageStyle)}
+  return `${headOf(`${words.title} · ${host}`, pageStyle, words.lang)}
 <script src="${pageScriptPath}" defer></script>
-<header class="top"><a class="brand" href="/">${escaped(host)}</a><nav aria-label="Page">${links.join('')}</nav></header>
-<main>
-<h1>${headline(models.length)}</h1>
-<p class="lead">One OpenAI-compatible address. Keep your client; change its base URL and its key.</p>
-<p class="base"><span>Base URL</span> <code id="base">${escaped(baseUrl)}</code></p>
+<header class="top"><a class="brand" href="/">${escaped(host)}</a><nav aria-label="${words.page}">${links.join('')}</nav></header>
+<main data-search="${words.search}" data-copy="${words.copy}" data-copied="${words.copied}" data-base="${words.copyBase}" data-example="${words.copyExample}">
+<h1>${models.length > 1 ? words.headline(models.length) : words.noModels}</h1>
+<p class="lead">${words.lead}</p>
+<p class="base"><span>${words.baseUrl}</span> <code id="base">${escaped(baseUrl)}</code></p>
 ${noticeList(facts)}
 ${modelSection(facts)}
 ${planSection(facts)}
@@ -60,79 +63,80 @@ ${connectSection(facts)}
 ${foot(facts)}`;
 }
 
-const headline = (count: number): string =>
-  count > 1 ? `${count.toLocaleString('en-US')} models, one API` : 'LLM relay';
-
-function noticeList({ relayClosed, notices, timeZone }: PageFacts): string {
+function noticeList(facts: PageFacts): string {
+  const { relayClosed, notices, words } = facts;
   const shown = notices.map(({ text, until, models }) => {
     const about = models === null ? '' : `<p>${models.map(code).join(' ')}</p>`;
-    const end = until === null ? '' : ` <small>until ${escaped(dateWords(until * 1000, timeZone))}</small>`;
+    const end =
+      until === null ? '' : ` <small>${escaped(words.until(dateWords(until * 1000, facts)))}</small>`;
     return `<li>${ownDirection(text)}${end}${about}</li>`;
   });
-  const closed = relayClosed ? ['<li>The relay is closed at the moment: calls are refused.</li>'] : [];
+  const closed = relayClosed ? [`<li>${words.closed}</li>`] : [];
   const all = [...closed, ...shown];
-  return all.length === 0 ? '' : `<ul class="notices" aria-label="Notices">${all.join('\n')}</ul>`;
+  return all.length === 0 ? '' : `<ul class="notices" aria-label="${words.notices}">${all.join('\n')}</ul>`;
 }
 
-function planSection({ plans }: PageFacts): string {
+function planSection({ plans, words }: PageFacts): string {
   if (plans.length === 0) return '';
   const cards = plans.map(
     (
       plan,
-    ) => `<section class="card"><h3>Level ${plan.level}</h3><p class="price">${escaped(yuan(plan.price))} <small>a month</small></p>
-<ul>${planLines(plan)
-      .map(({ name, words }) => `<li>${ownDirection(name)}: ${escaped(words)}</li>`)
+    ) => `<section class="card"><h3>${words.level(plan.level)}</h3><p class="price">${escaped(yuan(plan.price))} <small>${words.aMonth}</small></p>
+<ul>${planLines(plan, words)
+      .map((line) => `<li>${ownDirection(line.name)}: ${escaped(line.words)}</li>`)
       .join('')}</ul></section>`,
   );
-  return `<section id="plans">\n<h2>Plans</h2>\n<div class="cards">\n${cards.join('\n')}\n</div>\n</section>`;
+  return `<section id="plans">\n<h2>${words.plans}</h2>\n<div class="cards">\n${cards.join('\n')}\n</div>\n</section>`;
 }
 
-function connectSection({ baseUrl, models, accountPage }: PageFacts): string {
+function connectSection({ baseUrl, models, accountPage, words }: PageFacts): string {
   const blocks = snippets(baseUrl, models).map(
     ({ title, code: text }, at) =>
       `<details name="client"${at === 0 ? ' open' : ''}><summary>${escaped(title)}</summary>\n<pre tabindex="0" aria-label="${escaped(title)}"><code>${escaped(text)}</code></pre></details>`,
   );
-  const playground = accountPage ? ' Or try a model first, in <a href="/account">your account</a>.' : '';
   return `<section id="connect">
-<h2>Connect</h2>
-<p class="soft">You need a key; it starts with <code>sk-</code>. The examples read it from the variable <code>RELAY_KEY</code>.${playground}</p>
+<h2>${words.connect}</h2>
+<p class="soft">${words.needsKey}${accountPage ? words.orTry : ''}</p>
 ${blocks.join('\n')}
 </section>`;
 }
 
-const foot = ({ contact }: PageFacts): string =>
-  `<footer>${contact === '' ? '' : `<p>Contact: ${ownDirection(contact)}</p>`}
-<p>For programs: <a href="/v1/models">models</a>, <a href="/v1/charge">prices</a>, <a href="/v1/plans">plans</a>, <a href="/health">health</a></p></footer>
+const programPaths = ['/v1/models', '/v1/charge', '/v1/plans', '/health'];
+
+const foot = ({ contact, words }: PageFacts): string =>
+  `<footer>${contact === '' ? '' : `<p>${words.contact}${ownDirection(contact)}</p>`}
+<p>${words.forPrograms}${programPaths.map((path, at) => `<a href="${path}">${words.programs[at]}</a>`).join(', ')}</p></footer>
 `;
 
 // The table of models: families, prices, what is announced, what rests.
 
 function modelSection(facts: PageFacts): string {
-  const { models, resting } = facts;
-  if (models.length === 0) return '<section id="models">\n<h2>Models</h2>\n<p>None yet.</p>\n</section>';
+  const { models, resting, words } = facts;
+  if (models.length === 0)
+    return `<section id="models">\n<h2>${words.models}</h2>\n<p>${words.none}</p>\n</section>`;
   const families = familiesOf(models);
   const note = models.some((model) => resting.has(model))
-    ? ' <b class="rest">resting</b> models are not answering at the moment; they are tried again within minutes.'
+    ? ` <b class="rest">${words.resting}</b>${words.restingNote}`
     : '';
   return `<section id="models">
-<h2>Models <small id="count">${models.length}</small></h2>
-<p class="soft">Prices in yuan per million tokens, unless they say otherwise.${note}</p>
+<h2>${words.models} <small id="count">${models.length}</small></h2>
+<p class="soft">${words.unit}${note}</p>
 <div id="search" hidden></div>
-${familyLinks(families)}
+${familyLinks(families, facts)}
 <table class="models">
-<thead><tr><th scope="col">Model<th scope="col">Input<th scope="col">Cached input<th scope="col">Output</thead>
+<thead><tr><th scope="col">${words.model}<th scope="col">${words.input}<th scope="col">${words.cached}<th scope="col">${words.output}</thead>
 ${families.map((family, at) => familyRows(family, at, facts)).join('\n')}
 </table>
-<p id="nothing" hidden>No model has that name.</p>
+<p id="nothing" hidden>${words.nothing}</p>
 ${aliasTable(facts)}</section>`;
 }
 
-function familyLinks(families: Family[]): string {
+function familyLinks(families: Family[], { words }: PageFacts): string {
   if (families.length < 2) return '';
   const links = families.map(
     ({ name, models }, at) => `<a href="#f${at}">${escaped(name)} <small>${models.length}</small></a>`,
   );
-  return `<nav class="families" aria-label="Families of models">${links.join('\n')}</nav>`;
+  return `<nav class="families" aria-label="${words.families}">${links.join('\n')}</nav>`;
 }
 
 function familyRows({ name, models }: Family, at: number, facts: PageFacts): string {
@@ -142,7 +146,7 @@ function familyRows({ name, models }: Family, at: number, facts: PageFacts): str
 }
 
 function modelRows(model: string, facts: PageFacts): string {
-  const mark = facts.resting.has(model) ? ' <b class="rest">resting</b>' : '';
+  const mark = facts.resting.has(model) ? ` <b class="rest">${facts.words.resting}</b>` : '';
   return priceLines(model, facts)
     .map((line, at) =>
       at === 0
@@ -158,14 +162,15 @@ function ratesMarkup({ rates }: PriceLine): string {
   return `<td>${rates.input}<td>${rates.cached}${others}<td>${rates.output}`;
 }
 
-function aliasTable({ aliases, models }: PageFacts): string {
+function aliasTable(facts: PageFacts): string {
+  const { aliases, words } = facts;
   if (aliases.length === 0) return '';
   const rows = aliases.map(
-    (alias) => `<tr><th scope="row">${code(alias.name)}<td>${escaped(aliasWords(alias, models))}`,
+    (alias) => `<tr><th scope="row">${code(alias.name)}<td>${escaped(aliasWords(alias, facts))}`,
   );
-  return `<h3 id="aliases">Names for several models</h3>
-<p class="soft">The first model that can answer does, at its own price.</p>
-<table class="aliases"><thead><tr><th scope="col">Name<th scope="col">Models, in the order in which they are tried</thead>
+  return `<h3 id="aliases">${words.aliases}</h3>
+<p class="soft">${words.aliasesLead}</p>
+<table class="aliases"><thead><tr><th scope="col">${words.name}<th scope="col">${words.inOrder}</thead>
 <tbody>${rows.join('\n')}
 </table>
 `;
@@ -177,7 +182,7 @@ function aliasTable({ aliases, models }: PageFacts): string {
  */
 function plain(html: string): string {
   const text = html
-    .slice(html.indexOf('<main>'))
+    .slice(html.indexOf('<main'))
     .replaceAll(/<nav[^]*?<\/nav>|<\w+[^>]* hidden>[^<]*/g, '')
     .replaceAll(/<t[hd]\b/g, '\t$&')
     .replaceAll(/\n?(<(?:li|tr)\b)/g, '\n$1')

@@ -15,8 +15,11 @@ import {
   ruleOf,
 } from '../../billing/price.ts';
 import type { AccountNotice, PlanEntry } from '../../wire/public-api.ts';
+import type { ModelTexts } from './english.ts';
 
 export interface PageFacts {
+  /** In the language that the reader wants. */
+  words: ModelTexts;
   /** The public base address including `/v1`. */
   baseUrl: string;
   models: string[];
@@ -51,31 +54,32 @@ export interface PriceLine {
 /** What a model costs now, then what it will cost. */
 export function priceLines(
   model: string,
-  { charges, changes, nowMs, timeZone }: Pick<PageFacts, 'charges' | 'changes' | 'nowMs' | 'timeZone'>,
+  facts: Pick<PageFacts, 'charges' | 'changes' | 'nowMs' | 'timeZone' | 'words'>,
 ): PriceLine[] {
+  const { charges, changes, nowMs, words } = facts;
   const announced = changes.filter(({ models }) => models.includes(model));
   return [
-    ...linesOf(ruleOf(charges, model, nowMs), ''),
-    ...announced.flatMap(({ fromMs, rule }) => linesOf(rule, `from ${dateWords(fromMs, timeZone)}`)),
+    ...linesOf(ruleOf(charges, model, nowMs), '', words),
+    ...announced.flatMap(({ fromMs, rule }) => linesOf(rule, words.from(dateWords(fromMs, facts)), words)),
   ];
 }
 
-function linesOf(rule: PriceRule | undefined, when: string): PriceLine[] {
-  if (rule === undefined || rule.type === 'non-billing') return [{ when, rates: 'free' }];
+function linesOf(rule: PriceRule | undefined, when: string, words: ModelTexts): PriceLine[] {
+  if (rule === undefined || rule.type === 'non-billing') return [{ when, rates: words.free }];
   if (rule.type === 'times-billing')
-    return [{ when, rates: rule.output === 0 ? 'free' : `${yuan(rule.output)} per call` }];
+    return [{ when, rates: rule.output === 0 ? words.free : words.perCall(yuan(rule.output)) }];
   const { tiers = [], service_tiers = {} } = rule;
   const of = when === '' ? '' : `${when}, `;
-  if ([rule, ...tiers].every(isFree)) return [{ when, rates: 'free' }];
+  if ([rule, ...tiers].every(isFree)) return [{ when, rates: words.free }];
   return [
-    { when, rates: ratesOf(rule) },
+    { when, rates: ratesOf(rule, words) },
     ...tiers.map((tier) => ({
-      when: `${of}above ${tier.above.toLocaleString('en-US')} input tokens`,
-      rates: ratesOf(tier),
+      when: of + words.above(tier.above),
+      rates: ratesOf(tier, words),
     })),
     ...Object.entries(service_tiers).map(([name, factor]) => ({
-      when: `${of}service tier ${name}`,
-      rates: `${factor} times these prices`,
+      when: of + words.tier(name),
+      rates: words.times(factor),
     })),
   ];
 }
@@ -83,27 +87,28 @@ function linesOf(rule: PriceRule | undefined, when: string): PriceLine[] {
 const isFree = (rates: WrittenRates): boolean => priceKinds.every(([name]) => !rates[name]);
 
 /** Parts of the input but what was cached are named where their price differs from that of input. */
-function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates) {
+function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates, words: ModelTexts) {
   return {
     input: perMillion(input),
     cached: perMillion(cached_input),
     output: perMillion(output),
     others: inputParts.flatMap(({ price: name, label }) => {
       const price = name === 'cached_input' ? undefined : rates[name];
-      return price === undefined || price === input ? [] : [`${label} ${perMillion(price)}`];
+      return price === undefined || price === input ? [] : [`${words.part(label)} ${perMillion(price)}`];
     }),
   };
 }
 
 /** The models of an alias that are offered, in the order in which they are tried. */
-export const aliasWords = (alias: { models: string[] }, models: readonly string[]): string =>
-  alias.models.filter((model) => models.includes(model)).join(', else ');
+export const aliasWords = (
+  alias: { models: string[] },
+  { models, words }: Pick<PageFacts, 'models' | 'words'>,
+): string => alias.models.filter((model) => models.includes(model)).join(words.otherwise);
 
 /** The entries of a plan, one line each. */
-export const planLines = (plan: PlanEntry): { name: string; words: string }[] =>
+export const planLines = (plan: PlanEntry, words: ModelTexts): { name: string; words: string }[] =>
   plan.items.map((item) => {
-    const calls =
-      item.value === -1 ? 'unlimited calls' : `${item.value.toLocaleString('en-US')} calls a month`;
+    const calls = item.value === -1 ? words.unlimited : words.callsAMonth(item.value);
     return { name: item.name || item.id, words: `${calls} (${item.models.join(', ')})` };
   });
 
@@ -150,9 +155,17 @@ const sorted = (models: readonly string[]): string[] => models.toSorted(inOrder)
 const inOrder = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });
 
 /** A day alone where it begins with that moment. */
-export function dateWords(timeMs: number, timeZone: string): string {
+export function dateWords(
+  timeMs: number,
+  { timeZone, words }: Pick<PageFacts, 'timeZone' | 'words'>,
+): string {
   const at = new Date(timeMs);
-  const day = at.toLocaleDateString('en-GB', { timeZone, day: 'numeric', month: 'long', year: 'numeric' });
+  const day = at.toLocaleDateString(words.locale, {
+    timeZone,
+    day: 'numeric',
+    month: 'long',
+    year: 'numeric',
+  });
   const clock = at.toLocaleTimeString('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' });
   return clock === '00:00' ? day : `${day}, ${clock} ${timeZone}`;
 }

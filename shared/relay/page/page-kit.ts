@@ -20,8 +20,8 @@ export const ownDirection = (text: string): string => `<bdi>${escaped(text)}</bd
 export const code = (text: string): string => `<code>${escaped(text)}</code>`;
 
 /** The beginning of both pages. Optional end tags are left out: a page with hundreds of models stays small. */
-export const headOf = (title: string, style: string): string => `<!doctype html>
-<html lang="en">
+export const headOf = (title: string, style: string, lang: string): string => `<!doctype html>
+<html lang="${lang}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
@@ -127,6 +127,9 @@ footer { padding-block: 1.25rem 2rem; border-top: 1px solid var(--line); color: 
   .models td:not([colspan])::before { content: "in "; color: var(--soft); }
   .models td:not([colspan]) ~ td::before { content: "cached "; }
   .models td:not([colspan]) ~ td ~ td::before { content: "out "; }
+  :lang(zh) .models td:not([colspan])::before { content: "输入 "; }
+  :lang(zh) .models td:not([colspan]) ~ td::before { content: "缓存 "; }
+  :lang(zh) .models td:not([colspan]) ~ td ~ td::before { content: "输出 "; }
   .models .t { border-top: 0; padding-top: 0; }
   .models .t th { padding-left: 0; }
   .models .f { border-top: 0; padding: 1.4rem 0 .4rem; }

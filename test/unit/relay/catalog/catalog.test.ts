@@ -179,6 +179,22 @@ describe('the page', () => {
     expect(response.headers['cache-control']).toBe('public, max-age=5');
   });
 
+  test.each([
+    ['zh-CN', '', 'zh-CN'],
+    ['fr-FR, zh;q=0.9, en;q=0.8', '', 'zh-CN'],
+    ['en-GB,en;q=0.9,zh-CN;q=0.8', '', 'en'],
+    ['fr, zho, *', '', 'en'],
+    [undefined, '', 'en'],
+    ['zh-CN', 'lang=en', 'en'],
+    ['en', 'lang=zh', 'zh-CN'],
+    ['zh', 'lang=<b>', 'zh-CN'],
+  ])('for a browser of %j and the address ?%s is in %s', async (language, query, lang) => {
+    const headers = { accept: 'text/html', 'accept-language': language };
+    const { text, response } = await call('/', { headers, query: new URLSearchParams(query) });
+    expect(/<html lang="(.*?)"/.exec(text)?.[1]).toBe(lang);
+    expect(response.headers['vary']).toBe('accept, accept-language');
+  });
+
   test('is gone when the setting turns it off', async () => {
     const { response, json } = await call('/', {}, withSettings({ page: false }));
     expect(response.status).toBe(404);

@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { page } from '../../../../shared/relay/page/models-page.ts';
 import type { PageFacts } from '../../../../shared/relay/page/page-facts.ts';
 import { pageScriptPath } from '../../../../shared/relay/page/built-pages.ts';
+import { modelsInEnglish } from '../../../../shared/relay/page/english.ts';
 import { pageStyle } from '../../../../shared/relay/page/page-kit.ts';
 
 const facts: PageFacts = {
+  words: modelsInEnglish,
   baseUrl: 'https://relay.example/v1',
   models: ['alpha', 'beta', 'gamma'],
   charges: [
@@ -160,9 +162,9 @@ describe('headers', () => {
   });
 
   test('keep caches from mixing the two variants', () => {
-    expect(page(facts, 'text/html').headers['vary']).toBe('accept');
+    expect(page(facts, 'text/html').headers['vary']).toBe('accept, accept-language');
     expect(page(facts, '*/*').headers).toMatchObject({
-      vary: 'accept',
+      vary: 'accept, accept-language',
       'content-type': 'text/plain; charset=utf-8',
     });
   });
