@@ -115,6 +115,7 @@ export const scenarios: Scenario[] = [
   run('key limits', 'aaaa --rpm 60'),
   run('key budget', 'aaaa 20'),
   run('key models', 'aaaa gpt-4o'),
+  run('key manage', 'aaaa'),
   run('key move', 'aaaa newcomer --yes'),
   run('key move', 'aaaa acme --yes'),
   run('key rotate', 'aaaa --yes'),

@@ -67,7 +67,7 @@ const tables: Readonly<Record<string, { row: Record<string, unknown>; key: strin
     key: 'hash',
     row: { account: 'acme', hint: 'sk-a...b', budget: { amount: 1, period: 'day' } },
     names:
-      'account agent models official enabled expires_at max_concurrency rpm budget budget.amount budget.period store hint _replaces _leaked _made_with',
+      'account agent models official enabled expires_at max_concurrency rpm budget budget.amount budget.period store manage made_by hint _replaces _leaked _made_with',
   },
   accounts: {
     key: 'account',
@@ -210,7 +210,7 @@ describe('whatever type an attribute of a row has', () => {
       '/channels/X|/channels/X/edit|channel show X|channel set X priority=3 --dry-run|channel off X --wait 0 --yes|channel on X --dry-run',
     charges: '/charges/X|charge show X|charge set X input=3 --dry-run|charge off X --wait 0 --yes',
     plans: 'plan show X|plan set X price=3 --dry-run|plan off X --wait 0 --yes',
-    keys: '/keys/X/rotate|/keys/X/leaked|/keys/X/disable|key use X|key rotate X --dry-run|key move X other --dry-run|key limits X --rpm 5 --dry-run|key budget X 5 --per day --dry-run|key models X gpt-4o --dry-run|key enable X --dry-run|key leaked X --dry-run|key disable X --yes',
+    keys: '/keys/X/rotate|/keys/X/leaked|/keys/X/disable|key use X|key rotate X --dry-run|key move X other --dry-run|key limits X --rpm 5 --dry-run|key budget X 5 --per day --dry-run|key models X gpt-4o --dry-run|key manage X --dry-run|key enable X --dry-run|key leaked X --dry-run|key disable X --yes',
     accounts:
       '/customers/X|/customers/X/edit|/customers/X/plan|/customers/X/close|customer show X|account show X|customer note X text --dry-run|customer enable X --dry-run|customer close X --dry-run|account grant X 5 --id i --dry-run|account plan X --none --dry-run|key create --account X --dry-run|customer new X --dry-run|customer disable X --yes',
     grants: 'grant show acme X|account grant acme 5 --id X --dry-run',

@@ -78,6 +78,42 @@ it('a disabled key works again once it is enabled, but not one that leaked', asy
   });
 });
 
+describe('a key that makes keys', () => {
+  it('may so once it is said, and no longer once that is taken back', async () => {
+    const { hash } = await made('maker');
+    expect((await rig.ops(`key manage ${hash}`)).output).toContain('every model; makes keys');
+    expect(await rowOf(hash)).toMatchObject({ manage: true });
+    await rig.ops(`key manage ${hash} --off`);
+    expect(await rowOf(hash)).not.toHaveProperty('manage');
+    const run = await rig.ops('key create --account maker --manage --json');
+    expect(await rowOf((JSON.parse(run.output) as Made).hash)).toMatchObject({ manage: true });
+  });
+
+  it('is disabled, or said to have leaked, with the names of the keys that it made and that work on', async () => {
+    const { hash } = await made('maker-2');
+    const [one, off, others] = [await made('maker-2'), await made('maker-2'), await made('maker-2')];
+    await rig.put('keys', { ...(await rowOf(one.hash)), made_by: hash });
+    await rig.put('keys', { ...(await rowOf(off.hash)), made_by: hash, enabled: false });
+    await rig.put('keys', { ...(await rowOf(others.hash)), made_by: 'f'.repeat(64) });
+    const about = `it has made keys that work on, each to be disabled for itself: ${String((await rowOf(one.hash))['hint'])} (hash ${one.hash.slice(0, 12)})`;
+    for (const command of ['disable', 'leaked']) {
+      const { errors } = await rig.ops(`key ${command} ${hash}`);
+      expect(errors).toContain(about);
+      expect(errors).not.toContain(off.hash.slice(0, 12));
+      expect(errors).not.toContain(others.hash.slice(0, 12));
+    }
+  });
+
+  it("that an operator rotates keeps the right, and a key that a customer made becomes the operator's", async () => {
+    const { hash } = await made('maker-3');
+    await rig.put('keys', { ...(await rowOf(hash)), manage: true, made_by: 'f'.repeat(64) });
+    const next = JSON.parse((await rig.ops(`key rotate ${hash} --yes --json`)).output) as Made;
+    const row = await rowOf(next.hash);
+    expect(row).toMatchObject({ manage: true });
+    expect(row).not.toHaveProperty('made_by');
+  });
+});
+
 it('the old one of a rotated key works for as many days as are given', async () => {
   const { hash } = await made('rotated');
   await rig.ops(`key rotate ${hash} --grace 7d --yes`);

@@ -52,6 +52,14 @@ export const KeyRow = z.strictObject({
   ),
   /** Whether its calls may store responses and results. Absent: as the setting `store` says. */
   store: z.optional(flag),
+  /** Whether its holder may make, change and end keys of the account that may no more than it. No such key has it itself. */
+  manage: z.optional(flag),
+  /** Of a key that a customer made: the hash of the key that made it. */
+  made_by: z.optional(
+    z
+      .string('the SHA-256 of the key that made it')
+      .check(z.regex(hashPattern, 'the SHA-256 of the key that made it: 64 of 0-9 a-f')),
+  ),
   /** The first and last characters of the key, for lists and logs. */
   hint: z._default(z.string('a text'), ''),
 });

@@ -23,6 +23,8 @@ export interface NewKeyInput {
   rpm?: number;
   /** Undefined: as the setting `store` says. */
   store?: boolean;
+  /** May make keys of its account. */
+  manage?: boolean;
   /** Others, as the row has them. */
   attributes?: RawRow;
 }
@@ -38,7 +40,7 @@ export type MadeKey = Omit<Awaited<ReturnType<typeof carryOutKey>>, 'made'>;
 /** Makes the account, too, if it does not exist. */
 export async function planCreateKey(
   ports: OperatorPorts,
-  { account, models, official, expires, maxConcurrency, rpm, store, attributes }: NewKeyInput,
+  { account, models, official, expires, maxConcurrency, rpm, store, manage, attributes }: NewKeyInput,
 ): Promise<NewKeyPlan> {
   const nowMs = ports.clock.now();
   const row: RawRow = withAttributes(
@@ -49,6 +51,7 @@ export async function planCreateKey(
       max_concurrency: maxConcurrency,
       rpm,
       store,
+      manage: manage || undefined,
       ...attributes,
       _created: isoTime(nowMs),
     },
@@ -85,9 +88,9 @@ export async function carryOutKey(ports: OperatorPorts, plan: Plan<RowWrite>) {
   return { secretKey, hash, hint, made: await carryOutWrites(ports, { ...plan, changes }) };
 }
 
-/** The row of a key's successor, before it has a hash and a hint. */
+/** The row of a key's successor, before it has a hash and a hint. It is the operator's, whoever made the old one. */
 export function successorOf({ row, hash }: FoundKey, nowMs: number): RawRow {
-  const kept = Object.entries(row).filter(([name]) => !name.startsWith('_'));
+  const kept = Object.entries(row).filter(([name]) => !name.startsWith('_') && name !== 'made_by');
   return { ...Object.fromEntries(kept), enabled: true, _created: isoTime(nowMs), _replaces: hash };
 }
 
@@ -217,7 +220,7 @@ function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, attribu
 
 /** The relay refuses the key, and its row stays. */
 export async function planDisableKey(ports: OperatorPorts, written: string) {
-  const { hash, name } = await findKey(ports, written);
+  const { hash, name, account } = await findKey(ports, written);
   const conflict = new Failure('the row is gone: somebody deleted it, so the key is refused already');
   const off: RowWrite = {
     kind: 'update',
@@ -231,6 +234,20 @@ export async function planDisableKey(ports: OperatorPorts, written: string) {
     changes: [off],
     effect: [`the relay refuses ${name} within 30 seconds`],
     questions: [`Disable ${name}?`],
+    warnings: await madeKeys(ports, { hash, account }),
     name,
   };
+}
+
+/** A warning where a key has made others that work: what is done to it does nothing to them. */
+export async function madeKeys(
+  ports: OperatorPorts,
+  { hash, account }: Pick<FoundKey, 'hash' | 'account'>,
+): Promise<string[]> {
+  const keys = await listKeys(ports, { account });
+  const made = keys.filter(({ row, state }) => row['made_by'] === hash && state === 'usable');
+  const names = made.map(({ row }) => `${textOf(row, 'hint')} (hash ${textOf(row, 'hash').slice(0, 12)})`);
+  return made.length === 0
+    ? []
+    : [`it has made keys that work on, each to be disabled for itself: ${names.join(', ')}`];
 }

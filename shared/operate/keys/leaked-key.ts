@@ -9,7 +9,7 @@ import { isoTime } from '../../wire/iso-time.ts';
 import { chargedOf, selectRows, sumRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { Failure, shellWord, usageFailure } from '../plan.ts';
-import { carryOutKey, successorOf, type MadeKey } from './edit-key.ts';
+import { carryOutKey, madeKeys, successorOf, type MadeKey } from './edit-key.ts';
 import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
 
 /** `rights`: what the successor may do; undefined: none is made. `earlier`: it was done before; undefined: it was not. */
@@ -56,6 +56,7 @@ export async function planLeakedKey(
     changes: earlier ? [] : [refused, ...(hasSuccessor ? [successor] : [])],
     effect: earlier ? earlierLeakWords(name, earlier) : effect,
     questions: earlier ? [] : [`Refuse ${name} at once?`],
+    warnings: await madeKeys(ports, found),
     together: true as const,
     account,
     name,

@@ -50,8 +50,16 @@ export async function findKeys({ clock, pages }: OperatorPorts, { text, after, l
   }
   const where = text === undefined ? undefined : whereOf(text);
   const found = await pages.rows({ table: 'keys', after, where, limit });
-  return { keys: keyViewsOf(found.rows, nowMs), next: found.next };
+  const { rows, next } = found;
+  const shown = next === undefined || isHash(next);
+  return {
+    keys: keyViewsOf(rows, nowMs),
+    next: shown ? next : rows.map((row) => textOf(row, 'hash')).findLast(isHash),
+  };
 }
+
+/** Where a page begins stands in an address, and in the place of a hash there may be a key itself. */
+const isHash = (text: string): boolean => shownHash(text) === text;
 
 function whereOf(text: string): RowsWanted['where'] {
   if (text.startsWith('sk-')) return { attribute: 'hint', contains: text };
@@ -121,6 +129,7 @@ const reasons: Record<NonNullable<ReturnType<typeof refusedFor>> | 'usable', (ro
     [
       row.models === undefined ? 'every model' : `models: ${row.models.join(', ') || 'none'}`,
       ...(row.official ? ['official mode'] : []),
+      ...(row.manage ? ['makes keys'] : []),
       ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
       ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} at once`]),
       ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),

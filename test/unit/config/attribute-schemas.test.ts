@@ -177,6 +177,9 @@ describe('keys and plans', () => {
     { rpm: 0 },
     { account: 'a'.repeat(301) },
     { account: 'acme#1' },
+    { manage: 'yes' },
+    { made_by: 'acme' },
+    { made_by: true },
   ])('a typo refuses the key: %j', (attributes) => {
     expect(key(attributes)).toHaveProperty('problem');
   });

@@ -99,6 +99,7 @@ export const keyCommands: CommandGroup = {
         '--rpm <n>': ['requests a minute', parseNumber],
         '--store': 'may store responses, whatever the setting store says',
         '--no-store': 'may store none, whatever the setting store says',
+        '--manage': 'may make, change and end keys of its account, which may no more than it',
       },
       examples: [
         'key create --account acme',
@@ -226,6 +227,13 @@ The relay answers 401 invalid_api_key.`);
         if (all === (models !== undefined)) throw usageFailure('give either models or --all');
         return planEditKey(ports, written, { models });
       },
+    }),
+    editCommand('manage', {
+      does: 'let a key make, change and end keys of its account, which may no more than it',
+      takes: { '--off': 'no longer; the keys that it made stay' },
+      examples: ['key manage 3f9a1c', 'key manage 3f9a1c --off'],
+      edit: (ports, written, { off = false }: { off?: boolean }) =>
+        planEditKey(ports, written, { manage: off ? undefined : true }),
     }),
     shows('use', {
       does: 'what a key called and spent since a time, by hour and model',

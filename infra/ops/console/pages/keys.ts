@@ -137,6 +137,9 @@ export const keyTable = (
         : []),
       column('May', ({ why }) => cut(why)),
       column('Made', ({ row }) => writtenTime(row['_created'], nowMs)),
+      column('By key', ({ row }) => hashOf(shownValue(row['made_by'])), {
+        has: ({ row, state }) => row['made_by'] !== undefined && state !== 'invalid',
+      }),
       column('Hash', ({ row }) => hashOf(shownHash(shownValue(row['hash'])))),
       ...(options.readOnly ? [] : [actions(actionsOf)]),
     ],
@@ -193,6 +196,12 @@ export const keyFields: readonly RowField[] = [
   },
   { ...flagField('store', 'May store responses', 'as the setting store says'), width: 'third' },
   flagField('official', 'Official mode', 'no', 'Calls deduct nothing from the balance.'),
+  flagField(
+    'manage',
+    'Makes keys',
+    'no',
+    'Its holder makes, changes and ends keys that may no more than it.',
+  ),
 ];
 
 const editPage = formPage(async ({ ports, part }) => {
