@@ -124,7 +124,9 @@ const tryMarkup = `<section id="try"><h2${t('tryModel')}</h2>
 <label for="prompt"${t('message')}</label><textarea id="prompt" rows="3" dir="auto"${hint('messageHint')}></textarea>
 <div id="pictures"></div>
 <details><summary${t('options')}</summary><div class="inner"><label for="system"${t('system')}</label><textarea id="system" rows="2" dir="auto"></textarea>
-<label for="tools"${t('tools')}</label><textarea id="tools" class="mono" rows="4" spellcheck="false" placeholder='[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]'></textarea></div></details>
+<label for="tools"${t('tools')}</label><textarea id="tools" class="mono" rows="4" spellcheck="false" placeholder='[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]'></textarea>
+<label for="temperature"${t('temperature')}</label><input id="temperature" type="number" min="0" max="2" step="any"${hint('asUsual')}>
+<label for="max_completion_tokens"${t('limit')}</label><input id="max_completion_tokens" type="number" min="1"${hint('asUsual')}></div></details>
 <p class="bar"><button class="main" id="send"${t('send')}</button> <button type="button" id="stop" hidden${t('stop')}</button> <label class="button"><span${t('addPicture')}</span> <input id="files" type="file" accept="image/png,image/jpeg,image/webp,image/gif" multiple></label> <button type="button" id="clear"${t('newConversation')}</button> <span id="ask-state" role="status"></span></p>
 </form></section>`;
 
@@ -148,7 +150,7 @@ form#sign-form { max-width: 30rem; padding: 1.25rem; background: var(--panel); }
 .check { display: flex; gap: .5rem; align-items: center; font-weight: normal; }
 .check input { width: auto; }
 .bar { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: center; margin: .5rem 0 1rem; }
-.bar label { display: inline-flex; gap: .4rem; align-items: center; font-size: .9rem; }
+.bar label { display: inline-flex; gap: .4rem; align-items: center; font-size: .9rem; white-space: nowrap; }
 .bar select { width: auto; }
 label.button { position: relative; overflow: hidden; font-weight: normal; font-size: 1rem; }
 label.button input { position: absolute; inset: 0; opacity: 0; cursor: pointer; }
@@ -157,7 +159,9 @@ label.button:focus-within { outline: 2px solid var(--mark); outline-offset: 2px;
 nav.families { margin: 1.25rem 0 0; }
 #figures dt { color: var(--soft); font-size: .9rem; }
 #figures dd { margin: 0; font-variant-numeric: tabular-nums; }
-.price.low { color: var(--bad); }
+.price.low, .wrong, .turn .meta.wrong { color: var(--bad); }
+#figures dd.soft { font-size: .85rem; }
+.notices .low { border-left-color: var(--bad); }
 .facts { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .35rem 1.25rem; }
 .facts dt { color: var(--soft); }
 .facts dd { margin: 0; overflow-wrap: anywhere; }
@@ -165,10 +169,12 @@ nav.families { margin: 1.25rem 0 0; }
 progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
 .wide { overflow-x: auto; }
 .rows { min-width: 58rem; font-size: .9rem; }
-.rows td:nth-child(1), .rows td:nth-child(n + 4) { white-space: nowrap; }
+.rows thead th, .rows td:nth-child(1), .rows td:nth-child(n + 4) { white-space: nowrap; }
 .rows td:nth-child(3) { white-space: pre; }
 .rows td:nth-child(7) { color: var(--soft); }
-.rows td:nth-child(6) { font-weight: 600; }
+.rows td:nth-child(6) { font-weight: 600; white-space: pre; }
+.rows td.wrong { color: var(--bad); }
+.inner input { max-width: 14rem; }
 .numbers td, .numbers thead th + th { text-align: right; padding-right: 0; padding-left: 1rem; white-space: nowrap; }
 .numbers th { min-width: 9rem; }
 #plot { min-height: 220px; overflow: hidden; margin-bottom: 1rem; }

@@ -13,6 +13,8 @@ export interface AccountBody {
   reserved: number;
   spent: number;
   granted: number;
+  /** Below it the operator's alerts tell of the balance; null: they do not. */
+  alert_below: number | null;
   /** Of a metered account alone: the part of `spent` that no balance paid. */
   metered?: number;
   plan: AccountPlan | null;

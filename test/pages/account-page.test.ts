@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'csv-parse/sync';
 import type { Page } from 'playwright-core';
+import { accessFaults } from '../support/browser.ts';
 import { describe, expect, it } from 'vitest';
 import { manyModels } from './many-models.ts';
 import { looksSound, pagesRig } from './pages-rig.ts';
@@ -119,6 +120,9 @@ describe('the key', () => {
   it('that is refused is named in the words of the relay and not kept; what is no key is not sent', async () => {
     const { page } = await opened('/account#sk-wrong');
     await page.getByText('The API key is not valid.').waitFor();
+    // To whoever holds the key, and no more than both cases may mean: the relay's answer is one.
+    expect(await page.locator('#sign-state.wrong').innerText()).toMatch(/switched off.*expired.*under Keys/);
+    expect(await accessFaults(page)).toEqual([]);
     expect(page.url()).not.toContain('#');
     server.seen.length = 0;
     await page.getByLabel('Key', { exact: true }).fill('hunter2');
@@ -155,6 +159,34 @@ describe('what the page shows', () => {
     await page.locator('#days').selectOption('30');
     await page.getByText('3 calls', { exact: true }).waitFor();
     expect(server.seen.at(-1)?.url).toBe('/v1/account?days=30');
+  });
+
+  it('says how long the balance lasts at the pace of this week, and warns below the level of alerts', async () => {
+    server.days = Array.from({ length: 9 }, (_, daysAgo) => dayUsage('qwen1', daysAgo));
+    server.days.push(dayUsage('qwen1', 5, { charge: 6.65 }));
+    const { page } = await opened();
+    const figures = page.locator('#figures');
+    // 7 yuan in six days and the part of today that is over.
+    await expect.poll(() => figures.innerText()).toMatch(/Lasts about\s+(3[5-9]|4[01]) days\s+at the pace/);
+    expect(await page.getByText('The balance is below').count()).toBe(0);
+    server.account = { alert_below: '41.3' };
+    server.days = [dayUsage('qwen1', 8)];
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.locator('#notices').getByText('The balance is below ¥41.30.').waitFor();
+    expect(await figures.innerText()).not.toContain('Lasts about');
+    expect(await page.locator('#figures .low').innerText()).toBe('¥41.25');
+    expect(await accessFaults(page)).toEqual([]);
+  });
+
+  it('says what a plan paid, and which calls failed', async () => {
+    server.rows = [
+      usageRow('a', 1, { charge: 0, plan_slot: 'chat#2026-11' }),
+      usageRow('b', 2, { charge: 0, end: 'failed' }),
+    ];
+    const { page } = await opened();
+    const texts = page.locator('#rows td:nth-child(6)');
+    await expect.poll(() => texts.allInnerTexts()).toEqual(['¥0.00\non your plan', '¥0.00']);
+    expect(await page.locator('#rows .wrong').allInnerTexts()).toEqual(['failed']);
   });
 
   it('says when a plan ended, and nothing of a plan that never was', async () => {
@@ -243,7 +275,7 @@ describe('what the page shows', () => {
     await balance(page).waitFor();
     cutOff();
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await page.locator('#open-state').getByText('could not be reached').waitFor();
+    await page.locator('#open-state.wrong').getByText('could not be reached').waitFor();
     expect(await balance(page).isVisible()).toBe(true);
   });
 

@@ -33,6 +33,8 @@ export class PagesServer {
   refusals: HourOfRefusals[] = [];
   /** Epoch milliseconds. */
   planUntil = 2e12;
+  /** More of the account's row. */
+  account: Record<string, unknown> = {};
   /** Answers POST /v1/chat/completions. */
   chat: Answering = nothingSaid;
   /** Answers before everything else, if it says so. */
@@ -47,7 +49,7 @@ export class PagesServer {
 
   clear(): void {
     const empty = { settings: {}, snapshot: {}, rows: [], days: [], refusals: [], chat: nothingSaid };
-    Object.assign(this, empty, { planUntil: 2e12, instead: () => false });
+    Object.assign(this, empty, { planUntil: 2e12, account: {}, instead: () => false });
     this.seen.length = 0;
   }
 
@@ -114,7 +116,7 @@ export class PagesServer {
     if (pathname === '/v1/account')
       return json(200, {
         ...accountBody({
-          account: { account: 'acme', plan: { level: 1, since: 0, until: this.planUntil } },
+          account: { account: 'acme', plan: { level: 1, since: 0, until: this.planUntil }, ...this.account },
           quota: undefined,
           key: keyRow({ hint: 'sk-page...0001' }),
           snapshot: this.#current,

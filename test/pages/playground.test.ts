@@ -105,6 +105,20 @@ describe('a question', () => {
     expect(await accessFaults(page)).toEqual([]);
   });
 
+  it('takes a temperature and a limit of the answer, where they are given', async () => {
+    streams('one');
+    const { page } = await opened();
+    await ask(page);
+    await answer(page).getByText('one').waitFor();
+    expect(asked()[0]).not.toHaveProperty('temperature');
+    expect(asked()[0]).not.toHaveProperty('max_completion_tokens');
+    await page.getByText('System prompt, tools').click();
+    await page.getByLabel('Temperature').fill('0.25');
+    await page.getByLabel('Most tokens of an answer').fill('300');
+    await askOnce(page, 'Again');
+    expect(asked()[1]).toMatchObject({ temperature: 0.25, max_completion_tokens: 300 });
+  });
+
   it('takes pictures from files and from the clipboard, as data: URLs, and refuses what is none', async () => {
     streams('A dot.');
     const { page } = await opened();
@@ -314,6 +328,24 @@ describe('an answer that does not end well', () => {
       { role: 'assistant', content: 'I look.' },
       { role: 'user', content: 'Go on' },
     ]);
+  });
+
+  it('is charged also when it was stopped before anything came, and the cost is said when the relay has it', async () => {
+    let tags: unknown;
+    server.chat = ({ headers }) => (tags = headers['x-relay-tags']);
+    const { page } = await opened();
+    await ask(page);
+    await expect.poll(() => tags).toMatch(/^playground=\w+$/);
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await answer(page).getByText('Stopped. Its cost follows when the relay has it.').waitFor();
+    const mark = String(tags).split('=')[1] ?? '';
+    server.rows = [
+      usageRow('another', 0, { charge: 9, tags: { playground: 'other' } }),
+      usageRow(callId, 0, { charge: 0.5, end: 'client_gone', tags: { playground: mark } }),
+    ];
+    await answer(page)
+      .getByText(/^Cost ¥0\.50, .* Stopped\. Request 01m81/)
+      .waitFor();
   });
 
   it('of a conversation that was left is no part of the next one', async () => {

@@ -1,5 +1,5 @@
 /** The account's page: takes a key, shows what it may see. */
-import { byId, inputById } from './elements.ts';
+import { byId, inputById, say } from './elements.ts';
 import {
   isKey,
   keepKey,
@@ -24,12 +24,11 @@ class Session {
     this.close();
     const { signal } = (this.#visit = new AbortController());
     const client = new RelayClient(key, signal);
-    const state = byId('sign-state');
-    state.textContent = t().opening;
+    say('sign-state', t().opening);
     try {
       const body = await client.get<AccountBody>(accountPath());
       if (signal.aborted) return;
-      state.textContent = '';
+      say('sign-state', '');
       // A reload must not go back to another account without a word.
       if (storedKey() !== key) keepKey(undefined);
       show(true);
@@ -39,7 +38,7 @@ class Session {
       // A key that is refused is not kept: the next visit would be refused as well.
       if (!(error instanceof CallFailed && error.status === 401)) inputById('key').value = key;
       else if (storedKey() === key) keepKey(undefined);
-      state.textContent = wordsOf(error);
+      say('sign-state', wordsOf(error), true);
       show(false);
     }
   }
@@ -52,7 +51,6 @@ class Session {
 function start(client: RelayClient, body: AccountBody): void {
   let reading = 0;
   const refresh = async (): Promise<void> => {
-    const said = byId('open-state');
     const own = (reading += 1);
     try {
       const newer = await client.get<AccountBody>(accountPath());
@@ -60,9 +58,9 @@ function start(client: RelayClient, body: AccountBody): void {
       if (client.ended.aborted || own !== reading) return;
       showOverview(newer);
       usage.show(newer.days);
-      said.textContent = '';
+      say('open-state', '');
     } catch (error) {
-      if (own === reading) said.textContent = wordsOf(error);
+      if (own === reading) say('open-state', wordsOf(error), true);
     }
   };
   const usage = new UsageChart(client.ended, () => void refresh());
@@ -105,7 +103,7 @@ function submitted(event: Event): void {
   const input = inputById('key');
   const key = input.value.trim();
   if (!isKey(key)) {
-    byId('sign-state').textContent = t().noKey;
+    say('sign-state', t().noKey, true);
     return;
   }
   input.value = '';

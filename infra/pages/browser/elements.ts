@@ -25,6 +25,13 @@ export function byId(id: string): HTMLElement {
   return typedById(id, HTMLElement);
 }
 
+/** Says how something went; what went wrong is marked. */
+export function say(id: string, text: string, isWrong = false): void {
+  const place = byId(id);
+  place.textContent = text;
+  place.classList.toggle('wrong', isWrong);
+}
+
 export const inputById = (id: string): HTMLInputElement => typedById(id, HTMLInputElement);
 export const areaById = (id: string): HTMLTextAreaElement => typedById(id, HTMLTextAreaElement);
 export const choiceById = (id: string): HTMLSelectElement => typedById(id, HTMLSelectElement);

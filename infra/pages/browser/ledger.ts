@@ -1,7 +1,7 @@
 /** The account's ledger, a page at a time, and all of it as CSV. */
 import { partCounts } from '../../../shared/wire/chat-response.ts';
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
-import { buttonById, byId, element, inputById, timeOf, yuan } from './elements.ts';
+import { buttonById, byId, element, inputById, say, timeOf, yuan } from './elements.ts';
 import { t } from './language.ts';
 import { wordsOf, type RelayClient } from './relay-client.ts';
 
@@ -41,17 +41,16 @@ export class Ledger {
   }
 
   async #turn(pages: (string | null)[]): Promise<void> {
-    const state = byId('ledger-state');
-    state.textContent = t().loading;
+    say('ledger-state', t().loading);
     try {
       const selected = selectedBy();
       const list = await this.#client.get<UsageList>(usagePath(pageRows, pages.at(-1) ?? null, selected));
       this.#pages = pages;
       this.#next = list.next_cursor;
       byId('rows').replaceChildren(...list.data.map(rowOf));
-      state.textContent = pageWords(list, pages.length, selected !== '');
+      say('ledger-state', pageWords(list, pages.length, selected !== ''));
     } catch (error) {
-      state.textContent = wordsOf(error);
+      say('ledger-state', wordsOf(error), true);
     }
     buttonById('newer').disabled = this.#pages.length < 2;
     buttonById('older').disabled = this.#next === null;
@@ -59,16 +58,16 @@ export class Ledger {
 
   /** Reads page by page; the same button stops it. What was read until then is no file. */
   async #save(): Promise<void> {
-    const [control, state] = [byId('save'), byId('save-state')];
+    const control = byId('save');
     if (this.#saving) return this.#saving.abort();
     const saving = (this.#saving = new AbortController());
     control.textContent = t().stop;
     try {
-      const rows = await this.#all(saving.signal, (read) => (state.textContent = t().countRows(read)));
+      const rows = await this.#all(saving.signal, (read) => say('save-state', t().countRows(read)));
       if (rows) download(csvOf(rows));
-      state.textContent = rows ? t().countRows(rows.length) : t().stopped;
+      say('save-state', rows ? t().countRows(rows.length) : t().stopped);
     } catch (error) {
-      state.textContent = wordsOf(error);
+      say('save-state', wordsOf(error), true);
     }
     control.textContent = t().csv;
     this.#saving = undefined;
@@ -97,24 +96,31 @@ function pageWords({ data, has_more: hasMore }: UsageList, at: number, isSelecte
 }
 
 function rowOf(entry: UsageEntry): HTMLElement {
-  const { id, created, kind, amount, reason, charge } = entry;
+  const { id, created, kind, amount, reason } = entry;
   const isGrant = kind === 'grant';
+  const isWrong = entry.end === 'failed';
   const texts = [
     timeOf(created),
     isGrant ? t().topUp(reason ?? '') : modelOf(entry),
     isGrant ? '' : tokensOf(entry),
     isGrant || entry.first_content_ms === null ? '' : `${(entry.first_content_ms / 1000).toFixed(1)} s`,
     isGrant ? '' : endOf(entry),
-    isGrant ? `+${yuan(amount ?? 0)}` : yuan(charge),
+    isGrant ? `+${yuan(amount ?? 0)}` : chargeOf(entry),
   ];
   const row = element(
     'tr',
     {},
-    texts.map((text) => element('td', { dir: 'auto' }, [text])),
+    texts.map((text, at) =>
+      element('td', { dir: 'auto', className: isWrong && at === 4 ? 'wrong' : '' }, [text]),
+    ),
   );
   row.append(element('td', {}, [element('code', {}, [id])]));
   return row;
 }
+
+/** A call that a plan covers is no gift. */
+export const chargeOf = ({ charge, plan_slot: slot }: UsageEntry): string =>
+  slot === null ? yuan(charge) : `${yuan(charge)}\n${t().onPlan}`;
 
 function modelOf({ model, alias, end_user: endUser, tags }: UsageEntry): string {
   const name = alias === null ? (model ?? '') : t().askedAs(model ?? '', alias);

@@ -7,10 +7,15 @@ import { t } from './language.ts';
 export function showOverview(body: AccountBody): void {
   const { notices, price_changes: changes, errors, plan_ended_at: ended } = body;
   byId('hint').textContent = body.key.hint;
-  byId('notices').replaceChildren(...notices.map(noticeItem));
-  byId('notices').hidden = notices.length === 0;
+  const said = [...lowItems(body), ...notices.map(noticeItem)];
+  byId('notices').replaceChildren(...said);
+  byId('notices').hidden = said.length === 0;
+  const left = daysLeft(body, Date.now() / 1000);
   byId('figures').replaceChildren(
-    figure(t().available, yuan(body.available), body.available <= 0 ? 'low' : ''),
+    figure(t().available, yuan(body.available), isLow(body) ? 'low' : ''),
+    ...(left === undefined
+      ? []
+      : [figure(t().lasts, t().daysLeft(left), left < lowDays ? 'low' : '', t().atPace)]),
     figure(t().spent, yuan(body.spent)),
     figure(t().reserved, yuan(body.reserved)),
     figure(t().granted, yuan(body.granted)),
@@ -26,11 +31,40 @@ function section(id: string, parts: Child[]): void {
   byId(`${id}-parts`).replaceChildren(...parts);
 }
 
-const figure = (name: string, value: string, className = ''): HTMLElement =>
+const figure = (name: string, value: string, className = '', note = ''): HTMLElement =>
   element('div', { className: 'card' }, [
     element('dt', {}, [name]),
     element('dd', { className: `price ${className}` }, [value]),
+    ...(note === '' ? [] : [element('dd', { className: 'soft' }, [note])]),
   ]);
+
+const lowDays = 3;
+const daySeconds = 24 * 60 * 60;
+
+/**
+ * How long the balance lasts at the pace of this day and the six before it; of an account that began among them, since then.
+ * Undefined: it does not fall, or no balance pays.
+ */
+function daysLeft({ available, spent, metered, days }: AccountBody, now: number): number | undefined {
+  const began = (Math.floor(now / daySeconds) - 6) * daySeconds;
+  const from = Math.max(began, days?.from ?? began);
+  const used = (days?.data ?? []).filter(({ day, charge }) => day >= from && charge > 0);
+  const sum = used.reduce((all, { charge }) => all + charge, 0);
+  if (metered !== undefined || sum <= 0) return undefined;
+  const isNew = spent <= sum * 1.000001;
+  const since = isNew ? Math.min(...used.map(({ day }) => day)) : from;
+  return Math.max(0, available) / (sum / Math.max(1, (now - since) / daySeconds));
+}
+
+const isLow = ({ available, alert_below: level, metered }: AccountBody): boolean =>
+  metered === undefined && (available <= 0 || (level !== null && available < level));
+
+function lowItems(body: AccountBody): HTMLElement[] {
+  const { available, alert_below: level, granted } = body;
+  if (!isLow(body) || granted === 0) return [];
+  const words = available <= 0 ? t().usedUp : t().low(yuan(level ?? 0));
+  return [element('li', { className: 'low' }, [words])];
+}
 
 function noticeItem({ text, until, models }: AccountBody['notices'][number]): HTMLElement {
   const said = element('bdi', {}, [text]);

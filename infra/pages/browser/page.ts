@@ -11,7 +11,8 @@ const words = document.querySelector('main')?.dataset ?? {};
 
 const toOther = document.querySelector<HTMLAnchorElement>('.language');
 toOther?.addEventListener('click', () => keepLanguage(languageOf(toOther.lang)));
-const [kept, address] = [keptLanguage(), new URL(location.href)];
+const kept = keptLanguage();
+const address = new URL(location.href);
 if (kept && languageOf(document.documentElement.lang) !== kept && !address.searchParams.has('lang')) {
   address.searchParams.set('lang', kept);
   location.replace(address);

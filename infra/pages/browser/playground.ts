@@ -1,14 +1,18 @@
 /** Tries a model: streams its answer, and says what it cost. */
-import type { UsageList, ModelList } from '../../../shared/wire/public-api.ts';
+import type { ModelList, UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
 import { chunksOf, type TurnUsage, dataUrlOf, isPicture, PlaygroundTurn } from './turn.ts';
-import { areaById, button, buttonById, byId, element, inputById, yuan } from './elements.ts';
+import { areaById, button, buttonById, byId, element, inputById, say } from './elements.ts';
 import { t } from './language.ts';
-import { usagePath } from './ledger.ts';
+import { chargeOf, usagePath } from './ledger.ts';
 import { CallFailed, wordsOf, type RelayClient } from './relay-client.ts';
 
 const picturesMax = 6;
 /** The ledger has a call a moment after its end. */
 const costAfterMs = [400, 800, 1_600, 3_200, 6_400];
+/** Of one that was stopped, when the model has come to its end all the same. */
+const stoppedCostAfterMs = [...costAfterMs, ...Array.from({ length: 20 }, () => 15_000)];
+/** A call that is stopped before its first content has told no id: it is found by this tag. */
+const markTag = 'playground';
 
 /** What was there before a question was sent. */
 interface Asked {
@@ -85,8 +89,8 @@ export class Playground {
     this.#report('');
   }
 
-  #report(text: string): void {
-    byId('ask-state').textContent = text;
+  #report(text: string, isWrong = true): void {
+    say('ask-state', text, isWrong);
   }
 
   async #addFiles(files: FileList | null | undefined): Promise<void> {
@@ -159,6 +163,8 @@ export class Playground {
       stream_options: { include_usage: true },
       messages: [...(system ? [{ role: 'system', content: system }] : []), ...this.#messages],
       ...(given.length > 0 && { tools: given }),
+      ...numberIn('temperature'),
+      ...numberIn('max_completion_tokens'),
     };
   }
 
@@ -180,9 +186,12 @@ export class Playground {
     const beganMs = performance.now();
     const seconds = (): string => `${((performance.now() - beganMs) / 1000).toFixed(1)} s`;
     const waiting = setInterval(() => turn.say(t().waiting(seconds())), 500);
+    const mark = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(36);
+    const headers = { 'x-relay-tags': `${markTag}=${mark}` };
     let [id, usage, ending]: [string | null, TurnUsage | undefined, string] = [null, undefined, ''];
+    let isRefused = false;
     try {
-      const response = await this.#client.post('/v1/chat/completions', body, signal);
+      const response = await this.#client.post('/v1/chat/completions', body, { signal, headers });
       id = response.headers.get('x-request-id');
       if (!response.body) throw new Error(t().emptyAnswer);
       for await (const chunk of chunksOf(response.body)) {
@@ -198,14 +207,23 @@ export class Playground {
       }
     } catch (error) {
       ending = endingOf(error, signal);
+      isRefused = error instanceof CallFailed;
     }
     clearInterval(waiting);
     turn.end();
     const answered = { turn, isWhole: ending === '' };
     if (this.#client.ended.aborted) return answered;
     const words = `${seconds()}${usage ? `, ${tokensOf(usage)}` : ''}${ending}`;
-    turn.say(words);
-    if (id !== null) void this.#cost(id).then((cost) => cost && turn.say(t().cost(cost, words, id)));
+    turn.say(signal.aborted ? words + t().costFollows : words, ending !== '' && !signal.aborted);
+    if (!isRefused)
+      void this.#cost({ id, mark }, signal.aborted ? stoppedCostAfterMs : costAfterMs).then(
+        (row) =>
+          row &&
+          turn.say(
+            t().cost(chargeOf(row).replace('\n', ' '), words, row.id),
+            ending !== '' && !signal.aborted,
+          ),
+      );
     return answered;
   }
 
@@ -213,7 +231,7 @@ export class Playground {
   #putBack({ messages, results, prompt, pictures }: Asked): void {
     this.#messages = messages;
     this.#asked = results;
-    if (results) this.#report(t().resultsWanted);
+    if (results) this.#report(t().resultsWanted, false);
     const area = areaById('prompt');
     if (area.value === '') area.value = prompt;
     if (this.#pictures.length === 0) this.#setPictures(pictures);
@@ -233,21 +251,29 @@ export class Playground {
     });
     if (calls.length === 0) return;
     this.#asked = turn;
-    this.#report(t().resultsWanted);
+    this.#report(t().resultsWanted, false);
   }
 
-  async #cost(id: string): Promise<string | undefined> {
-    for (const waitMs of costAfterMs) {
+  async #cost(
+    { id, mark }: { id: string | null; mark: string },
+    waitsMs: readonly number[],
+  ): Promise<UsageEntry | undefined> {
+    for (const waitMs of waitsMs) {
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       if (this.#client.ended.aborted) return undefined;
       const list = await this.#client.get<UsageList>(usagePath(20, null)).catch(() => undefined);
-      const row = list?.data.find((entry) => entry.id === id);
-      if (!row) continue;
-      this.#spent();
-      return yuan(row.charge);
+      const row = list?.data.find((entry) => entry.id === id || entry.tags?.[markTag] === mark);
+      if (row) this.#spent();
+      if (row) return row;
     }
     return undefined;
   }
+}
+
+/** What a field of this name says; nothing where it is empty or no number. */
+function numberIn(id: 'temperature' | 'max_completion_tokens'): object {
+  const { valueAsNumber: value } = inputById(id);
+  return Number.isNaN(value) ? {} : { [id]: value };
 }
 
 function toolsIn(written: string): object[] | undefined {

@@ -24,9 +24,13 @@ export class RelayClient {
     return (await (await this.#fetch(path, {})).json()) as Body;
   }
 
-  post(path: string, body: object, signal: AbortSignal): Promise<Response> {
-    const headers = { 'content-type': 'application/json' };
-    return this.#fetch(path, { method: 'POST', headers, body: JSON.stringify(body), signal });
+  post(
+    path: string,
+    body: object,
+    { signal, headers }: Pick<RequestInit, 'signal' | 'headers'> = {},
+  ): Promise<Response> {
+    const all = { ...(headers as Record<string, string>), 'content-type': 'application/json' };
+    return this.#fetch(path, { method: 'POST', headers: all, body: JSON.stringify(body), signal });
   }
 
   async #fetch(path: string, { headers, signal, ...options }: RequestInit): Promise<Response> {
@@ -63,7 +67,7 @@ function messageIn(text: string): string | undefined {
 
 export const wordsOf = (error: unknown): string =>
   error instanceof CallFailed
-    ? error.message
+    ? error.message + (error.status === 401 ? t().refusedKey : '')
     : t().unreachable(error instanceof Error ? error.message : String(error));
 
 /** Where the key is while the page is open: in memory, or in the tab's storage if the customer says so. */

@@ -132,8 +132,9 @@ export class PlaygroundTurn {
     return made;
   }
 
-  say(text: string): void {
+  say(text: string, isWrong = false): void {
     this.#meta.textContent = text;
+    this.#meta.classList.toggle('wrong', isWrong);
   }
 
   /** Shows what still waits. */

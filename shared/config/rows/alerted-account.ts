@@ -13,6 +13,12 @@ const alertBelow = yuanThat(
   (amount) => amount > 0n,
 );
 
+/** Undefined: the balance raises no alert. Of a metered account it is nobody's concern. */
+export function alertBelowOf(row: AccountRow | undefined): NanoYuan | undefined {
+  const read = z.safeParse(z.optional(alertBelow), row?.alert_below);
+  return row?.metered || !read.success ? undefined : read.data;
+}
+
 /** Nothing that a mail header could read as a second address. */
 const oneAddress = /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@([A-Za-z0-9-]+\.)+[A-Za-z]{2,63}$/;
 

@@ -23,6 +23,7 @@ import {
 import { budgetPeriod } from '../../billing/budget-period.ts';
 import { accountPlan, planEndedAt } from '../../billing/reservation.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
+import { alertBelowOf } from '../../config/rows/alerted-account.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import { shownNotices } from '../../config/settings.ts';
@@ -98,6 +99,7 @@ interface AccountFacts {
 export function accountBody(facts: AccountFacts): AccountBody {
   const { account, quota, key, snapshot, nowMs } = facts;
   const item = quota ?? emptyQuota(key.account);
+  const alert = alertBelowOf(account);
   return {
     object: 'account',
     currency: 'CNY',
@@ -105,6 +107,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
     reserved: yuanNumber(reservedOf(item)),
     spent: yuanNumber(item.spent),
     granted: yuanNumber(item.granted),
+    alert_below: alert === undefined ? null : yuanNumber(alert),
     ...((account?.metered || item.metered !== undefined) && { metered: yuanNumber(item.metered ?? 0n) }),
     plan: snapshot.settings.subscriptionEnabled
       ? accountPlan({ held: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })

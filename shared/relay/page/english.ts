@@ -106,9 +106,12 @@ export const accountInEnglish = {
   tokensOut: 'Tokens out',
   message: 'Message',
   messageHint: 'Enter sends, Shift+Enter begins a new line; pictures can be pasted',
-  options: 'System prompt, tools',
+  options: 'System prompt, tools, temperature, limit',
   system: 'System prompt',
   tools: 'Tools (a JSON list)',
+  temperature: 'Temperature',
+  limit: 'Most tokens of an answer',
+  asUsual: 'as the model has it',
   send: 'Send',
   stop: 'Stop',
   addPicture: 'Add a picture',
@@ -130,6 +133,13 @@ export const accountInEnglish = {
   spent: 'Spent',
   reserved: 'Reserved for running calls',
   granted: 'Topped up in all',
+  lasts: 'Lasts about',
+  daysLeft: (days: number) =>
+    days < 1 ? 'less than a day' : days >= 365 ? 'over a year' : plural(Math.floor(days), 'day'),
+  atPace: 'at the pace of the last 7 days',
+  low: (level: string) =>
+    `The balance is below ${level}. When it is used up, calls that it would pay are refused.`,
+  usedUp: 'The balance is used up: calls that it would pay are refused until it is topped up.',
   until: (time: string) => `until ${time}`,
   ended: (time: string) => `Ended on ${time}`,
   level: (level: number, end: string) => `Level ${level}${end && `, ${end}`}`,
@@ -171,6 +181,7 @@ export const accountInEnglish = {
   pageOf: (page: number) => `Page ${page}`,
   pageSum: (page: number, calls: number, sum: string, hasMore: boolean) =>
     `Page ${page}: ${plural(calls, 'call')}, ${sum}${hasMore ? ', there may be older ones' : ''}`,
+  onPlan: 'on your plan',
   topUp: (reason: string) => `Top-up: ${reason}`,
   askedAs: (model: string, alias: string) => `${model} (asked for as ${alias})`,
   forWhom: (whom: string) => `for ${whom}`,
@@ -181,6 +192,8 @@ export const accountInEnglish = {
 
   answered: (status: number) => `The relay answered ${status}.`,
   request: (id: string) => ` (request ${id})`,
+  refusedKey:
+    ' If it worked before, it was switched off or replaced, or it has expired: whoever manages the keys of your account sees which, under Keys.',
   unreachable: (why: string) => `The relay could not be reached: ${why}`,
 
   you: 'you',
@@ -196,6 +209,7 @@ export const accountInEnglish = {
   waiting: (seconds: string) => `Waiting, ${seconds}`,
   cutAtLength: ' Cut at its length.',
   isStopped: ' Stopped.',
+  costFollows: ' Its cost follows when the relay has it.',
   failed: (why: string) => `Failed: ${why}`,
   turnTokens: (input: number, output: number) => `${count(input)} tokens in, ${count(output)} out.`,
   cost: (cost: string, words: string, id: string) => `Cost ${cost}, ${words} Request ${id}`,

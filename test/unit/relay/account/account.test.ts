@@ -73,6 +73,7 @@ describe('GET /v1/account', () => {
     expect(body).toEqual({
       object: 'account',
       errors: [],
+      alert_below: null,
       currency: 'CNY',
       available: Number('20000000.000000001'),
       reserved: 0.250000001,
@@ -143,6 +144,20 @@ describe('GET /v1/account', () => {
         service_tiers: { flex: 0.5 },
       },
     ]);
+  });
+
+  it.each([
+    [{ alert_below: '12.5' }, 12.5],
+    [{ alert_below: 5 }, 5],
+    [{}, null],
+    // A mistake costs the customer this alone.
+    [{ alert_below: 'little' }, null],
+    [{ alert_below: 5, metered: true }, null],
+  ])('tells the balance below which the operator is told of it: %j', async (row, level) => {
+    await rig.put('accounts', { account: 'alerted', ...row });
+    const secret = `sk-alerted-${JSON.stringify(row).length}-${level}`;
+    await rig.putKey(secret, { account: 'alerted' });
+    expect((await rig.get('/v1/account', secret)).body['alert_below']).toBe(level);
   });
 
   it('says when the plan of the account ended, until its row no longer does', async () => {
