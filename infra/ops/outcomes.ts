@@ -26,7 +26,7 @@ export function grantSaid(
     ],
     warnings: [
       ...(isGrantWritten(made) ? [] : [`grant ${grantId} was written before; nothing is written again`]),
-      ...(isApplied ? [] : ['Not applied yet. It will be within minutes: see `account show`.']),
+      ...(isApplied ? [] : ['Not applied yet. It will be within minutes: see `customer show`.']),
     ],
   };
 }

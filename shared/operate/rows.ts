@@ -67,7 +67,7 @@ export async function findAccount({ tables }: OperatorPorts, account: string, is
   if (found) return { row: found, changes, effect: [] };
   if (!isNew)
     throw usageFailure(
-      `there is no account ${account}: make it with \`customer new\`, with its first key (\`key create\`), or by a grant with --new`,
+      `there is no account ${account}: make it with \`customer new\`, with its first key (\`key new\`), or by a grant with --new`,
     );
   if (!newName.test(account))
     throw usageFailure(

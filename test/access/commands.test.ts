@@ -83,7 +83,7 @@ describe('every command, with the credentials of one policy alone,', () => {
   });
 
   it('says on the row that it writes who ran it, as AWS knows them', async () => {
-    await rig.ops('operator', ['key', 'create', '--account', 'signed']);
+    await rig.ops('operator', ['key', 'new', 'signed']);
     const row = await rig.ledger.row('accounts', { account: 'signed' });
     expect(row).toMatchObject({
       _by: 'arn:aws:iam::123456789012:user/AKIAOPERATOR',

@@ -98,7 +98,7 @@ async function cuttingProxy(target: URL): Promise<{ url: string; broken: number[
 
 test('a client whose connections break writes each word of the answer once', async () => {
   const tables = { AWS_ENDPOINT_URL_DYNAMODB: stack.dynamodbEndpoint };
-  const made = await runOps(['key', 'create', '--account', 'demo', '--store', '--json'], tables);
+  const made = await runOps(['key', 'new', 'demo', 'store=yes', '--json'], tables);
   const { key } = JSON.parse(made.output) as { key: string };
   const { url, broken, server } = await cuttingProxy(new URL(stack.baseUrl));
   const [opening = ''] = codeWith('new OpenAI(').split('const stream');

@@ -17,8 +17,8 @@ it('a trial type with its own header, attribute, limit field, model list and fai
   expect(passed.filter((name) => name.startsWith('trial.test.ts ')).length).toBeGreaterThan(5);
 }, 120_000);
 
-it('the CLI has an option for the attribute, in the type’s own words', async () => {
-  const help = await tree.node('infra/ops/cli/main.ts', 'channel', 'add', '--help');
-  expect(help).toMatch(/--tenant <tenant> +tenant at the upstream \(trial\)/);
-  expect(help).toMatch(/--type <type> +openai, .*trial\s+\(default: openai\)/);
+it('the CLI says what the attribute is, in the type’s own words', async () => {
+  const help = await tree.node('infra/ops/cli/main.ts', 'channel', 'new', '--help');
+  expect(help).toMatch(/  tenant +Tenant\. tenant at the upstream \(trial\)/);
+  expect(help).toMatch(/  type +Type: openai, .*trial/);
 });

@@ -50,7 +50,7 @@ it('after init nothing is free but what was named so: a model without a price is
   expect(await ask('unpriced', key)).toBe(404);
 
   // Served later by hand, without a thought of its price.
-  const added = ['channel', 'add', '--id', 'later', '--endpoint', upstream.endpoint, '--models', 'later'];
+  const added = ['channel', 'new', 'later', `endpoint=${upstream.endpoint}`, 'models=later', '--yes'];
   expect(await runOps(added, variables())).toMatchObject({ code: 0 });
   await expect
     .poll(async () => (await runOps(['check'], variables())).output, { timeout: 20_000, interval: 500 })

@@ -282,7 +282,7 @@ describe('a busy account', () => {
     });
     expect(await shown.json()).toMatchObject(left);
     const ops = (...words: string[]) => runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: stack.store.endpoint });
-    expect((await ops('account', 'show', 'busy')).output).toContain(`available  ${left.available} yuan`);
+    expect((await ops('customer', 'show', 'busy')).output).toContain(`available  ${left.available} yuan`);
     expect(await ops('audit')).toMatchObject({
       code: 0,
       output: expect.stringContaining('everything adds up'),

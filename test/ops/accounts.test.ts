@@ -15,10 +15,10 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-describe('account grant', () => {
+describe('grant new', () => {
   it('writes a grant of any size exactly, reports when it is applied, and is safe to repeat', async () => {
     const amount = '123456789012.123456789';
-    const words = `account grant acme ${amount} --id invoice-1 --reason paid --wait 0 --yes`;
+    const words = `grant new acme ${amount} --id invoice-1 --reason paid --wait 0 --yes`;
     const first = await rig.ops(words);
     expect(first).toMatchObject({ code: 0 });
     expect(first.output).toContain(`grant invoice-1 of ${amount} yuan is written`);
@@ -34,7 +34,7 @@ describe('account grant', () => {
   });
 
   it('refuses another amount under an id that is taken', async () => {
-    const run = await rig.ops('account grant acme 5 --id invoice-1 --wait 0 --yes');
+    const run = await rig.ops('grant new acme 5 --id invoice-1 --wait 0 --yes');
     expect(run.code).toBe(1);
     expect(run.errors).toContain('there is a grant invoice-1 of 123456789012.123456789 already');
   });
@@ -42,7 +42,7 @@ describe('account grant', () => {
   it('that was throttled or lost its reply says what to do, and repeated grants once', async () => {
     await rig.put('accounts', { account: 'unlucky', enabled: false });
     const proxy = await startFaultProxy({ upstream: String((await rig.ports()).target.endpoint) });
-    const words = 'account grant unlucky 5 --id once --wait 0 --yes'.split(' ');
+    const words = 'grant new unlucky 5 --id once --wait 0 --yes'.split(' ');
     const said = async (kind: 'throttle' | 'lost_reply') => {
       proxy.rules.add({ fault: { kind }, operations: ['PutItem'], times: 1 });
       return (await runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint })).errors;
@@ -58,7 +58,7 @@ describe('account grant', () => {
   });
 
   it('accepts a correction below zero, and does not repeat it by itself', async () => {
-    const words = 'account grant acme -2.5 --wait 0 --yes';
+    const words = 'grant new acme -2.5 --wait 0 --yes';
     expect(await rig.ops(words)).toMatchObject({ code: 0 });
     // As after a lost reply, or when it was killed after its write.
     const again = await rig.ops(words);
@@ -78,7 +78,7 @@ describe('account grant', () => {
     [['a\u0000', '5', '--new'], 'all of which one sees'],
     [['a'.repeat(201), '5', '--new'], 'at most 200 characters'],
   ])('refuses %j', async (words, message) => {
-    const run = await rig.ops(['account', 'grant', ...words, '--wait', '0']);
+    const run = await rig.ops(['grant', 'new', ...words, '--wait', '0']);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
   });
@@ -90,7 +90,7 @@ describe('account grant', () => {
       amount: '1',
       _problem: 'amount: found nothing',
     });
-    const run = await rig.ops('account grant acme 1 --id odd --yes');
+    const run = await rig.ops('grant new acme 1 --id odd --yes');
     expect(run.code).toBe(1);
     expect(run.errors).toContain('the relay does not take it: amount: found nothing');
   });
@@ -98,9 +98,9 @@ describe('account grant', () => {
 
 const plan = async () => (await rig.row('accounts', { account: 'holder' }))?.['plan'];
 
-describe('account plan', () => {
+describe('customer plan', () => {
   it('gives a plan, keeps its months over a change of level, takes it away, and leaves the rest of the row', async () => {
-    const words = 'account plan holder';
+    const words = 'customer plan holder';
     expect(await rig.ops(`${words} --level 1 --since 2026-10-05 --until 2027-10-05`)).toMatchObject({
       code: 0,
       errors: '',
@@ -118,7 +118,7 @@ describe('account plan', () => {
   });
 
   it('asks before an account gets less than it has', async () => {
-    const words = ['account', 'plan', 'cut', '--since', '2026-10-05', '--level'];
+    const words = ['customer', 'plan', 'cut', '--since', '2026-10-05', '--level'];
     await rig.ops([...words, '2', '--until', '2027-10-05', '--new']);
     for (const less of [['1'], ['2', '--until', '2026-10-06'], ['3', '--until', '2027-10-04']]) {
       const run = await rig.ops([...words, ...less]);
@@ -131,7 +131,7 @@ describe('account plan', () => {
   });
 
   it('counts months from today when there was no plan', async () => {
-    expect(await rig.ops('account plan fresh --level 1 --new')).toMatchObject({ code: 0 });
+    expect(await rig.ops('customer plan fresh --level 1 --new')).toMatchObject({ code: 0 });
     const row = await rig.row('accounts', { account: 'fresh' });
     expect(row).toMatchObject({
       account: 'fresh',
@@ -145,20 +145,20 @@ describe('account plan', () => {
     [['--level', '1', '--since', '05.10.2026'], 'wanted an ISO 8601 time'],
     [['--level', '1', '--since', '2026-10-05', '--until', '2026-10-05'], '--until must be after --since'],
   ])('refuses %j', async (words, message) => {
-    const run = await rig.ops(['account', 'plan', 'holder', ...words]);
+    const run = await rig.ops(['customer', 'plan', 'holder', ...words]);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
   });
 });
 
-describe('account show', () => {
+describe('customer show', () => {
   it('shows money, plan use, keys and grants', async () => {
     await rig.put('accounts', { account: 'shown', plan: { level: 1, since: '2026-11-01' } });
     await rig.put('keys', { hash: 'a'.repeat(64), account: 'shown', hint: 'sk-AbCd...wXyZ' });
     await rig.grant('shown', '10');
     await rig.call('shown', idAt('2026-11-10'), { charge: yuan('0.25') });
     await rig.reserve('shown', idAt('2026-11-11'));
-    const run = await rig.ops('account show shown');
+    const run = await rig.ops('customer show shown');
     expect(run).toMatchObject({ code: 0, errors: '' });
     for (const words of [
       'available  9.45 yuan',
@@ -171,7 +171,7 @@ describe('account show', () => {
       'start-shown: 10 yuan, applied 2026-11-11T12:00:00Z',
     ])
       expect(run.output).toContain(words);
-    const json = JSON.parse((await rig.ops('account show shown --json')).output) as object;
+    const json = JSON.parse((await rig.ops('customer show shown --json')).output) as object;
     expect(json).toMatchObject({ available: '9.45', reserved: '0.3', open: 1, plan: { level: 1 } });
   });
 
@@ -223,10 +223,10 @@ describe('account show', () => {
     await rig.put('accounts', { account: "O'Hara" });
     for (let at = 11; at < 31; at += 1)
       await rig.put('grants', { account: "O'Hara", grant_id: `invoice-${at}`, amount: at });
-    const twenty = await rig.ops(['account', 'show', "O'Hara", '--json']);
+    const twenty = await rig.ops(['customer', 'show', "O'Hara", '--json']);
     expect(JSON.parse(twenty.output)).toMatchObject({ all_grants: true });
     await rig.put('grants', { account: "O'Hara", grant_id: 'invoice-10', amount: 10 });
-    const { output, errors } = await rig.ops(['account', 'show', "O'Hara", '--json']);
+    const { output, errors } = await rig.ops(['customer', 'show', "O'Hara", '--json']);
     const shown = JSON.parse(output) as { grants: { grantId: string }[]; all_grants: boolean };
     expect(shown.grants.map(({ grantId }) => grantId)).toEqual(
       Array.from({ length: 20 }, (_, at) => `invoice-${30 - at}`),
@@ -237,10 +237,8 @@ describe('account show', () => {
   });
 
   it('ends with 2 when no table has the account', async () => {
-    for (const group of ['account', 'customer']) {
-      const run = await rig.ops(`${group} show nobody`);
-      expect(run.code).toBe(2);
-      expect(run.errors).toContain('nothing is known of an account nobody');
-    }
+    const run = await rig.ops('customer show nobody');
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain('nothing is known of an account nobody');
   });
 });

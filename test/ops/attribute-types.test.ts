@@ -201,7 +201,7 @@ describe('whatever type an attribute of a row has', () => {
       'settings',
       settings.split(' ').map((name) => ({ name: { S: name }, value })),
     );
-    const lines = ['setting list', 'setting show search', 'setting unset search --dry-run', '/versions/diff'];
+    const lines = ['setting list', 'setting show search', 'setting off search --dry-run', '/versions/diff'];
     expect(await bugsIn(lines)).toEqual([]);
   });
 
@@ -210,10 +210,10 @@ describe('whatever type an attribute of a row has', () => {
       '/channels/X|/channels/X/edit|channel show X|channel set X priority=3 --dry-run|channel off X --wait 0 --yes|channel on X --dry-run',
     charges: '/charges/X|charge show X|charge set X input=3 --dry-run|charge off X --wait 0 --yes',
     plans: 'plan show X|plan set X price=3 --dry-run|plan off X --wait 0 --yes',
-    keys: '/keys/X/rotate|/keys/X/leaked|/keys/X/disable|key use X|key rotate X --dry-run|key move X other --dry-run|key limits X --rpm 5 --dry-run|key budget X 5 --per day --dry-run|key models X gpt-4o --dry-run|key manage X --dry-run|key enable X --dry-run|key leaked X --dry-run|key disable X --yes',
+    keys: '/keys/X/rotate|/keys/X/leaked|/keys/X/disable|key use X|key rotate X --dry-run|key move X other --dry-run|key set X rpm=5 --dry-run|key set X budget.amount=5 budget.period=day --dry-run|key set X models=gpt-4o --dry-run|key on X --dry-run|key leaked X --dry-run|key off X --yes',
     accounts:
-      '/customers/X|/customers/X/edit|/customers/X/plan|/customers/X/close|customer show X|account show X|customer note X text --dry-run|customer enable X --dry-run|customer close X --dry-run|account grant X 5 --id i --dry-run|account plan X --none --dry-run|key create --account X --dry-run|customer new X --dry-run|customer disable X --yes',
-    grants: 'grant show acme X|account grant acme 5 --id X --dry-run',
+      '/customers/X|/customers/X/edit|/customers/X/plan|/customers/X/close|customer show X|customer set X note=text --dry-run|customer on X --dry-run|customer close X --dry-run|grant new X 5 --id i --dry-run|customer plan X --none --dry-run|key new X --dry-run|customer new X --dry-run|customer off X --yes',
+    grants: 'grant show acme X|grant new acme 5 --id X --dry-run',
   };
   it.each(Object.entries(verbs))(
     'each verb and page on a row of %s works or says why not',
@@ -235,7 +235,7 @@ describe('whatever type an attribute of a row has', () => {
     });
 
     it.each(
-      `check --json|customer list|customer list --json|key list|key list --json|channel list|channel list --csv|charge list|charge list --json|charge explain gpt-4o --input 10|plan list|plan list --json|grant list|grant list --json|report|version diff|config export /dev/null|customer new fresh --dry-run|key create --account acme --dry-run|/?hours=24|/customers|/customers?order=balance|/customers?name=a|/customers/acme|/keys|/keys?text=000|/channels|/charges|/charges/new|/audit|/versions|/versions/diff|/statements|channel add --id new --endpoint https://b.example/v1 --models gpt-4o --dry-run`.split(
+      `check --json|customer list|customer list --json|key list|key list --json|channel list|channel list --csv|charge list|charge list --json|charge explain gpt-4o --input 10|plan list|plan list --json|grant list|grant list --json|report|version diff|config export /dev/null|customer new fresh --dry-run|key new acme --dry-run|/?hours=24|/customers|/customers?order=balance|/customers?name=a|/customers/acme|/keys|/keys?text=000|/channels|/charges|/charges/new|/audit|/versions|/versions/diff|/statements|channel new new endpoint=https://b.example/v1 models=gpt-4o --dry-run`.split(
         '|',
       ),
     )('%s ends with its own words', async (each) => {

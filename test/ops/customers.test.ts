@@ -92,9 +92,9 @@ describe('customer new', () => {
     await rig.put('accounts', { account: 'asleep', enabled: false });
     const run = await rig.ops('customer new asleep --yes');
     expect(run).toMatchObject({ code: 2 });
-    expect(run.errors).toContain('customer enable asleep');
-    const made = await rig.ops('key create --account asleep');
-    expect(made.errors).toContain('account asleep is off: the key is refused until `customer enable asleep`');
+    expect(run.errors).toContain('customer on asleep');
+    const made = await rig.ops('key new asleep');
+    expect(made.errors).toContain('account asleep is off: the key is refused until `customer on asleep`');
   });
 
   it('of one name by two at once makes one customer', async () => {
@@ -111,7 +111,7 @@ describe('customer new', () => {
   it('of an account that has called, or has keys of another origin, is refused', async () => {
     await rig.grant('busy', '8');
     await rig.call('busy', idAt('2026-11-10T10:00:00Z'), { charge: yuan('1') });
-    await rig.ops('key create --account keyed');
+    await rig.ops('key new keyed');
     for (const name of ['busy', 'keyed']) {
       const run = await rig.ops(`customer new ${name} --yes`);
       expect(run.code).toBe(2);
@@ -190,19 +190,24 @@ describe('customer list', () => {
   });
 });
 
-describe('customer disable, enable, note and close', () => {
+describe('customer off, on, set and close', () => {
   it('refuse the keys of the account, let them work again, and keep the rest of its row', async () => {
     const { key } = await json(['customer', 'new', 'off', '--note', 'old', '--yes']);
-    const asked = await rig.ops('customer disable off');
+    const asked = await rig.ops('customer off off');
     expect(asked).toMatchObject({ code: 2 });
     expect(asked.output).toContain('account off: enabled false; live within 30 seconds');
-    await rig.ops('customer disable off --yes');
+    await rig.ops('customer off off --yes');
     expect((await rig.ops('key check', String(key))).errors).toContain('refused with its account');
-    await rig.ops('customer enable off');
+    await rig.ops('customer on off');
     expect((await rig.ops('key check', String(key))).code).toBe(0);
-    await rig.ops('customer note off new');
-    expect(await rig.row('accounts', { account: 'off' })).toMatchObject({ note: 'new', enabled: true });
-    await rig.ops('customer note off');
+    await rig.ops('customer set off note=new rpm=5');
+    expect(await rig.row('accounts', { account: 'off' })).toMatchObject({
+      note: 'new',
+      rpm: 5,
+      enabled: true,
+    });
+    expect((await rig.ops('customer set off rpm=many')).errors).toContain('rpm: found "many"');
+    await rig.ops('customer set off note=');
     expect(await rig.row('accounts', { account: 'off' })).not.toHaveProperty('note');
   });
 
@@ -212,15 +217,13 @@ describe('customer disable, enable, note and close', () => {
     const closed = await json(['customer', 'close', 'leaving', '--yes']);
     expect(closed).toMatchObject({ available: '12.5', keys_disabled: 1 });
     const correction = String((closed['next'] as string[]).at(-1));
-    expect(correction).toMatch(
-      /^account grant leaving -12\.5 --id closed-\d{4}-\d\d-\d\d --reason "paid back"$/,
-    );
+    expect(correction).toMatch(/^grant new leaving -12\.5 --id closed-\d{4}-\d\d-\d\d --reason "paid back"$/);
     // What was let in until it was refused everywhere may have changed what is left.
     expect((closed['next'] as string[])[0]).toContain('repeat `customer close leaving`');
     expect((await rig.ops('customer close leaving')).output).toContain(`closed already\n`);
     expect((await rig.ops('customer close leaving')).output).toContain(correction);
     expect((await keysOf('leaving')).map(({ state }) => state)).toEqual(['disabled']);
-    const words = 'account grant leaving -12.5 --id closed --wait 0 --yes'.split(' ');
+    const words = 'grant new leaving -12.5 --id closed --wait 0 --yes'.split(' ');
     expect((await rig.ops(words)).code).toBe(0);
     await rig.applyGrants();
     expect((await rig.item('leaving'))?.available).toBe(0n);

@@ -1,9 +1,14 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { commandPolicies } from '../../infra/ops/cli/program.ts';
 import { runOps } from './run-ops.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
-const pages = 'README.md AGENTS.md docs/tables.md docs/operate.md docs/deploy.md docs/billing.md'.split(' ');
+const pages =
+  'README.md AGENTS.md docs/tables.md docs/operate.md docs/deploy.md docs/billing.md docs/payments.md docs/observability.md docs/add-an-upstream-type.md docs/daily-tasks.md docs/channels.md docs/tables.md docs/local.md docs/first-deployment.md'.split(
+    ' ',
+  );
 
 /** `npx --no relay-ops key list --stack relay` becomes its words; `...` stands for any command. */
 const documented = pages
@@ -15,9 +20,7 @@ const documented = pages
 
 /** Commands without a group. */
 const lone = new Set(
-  'help statement reconcile report request requests restore audit check console doctor init what-if'.split(
-    ' ',
-  ),
+  'help statement reconcile report restore audit check console doctor init what-if'.split(' '),
 );
 
 /** The words that name the command. */
@@ -45,5 +48,30 @@ describe('every command of the tool that the pages give', () => {
         expect(help.output).toMatch(new RegExp(`${option}\\b`));
       }
     }
+  });
+});
+
+describe('every noun with a verb, between backquotes or for the next step, is a command', () => {
+  const names = new Set(Object.keys(commandPolicies));
+  const nouns = new Set([...names].flatMap((name) => (name.includes(' ') ? [name.split(' ')[0]] : [])));
+  const isProse = new Set(['request bodies', 'ledger rows', 'channel main', 'payment of', 'request id']);
+  const files = execFileSync('git', ['ls-files', 'docs/*.md', '*.md', 'infra', 'shared'], {
+    encoding: 'utf8',
+  })
+    .split('\n')
+    .filter((file) => /\.(md|ts)$/.test(file) && !/CHANGELOG|decisions\//.test(file));
+
+  it('in pages, messages and help', () => {
+    expect(files.length).toBeGreaterThan(300);
+    const unknown = files.flatMap((file) =>
+      [
+        ...read(file).matchAll(/(?:`|[ (]<)(?:relay-ops )?([a-z-]+)\s+([a-z]+(?:-[a-z]+)*)(?=[\s`\\>])/g),
+      ].flatMap(([, noun = '', verb = '']) =>
+        nouns.has(noun) && !names.has(`${noun} ${verb}`) && !isProse.has(`${noun} ${verb}`)
+          ? [`${file}: ${noun} ${verb}`]
+          : [],
+      ),
+    );
+    expect(unknown).toEqual([]);
   });
 });

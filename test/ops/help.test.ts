@@ -56,8 +56,8 @@ describe('a wrong command line', () => {
   it.each([
     [['chanel', 'list'], "unknown command 'chanel'\n(Did you mean channel?)"],
     [['channel', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
-    [['account', 'grant', 'acme', '1', '--reson', 'x'], "unknown option '--reson'\n(Did you mean --reason?)"],
-    [['account', 'grant', 'acme'], "missing required argument 'amount'"],
+    [['grant', 'new', 'acme', '1', '--reson', 'x'], "unknown option '--reson'\n(Did you mean --reason?)"],
+    [['grant', 'new', 'acme'], "missing required argument 'amount'"],
     [['key', 'list', '--stage', 'test', '--stack', 'relay'], 'give --stage or --stack, not both'],
   ])('%j is answered with what was meant, and ends with 2', async (words, reported) => {
     const { code, output, errors } = await runOps(words);
@@ -66,7 +66,7 @@ describe('a wrong command line', () => {
   });
 
   it('with --json is one object on standard output that says what was wrong', async () => {
-    const { code, output } = await runOps('account grant acme --json');
+    const { code, output } = await runOps('grant new acme --json');
     expect(code).toBe(2);
     expect(JSON.parse(output)).toEqual({
       error: { message: "error: missing required argument 'amount'", exit_code: 2 },

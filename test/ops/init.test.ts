@@ -40,9 +40,10 @@ const environment = () => ({ ...account, AWS_ENDPOINT_URL_CLOUDFORMATION: aws.en
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
 const keyIn = (output: string) => String(/sk-[\w-]{48}/.exec(output)?.[0]);
 
-describe('secret put', () => {
-  it('stores standard input, encrypted, prints the reference alone, and replaces only with --replace', async () => {
-    const words = ['secret', 'put', 'openai', '--stack', 'relay-two'];
+describe('secret new', () => {
+  it('stores standard input, encrypted, prints the reference alone, and writes over one only by `secret set`', async () => {
+    const words = ['secret', 'new', 'openai', '--stack', 'relay-two'];
+    const over = ['secret', 'set', ...words.slice(2)];
     const run = await runOpsProcess(words, account, `${secret}\n`);
     expect(run.code).toBe(0);
     expect(run.output).toMatch(
@@ -54,13 +55,13 @@ describe('secret put', () => {
     const again = await runOps(words, account, 'another');
     expect(again.code).toBe(2);
     expect(again.errors).toContain('there is a secret /relay/relay-two/openai already');
-    expect(await runOps([...words, '--replace'], account, 'another')).toMatchObject({ code: 0 });
+    expect(await runOps(over, account, 'another')).toMatchObject({ code: 0 });
     expect(aws.stored.get('SecureString /relay/relay-two/openai')).toBe('another');
 
     const managed = await runOps([...words, '--secretsmanager'], account, secret);
     expect(managed.output).toContain('\nsecretsmanager:relay-two/openai\n');
     expect(await runOps([...words, '--secretsmanager'], account, 'x')).toMatchObject({ code: 2 });
-    await runOps([...words, '--secretsmanager', '--replace'], account, 'third');
+    await runOps([...over, '--secretsmanager'], account, 'third');
     expect(aws.stored.get('secret relay-two/openai')).toBe('third');
     for (const { output, errors } of [run, again, managed]) expect(output + errors).not.toContain(secret);
   });
@@ -70,14 +71,14 @@ describe('secret put', () => {
     ['two words', 'openai', `export KEY=${secret} x`, 'the value has blanks'],
     ['a name that is a path', '../other/x y', secret, 'a name has the characters'],
   ])('refuses %s', async (_case, name, value, message) => {
-    const run = await runOps(['secret', 'put', name, '--stack', 'relay-two'], account, value);
+    const run = await runOps(['secret', 'new', name, '--stack', 'relay-two'], account, value);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
     expect(run.errors).not.toContain(secret);
   });
 
   it('prints what to do beside local tables, where there is no store', async () => {
-    const run = await rig.ops('secret put openai', secret);
+    const run = await rig.ops('secret new openai', secret);
     expect(run.code).toBe(2);
     expect(run.errors).toContain('write env:OPENAI_API_KEY in the row');
   });

@@ -14,15 +14,15 @@ interface Made {
   hash: string;
 }
 const made = async (account: string): Promise<Made> =>
-  JSON.parse((await rig.ops(`key create --account ${account} --json`)).output) as Made;
+  JSON.parse((await rig.ops(`key new ${account} --json`)).output) as Made;
 const rowOf = async (hash: string) => (await rig.row('keys', { hash })) ?? {};
 
 describe('the limits of a key', () => {
   it('are set and taken away one by one, and the rest of its row stays', async () => {
     const { hash } = await made('limited');
-    await rig.ops(`key limits ${hash} --rpm 60 --concurrency 5`);
-    await rig.ops(`key budget ${hash} 2.5 --per day`);
-    await rig.ops(`key models ${hash} gpt-4o,gpt-4o-mini`);
+    await rig.ops(`key set ${hash} rpm=60 max_concurrency=5`);
+    await rig.ops(`key set ${hash} budget.amount=2.5 budget.period=day`);
+    await rig.ops(`key set ${hash} models=gpt-4o,gpt-4o-mini`);
     expect(await rowOf(hash)).toMatchObject({
       account: 'limited',
       rpm: 60,
@@ -30,27 +30,27 @@ describe('the limits of a key', () => {
       budget: { amount: 2.5, period: 'day' },
       models: ['gpt-4o', 'gpt-4o-mini'],
     });
-    const typed = await rig.ops(`key models ${hash} gpt-4o,gtp-4o-mini`);
+    const typed = await rig.ops(`key set ${hash} models=gpt-4o,gtp-4o-mini`);
     expect(typed.errors).toContain('no channel that is on serves gpt-4o, gtp-4o-mini');
-    const run = await rig.ops(`key limits ${hash} --rpm none`);
+    const run = await rig.ops(`key set ${hash} rpm=`);
     expect(run.output).toContain('5 at once; at most 2.5 yuan a day');
-    await rig.ops(`key budget ${hash} --none`);
-    await rig.ops(`key models ${hash} --all`);
+    await rig.ops(`key set ${hash} budget=`);
+    await rig.ops(`key set ${hash} models=`);
     const row = await rowOf(hash);
     for (const name of ['rpm', 'budget', 'models']) expect(row).not.toHaveProperty(name);
     expect(row['max_concurrency']).toBe(5);
   });
 
   it.each([
-    [['budget', 'many'], 'budget.amount'],
-    [['budget', '5', '--per', 'year'], 'wanted "day" or "month"'],
-    [['budget'], 'give either yuan or --none'],
-    [['models'], 'give either models or --all'],
-    [['limits'], 'give --rpm, --concurrency or both'],
-    [['limits', '--rpm', '0'], 'Wanted a whole number above 0'],
-  ])('%j is refused', async ([verb = '', ...options], message) => {
+    [['budget.amount=many'], 'budget.amount'],
+    [['budget.amount=5', 'budget.period=year'], 'wanted "day" or "month"'],
+    [['models'], 'an attribute is written NAME=VALUE'],
+    [['store=perhaps'], 'store: found "perhaps"'],
+    [['hash=0'], 'hash'],
+    [['rpm=0'], 'rpm: found 0'],
+  ])('%j is refused', async (attributes, message) => {
     const { hash } = await made('refused');
-    const run = await rig.ops(['key', verb, hash, ...options]);
+    const run = await rig.ops(['key', 'set', hash, ...attributes]);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
   });
@@ -67,11 +67,11 @@ it('a key that moves is paid for by an account that exists', async () => {
 
 it('a disabled key works again once it is enabled, but not one that leaked', async () => {
   const { hash, key } = await made('again');
-  await rig.ops(`key disable ${hash} --yes`);
-  await rig.ops(`key enable ${hash}`);
+  await rig.ops(`key off ${hash} --yes`);
+  await rig.ops(`key on ${hash}`);
   expect((await rig.ops('key check', key)).code).toBe(0);
   await rig.ops(`key leaked ${hash} --no-successor --yes`);
-  const run = await rig.ops(`key enable ${hash}`);
+  const run = await rig.ops(`key on ${hash}`);
   expect({ code: run.code, errors: run.errors }).toMatchObject({
     code: 2,
     errors: expect.stringContaining('because it leaked') as string,
@@ -81,11 +81,11 @@ it('a disabled key works again once it is enabled, but not one that leaked', asy
 describe('a key that makes keys', () => {
   it('may so once it is said, and no longer once that is taken back', async () => {
     const { hash } = await made('maker');
-    expect((await rig.ops(`key manage ${hash}`)).output).toContain('every model; makes keys');
+    expect((await rig.ops(`key set ${hash} manage=yes`)).output).toContain('every model; makes keys');
     expect(await rowOf(hash)).toMatchObject({ manage: true });
-    await rig.ops(`key manage ${hash} --off`);
+    await rig.ops(`key set ${hash} manage=`);
     expect(await rowOf(hash)).not.toHaveProperty('manage');
-    const run = await rig.ops('key create --account maker --manage --json');
+    const run = await rig.ops('key new maker manage=yes --json');
     expect(await rowOf((JSON.parse(run.output) as Made).hash)).toMatchObject({ manage: true });
   });
 
@@ -96,7 +96,7 @@ describe('a key that makes keys', () => {
     await rig.put('keys', { ...(await rowOf(off.hash)), made_by: hash, enabled: false });
     await rig.put('keys', { ...(await rowOf(others.hash)), made_by: 'f'.repeat(64) });
     const about = `it has made keys that work on, each to be disabled for itself: ${String((await rowOf(one.hash))['hint'])} (hash ${one.hash.slice(0, 12)})`;
-    for (const command of ['disable', 'leaked']) {
+    for (const command of ['off', 'leaked']) {
       const { errors } = await rig.ops(`key ${command} ${hash}`);
       expect(errors).toContain(about);
       expect(errors).not.toContain(off.hash.slice(0, 12));
@@ -130,14 +130,14 @@ it('a key that is rotated again says which key replaces it already', async () =>
   const run = await rig.ops(`key rotate ${hash}`);
   expect(run).toMatchObject({
     code: 2,
-    errors: expect.stringContaining(`key disable ${first.hash.slice(0, 12)}`) as string,
+    errors: expect.stringContaining(`key off ${first.hash.slice(0, 12)}`) as string,
   });
 });
 
 describe('key leaked', () => {
   it('refuses the key, makes one with the same rights, and says what it was used for and what to refund', async () => {
     const { hash, key } = await made('victim');
-    await rig.ops(`key limits ${hash} --rpm 9`);
+    await rig.ops(`key set ${hash} rpm=9`);
     await rig.grant('victim', '50');
     const call = async (iso: string, tail: string, of: string) =>
       rig.call('victim', idAt(iso, tail), { charge: yuan('1.5') }, { key: of.slice(0, 12) });
@@ -159,7 +159,7 @@ describe('key leaked', () => {
         { hour: '2026-11-10T10:00:00Z', model: 'gpt-4o', calls: 2, charged: '3' },
         { hour: '2026-11-10T11:00:00Z', model: 'gpt-4o', calls: 1, charged: '1.5' },
       ],
-      refund: `account grant victim 4.5 --id leaked-${hash.slice(0, 12)} --reason "calls of a leaked key"`,
+      refund: `grant new victim 4.5 --id leaked-${hash.slice(0, 12)} --reason "calls of a leaked key"`,
     });
     expect(answer['message']).toContain(String(answer['key']));
     expect((await rig.ops('key check', key)).errors).toContain('disabled');
@@ -178,7 +178,7 @@ describe('key leaked', () => {
     expect(run.output).toContain('was disabled as leaked at');
     expect(run.output).toContain(`its successor is ${first.hint}`);
     expect(run.output).toContain('1 calls, 1.5 yuan in all');
-    expect(run.output).toContain('account grant twice 1.5 --id leaked-');
+    expect(run.output).toContain('grant new twice 1.5 --id leaked-');
     expect(JSON.parse((await rig.ops(`${words} --json`)).output)).toMatchObject({
       done: false,
       successor: { hash: first.hash, state: 'usable' },
@@ -206,11 +206,11 @@ describe('key leaked', () => {
     expect(answer).toMatchObject({ problem: 'throttled', successor: { secretKey: seen[0] } });
     const id = idAt('2026-11-10T10:00:00Z', 'r');
     await rig.call('unread', id, { charge: yuan('1.5') }, { key: hash.slice(0, 12) });
-    await rig.ops(`account refund ${id} --amount 0.5 --reason slow --wait 0 --yes`);
+    await rig.ops(`request refund ${id} --amount 0.5 --reason slow --wait 0 --yes`);
     const words = `key leaked ${hash} --since 2026-11-10 --json`;
     expect(JSON.parse((await rig.ops(words)).output)).toMatchObject({
       refunded: '0.5',
-      refund: expect.stringContaining('account grant unread 1 --id leaked-') as string,
+      refund: expect.stringContaining('grant new unread 1 --id leaked-') as string,
     });
   });
 
@@ -230,7 +230,7 @@ describe('key leaked', () => {
 
   it('makes a successor of a key that was disabled before', async () => {
     const { hash } = await made('late');
-    await rig.ops(`key disable ${hash} --yes`);
+    await rig.ops(`key off ${hash} --yes`);
     const run = await rig.ops(`key leaked ${hash} --yes --json`);
     expect((await rig.ops('key check', (JSON.parse(run.output) as Made).key)).code).toBe(0);
   });

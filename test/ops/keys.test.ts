@@ -34,18 +34,18 @@ const ops = async (words: Words, input?: string) =>
 const rowOf = async (hash: string) =>
   (await tables.send(new GetCommand({ TableName: 'relay-keys', Key: { hash } }))).Item;
 const makeKey = async (...words: string[]): Promise<MadeKey> => {
-  const run = await ops(['key', 'create', '--account', 'acme', '--json', ...words]);
+  const run = await ops(['key', 'new', 'acme', '--json', ...words]);
   expect(run).toMatchObject({ code: 0 });
   return JSON.parse(run.output) as MadeKey;
 };
 const sha256 = (written: string) => createHash('sha256').update(written).digest('hex');
 
-describe('key create', () => {
+describe('key new', () => {
   it.each([
-    ['--store', true, 'stores responses'],
-    ['--no-store', false, 'stores nothing'],
+    ['store=yes', true, 'stores responses'],
+    ['store=no', false, 'stores nothing'],
   ])('with %s says whether it stores responses, whatever the setting says', async (option, store, words) => {
-    const run = await ops(`key create --account stored ${option}`);
+    const run = await ops(`key new stored ${option}`);
     expect(run.output).toContain(words);
     const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
     expect((await rowOf(sha256(String(key))))?.['store']).toBe(store);
@@ -53,13 +53,13 @@ describe('key create', () => {
   });
 
   it('without either leaves that to the setting', async () => {
-    const run = await ops('key create --account stored');
+    const run = await ops('key new stored');
     const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
     expect(await rowOf(sha256(String(key)))).not.toHaveProperty('store');
   });
 
   it('shows the key once, stores its hash alone, and makes the account', async () => {
-    const run = await ops(['key', 'create', '--account', 'new-account', '--models', 'a, b', '--rpm', '60']);
+    const run = await ops(['key', 'new', 'new-account', 'models=a, b', 'rpm=60']);
     expect(run.code).toBe(0);
     expect(run.output.split('\n')[0]).toBe(`local tables at ${emulator.endpoint} (relay-*)`);
     const keys = run.output.match(/sk-[A-Za-z0-9_-]{48}/g) ?? [];
@@ -84,13 +84,14 @@ describe('key create', () => {
   });
 
   it.each([
-    [['--expires', '2020-01-01'], 'it expired at 2020-01-01T00:00:00Z'],
-    [['--expires', 'tomorrow'], 'expires_at: found "tomorrow", wanted an ISO 8601 time'],
-    [['--rpm', '1.5'], 'rpm: found 1.5, wanted a whole number of 1 or more'],
-    [['--models', 'gpt-*'], 'models[0]: found "gpt-*", wanted a model name'],
-    [['--models', ','], 'Wanted names, separated by commas.'],
+    [['expires_at=2020-01-01'], 'it expired at 2020-01-01T00:00:00Z'],
+    [['expires_at=soon'], 'expires_at: found "soon", wanted an ISO 8601 time'],
+    [['rpm=1.5'], 'rpm: found 1.5, wanted a whole number of 1 or more'],
+    [['models=gpt-*'], 'models[0]: found "gpt-*", wanted a model name'],
+    [['rmp=60'], 'rmp'],
+    [['rpm'], 'an attribute is written NAME=VALUE'],
   ])('refuses a key that would not work: %j', async (words, message) => {
-    const run = await ops(['key', 'create', '--account', 'nobody', ...words]);
+    const run = await ops(['key', 'new', 'nobody', ...words]);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
     expect(run.output).not.toContain('sk-');
@@ -99,7 +100,7 @@ describe('key create', () => {
 
 describe('key check tells what the relay answers', () => {
   it('to a usable key, read from standard input', async () => {
-    const { key } = await makeKey('--models', 'gpt-4o');
+    const { key } = await makeKey('models=gpt-4o');
     const run = await ops('key check', `${key}\n`);
     expect(run).toMatchObject({ code: 0 });
     expect(run.output).toContain('of account acme is usable: models: gpt-4o');
@@ -123,7 +124,7 @@ describe('key check tells what the relay answers', () => {
   });
 
   it('to a key whose account is off', async () => {
-    const { key } = await makeKey('--account', 'closed');
+    const { key } = JSON.parse((await ops('key new closed --json')).output) as MadeKey;
     await tables.send(
       new PutCommand({ TableName: 'relay-accounts', Item: { account: 'closed', enabled: false } }),
     );
@@ -149,7 +150,7 @@ describe('key check tells what the relay answers', () => {
 describe('key list', () => {
   it('shows keys of one account by hint, never the key', async () => {
     const { key, hint, hash } = await makeKey();
-    await runOps('key create --account other', { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
+    await runOps('key new other', { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
     const run = await ops('key list --account acme');
     expect(run.output).toContain(`${hint}  ${hash.slice(0, 12)}  acme`);
     expect(run.output).not.toContain('other');
@@ -157,10 +158,10 @@ describe('key list', () => {
   });
 });
 
-describe('key disable', () => {
+describe('key off', () => {
   it('refuses the key from then on, named by the start of its hash', async () => {
-    const { key, hash } = await makeKey('--rpm', '5');
-    expect(await ops(`key disable ${hash.slice(0, 10)} --yes`)).toMatchObject({ code: 0 });
+    const { key, hash } = await makeKey('rpm=5');
+    expect(await ops(`key off ${hash.slice(0, 10)} --yes`)).toMatchObject({ code: 0 });
     expect(await rowOf(hash)).toMatchObject({ enabled: false, rpm: 5 });
     expect((await ops(`key check ${key}`)).errors).toContain('is disabled');
   });
@@ -172,7 +173,7 @@ describe('key disable', () => {
   ])('changes nothing when the person answers %s', async (_case, answer) => {
     const { hash } = await makeKey();
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };
-    const run = await runOpsAttended(['key', 'disable', hash], environment, [['[y/N]', answer]]);
+    const run = await runOpsAttended(['key', 'off', hash], environment, [['[y/N]', answer]]);
     expect(run.code).toBe(1);
     expect(run.errors).toMatch(/nothing was changed\n$/);
     expect(await rowOf(hash)).toMatchObject({ enabled: true });
@@ -183,7 +184,7 @@ describe('key disable', () => {
     for (const hash of twins) {
       await tables.send(new PutCommand({ TableName: 'relay-keys', Item: { hash, account: 'twins' } }));
     }
-    const run = await ops('key disable abcd0 --yes');
+    const run = await ops('key off abcd0 --yes');
     expect(run.code).toBe(2);
     expect(run.errors).toContain('2 keys fit');
     for (const hash of twins) {
@@ -195,7 +196,7 @@ describe('key disable', () => {
     ['0000', 2, 'no key has this hash or hint'],
     ['acme', 2, 'wanted 4 or more characters of the hash'],
   ])('finds nothing for %s', async (written, code, message) => {
-    const run = await ops(`key disable ${written} --yes`);
+    const run = await ops(`key off ${written} --yes`);
     expect(run.code).toBe(code);
     expect(run.errors).toContain(message);
   });
@@ -203,7 +204,7 @@ describe('key disable', () => {
 
 describe('key rotate', () => {
   it('makes a key with the same rights and lets the old one end after the grace', async () => {
-    const old = await makeKey('--models', 'a,b', '--max-concurrency', '3');
+    const old = await makeKey('models=a,b', 'max_concurrency=3');
     const before = Date.now();
     const run = await ops(`key rotate ${old.hint} --grace 2 --json --yes`);
     expect(run.code).toBe(0);
@@ -225,7 +226,7 @@ describe('key rotate', () => {
 
   it('never lets the old key live longer than it would have', async () => {
     const end = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z');
-    const old = await makeKey('--expires', end);
+    const old = await makeKey(`expires_at=${end}`);
     const run = await ops(`key rotate ${old.hint} --json --yes`);
     const next = JSON.parse(run.output) as MadeKey;
     expect(await rowOf(old.hash)).toHaveProperty('expires_at', end);
@@ -236,7 +237,7 @@ describe('key rotate', () => {
     const { hash, hint } = await makeKey();
     expect(await ops(`key rotate ${hint} --grace 0`)).toMatchObject({ code: 2 });
     expect(await ops(`key rotate ${hint} --grace -1`)).toMatchObject({ code: 2 });
-    await ops(`key disable ${hash} --yes`);
+    await ops(`key off ${hash} --yes`);
     const run = await ops(`key rotate ${hint}`);
     expect(run.code).toBe(1);
     expect(run.errors).toContain('does not work (enabled is false)');

@@ -138,9 +138,9 @@ describe('ledger total', () => {
   });
 });
 
-describe('request', () => {
+describe('request show', () => {
   it('shows step by step how the price came about', async () => {
-    const run = await rig.ops(`request chatcmpl-${settled}`);
+    const run = await rig.ops(`request show chatcmpl-${settled}`);
     expect(run).toMatchObject({ code: 0 });
     expect(run.errors).toBe('it is not known where the log of this relay is; only the tables were asked\n');
     for (const words of [
@@ -168,7 +168,7 @@ describe('request', () => {
     ['a failed call', released, 'released: no answer, so nothing is due (failed)'],
     ['a call under way', open, '0.3 yuan reserved'],
   ])('shows the steps of %s', async (_case, id, words) => {
-    const run = await rig.ops(`request ${id}`);
+    const run = await rig.ops(`request show ${id}`);
     expect(run.code).toBe(0);
     expect(run.output).toContain(words);
   });
@@ -177,17 +177,17 @@ describe('request', () => {
     const id = idAt('2026-11-11T14:00:00Z');
     const planned = { amount: 0n, input: 0n, slot: 'chat@2026-11-05' };
     await rig.call('planned', id, { charge: 0n, kind: 'expired', end: undefined }, planned);
-    const run = await rig.ops(`request ${id}`);
+    const run = await rig.ops(`request show ${id}`);
     expect(run.output).toContain('expired: the function died, and the balance pays nothing for it');
   });
 
   it('fails for an id without a ledger row or an open reservation, and for a text that is no id', async () => {
-    const unknown = await rig.ops(['request', idAt('2026-01-01')]);
+    const unknown = await rig.ops(['request', 'show', 'show', idAt('2026-01-01')]);
     expect(unknown.code).toBe(1);
     expect(unknown.errors).toContain('no ledger row and no open reservation');
     expect(await rig.ops('request abc')).toMatchObject({ code: 2 });
     // Each account may have a grant of this name.
-    const grant = await rig.ops('request grant#first');
+    const grant = await rig.ops('request show grant#first');
     expect(grant).toMatchObject({ code: 2, errors: expect.stringContaining('grant show') as string });
   });
 });

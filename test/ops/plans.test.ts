@@ -27,7 +27,7 @@ afterAll(async () => rig.stop());
 
 describe('a plan only reads, says what it is going to do, and returns what it did as data', () => {
   it('when a key is made, with the account that is missing', async () => {
-    const plan = await planCreateKey(reading, { account: 'planned', models: ['m'] });
+    const plan = await planCreateKey(reading, { account: 'planned', attributes: { models: ['m'] } });
     expect(plan).toMatchObject({
       changes: [
         { table: 'accounts', row: { account: 'planned' } },

@@ -37,14 +37,14 @@ async function chargedLate(difference: string, tokens: object): Promise<{ accoun
 }
 
 const refund = (id: string, ...words: string[]) =>
-  rig.ops(['account', 'refund', id, '--wait', '0', '--yes', ...words]);
+  rig.ops(['request', 'show', 'refund', id, '--wait', '0', '--yes', ...words]);
 
 async function granted(account: string): Promise<bigint | undefined> {
   await rig.applyGrants();
   return (await rig.item(account))?.granted;
 }
 
-describe('account refund', () => {
+describe('request refund', () => {
   it('returns the whole charge as a grant that names the row, once', async () => {
     const { account, id } = await chargedCall('0.123456789');
     const run = await refund(`chatcmpl-${id}`, '--reason', 'answer was cut');
@@ -63,7 +63,7 @@ describe('account refund', () => {
 
   it('asks first, and writes nothing with --dry-run', async () => {
     const { account, id } = await chargedCall('2');
-    const asked = await rig.ops(`account refund ${id}`);
+    const asked = await rig.ops(`request refund ${id}`);
     expect(asked.errors).toContain(`Refund 2 yuan to account ${account}?`);
     expect((await refund(id, '--dry-run')).output).toContain('nothing was written');
     expect(await granted(account)).toBeUndefined();
@@ -113,10 +113,10 @@ describe('account refund', () => {
 
   it('says before it asks that the calls of its key were refunded when the key leaked', async () => {
     const { account, id } = await chargedCall('1');
-    expect((await rig.ops(`account refund ${id}`)).errors).not.toContain('warning');
-    const leaked = `account grant ${account} 1 --id leaked-0123456789ab --new --wait 0`;
+    expect((await rig.ops(`request refund ${id}`)).errors).not.toContain('warning');
+    const leaked = `grant new ${account} 1 --id leaked-0123456789ab --new --wait 0`;
     expect(await rig.ops(`${leaked} --yes`)).toMatchObject({ code: 0 });
-    expect((await rig.ops(`account refund ${id}`)).errors).toContain(
+    expect((await rig.ops(`request refund ${id}`)).errors).toContain(
       'warning: the grant leaked-0123456789ab returned 1 yuan for calls of this key: is this one among them?',
     );
   });
@@ -141,7 +141,7 @@ describe('account refund', () => {
       expect(tooMuch.errors).toContain(`request ${id} (m) was charged ${all} yuan`);
       expect((await refund(id)).code).toBe(0);
       expect(await granted(account)).toBe(yuan(all));
-      const shown = await rig.ops(`request ${id}`);
+      const shown = await rig.ops(`request show ${id}`);
       expect(shown).toMatchObject({ code: 0 });
       expect(shown.output).toContain(`${all} yuan`);
       expect(shown.output).not.toContain('the function died');

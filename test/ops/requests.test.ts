@@ -54,14 +54,12 @@ async function ops(...words: string[]): Promise<OpsRun> {
   }
 }
 
-describe('request', () => {
+describe('request show', () => {
   it('searches the half hour around the time of the id, in the log groups of the stack', async () => {
     aws.logLines.splice(0, 9, ...lines);
-    const run = await ops('request', `chatcmpl-${id.slice(0, 12)}`);
+    const run = await ops('request', 'show', 'show', `chatcmpl-${id.slice(0, 12)}`);
     expect(run).toMatchObject({ code: 0, errors: '' });
-    expect(run.output).toContain(
-      'Next: the balance is too low: npx --no relay-ops account grant acme AMOUNT',
-    );
+    expect(run.output).toContain('Next: the balance is too low: npx --no relay-ops grant new acme AMOUNT');
     expect(run.output).toMatch(/wanted +needed 2, free 0\.5/);
     expect(aws.searches).toEqual([
       {
@@ -74,17 +72,17 @@ describe('request', () => {
   });
 
   it('prints data alone with --json', async () => {
-    const run = await ops('request', id, '--json');
+    const run = await ops('request', 'show', 'show', id, '--json');
     expect(JSON.parse(run.output)).toMatchObject({
       id,
-      next: expect.stringContaining('account grant'),
+      next: expect.stringContaining('grant new'),
       log: { request: { code: 'insufficient_quota' } },
     });
   });
 
   it('says no more of a background response than the log does while it runs', async () => {
     aws.logLines.splice(0, 9, { message: 'background_accepted', request_id: id, account: 'acme' });
-    const run = await ops('request', id);
+    const run = await ops('request', 'show', 'show', id);
     expect(run.output).toMatch(/logged +background_accepted/);
     expect(run.output).not.toMatch(/the key is unknown|answered/);
     aws.logLines.splice(0, 9, ...lines);
@@ -92,13 +90,13 @@ describe('request', () => {
 
   it('says that several requests begin so', async () => {
     aws.logLines.unshift({ ...line, request_id: `${id.slice(0, 25)}z` });
-    const run = await ops('request', id.slice(0, 12));
+    const run = await ops('request', 'show', 'show', id.slice(0, 12));
     expect(run).toMatchObject({ code: 1, errors: expect.stringContaining('several requests begin so') });
   });
 
   it('says how long lines are kept where there is none', async () => {
     aws.logLines.splice(0);
-    const run = await ops('request', id);
+    const run = await ops('request', 'show', 'show', id);
     expect(run).toMatchObject({ code: 1 });
     expect(run.errors).toMatch(
       /no ledger row .*the log has no line of it .*\d+ days ago: lines are kept for a month/,
@@ -106,10 +104,20 @@ describe('request', () => {
   });
 });
 
-describe('requests', () => {
+describe('request list', () => {
   it('says what it searches, and what was read, beside the data', async () => {
     aws.logLines.splice(0, 9, ...lines);
-    const run = await ops('requests', '--account', 'acme', '--since', '2d', '--status', 'refused', '--json');
+    const run = await ops(
+      'request',
+      'list',
+      '--account',
+      'acme',
+      '--since',
+      '2d',
+      '--status',
+      'refused',
+      '--json',
+    );
     expect(run.errors).toMatch(
       // Four groups of 48 MB in 30 days, of which two are asked for.
       /searches the log groups relay-FunctionschatLogs.*: some 13 MB; .* 0\.005 dollars for each GB/,
@@ -130,7 +138,7 @@ describe('requests', () => {
       tags: { team: 'search', 'cost-center': 'a b' },
     });
     const words = ['--end-user', 'alice', '--tag', 'team=search,cost-center=a b'];
-    const run = await ops('requests', ...words, '--json');
+    const run = await ops('request', 'show', 'list', ...words, '--json');
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining(
         'and end_user in ["alice"] and tags.team in ["search"] and `tags.cost-center` in ["a b"]\n',
@@ -139,19 +147,21 @@ describe('requests', () => {
     expect(JSON.parse(run.output)).toMatchObject([
       { end_user: 'alice', tags: 'cost-center=a b,team=search' },
     ]);
-    expect((await ops('request', id)).output).toMatch(/for +end user alice, cost-center=a b,team=search/);
-    expect(await ops('requests', '--tag', 'team')).toMatchObject({ code: 2 });
+    expect((await ops('request', 'show', 'show', id)).output).toMatch(
+      /for +end user alice, cost-center=a b,team=search/,
+    );
+    expect(await ops('request', 'show', 'list', '--tag', 'team')).toMatchObject({ code: 2 });
     // Kept in at most 64 characters.
-    await ops('requests', '--end-user', 'é'.repeat(70));
+    await ops('request', 'show', 'list', '--end-user', 'é'.repeat(70));
     expect(aws.searches.at(-1)).toMatchObject({
       queryString: expect.stringContaining(`and end_user in ["${'é'.repeat(64)}"]`),
     });
-    expect(await ops('requests', '--end-user', ' ')).toMatchObject({ code: 2 });
+    expect(await ops('request', 'show', 'list', '--end-user', ' ')).toMatchObject({ code: 2 });
   });
 
   it('finds what took longer than a time, whatever is usual', async () => {
     aws.logLines.splice(0, 9);
-    await ops('requests', '--slower-than', '1.5s');
+    await ops('request', 'show', 'list', '--slower-than', '1.5s');
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining('filter message in ["request"] and duration_ms > 1500\n'),
     });
@@ -160,29 +170,39 @@ describe('requests', () => {
       ['--slower-than', '5s', '--status', 'slow'],
       ['--limit', '-1'],
     ])
-      expect(await ops('requests', ...words)).toMatchObject({ code: 2 });
+      expect(await ops('request', 'show', 'list', ...words)).toMatchObject({ code: 2 });
   });
 
   it.each([
     ['slow', 'FirstContentMs > 5000'],
     ['retried', 'retries > 0'],
   ])('finds what was %s, whatever else it was', async (status, condition) => {
-    await ops('requests', '--status', status);
+    await ops('request', 'show', 'list', '--status', status);
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining(`filter message in ["request"] and ${condition}\n`),
     });
   });
 
   it('finds an answer by its number and the calls of a key by its hint, and follows nothing as JSON', async () => {
-    await ops('requests', '--status', '429', '--key', 'sk-AbCd...wXyZ', '--since', 'yesterday 14:05');
+    await ops(
+      'request',
+      'show',
+      'list',
+      '--status',
+      '429',
+      '--key',
+      'sk-AbCd...wXyZ',
+      '--since',
+      'yesterday 14:05',
+    );
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining('and status = 429 and key_hint in ["sk-AbCd...wXyZ"]\n'),
     });
-    expect(await ops('requests', '--follow', '--json')).toMatchObject({ code: 2 });
+    expect(await ops('request', 'show', 'list', '--follow', '--json')).toMatchObject({ code: 2 });
   });
 
   it('never puts a quote into a query', async () => {
-    expect(await ops('requests', '--model', 'a" or "')).toMatchObject({ code: 2 });
+    expect(await ops('request', 'show', 'list', '--model', 'a" or "')).toMatchObject({ code: 2 });
     expect(aws.searches).toEqual([]);
   });
 
@@ -190,7 +210,7 @@ describe('requests', () => {
     ['--limit', '10001'],
     ['--since', '2100-01-01T00:00:00Z'],
   ])('refuses %s %s, which no log can answer, before it says what it would read', async (option, value) => {
-    const run = await ops('requests', option, value);
+    const run = await ops('request', 'show', 'list', option, value);
     expect(run).toMatchObject({ code: 2, errors: expect.stringMatching(`^${option}: `) });
     expect(aws.searches).toEqual([]);
   });

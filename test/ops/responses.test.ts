@@ -103,9 +103,9 @@ describe('response show', () => {
   });
 });
 
-describe('account responses', () => {
+describe('response total', () => {
   it('counts what is stored and its bytes, without what has expired', async () => {
-    const { code, output } = await rig.ops('account responses acme --json');
+    const { code, output } = await rig.ops('response total acme --json');
     expect(code).toBe(0);
     const view = JSON.parse(output);
     expect(view).toMatchObject({
@@ -120,12 +120,12 @@ describe('account responses', () => {
   });
 
   it('prints them for people, and says that an account has nothing', async () => {
-    const { output, errors } = await rig.ops('account responses acme');
+    const { output, errors } = await rig.ops('response total acme');
     expect(output).toMatch(/responses +3, \d+ bytes/);
     expect(errors).toContain('2 items have expired');
-    const empty = await rig.ops('account responses empty');
+    const empty = await rig.ops('response total empty');
     expect(empty.output).toMatch(/responses +0, 0 bytes/);
-    expect((await rig.ops('account responses nobody')).code).toBe(2);
+    expect((await rig.ops('response total nobody')).code).toBe(2);
   });
 });
 

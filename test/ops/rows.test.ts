@@ -54,7 +54,7 @@ describe('charge set', () => {
   });
 
   it('makes a rule with the next id, and a rule can be deleted', async () => {
-    const free = 'charge set new type=times-billing models=a,b output=0.5';
+    const free = 'charge new type=times-billing models=a,b output=0.5';
     expect((await set(free)).code).toBe(0);
     expect(await rig.row('charges', { id: 3 })).toMatchObject({ models: ['a', 'b'], output: 0.5 });
     expect((await rig.ops('charge off 3')).code).toBe(2);
@@ -65,7 +65,13 @@ describe('charge set', () => {
   it('warns of what other rows become by it', async () => {
     const run = await set('charge off 1');
     expect(run.errors).toContain('warning: channels main: models: no row of charges prices gpt-4o, only');
-    await set('charge set 1 type=token-billing models=gpt-4o,only input=0.015 output=0.02');
+    await rig.put('charges', {
+      id: 1,
+      type: 'token-billing',
+      models: ['gpt-4o', 'only'],
+      input: 0.015,
+      output: 0.02,
+    });
   });
 
   it.each([
@@ -104,7 +110,7 @@ describe('channel', () => {
     expect(await rig.row('channels', { id: 'second' })).not.toHaveProperty('name');
     const shown = JSON.parse((await rig.ops('channel show second --json')).output) as object;
     expect(shown).toMatchObject({ id: 'second', priority: 5, models: ['gpt-4o'], written_by: 'local' });
-    expect((await set('channel set second secret=sk-pasted')).errors).toContain('not a reference');
+    expect((await set('channel set second secret=sk-pasted')).errors).toContain('secret: found no reference');
   });
 
   it('off stops the last good version of a row with a problem, which is not mended by it', async () => {
@@ -144,14 +150,14 @@ describe('channel', () => {
 describe('plan and setting', () => {
   it('are made, listed, shown and taken away', async () => {
     const items = '[{"id": "chat", "value": 100, "models": ["gpt-4o"]}]';
-    await set(['plan', 'set', '1', 'price=30', `items=${items}`]);
+    await set(['plan', 'new', '1', 'price=30', `items=${items}`]);
     expect(await rig.row('plans', { level: 1 })).toMatchObject({
       price: 30,
       items: [{ id: 'chat', value: 100 }],
     });
     expect(JSON.parse((await rig.ops('plan list --json')).output)).toMatchObject([{ level: 1, price: 30 }]);
     expect((await rig.ops('plan show 1')).output).toContain('price  30');
-    expect((await set('plan set 4 price=1')).errors).toContain('wanted a plan level');
+    expect((await set('plan new 4 price=1')).errors).toContain('wanted a plan level');
     await set('plan off 1');
     expect(await rig.row('plans', { level: 1 })).toBeUndefined();
 
@@ -161,7 +167,7 @@ describe('plan and setting', () => {
     expect((await rig.ops('setting list')).output).toContain('unpriced_models  refuse');
     expect((await set('setting set limits {"account_rpm":-1}')).code).toBe(2);
     expect((await set('setting set nonsense 1')).code).toBe(2);
-    await set('setting unset limits');
+    await set('setting off limits');
     expect(await rig.row('settings', { name: 'limits' })).toBeUndefined();
   });
 });
@@ -187,9 +193,9 @@ describe('grant', () => {
 });
 
 it.each([
-  ['charge show 99', 'there is no charge 99: see `charge list`'],
-  ['setting unset limts', 'there is no setting limts: see `setting list`'],
-  ['charge set 99 input=1', 'there is no charge 99, and this does not make one: type: found'],
+  ['charge show 99', 'there is no charge 99 (any more): see `charge list`'],
+  ['setting off limts', 'there is no setting limts (any more): see `setting list`'],
+  ['charge set 99 input=1', 'there is no charge 99 (any more)'],
 ])('%j says that there is no such row', async (words, message) => {
   const run = await rig.ops(words);
   expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });

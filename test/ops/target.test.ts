@@ -60,7 +60,7 @@ describe('a failure is one line', () => {
       'no tables answer at http://127.0.0.1:1: run `npm start` first',
     ],
     ['a stack name is none', {}, ['key', 'list', '--stack', 'a b'], 2, 'is not a stack name'],
-    ['an option is missing', {}, ['key', 'create'], 2, "required option '--account <name>' not specified"],
+    ['an option is missing', {}, ['key', 'new'], 2, "missing required argument 'account'"],
   ])('%s', async (_case, environment, words, code, message) => {
     const run = await runOps(words, environment);
     expect(run.code).toBe(code);
@@ -104,7 +104,7 @@ describe('a deployed stack is named in one way on every command', () => {
   });
 
   it('but where --region is the upstream of a channel, it is not the region of the relay', async () => {
-    const words = 'channel add --id b --type bedrock --region us-west-2 --models m'.split(' ');
+    const words = 'init --id b --type bedrock --region us-west-2 --models m'.split(' ');
     const run = await runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' });
     expect(firstLine(run.output)).toBe('local tables at http://127.0.0.1:1 (relay-*)');
   });

@@ -21,15 +21,15 @@ function terminalOf(input = Readable.from([''])) {
 it('a command that takes long says every 2 seconds, on the stream for errors alone, that it still works', async () => {
   const { terminal, output, errors } = terminalOf();
   const work = Promise.withResolvers<void>();
-  const working = terminal.whileWorking('account show', () => work.promise);
+  const working = terminal.whileWorking('customer show', () => work.promise);
   vi.advanceTimersByTime(1999);
   expect(errors()).toBe('');
   vi.advanceTimersByTime(2001);
-  expect(errors()).toBe('... account show: 2 s\n... account show: 4 s\n');
+  expect(errors()).toBe('... customer show: 2 s\n... customer show: 4 s\n');
   work.resolve();
   await working;
   vi.advanceTimersByTime(10_000);
-  expect(errors()).toBe('... account show: 2 s\n... account show: 4 s\n');
+  expect(errors()).toBe('... customer show: 2 s\n... customer show: 4 s\n');
   expect(output.read()).toBeNull();
 });
 

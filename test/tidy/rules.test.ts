@@ -143,8 +143,8 @@ describe('a plug-in is named in its own place alone', () => {
       'shared/relay/dispatch/d.ts': '// azure is meant here',
       'shared/relay/dispatch/e.ts': importing('../../upstreams/types/azure.ts'),
       'infra/local/seed.ts': "const type = 'azure';",
-      'infra/ops/help.ts': "const help = 'channel add --type azure';",
-      'infra/ops/more.ts': "const help = 'channel add --type azure';",
+      'infra/ops/help.ts': "const help = 'channel new type=azure';",
+      'infra/ops/more.ts': "const help = 'channel new type=azure';",
     });
     expect(namedChannelTypes(sources, holders)).toEqual([
       'shared/relay/dispatch/a.ts names the channel type azure',

@@ -50,12 +50,12 @@ export function readyText(
   const tables = dynamodbEndpoint === usualTables ? '' : `AWS_ENDPOINT_URL_DYNAMODB=${dynamodbEndpoint} `;
   const trials =
     key === undefined
-      ? [`no keys yet: ${tables}${tool} key create --account me`, `${origin}/ shows models and prices`]
+      ? [`no keys yet: ${tables}${tool} key new me`, `${origin}/ shows models and prices`]
       : [
           `key ${key}`,
           `curl -N ${origin}/v1/chat/completions -H 'Authorization: Bearer ${key}' ` +
             `-H 'Content-Type: application/json' -d '${body}'`,
-          `${tables}${tool} account show demo`,
+          `${tables}${tool} customer show demo`,
           `${origin}/account#${key} is the customer's page`,
         ];
   return [

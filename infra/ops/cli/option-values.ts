@@ -21,14 +21,6 @@ export function parseList(written: string): string[] {
   return items;
 }
 
-export function parseMapper(written: string): Record<string, string> {
-  const pairs = parseList(written).map((pair) => pair.split('=').map((side) => side.trim()));
-  if (pairs.some((pair) => pair.length !== 2 || pair.includes(''))) {
-    refuse('public=upstream pairs, separated by commas');
-  }
-  return Object.fromEntries(pairs) as Record<string, string>;
-}
-
 export function parseNumber(written: string): number {
   const number = Number(written);
   if (written.trim() === '' || !Number.isFinite(number)) refuse('a number');
@@ -50,10 +42,6 @@ export function parseDuration(written: string): number {
   if (number === undefined) refuse('a time with its unit, such as 800ms or 5s');
   return Math.round(Number(number) * (durationUnitsMs[unit] ?? 1));
 }
-
-/** `none` takes a limit away: commander knows no undefined value. */
-export const parseLimit = (written: string): number | 'none' =>
-  written.trim() === 'none' ? 'none' : parseCount(written);
 
 export function parseCount(written: string): number {
   if (!/^[1-9]\d{0,8}$/.test(written.trim())) refuse('a whole number above 0');

@@ -10,19 +10,19 @@ import {
   type CommandDefinition,
   type CommandGroup,
 } from './command.ts';
-import { accountCommands, grantCommands } from './commands/account.ts';
 import { channelCommands, secretCommands } from './commands/channel.ts';
 import { chargeCommands } from './commands/charge.ts';
 import { checkCommand, configCommands, versionCommands } from './commands/config.ts';
 import { consoleCommand } from './commands/console.ts';
 import { customerCommands } from './commands/customer.ts';
 import { doctorCommand } from './commands/doctor.ts';
+import { grantCommands } from './commands/grant.ts';
 import { initCommand } from './commands/init.ts';
 import { keyCommands } from './commands/key.ts';
 import { auditCommand, ledgerCommands } from './commands/ledger.ts';
 import { paymentCommands } from './commands/payment.ts';
 import { reportCommand } from './commands/report.ts';
-import { requestCommand, requestsCommand } from './commands/request.ts';
+import { requestCommands } from './commands/request.ts';
 import { responseCommands } from './commands/response.ts';
 import { restoreCommand } from './commands/restore.ts';
 import { planCommands, settingCommands } from './commands/rows.ts';
@@ -37,8 +37,8 @@ const commands: readonly (CommandGroup | CommandDefinition)[] = [
   channelCommands,
   chargeCommands,
   planCommands,
-  accountCommands,
   grantCommands,
+  requestCommands,
   responseCommands,
   paymentCommands,
   ledgerCommands,
@@ -49,8 +49,6 @@ const commands: readonly (CommandGroup | CommandDefinition)[] = [
   settingCommands,
   versionCommands,
   reportCommand,
-  requestCommand,
-  requestsCommand,
   checkCommand,
   configCommands,
   whatIfCommand,
@@ -88,9 +86,9 @@ Exit codes: 0 done; 1 it did not work out, or something was found that needs att
 
 const programExamples = [
   'init --stack relay',
-  'key create --account acme',
+  'key new acme',
   'channel list --json',
-  'account grant acme 100 --reason "paid by card"',
+  'grant new acme 100 --reason "paid by card"',
   'check',
   'audit',
   'key list --stage test --profile prod --region eu-west-1',

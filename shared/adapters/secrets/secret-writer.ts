@@ -27,7 +27,7 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
       const kind = error instanceof Error ? error.name : '';
       if (takenErrors.has(kind) && conflict) throw conflict;
       if (missingErrors.has(kind))
-        throw new Failure(`${title} has no ${name} in this account and region: see \`secret put\``);
+        throw new Failure(`${title} has no ${name} in this account and region: see \`secret new\``);
       throw explain(error, title);
     });
   return {

@@ -18,7 +18,7 @@ const hashPattern = /^[0-9a-f]{64}$/;
 
 const wantedNoKey =
   'the SHA-256 of the key: this is a key itself, so it has leaked to whoever may read the table. Delete this row and make ' +
-  'another with `key create`; if `key check` says that it works, then `key leaked`';
+  'another with `key new`; if `key check` says that it works, then `key leaked`';
 
 /** The hash of a row for a list or a message: what stands in its place may be a key, so of that the beginning alone. */
 export const shownHash = (hash: string): string =>

@@ -36,7 +36,7 @@ const managed = /^secretsmanager:[A-Za-z0-9_+=.@-]+(\/[A-Za-z0-9_+=.@-]+)+$/;
 const environment = /^env:[A-Za-z_][A-Za-z0-9_]*$/;
 
 const howToStore =
-  'store the value with `npx --no relay-ops secret put <name> --stack <stack>`, which reads it from standard input, ' +
+  'store the value with `npx --no relay-ops secret new <name> --stack <stack>`, which reads it from standard input, ' +
   'and write ssm:/relay/<stack>/<name> here';
 
 /** Why a reference is not usable; undefined if it is. Never quotes it: it may be the secret itself. */

@@ -13,7 +13,7 @@ import {
 import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { WrittenRules } from '../../upstreams/quirks.ts';
 import { asRecord, canonicalJson, type JsonRecord } from '../../wire/json.ts';
-import { channelWarnings, putOver } from '../config/row-changes.ts';
+import { putOver } from '../config/row-changes.ts';
 import { planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite, Target } from '../operator-ports.ts';
 import { usable, usageFailure, type Plan } from '../plan.ts';
@@ -35,38 +35,24 @@ export interface ChannelInput {
   disabled?: boolean;
 }
 
-/** What to do if a row with the id exists. `keep-same`: accept an identical row, refuse any other. */
-type WhenTaken = 'refuse' | 'replace' | 'keep-same';
-
+/** Of a relay that is set up. A row that is the same was left by an earlier run and is kept; another one is refused. */
 export async function planAddChannel(
   { tables, target }: OperatorPorts,
   input: ChannelInput,
-  whenTaken: WhenTaken,
 ): Promise<Plan<RowWrite> & { warnings: string[] }> {
   const { id } = input;
   const row = channelRowOf(input);
   const { row: read, warning } = checkRow(target, row);
-  const conflict = usageFailure(
-    whenTaken === 'keep-same'
-      ? `nothing was written: there is a channel ${id} already; choose another --id`
-      : `there is a channel ${id} already: choose another --id, or add --replace`,
-  );
-  const replace = whenTaken === 'replace';
-  const there = replace ? undefined : await tables.get('channels', id);
+  const conflict = usageFailure(`nothing was written: there is a channel ${id} already; choose another --id`);
+  const there = await tables.get('channels', id);
   const isSame = there !== undefined && canonicalJson(plainRow(there)) === canonicalJson(row);
-  if (there !== undefined && !(whenTaken === 'keep-same' && isSame)) throw conflict;
+  if (there !== undefined && !isSame) throw conflict;
   return {
-    changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row, conflict }],
+    changes: isSame ? [] : [{ kind: 'create', table: 'channels', row, conflict }],
     effect: [`channel ${id} is written, switched ${read.state ? 'on' : 'off'}; live within 10 seconds.`],
-    questions: replace ? [`Write over the channel ${id}, if there is one, with all its attributes?`] : [],
+    questions: [],
     warnings: warning === undefined ? [] : [warning],
   };
-}
-
-/** As `planAddChannel`, with what the relay will warn of beside the rows that are there. */
-export async function planNewChannel(ports: OperatorPorts, input: ChannelInput, whenTaken: WhenTaken) {
-  const plan = await planAddChannel(ports, input, whenTaken);
-  return { ...plan, warnings: await channelWarnings(ports, channelRowOf(input)) };
 }
 
 export function channelRowOf(input: ChannelInput): RawRow {
@@ -155,11 +141,11 @@ export function planStoreSecret(
   const conflict = usageFailure(
     isOfNewChannel
       ? `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`
-      : `there is a secret ${stored} already: choose another name, or add --replace`,
+      : `there is a secret ${stored} already: choose another name, or \`secret set\` writes over it`,
   );
   const effect = replace
     ? `written over ${reference}: functions read it anew within 5 minutes, and at once after the upstream refused the old one`
-    : `stored as ${reference}: write this reference into a row, as \`channel add --secret\` does`;
+    : `stored as ${reference}: write this reference into a row, as \`channel set ID secret=...\` does`;
   return { changes: [{ reference, replace, conflict }], effect: [effect], questions: [], reference };
 }
 

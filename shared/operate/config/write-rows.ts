@@ -155,15 +155,12 @@ export async function planSetRow(
   const before = rows ?? (await ports.config.tables());
   const found = rowIn(before, { table, key });
   if (isNew === true && found) throw usageFailure(`${keyAttributes[table]}: there is a ${noun} already`);
-  if (isNew === false && !found) throw usageFailure(`there is no ${noun}: somebody deleted it`);
+  if (isNew === false && !found) throw noRow({ table, key });
   if (found) refuseChanged(name, found, seen);
   const row = jsonRow({ ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key });
   const plan = planRows(ports, { before, after: putOver(before, { [table]: [row] }) });
   const problem = plan.problems.find(({ written }) => written)?.finding.problem;
-  if (problem !== undefined) {
-    const isMeant = found !== undefined || isNew === true;
-    throw usageFailure(isMeant ? problem : `there is no ${noun}, and this does not make one: ${problem}`);
-  }
+  if (problem !== undefined) throw usageFailure(problem);
   const effect =
     plan.changes.length === 0
       ? 'nothing to write: the row is like this already.'
@@ -228,7 +225,9 @@ export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: 
 }
 
 const noRow = (name: RowName): Failure =>
-  usageFailure(`there is no ${name.table.slice(0, -1)} ${name.key}: see \`${name.table.slice(0, -1)} list\``);
+  usageFailure(
+    `there is no ${name.table.slice(0, -1)} ${name.key} (any more): see \`${name.table.slice(0, -1)} list\``,
+  );
 
 const rowIn = (rows: ConfigRows, { table, key }: RowName): unknown =>
   rows[table].find((row) => attributeOf(row, keyAttributes[table]) === key);

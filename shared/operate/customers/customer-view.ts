@@ -1,5 +1,5 @@
 /**
- * View: one customer on one page: balance, plan, keys, the last grants, use by day and model. `customer show`, `account show`
+ * View: one customer on one page: balance, plan, keys, the last grants, use by day and model. `customer show`
  * and the console's page render it. Every read is bounded, however long the customer has been one: at most 10 requests.
  */
 import type { DailySum } from '../../billing/daily-figures.ts';

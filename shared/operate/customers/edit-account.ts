@@ -205,6 +205,6 @@ function nextSteps({ account, available, reserved, today, isClosed }: Closing): 
   return [
     ...(isSure ? [] : [wait]),
     `pay the customer ${formatYuan(available)} yuan, by the way they paid`,
-    `account grant ${shellWord(account)} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
+    `grant new ${shellWord(account)} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
   ];
 }

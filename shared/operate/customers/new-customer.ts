@@ -51,7 +51,7 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
     throw usageFailure(
       `an earlier run granted ${granted.amount} yuan to ${account}: repeat it with --grant ${granted.amount}`,
     );
-  const key = await planCreateKey(ports, { account, ...(models && { models }) });
+  const key = await planCreateKey(ports, { account, attributes: { models } });
   const yuan = grant && `${formatYuan(grant.amount)} yuan`;
   const conflict = usageFailure(`somebody else made account ${account} meanwhile: see \`customer show\``);
   const off = { kind: 'update', table: 'keys', attributes: { enabled: false }, unchanged: {} } as const;
@@ -109,9 +109,7 @@ async function earlierRun(ports: OperatorPorts, account: string) {
     listKeys(ports, { account }),
   ]);
   if (isAccountOff(row))
-    throw usageFailure(
-      `account ${account} is switched off: \`customer enable ${account}\` lets it call again`,
-    );
+    throw usageFailure(`account ${account} is switched off: \`customer on ${account}\` lets it call again`);
   const item = quota && 'row' in quota ? quota.row : undefined;
   const hasCalled = item !== undefined && (item.settled > 0 || item.open.size > 0 || item.spent > 0n);
   const keys = found.map((each) => each.row);
@@ -119,7 +117,7 @@ async function earlierRun(ports: OperatorPorts, account: string) {
   const isOfAnother = keys.some((key) => key['_made_with'] !== keyMark._made_with);
   if (hasCalled || isUnreadable || isOfAnother)
     throw usageFailure(
-      `${account} is a customer already: see \`customer show ${account}\`; \`key create\` makes a key, \`account grant\` tops up`,
+      `${account} is a customer already: see \`customer show ${account}\`; \`key new\` makes a key, \`grant new\` tops up`,
     );
   const open = keys.filter(({ enabled }) => enabled !== false);
   return {

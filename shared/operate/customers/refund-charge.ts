@@ -61,7 +61,7 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
     ...(isRepeated && {
       refusal:
         `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${partId(id, number - 1)}: if this is the same ` +
-        `part, it is made; if it is another, say so: account refund ${id} --amount ${formatYuan(amount)} --part ${number}`,
+        `part, it is made; if it is another, say so: request refund ${id} --amount ${formatYuan(amount)} --part ${number}`,
     }),
     warnings: returned === undefined ? [] : [returnedWords(leaked, returned)],
     account,
@@ -81,7 +81,7 @@ async function chargedRow(ports: OperatorPorts, written: string): Promise<CloseR
   if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
   const { row } = reading;
   if (row.kind === 'grant')
-    throw new Failure(`${id} is a grant, no charge: \`account grant\` with an amount below 0 corrects it`);
+    throw new Failure(`${id} is a grant, no charge: \`grant new\` with an amount below 0 corrects it`);
   const charge = row.charge + ((await lateCharge(ports, row))?.charge ?? 0n);
   if (charge <= 0n) throw new Failure(`request ${id} was charged nothing, so nothing can be refunded`);
   return { ...row, charge };
@@ -104,7 +104,9 @@ async function earlierParts({ ledger }: OperatorPorts, id: string, written: Read
     const amount = row?.amount ?? parseYuan(written.get(grantId) ?? '');
     if (amount === undefined) {
       if (applied || written.has(grantId))
-        throw new Failure(`the amount of the earlier refund ${grantId} cannot be read: see \`account show\``);
+        throw new Failure(
+          `the amount of the earlier refund ${grantId} cannot be read: see \`customer show\``,
+        );
       return parts;
     }
     parts.push({ amount, atMs: row ? Date.parse(row.at) : Infinity });

@@ -14,18 +14,9 @@ import { compiled } from '../config/row-changes.ts';
 import { carryOutWrites, findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
 import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
 
-export interface NewKeyInput {
+interface NewKeyInput {
   account: string;
-  models?: string[];
-  official?: boolean;
-  expires?: string;
-  maxConcurrency?: number;
-  rpm?: number;
-  /** Undefined: as the setting `store` says. */
-  store?: boolean;
-  /** May make keys of its account. */
-  manage?: boolean;
-  /** Others, as the row has them. */
+  /** As the row has them. */
   attributes?: RawRow;
 }
 
@@ -40,27 +31,15 @@ export type MadeKey = Omit<Awaited<ReturnType<typeof carryOutKey>>, 'made'>;
 /** Makes the account, too, if it does not exist. */
 export async function planCreateKey(
   ports: OperatorPorts,
-  { account, models, official, expires, maxConcurrency, rpm, store, manage, attributes }: NewKeyInput,
+  { account, attributes = {} }: NewKeyInput,
 ): Promise<NewKeyPlan> {
   const nowMs = ports.clock.now();
-  const row: RawRow = withAttributes(
-    { account, enabled: true, models },
-    {
-      official: official || undefined,
-      expires_at: expires,
-      max_concurrency: maxConcurrency,
-      rpm,
-      store,
-      manage: manage || undefined,
-      ...attributes,
-      _created: isoTime(nowMs),
-    },
-  );
+  const row: RawRow = withAttributes({ account, enabled: true }, { ...attributes, _created: isoTime(nowMs) });
   const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);
   if (state === 'invalid') throw usageFailure(`nothing was written: ${rights}`);
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const found = await findAccount(ports, account, true);
-  const off = `account ${account} is off: the key is refused until \`customer enable ${account}\``;
+  const off = `account ${account} is off: the key is refused until \`customer on ${account}\``;
   const called = namedModels(row);
   return {
     // Without a conflict: nobody else can have made a row of this key's hash. The reply to an earlier try was lost.
@@ -146,7 +125,7 @@ export async function planRotateKey(
     questions: [graceHours === 0 ? `Refuse ${old.name} at once?` : `Let ${old.name} end at ${end}?`],
     warnings: earlier.map(
       ({ row }) =>
-        `it was rotated before: ${textOf(row, 'hint')} replaces it already; nobody has that key? key disable ${textOf(row, 'hash').slice(0, 12)}`,
+        `it was rotated before: ${textOf(row, 'hint')} replaces it already; nobody has that key? key off ${textOf(row, 'hash').slice(0, 12)}`,
     ),
     together: true,
     account: read.account,
@@ -178,7 +157,7 @@ export async function planEditKey(ports: OperatorPorts, written: string, attribu
 
 function refuseLeaked({ row, name }: FoundKey): void {
   if (row['_leaked'] !== undefined)
-    throw usageFailure(`${name} was disabled because it leaked: make another with \`key create\``);
+    throw usageFailure(`${name} was disabled because it leaked: make another with \`key new\``);
 }
 
 /** Lets a disabled key work again. Refuses one that would not work all the same. */

@@ -88,7 +88,7 @@ function earlierLeakWords(name: string, { at, successor }: EarlierLeak): string[
     `${name} was disabled as leaked at ${at}: nothing to write`,
     successor
       ? `its successor is ${successor.hint} (hash ${hash}, ${successor.state}). Nobody has it? key rotate ${hash} --grace 0`
-      : 'no successor was made: key create makes a key',
+      : 'no successor was made: key new makes a key',
   ];
 }
 
@@ -186,7 +186,7 @@ export function leakedMessage({ plan: { account, hint }, secretKey, use }: Leak)
 /** Of the grant that returns what a leaked key spent. @param key first 12 hex digits of its hash, as ledger rows have it */
 export const leakedGrantId = (key: string): string => `leaked-${key}`;
 
-/** What the grant of `account grant` is to have. */
+/** What the grant of `grant new` is to have. */
 export type LeakedRefund = NonNullable<ReturnType<typeof leakedRefund>>;
 
 /** Refunds what the key spent, less what was refunded; undefined: nothing is left. Its id lets it happen once. */
@@ -198,4 +198,4 @@ export function leakedRefund({ plan: { account, use: wanted }, use }: Omit<Leak,
 }
 
 export const refundCommand = ({ account, amount, id, reason }: LeakedRefund): string =>
-  `account grant ${shellWord(account)} ${amount} --id ${id} --reason "${reason}"`;
+  `grant new ${shellWord(account)} ${amount} --id ${id} --reason "${reason}"`;

@@ -26,16 +26,16 @@ const advice: readonly [RegExp, string][] = [
   ],
   [
     /upstream_secret unread$/,
-    'the secret of {unread} is not there or cannot be read, so it was not asked: <check> names the reference; <secret put> stores it, and on one machine the variable of env: is set before the start',
+    'the secret of {unread} is not there or cannot be read, so it was not asked: <check> names the reference; <secret new NAME> stores it, and on one machine the variable of env: is set before the start',
   ],
-  [/ quota_insufficient$/, 'the balance is too low: <account grant {account} AMOUNT --reason WHY>'],
+  [/ quota_insufficient$/, 'the balance is too low: <grant new {account} AMOUNT --reason WHY>'],
   [
     / budget_(spent|reserved)$/,
-    "the key's budget is used up: its row in keys, attribute budget; keys of {account}: <key list>",
+    "the key's budget is used up: its row in keys, attribute budget; <key list>, then <key set HASH budget.amount=YUAN>",
   ],
   [
     / balance_reserved$/,
-    'calls under way hold the balance: it comes back by itself; what is there: <account show {account}>',
+    'calls under way hold the balance: it comes back by itself; what is there: <customer show {account}>',
   ],
   [/ limit_(rate|concurrency)$/, 'a limit of the key: its row in keys, rpm or max_concurrency (<key list>)'],
   [
@@ -52,7 +52,7 @@ const advice: readonly [RegExp, string][] = [
   ],
   [
     /^model_not_found no_price$/,
-    'no rule of charges that can be read prices {model|the model}, so its calls are refused (<check> names rows with mistakes): <charge set new type=token-billing models={model|MODEL} input=YUAN output=YUAN>',
+    'no rule of charges that can be read prices {model|the model}, so its calls are refused (<check> names rows with mistakes): <charge new type=token-billing models={model|MODEL} input=YUAN output=YUAN>',
   ],
   [
     /^model_not_found /,
@@ -61,7 +61,7 @@ const advice: readonly [RegExp, string][] = [
   [/^relay_closed /, 'the setting relay_closed closes the relay for all'],
   [
     /^(insufficient_quota|upstream_unavailable) upstream_account|_(401|402|403)\b|upstream_secret\b/,
-    'our account or key at the upstream of {channel} is refused or empty: <channel test {channel}>, then <secret put>',
+    'our account or key at the upstream of {channel} is refused or empty: <channel test {channel}>, then <secret set NAME>',
   ],
   [/upstream_secret_store/, 'the secret store did not answer: <doctor>'],
   [
@@ -79,11 +79,11 @@ const advice: readonly [RegExp, string][] = [
   ],
   [
     /_429\b|all_channels_cooling/,
-    'the upstreams of {model|it} limit their rate: add a channel or a secret (<channel add>)',
+    'the upstreams of {model|it} limit their rate: add a channel or a secret (<channel new ID>)',
   ],
   [
     /upstream_/,
-    'the upstream failed: <channel test {channel}>; how often: <requests --channel {channel} --status failed --since 1h>',
+    'the upstream failed: <channel test {channel}>; how often: <request list --channel {channel} --status failed --since 1h>',
   ],
   [
     /^internal /,
@@ -120,7 +120,7 @@ export function nextStep(logged: LoggedRequest): string | undefined {
     );
   if (line.FirstContentMs !== undefined && line.FirstContentMs > slowMs)
     return filledIn(
-      'it began late: <requests --channel {channel} --status slow --since 1h> shows whether it is the channel; its row in channels has priority and weight',
+      'it began late: <request list --channel {channel} --status slow --since 1h> shows whether it is the channel; its row in channels has priority and weight',
       known,
     );
   if (line.retries)

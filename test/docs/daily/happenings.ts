@@ -68,7 +68,7 @@ export const happenings: Readonly<Record<string, Happening>> = {
   },
 
   'Who spends most?': async (relay) => {
-    await relay.call('initech');
+    await relay.answered('initech');
     await Promise.all(['globex', 'initech'].map((account) => summed(relay, account)));
   },
 
@@ -95,7 +95,7 @@ embedding-3,0.1
   },
 
   'Move a key to another account': async (relay) => {
-    const made = JSON.parse(await relay.quietly('key create --account globex --json')) as {
+    const made = JSON.parse(await relay.quietly('key new globex --json')) as {
       key: string;
       hint: string;
     };
@@ -197,7 +197,7 @@ async function summed(relay: DailyRelay, account: string): Promise<void> {
 /** Waits until the log has a request of a customer. */
 const logged = (relay: DailyRelay, which: string, account = 'globex') =>
   vi.waitFor(async () => {
-    const found = await relay.quietly(`requests --account ${account} --since 5m ${which} --json`);
+    const found = await relay.quietly(`request list --account ${account} --since 5m ${which} --json`);
     expect(JSON.parse(found)).not.toEqual([]);
   }, within);
 

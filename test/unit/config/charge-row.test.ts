@@ -3,7 +3,7 @@ import { readCharge } from '../../../shared/config/rows/charge-row.ts';
 import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
 import { readRow } from '../../../shared/config/rows/read-row.ts';
 import { parseDecimalText, parsePricePair } from '../../../infra/ops/cli/option-values.ts';
-import { typedNumber } from '../../../infra/ops/console/layout/form.ts';
+import { typedNumber } from '../../../infra/ops/fields/row-field.ts';
 import { channel, compile } from './rows.ts';
 
 const rowOf = (reading: object, name: string): unknown =>

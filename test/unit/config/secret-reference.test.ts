@@ -51,7 +51,7 @@ describe('a secret that was typed into a row', () => {
 
   it('is a problem that says how to store it', () => {
     const { results } = compile({ channels: [channel({ secret: canary })] });
-    expect(results[0]?.problem).toContain('npx --no relay-ops secret put');
+    expect(results[0]?.problem).toContain('npx --no relay-ops secret new');
   });
 
   it.each([

@@ -12,7 +12,7 @@ const row = { ...input, state: true };
 describe('the plan to add a channel', () => {
   it('creates the row, and fails when another was made since', async () => {
     const { ports, writes } = operatorRig({ overtaken: ['create channels a'] });
-    const plan = await planAddChannel(ports, input, 'refuse');
+    const plan = await planAddChannel(ports, input);
     expect(plan).toMatchObject({ changes: [{ kind: 'create', row }], questions: [] });
     expect(writes).toEqual([]);
     await expect(carryOutWrites(ports, plan)).rejects.toMatchObject({

@@ -9,7 +9,7 @@ const refused = (said?: string) => ({
 });
 
 it.each<[RequestLine, string]>([
-  [{ code: 'insufficient_quota', reason: 'quota_insufficient' }, 'relay-ops account grant acme AMOUNT'],
+  [{ code: 'insufficient_quota', reason: 'quota_insufficient' }, 'relay-ops grant new acme AMOUNT'],
   [refused(), 'the secret of second is not there or cannot be read'],
   [refused('other'), 'our account or key at the upstream of second is refused or empty'],
   // The code of the upstream is one of the relay's as well.
@@ -22,7 +22,7 @@ it.each<[RequestLine, string]>([
   [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'prices the model, so its calls are refused'],
   [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'models=MODEL input=YUAN'],
   [{ code: 'other', reason: 'other' }, 'the error that it got names the field'],
-  [{ FirstContentMs: 60_000 }, 'requests --channel second --status slow --since 1h shows'],
+  [{ FirstContentMs: 60_000 }, 'request list --channel second --status slow --since 1h shows'],
 ])('after %j says what to do', (fields, words) => {
   const line = { account: 'acme', model: 'm', channel: 'second', ...fields };
   expect(nextStep({ id: 'x', line: { atMs: 0, fields: line }, events: [] })).toContain(words);

@@ -1,7 +1,6 @@
 /** The commands of `channel`: upstreams that the relay calls; and `secret`, whose values never stand on the command line. */
 import type { Command } from 'commander';
 import {
-  planNewChannel,
   carryOutStoreSecret,
   planStoreSecret,
   planSwitchChannel,
@@ -19,6 +18,7 @@ import {
   planChannelTest,
   type TestInput,
 } from '../../../../shared/operate/channels/test-channel.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import {
   channelTypeNames,
@@ -26,20 +26,36 @@ import {
   typesWith,
 } from '../../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
+import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
+import type { RowField } from '../../fields/row-field.ts';
 import { changes, operating, rowWrites, shows, writes, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
-import { parseList, parseMapper, parseNumber } from '../option-values.ts';
+import { parseList } from '../option-values.ts';
 import type { Column, Terminal } from '../terminal.ts';
-import { setCommand, showCommand, type RowGroup } from './rows.ts';
+import { attributesHelp, newCommand, setCommand, showCommand, type RowGroup } from './rows.ts';
+
+/** Of all types. */
+const channelFields = ({ target }: Pick<OperatorPorts, 'target'>): RowField[] => [
+  typeField,
+  ...fieldsOfType(undefined, {}, target),
+];
 
 const channels: RowGroup = {
   table: 'channels',
   noun: 'a channel',
   keyOf: (written) => written,
+  fields: channelFields,
+  begun: { state: true },
+  notes: attributesHelp(channelFields({ target: { stack: '<stack>', local: false } })),
   examples: {
+    new: [
+      'channel new openai endpoint=https://api.openai.com/v1 models=gpt-4o,gpt-4o-mini secret=env:OPENAI_API_KEY',
+      'channel new openai endpoint=https://api.openai.com/v1 models=gpt-4o secret=ssm:/relay/relay/openai --stack relay',
+      'channel new ds endpoint=https://api.deepseek.com/v1 models=smart mapper=smart=deepseek-chat priority=10',
+      'channel new claude type=anthropic models=claude-sonnet-4-6 secret=ssm:/relay/relay/anthropic --stack relay',
+    ],
     show: ['channel show openai'],
     set: ['channel set openai priority=10 weight=2', 'channel set openai models=gpt-4o,gpt-4o-mini'],
-    off: [],
   },
 };
 
@@ -84,39 +100,9 @@ export const channelCommands: CommandGroup = {
   notes: `
 A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
 or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. Store the value first:
-  printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret put openai --stack relay`,
+  printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret new openai --stack relay`,
   commands: [
-    changes('add', {
-      does: 'add a channel, switched on; live within 10 seconds',
-      needs: {
-        '--id <id>': 'its name in this table and in logs',
-        '--models <a,b>': ['model names that clients use', parseList],
-      },
-      takes: {
-        '--type <type>': typeMeans,
-        '--endpoint <url>': 'base address, mostly ending in /v1 (default: that of the type, if it has one)',
-        ...ownOptions,
-        '--name <text>': 'for people',
-        '--secret <reference>': 'where the key of the upstream is stored (default: none is sent)',
-        '--priority <n>': ['higher is tried first (default: 0)', parseNumber],
-        '--weight <n>': ['share among channels of the same priority (default: 1)', parseNumber],
-        '--mapper <pub=up,...>': ["public model name = the upstream's name for it", parseMapper],
-        '--disabled': 'switched off (state false)',
-        '--replace': 'write over the row with this id, all its attributes',
-      },
-      examples: [
-        'channel add --id openai --endpoint https://api.openai.com/v1 --models gpt-4o,gpt-4o-mini --secret env:OPENAI_API_KEY',
-        'channel add --stack relay --id openai --endpoint https://api.openai.com/v1 --models gpt-4o --secret ssm:/relay/relay/openai',
-        'channel add --id ds --endpoint https://api.deepseek.com/v1 --models smart --mapper smart=deepseek-chat --priority 10',
-        'channel add --stack relay --id claude --type anthropic --models claude-sonnet-4-6 --secret ssm:/relay/relay/anthropic',
-      ],
-      async plan(run, { replace, ...input }: ChannelInput & { replace?: boolean }, command: Command) {
-        const row = { ...input, attributes: ownAttributesIn(command) };
-        const plan = await planNewChannel(run.ports, row, replace ? 'replace' : 'refuse');
-        const said = `Try it: npx --no relay-ops channel test ${input.id}`;
-        return rowWrites(run, plan, { said, facts: { id: input.id } });
-      },
-    }),
+    newCommand(channels),
     shows('list', {
       does: 'list channels in the order in which they are tried',
       lists: true,
@@ -125,7 +111,7 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
         const { channels: listed, since, problems } = await activeChannels(ports);
         terminal.printList(listed, {
           columns,
-          empty: 'no channels: see `npx --no relay-ops channel add --help`',
+          empty: 'no channels: see `npx --no relay-ops channel new --help`',
         });
         if (terminal.format !== 'text') return;
         problems.forEach(terminal.remark);
@@ -264,37 +250,36 @@ function foundText(found: boolean | string[] | undefined): string {
   return found.join(', ') || 'none';
 }
 
+interface StoreOptions {
+  secretsmanager?: boolean;
+}
+
+const storeCommand = (verb: 'new' | 'set', does: string) =>
+  changes(verb, {
+    does,
+    takes: {
+      '<name>': 'what it is called within the stack',
+      '--secretsmanager': 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)',
+    },
+    examples: [`printf %s "$OPENAI_API_KEY" | secret ${verb} openai --stack relay`],
+    async plan({ ports, terminal }, name: string, { secretsmanager: managed = false }: StoreOptions) {
+      const plan = planStoreSecret(ports, { name, managed, replace: verb === 'set' });
+      return writes({
+        plan,
+        carryOut: async () => carryOutStoreSecret(ports, plan, await terminal.readSecret()),
+        print: ({ print }, reference) => print(reference),
+        facts: () => ({ reference: plan.reference }),
+      });
+    },
+  });
+
 export const secretCommands: CommandGroup = {
   name: 'secret',
   does: 'keys of upstreams, stored in AWS',
   notes:
     '\nRows name a secret by its reference; the value is stored in AWS and shown by no command. The name is yours to choose:\n`openai` becomes /relay/<stack>/openai. On a local stack there is no store: rows have env:NAME there.',
   commands: [
-    changes('put', {
-      does: 'store a value from standard input, encrypted, and print its reference',
-      takes: {
-        '<name>': 'what it is called within the stack',
-        '--secretsmanager': 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)',
-        '--replace': 'write over the value that is there',
-      },
-      examples: [
-        'printf %s "$OPENAI_API_KEY" | secret put openai --stack relay',
-        'secret put openai --replace --stack relay',
-      ],
-      async plan(
-        { ports, terminal },
-        name: string,
-        options: { secretsmanager?: boolean; replace?: boolean },
-      ) {
-        const { secretsmanager: managed = false, replace = false } = options;
-        const plan = planStoreSecret(ports, { name, managed, replace });
-        return writes({
-          plan,
-          carryOut: async () => carryOutStoreSecret(ports, plan, await terminal.readSecret()),
-          print: ({ print }, reference) => print(reference),
-          facts: () => ({ reference: plan.reference }),
-        });
-      },
-    }),
+    storeCommand('new', 'store a value from standard input, encrypted, and print its reference'),
+    storeCommand('set', 'write another value over one that is stored'),
   ],
 };

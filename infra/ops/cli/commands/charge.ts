@@ -14,7 +14,6 @@ import {
   type WrittenRates,
 } from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
-import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
@@ -35,6 +34,7 @@ import {
 import { priceWords, productStep, shownProducts } from '../../../../shared/operate/requests/find-request.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { ruleFields } from '../../fields/rule-fields.ts';
 import { changes, countProgress, shows, writes, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import {
@@ -48,7 +48,7 @@ import {
 } from '../option-values.ts';
 import { textTable, type Column } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
-import { attributesMean, offCommand, parseAttributes, showCommand, type RowGroup } from './rows.ts';
+import { attributesIn, attributesMean, offCommand, showCommand, type RowGroup } from './rows.ts';
 
 const rules: RowGroup = {
   table: 'charges',
@@ -57,8 +57,11 @@ const rules: RowGroup = {
     if (/^-?\d+$/.test(written)) return Number(written);
     throw usageFailure(`${written} is no id of a rule: see \`charge list\``);
   },
-  examples: { show: ['charge show 4'], set: [], off: ['charge off 4 --dry-run'] },
+  examples: { show: ['charge show 4'], off: ['charge off 4 --dry-run'] },
 };
+
+/** But prices, which are written for 1,000 tokens here and for a million in the console. */
+const asTyped = ruleFields.filter(({ name }) => name === 'models' || name === 'from');
 
 interface ExplainOptions {
   input: number;
@@ -149,10 +152,18 @@ prices already are left alone.`,
       },
     }),
     showCommand(rules),
+    changes('new', {
+      does: 'make a rule, as the table has it: prices per 1,000 tokens',
+      takes: { '<attributes...>': attributesMean, ...waiting },
+      examples: ['charge new type=token-billing models=gpt-4o input=0.018 output=0.072'],
+      async plan(run, words: string[], options: WaitOption) {
+        return configWriting(run, (await planNewRule(run.ports, attributesIn(words, asTyped))).plan, options);
+      },
+    }),
     changes('set', {
-      does: 'set attributes of a rule, or make one, as the table has them: prices per 1,000 tokens',
+      does: 'set attributes of a rule, as the table has them: prices per 1,000 tokens',
       takes: {
-        '<id>': 'as `charge list` shows it; new: the next free one',
+        '<id>': 'as `charge list` shows it',
         '<attributes...>': attributesMean,
         '--from <time>': 'let a rule of its own begin then, and leave this one until then',
         ...waiting,
@@ -160,10 +171,14 @@ prices already are left alone.`,
       examples: [
         'charge set 4 input=0.018 output=0.072',
         'charge set 4 --from 2026-11-30T00:00:00+08:00 input=0.02',
-        'charge set new type=token-billing models=gpt-4o input=0.018 output=0.072',
       ],
-      async plan(run, id: string, attributes: string[], options: WaitOption & { from?: string }) {
-        return configWriting(run, await planSet(run.ports, id, { attributes, from: options.from }), options);
+      async plan(run, id: string, words: string[], { from, ...options }: WaitOption & { from?: string }) {
+        const [key, attributes] = [Number(rules.keyOf(id)), attributesIn(words, asTyped)];
+        const plan =
+          from === undefined
+            ? await planSetRow(run.ports, { table: 'charges', key, attributes, isNew: false })
+            : (await planAnnouncePrice(run.ports, { id: key, from, attributes })).plan;
+        return configWriting(run, plan, options);
       },
     }),
     changes('price', {
@@ -225,21 +240,6 @@ prices already are left alone.`,
 };
 
 type PriceOptions = WaitOption & { from?: string; cached?: number };
-
-async function planSet(
-  ports: OperatorPorts,
-  written: string,
-  { attributes, from }: { attributes: string[]; from: string | undefined },
-) {
-  const values = parseAttributes(attributes);
-  if (from !== undefined && written !== 'new') {
-    const id = Number(rules.keyOf(written));
-    return (await planAnnouncePrice(ports, { id, from, attributes: values })).plan;
-  }
-  const all = { ...values, ...(from !== undefined && { from }) };
-  if (written === 'new') return (await planNewRule(ports, all)).plan;
-  return planSetRow(ports, { table: 'charges', key: rules.keyOf(written), attributes: all });
-}
 
 const tokensOf = ({ input, output, ...options }: ExplainOptions): ExplainInput['tokens'] => ({
   prompt_tokens: input,

@@ -1,10 +1,16 @@
-/** The commands of `customer`: who buys from this relay. Balances, refunds and plans in detail are commands of `account`. */
+/** The commands of `customer`: who buys from this relay. Top-ups are commands of `grant`, refunds of `request`. */
 import { Option } from 'commander';
 import { formatYuan, parseYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
-import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
+import {
+  planCloseAccount,
+  planEditAccount,
+  planSetPlan,
+  type SetPlanInput,
+  type SetPlanPlan,
+} from '../../../../shared/operate/customers/edit-account.ts';
 import {
   listCustomers,
   listSpending,
@@ -34,6 +40,7 @@ import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
+import { accountFields } from '../../fields/account-fields.ts';
 import { closedLines, welcomeSaid } from '../../outcomes.ts';
 import {
   changes,
@@ -49,46 +56,24 @@ import {
 import { parseList, parseNumber } from '../option-values.ts';
 import { namedValues, type Column, type Terminal } from '../terminal.ts';
 import { figureColumns, hashText, hintText, shortHash } from './key.ts';
+import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
 
 /** `wait`: seconds. */
 type NewOptions = Omit<NewCustomerInput, 'account'> & { wait: number; link?: boolean };
 
 const named = { '<account>': 'as `customer list` shows it' };
 
-export const showCustomer = (takes: Readonly<Record<string, string>>, example: string) =>
-  shows('show', {
-    does: 'show balance, plan use, calls under way, keys, the last grants and 30 days of use',
-    takes,
-    examples: [example],
-    run: async ({ ports, terminal }, name: string) =>
-      printCustomer(terminal, await viewCustomer(ports, name)),
-  });
-
-interface Edit {
-  does: string;
-  takes?: Readonly<Record<string, string>>;
-  example: string;
-  attributesOf: (text: string | undefined) => RawRow;
-  said: string;
-}
-
-const editCommand = (name: string, { does, takes = {}, example, attributesOf, said }: Edit) =>
-  changes(name, {
-    does,
-    takes: { ...named, ...takes },
-    examples: [example],
-    async plan(run, account: string, text: unknown) {
-      const attributes = attributesOf(typeof text === 'string' ? text : undefined);
-      const plan = await planEditAccount(run.ports, { account, attributes });
-      return rowWrites(run, plan, { said: `${account}: ${said}.`, facts: { account } });
-    },
-  });
+/** Live within 30 seconds. */
+const editing = async (run: CommandRun, account: string, attributes: RawRow) => {
+  const plan = await planEditAccount(run.ports, { account, attributes });
+  return rowWrites(run, plan, { said: 'It is written; live within 30 seconds.', facts: { account } });
+};
 
 export const customerCommands: CommandGroup = {
   name: 'customer',
   does: 'customers: new ones, who spends, who runs dry, switch off, close',
   notes: `
-A customer is a row of the table accounts, with keys and grants. \`account\` has the rest: grant, refund, plan.
+A customer is a row of the table accounts, with keys and grants. \`grant new\` tops up, \`key new\` makes a key.
 \`customer new\` may be repeated after it broke off: what it grants is granted once.`,
   commands: [
     changes('new', {
@@ -149,25 +134,56 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
         if (more !== undefined) terminal.remark(more);
       },
     }),
-    showCustomer(named, 'customer show acme'),
-    editCommand('note', {
-      does: 'set the note of a customer, for operators alone',
-      takes: { '[text]': 'what to remember (default: the note is removed)' },
-      example: 'customer note acme "pays by invoice"',
-      attributesOf: (text) => ({ note: text }),
-      said: 'the note is written',
+    shows('show', {
+      does: 'show balance, plan use, calls under way, keys, the last grants and 30 days of use',
+      takes: named,
+      examples: ['customer show acme'],
+      run: async ({ ports, terminal }, name: string) =>
+        printCustomer(terminal, await viewCustomer(ports, name)),
     }),
-    editCommand('disable', {
+    changes('set', {
+      does: 'set attributes of a customer: note, contact, limits, alert',
+      takes: { ...named, '<attributes...>': attributesMean },
+      notes: attributesHelp(accountFields),
+      examples: [
+        'customer set acme "note=pays by invoice" rpm=600',
+        'customer set acme contact.email=ops@acme.example',
+      ],
+      async plan(run, account: string, written: string[]) {
+        const row = await run.ports.tables.get('accounts', account);
+        return editing(run, account, attributesIn(written, accountFields, row));
+      },
+    }),
+    changes('off', {
       does: 'refuse every key of a customer from now on (within 30 s)',
-      example: 'customer disable acme --yes',
-      attributesOf: () => ({ enabled: false }),
-      said: 'every key is refused within 30 seconds',
+      takes: named,
+      examples: ['customer off acme --yes'],
+      plan: (run, account: string) => editing(run, account, { enabled: false }),
     }),
-    editCommand('enable', {
+    changes('on', {
       does: 'let the keys of a customer work again',
-      example: 'customer enable acme',
-      attributesOf: () => ({ enabled: true, _closed: undefined }),
-      said: 'its keys work within 30 seconds',
+      takes: named,
+      examples: ['customer on acme'],
+      plan: (run, account: string) => editing(run, account, { enabled: true, _closed: undefined }),
+    }),
+    changes('plan', {
+      does: 'give an account a plan, change it, or end it; live within 30 seconds',
+      takes: {
+        ...named,
+        '--level <n>': ['1, 2 or 3', parseNumber],
+        '--since <time>': 'months are counted from here (default: as it is, else today)',
+        '--until <time>': 'covers no call from then on (default: no end)',
+        '--none': 'take the plan away',
+        '--new': 'make the account when there is none',
+      },
+      examples: [
+        'customer plan acme --level 1 --since 2026-11-01 --until 2027-11-01',
+        'customer plan acme --none',
+      ],
+      async plan(run, account: string, options: Omit<SetPlanInput, 'account'>) {
+        const plan = await planSetPlan(run.ports, { account, ...options });
+        return rowWrites(run, plan, { said: heldWords(plan), facts: { account, plan: plan.plan ?? null } });
+      },
     }),
     changes('close', {
       does: 'end a customer: refuse all keys, say what is left and how to pay it back; deletes nothing',
@@ -412,4 +428,10 @@ function newCustomerFacts(
     message: welcomeSaid(plan, made, link).message.join('\n'),
     ...(link && { link: (pages.account ? accountLink(baseUrl, secretKey) : undefined) ?? null }),
   };
+}
+
+function heldWords({ account, plan }: SetPlanPlan): string {
+  if (!plan) return `${account} holds no plan; live within 30 seconds.`;
+  const end = plan.until === undefined ? 'without an end' : `until ${plan.until}`;
+  return `${account} holds plan ${plan.level}, months counted from ${plan.since}, ${end}; live within 30 seconds.`;
 }

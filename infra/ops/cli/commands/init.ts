@@ -39,8 +39,8 @@ import {
 } from '../option-values.ts';
 import type { Terminal } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
-import { grantFacts } from './account.ts';
 import { ownAttributesIn, ownOption, ownOptions, typeMeans } from './channel.ts';
+import { grantFacts } from './grant.ts';
 import { newKeyFacts, printNewKey } from './key.ts';
 
 interface InitOptions {
@@ -106,8 +106,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
   const { reference, value, storing } = secret;
   const facts = { ...upstream, secret: reference };
   const input = { ...facts, models: options.models ?? (await askModels(terminal, ports, { facts, value })) };
-  // An identical row was left by an earlier, interrupted run.
-  const channel = await planAddChannel(ports, input, 'keep-same');
+  const channel = await planAddChannel(ports, input);
   const prices = await askPrices(run, answer, { models: input.models, options });
   const account = await answer(options.account, { name: '--account', question: 'Name of the first account' });
   const question = 'Yuan on its balance (0: none yet)';

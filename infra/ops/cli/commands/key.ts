@@ -5,6 +5,7 @@ import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
   checkKey,
   findKey,
+  keyViewsOf,
   listKeys,
   type KeyCheck,
   type KeyView,
@@ -18,7 +19,6 @@ import {
   planMoveKey,
   planRotateKey,
   type MadeKey,
-  type NewKeyInput,
   type NewKeyPlan,
   type EditKeyPlan,
 } from '../../../../shared/operate/keys/edit-key.ts';
@@ -34,8 +34,9 @@ import {
   type LeakedKeyPlan,
 } from '../../../../shared/operate/keys/leaked-key.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
-import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { keyFields } from '../../fields/key-fields.ts';
 import {
   changes,
   countProgress,
@@ -46,10 +47,9 @@ import {
   type CommandParts,
   type CommandRun,
 } from '../command.ts';
-import { parseHours, parseLimit, parseList, parseNumber, parseTime } from '../option-values.ts';
-import { columnsIn, namedValues, type Column, type Terminal } from '../terminal.ts';
-
-type Limit = number | 'none';
+import { parseHours, parseTime } from '../option-values.ts';
+import { cellText, columnsIn, namedValues, type Column, type Terminal } from '../terminal.ts';
+import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
 
 const named = { '<key>': 'hash or hint' };
 
@@ -88,25 +88,17 @@ export const keyCommands: CommandGroup = {
   notes:
     '\nA key is shown once, when it is made; the tables hold only its hash.\nCommands that take a <key> accept its hash (the first 4 characters or more) or its hint, as `key list` shows them.',
   commands: [
-    changes('create', {
+    changes('new', {
       does: 'make a key for an account, and the account if there is none',
-      needs: { '--account <name>': 'who pays' },
-      takes: {
-        '--models <a,b>': ['the only models it may call (default: every model)', parseList],
-        '--official': 'may call in official mode, which deducts nothing',
-        '--expires <time>': 'ISO 8601, such as 2027-01-01T00:00:00Z (default: never)',
-        '--max-concurrency <n>': ['requests at the same time', parseNumber],
-        '--rpm <n>': ['requests a minute', parseNumber],
-        '--store': 'may store responses, whatever the setting store says',
-        '--no-store': 'may store none, whatever the setting store says',
-        '--manage': 'may make, change and end keys of its account, which may no more than it',
-      },
+      takes: { '<account>': 'who pays', '[attributes...]': attributesMean },
+      notes: attributesHelp(keyFields),
       examples: [
-        'key create --account acme',
-        'key create --account acme --models gpt-4o,gpt-4o-mini --rpm 60 --expires 2027-01-01T00:00:00Z',
+        'key new acme',
+        'key new acme models=gpt-4o,gpt-4o-mini rpm=60 expires_at=2027-01-01 "name=batch job"',
       ],
-      async plan({ ports, terminal }, options: NewKeyInput) {
-        const plan = await planCreateKey(ports, options);
+      async plan({ ports, terminal }, account: string, written: string[]) {
+        const attributes = written.length === 0 ? {} : attributesIn(written, keyFields);
+        const plan = await planCreateKey(ports, { account, attributes });
         return writes({
           plan,
           carryOut: () => carryOutKey(ports, plan),
@@ -124,7 +116,7 @@ export const keyCommands: CommandGroup = {
         terminal.printList(await listKeys(ports, options), {
           columns: keyColumns,
           json: keyJson,
-          empty: 'no keys: make one with `npx --no relay-ops key create --account <name>`',
+          empty: 'no keys: make one with `npx --no relay-ops key new <account>`',
         });
       },
     }),
@@ -144,15 +136,49 @@ The relay answers 401 invalid_api_key.`);
         if (terminal.format === 'text') terminal.print(`${name} is usable: ${why}`);
       },
     }),
-    changes('disable', {
+    shows('show', {
+      does: 'show all attributes of a key as they are written, and what the relay makes of it',
+      takes: named,
+      examples: ['key show 3f9a1c', 'key show sk-AbCd...wXyZ --json'],
+      async run({ ports, terminal }, written: string) {
+        const { row } = await findKey(ports, written);
+        const [key] = keyViewsOf([row], ports.clock.now());
+        if (!key) return;
+        const { row: kept, ...values } = keyJson(key);
+        terminal.printAs({ ...values, row: kept }, () =>
+          terminal.printFacts(
+            Object.entries({ ...values, ...kept }).map(([name, value]) => [name, cellText(value)]),
+          ),
+        );
+      },
+    }),
+    editCommand('set', {
+      does: 'set attributes of a key: name, models, limits, budget, end',
+      takes: { '<attributes...>': attributesMean },
+      notes: attributesHelp(keyFields),
+      examples: [
+        'key set 3f9a1c rpm=60 max_concurrency=5 budget.amount=20 budget.period=month',
+        'key set 3f9a1c models=gpt-4o,gpt-4o-mini rpm=',
+      ],
+      async edit(ports, written, words: string[]) {
+        const { hash, row } = await findKey(ports, written);
+        return planEditKey(ports, hash, attributesIn(words, keyFields, row));
+      },
+    }),
+    changes('off', {
       does: 'refuse a key from now on (within 30 s)',
       takes: named,
-      examples: ['key disable 3f9a1c --stack relay --yes'],
+      examples: ['key off 3f9a1c --stack relay --yes'],
       async plan(run, written: string) {
         const plan = await planDisableKey(run.ports, written);
         const said = `${plan.name} is disabled; the relay refuses it within 30 seconds.`;
         return rowWrites(run, plan, { said, facts: { key: plan.name } });
       },
+    }),
+    editCommand('on', {
+      does: 'let a disabled key work again',
+      examples: ['key on 3f9a1c'],
+      edit: planEnableKey,
     }),
     changes('rotate', {
       does: 'make a new key with the same rights; the old one expires',
@@ -178,62 +204,11 @@ The relay answers 401 invalid_api_key.`);
         });
       },
     }),
-    editCommand('enable', {
-      does: 'let a disabled key work again',
-      examples: ['key enable 3f9a1c'],
-      edit: planEnableKey,
-    }),
     editCommand('move', {
       does: 'let another account pay for a key; earlier calls stay where they are',
       takes: { '<account>': 'who pays from now on' },
       examples: ['key move 3f9a1c other'],
       edit: (ports, written, account: string) => planMoveKey(ports, { written, account }),
-    }),
-    editCommand('limits', {
-      does: 'set how many calls a key may make a minute, and at once',
-      takes: {
-        '--rpm <n>': ['requests a minute, or none', parseLimit],
-        '--concurrency <n>': ['requests at the same time, or none', parseLimit],
-      },
-      examples: ['key limits 3f9a1c --rpm 60 --concurrency 5', 'key limits 3f9a1c --rpm none'],
-      edit(ports, written, { rpm, concurrency }: { rpm?: Limit; concurrency?: Limit }) {
-        const attributes: RawRow = {
-          ...(rpm !== undefined && { rpm: limitIn(rpm) }),
-          ...(concurrency !== undefined && { max_concurrency: limitIn(concurrency) }),
-        };
-        if (Object.keys(attributes).length === 0) throw usageFailure('give --rpm, --concurrency or both');
-        return planEditKey(ports, written, attributes);
-      },
-    }),
-    editCommand('budget', {
-      does: "set the most a key may spend of its account's balance a day or a month",
-      takes: {
-        '[yuan]': 'such as 20',
-        '--per <period>': ['day or month', String, 'month'],
-        '--none': 'no budget',
-      },
-      examples: ['key budget 3f9a1c 20 --per month', 'key budget 3f9a1c --none'],
-      edit(ports, written, yuan: string | undefined, { per, none = false }: { per: string; none?: boolean }) {
-        if (none === (yuan !== undefined)) throw usageFailure('give either yuan or --none');
-        const budget = yuan === undefined ? undefined : { amount: Number(yuan), period: per };
-        return planEditKey(ports, written, { budget });
-      },
-    }),
-    editCommand('models', {
-      does: 'set the only models a key may call',
-      takes: { '[a,b]': ['public names', parseList], '--all': 'every model' },
-      examples: ['key models 3f9a1c gpt-4o,gpt-4o-mini', 'key models 3f9a1c --all'],
-      edit(ports, written, models: string[] | undefined, { all = false }: { all?: boolean }) {
-        if (all === (models !== undefined)) throw usageFailure('give either models or --all');
-        return planEditKey(ports, written, { models });
-      },
-    }),
-    editCommand('manage', {
-      does: 'let a key make, change and end keys of its account, which may no more than it',
-      takes: { '--off': 'no longer; the keys that it made stay' },
-      examples: ['key manage 3f9a1c', 'key manage 3f9a1c --off'],
-      edit: (ports, written, { off = false }: { off?: boolean }) =>
-        planEditKey(ports, written, { manage: off ? undefined : true }),
     }),
     shows('use', {
       does: 'what a key called and spent since a time, by hour and model',
@@ -260,9 +235,6 @@ The relay answers 401 invalid_api_key.`);
     }),
   ],
 };
-
-/** Undefined removes the attribute. */
-const limitIn = (limit: Limit): number | undefined => (limit === 'none' ? undefined : limit);
 
 async function planLeaked(
   { ports, terminal }: CommandRun,
@@ -333,7 +305,7 @@ const keyColumns: Column<KeyView>[] = [
 ];
 
 /** A row that cannot be read may hold a secret anywhere, also as its hash: no attribute of it is shown that is not known. */
-function keyJson(key: KeyView): object {
+function keyJson(key: KeyView): Record<string, unknown> & { row?: object } {
   const values = namedValues(keyColumns, key);
   if (key.state === 'invalid') return values;
   const kept = Object.entries(key.row).filter(([name]) => !name.startsWith('_') || marks.has(name));

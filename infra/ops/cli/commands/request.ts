@@ -1,7 +1,8 @@
-/** The commands `request` and `requests`: why a call was refused, failed or slow, from log, ledger and configuration. */
+/** The commands of `request`: why a call was refused, failed or slow, from log, ledger and configuration; and its refund. */
 import { Option } from 'commander';
 import { tagsText, type Attribution } from '../../../../shared/billing/ledger-row.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
+import { planRefundCharge, type RefundInput } from '../../../../shared/operate/customers/refund-charge.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
@@ -22,21 +23,21 @@ import { explainRequest, storySteps } from '../../../../shared/operate/requests/
 import { requestSteps, type FoundRequest } from '../../../../shared/operate/requests/find-request.ts';
 import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { shows, type CommandRun } from '../command.ts';
+import { changes, shows, type CommandGroup, type CommandRun } from '../command.ts';
 import { attributing, parseAgo, parseDuration, parseNumber } from '../option-values.ts';
 import { textTable, type Column, type Terminal } from '../terminal.ts';
+import { applied, granting, type Waiting } from './grant.ts';
 
 const notes = `
 An id is what the customer has: the header x-request-id, or the id of an answer (chatcmpl-..., resp-...), or the first 10 or
 more characters of it. The log is searched within 15 minutes of the time in the id.`;
 
-export const requestCommand = shows('request', {
+const showRequest = shows('show', {
   does: 'tell what happened to a request, why, what it cost, and what to do',
   takes: {
     '<id>': 'the header x-request-id, the id of an answer (chatcmpl-...), or the beginning of it',
   },
-  notes,
-  examples: ['request chatcmpl-01jd3k5m7n9p1r3t5v7x9z1b3d', 'request 01jd3k5m7n9p'],
+  examples: ['request show chatcmpl-01jd3k5m7n9p1r3t5v7x9z1b3d', 'request show 01jd3k5m7n9p'],
   async run({ ports, terminal }, asked: string) {
     if (asked.startsWith('grant#'))
       throw usageFailure(`a grant is named within its account: grant show ACCOUNT ${asked.slice(6)}`);
@@ -97,7 +98,7 @@ interface RequestsOptions {
   follow?: boolean;
 }
 
-export const requestsCommand = shows('requests', {
+const listRequestsCommand = shows('list', {
   does: 'list the requests of a time, or those of them that were refused, failed, retried or slow',
   lists: true,
   takes: {
@@ -115,13 +116,12 @@ export const requestsCommand = shows('requests', {
     '--limit <n>': ['the newest so many', parseNumber, 50],
     '--follow': 'then go on with those that end from now on, until Ctrl-C',
   },
-  notes,
   examples: [
-    'requests --model gpt-4o --slower-than 5s --since 2h',
-    'requests --account acme --since 1h --status failed',
-    'requests --account acme --tag team=search --end-user alice --since 1d',
-    'requests --channel main --since 2026-11-22T14:00:00Z --until 2026-11-22T14:15:00Z --status slow',
-    'requests --status 429 --since 15m --follow',
+    'request list --model gpt-4o --slower-than 5s --since 2h',
+    'request list --account acme --since 1h --status failed',
+    'request list --account acme --tag team=search --end-user alice --since 1d',
+    'request list --channel main --since 2026-11-22T14:00:00Z --until 2026-11-22T14:15:00Z --status slow',
+    'request list --status 429 --since 15m --follow',
   ],
   async run(run, { since, until, slowerThan, follow, ...options }: RequestsOptions) {
     const { ports, terminal } = run;
@@ -149,7 +149,7 @@ export const requestsCommand = shows('requests', {
     if (requests.length >= limit)
       terminal.remark(`the newest ${limit} alone: see --limit, --since and --until`);
     terminal.remark(
-      `${requests.length} requests; ${megabytes(scannedBytes)} were read. Each one's story: request ID`,
+      `${requests.length} requests; ${megabytes(scannedBytes)} were read. Each one's story: request show ID`,
     );
     if (!follow) return undefined;
     if (!ports.target.local)
@@ -157,6 +157,28 @@ export const requestsCommand = shows('requests', {
     return { ended: followed(run, asked, requests) };
   },
 });
+
+const refundCommand = changes('refund', {
+  does: 'refund the charge of a call, whole or in part; never more than was charged',
+  takes: {
+    '<id>': 'of the ledger row: the header x-request-id, or the id of an answer',
+    '--amount <yuan>': 'only this much (default: all that was not refunded yet)',
+    '--reason <text>': 'shown to the customer in their usage',
+    '--part <number>': ['which part of the refund this is: safe to repeat', parseNumber],
+    ...applied,
+  },
+  examples: ['request refund 01jd3k5m7n9p1r3t5v7x9z1b3d --amount 0.5 --reason "answer was cut"'],
+  async plan({ ports }, id: string, { wait, ...options }: Waiting<Omit<RefundInput, 'id'>>) {
+    return granting(ports, await planRefundCharge(ports, { id, ...options }), wait);
+  },
+});
+
+export const requestCommands: CommandGroup = {
+  name: 'request',
+  does: 'calls of customers: what happened to them, and refunds',
+  notes,
+  commands: [listRequestsCommand, showRequest, refundCommand],
+};
 
 /** Prints what is newer than what was listed. It never ends by itself. */
 async function followed(

@@ -1,4 +1,4 @@
-/** The commands of `response` and `account responses`: stored responses. Content is shown only to who says why, which is recorded. */
+/** The commands of `response`: stored responses. Content is shown only to who says why, which is recorded. */
 import {
   accountResponses,
   storedKinds,
@@ -28,12 +28,39 @@ const taken = {
 };
 const exampleId = 'resp-01jd3k5m7n9p1r3t5v7x9z1b3d';
 
+const totalCommand = shows('total', {
+  does: 'count what is stored for an account, and its bytes; no content is read',
+  lists: true,
+  takes: { '<account>': 'as in the table accounts' },
+  examples: ['response total acme'],
+  policies: operating,
+  async run({ ports, terminal }, account: string) {
+    const onProgress = countProgress(terminal, 'items read');
+    const view = await accountResponses(ports, account, onProgress);
+    const { sums, expired, lastExpires } = view;
+    const rows = storedKinds.map((kind) => Object.assign({ kind }, sums[kind]));
+    const text = (): void => {
+      terminal.print(`stored for account ${account}`);
+      terminal.printFacts([
+        ...rows.map(({ kind, count, bytes }) => [
+          kind,
+          `${count}${kind === 'events' ? ' batches' : ''}, ${bytes} bytes`,
+        ]),
+        ['last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
+      ]);
+      if (expired > 0) terminal.remark(`${expired} items have expired; DynamoDB removes them within days`);
+    };
+    terminal.printAs(view, text, [['kind', 'count', 'bytes'], rows]);
+  },
+});
+
 export const responseCommands: CommandGroup = {
   name: 'response',
   does: 'stored responses of customers',
   notes:
     '\nThe account of a response is found in the ledger; calls that are free and not counted have no row there: name it with\n--account. What is shown with --content is recorded in the table runtime, with who read it.',
   commands: [
+    totalCommand,
     shows('show', {
       does: 'show where a stored response stands; its content only if that is asked for',
       takes: {
@@ -72,32 +99,6 @@ export const responseCommands: CommandGroup = {
     }),
   ],
 };
-
-export const accountResponsesCommand = shows('responses', {
-  does: 'count what is stored for an account, and its bytes; no content is read',
-  lists: true,
-  takes: { '<account>': 'as in the table accounts' },
-  examples: ['account responses acme'],
-  policies: operating,
-  async run({ ports, terminal }, account: string) {
-    const onProgress = countProgress(terminal, 'items read');
-    const view = await accountResponses(ports, account, onProgress);
-    const { sums, expired, lastExpires } = view;
-    const rows = storedKinds.map((kind) => Object.assign({ kind }, sums[kind]));
-    const text = (): void => {
-      terminal.print(`stored for account ${account}`);
-      terminal.printFacts([
-        ...rows.map(({ kind, count, bytes }) => [
-          kind,
-          `${count}${kind === 'events' ? ' batches' : ''}, ${bytes} bytes`,
-        ]),
-        ['last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
-      ]);
-      if (expired > 0) terminal.remark(`${expired} items have expired; DynamoDB removes them within days`);
-    };
-    terminal.printAs(view, text, [['kind', 'count', 'bytes'], rows]);
-  },
-});
 
 function printResponse(terminal: Terminal, head: ResponseHead): void {
   if (terminal.format === 'json') return terminal.printJson(head);

@@ -1,4 +1,7 @@
-/** The commands `show`, `set` and `off` of a row of any table of the configuration; and `plan` and `setting`, which have nothing more. */
+/**
+ * The commands `new`, `show`, `set` and `off` of a row of any table of the configuration, and attributes as all commands take them;
+ * and `plan` and `setting`, which have nothing more.
+ */
 import { keyAttributes, type ConfigTable } from '../../../../shared/config/rows/read-table.ts';
 import {
   planSetRow,
@@ -8,7 +11,8 @@ import {
   type ShownRow,
 } from '../../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
-import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-ports.ts';
+import { writtenRow, type RowField } from '../../fields/row-field.ts';
 import { changes, shows, type CommandDefinition, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { parseCount } from '../option-values.ts';
@@ -18,14 +22,19 @@ export interface RowGroup {
   table: ConfigTable;
   noun: string;
   keyOf: (written: string) => string | number;
-  examples: Readonly<Record<'show' | 'set' | 'off', readonly string[]>>;
+  examples: Readonly<Partial<Record<'new' | 'show' | 'set' | 'off', readonly string[]>>>;
+  /** What attributes are written by. Others are written as the table has them. */
+  fields?: (ports: Pick<OperatorPorts, 'target'>) => readonly RowField[];
+  /** What a new row has that nobody wrote. */
+  begun?: RawRow;
+  notes?: string;
 }
 
 export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
   shows('show', {
     does: `show all attributes of ${noun} as they are written, and who wrote it`,
     takes: { [`<${keyAttributes[table]}>`]: 'as `list` shows it' },
-    examples: examples.show,
+    ...(examples.show && { examples: examples.show }),
     run: async ({ ports, terminal }, written: string) => {
       const keyName = keyAttributes[table];
       const shown = await showRow(ports, { table, key: keyOf(written) });
@@ -44,53 +53,75 @@ export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): Command
   });
 
 export const attributesMean =
-  'NAME=VALUE each, named as in docs/tables.md; a value is JSON or else text, models may be a,b; NAME= removes it';
+  'NAME=VALUE each; NAME= removes it; a list is a,b, other values are JSON or else text';
 
-export const setCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
-  changes('set', {
-    does: `set attributes of ${noun}, or make it; shows the difference, asks, writes`,
+/** What the help of a command says of the attributes that it takes. */
+export const attributesHelp = (fields: readonly RowField[]): string =>
+  ['', 'Attributes; docs/tables.md says more of each:', ...fields.map(fieldLine)].join('\n');
+
+function fieldLine({ name, label, help = '', choices = [] }: RowField): string {
+  const values = choices.map(([value]) => value).filter((value) => value !== '');
+  const means = values.length === 0 ? label : `${label}: ${values.join(', ')}`;
+  return `  ${name.padEnd(22)} ${[means, help].filter((text) => text !== '').join('. ')}`;
+}
+
+const writingCommand = (verb: 'new' | 'set', does: string, group: RowGroup): CommandDefinition => {
+  const { table, keyOf, examples, fields = () => [], begun, notes } = group;
+  const isNew = verb === 'new';
+  return changes(verb, {
+    does,
     takes: {
-      [`<${keyAttributes[table]}>`]: 'as `list` shows it, or a new one',
+      [`<${keyAttributes[table]}>`]: isNew ? 'one that is not taken' : 'as `list` shows it',
       '<attributes...>': attributesMean,
       ...waiting,
     },
-    examples: examples.set,
-    plan: async (run, written: string, attributes: string[], options: WaitOption) => {
-      const row = { table, key: keyOf(written), attributes: parseAttributes(attributes) };
+    examples: examples[verb] ?? [],
+    ...(notes !== undefined && { notes }),
+    plan: async (run, written: string, words: string[], options: WaitOption) => {
+      const attributes = { ...(isNew && begun), ...attributesIn(words, fields(run.ports)) };
+      const row = { table, key: keyOf(written), attributes, isNew };
       return configWriting(run, await planSetRow(run.ports, row), options);
     },
   });
+};
+
+export const newCommand = (group: RowGroup): CommandDefinition =>
+  writingCommand('new', `make ${group.noun}; shows it, asks, writes`, group);
+
+export const setCommand = (group: RowGroup): CommandDefinition =>
+  writingCommand('set', `set attributes of ${group.noun}; shows the difference, asks, writes`, group);
 
 /** For tables whose rows have no switch: the row is deleted, and comes back by a rollback. */
-export const offCommand = ({ table, noun, keyOf, examples }: RowGroup, verb = 'off'): CommandDefinition =>
-  changes(verb, {
+export const offCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
+  changes('off', {
     does: `delete ${noun}; \`version rollback\` brings it back`,
     takes: { [`<${keyAttributes[table]}>`]: 'as `list` shows it', ...waiting },
-    examples: examples.off,
+    examples: examples.off ?? [],
     plan: async (run, written: string, options: WaitOption) =>
       configWriting(run, await planRemoveRow(run.ports, { table, key: keyOf(written) }), options),
   });
 
-/** Attributes whose text is a list of names. */
-const lists = new Set(['models']);
-
-/** `input=0.018`, `models=gpt-4o,gpt-4o-mini`, `from=`. */
-export function parseAttributes(written: readonly string[]): RawRow {
-  if (written.length === 0) throw usageFailure('give one attribute at least, such as input=0.018');
-  return Object.fromEntries(
-    written.map((pair) => {
-      const [, name, value] = /^([a-z][a-z0-9_]*)=(.*)$/s.exec(pair) ?? [];
-      if (name === undefined || value === undefined)
-        throw usageFailure('an attribute is written NAME=VALUE, such as input=0.018');
-      return [name, valueOf(name, value)];
-    }),
-  );
-}
-
-function valueOf(name: string, value: string): unknown {
-  if (value === '') return undefined;
-  const read = jsonOrText(value);
-  return lists.has(name) && typeof read === 'string' ? read.split(',').map((item) => item.trim()) : read;
+/**
+ * `rpm=60`, `budget.amount=20`, `models=a,b`, `from=`: as a form reads what is typed into its fields. A list or a map in JSON, and what has
+ * no field, is meant as the table has it.
+ * @param row what parts of an attribute are put into
+ */
+export function attributesIn(
+  written: readonly string[],
+  fields: readonly RowField[] = [],
+  row: RawRow = {},
+): RawRow {
+  if (written.length === 0) throw usageFailure('give one attribute at least, such as models=a,b');
+  const texts = new Map<string, string>();
+  const others: RawRow = {};
+  for (const pair of written) {
+    const [, name, value] = /^([a-z][a-z0-9_.]*)=(.*)$/s.exec(pair) ?? [];
+    if (name === undefined || value === undefined)
+      throw usageFailure('an attribute is written NAME=VALUE, such as models=a,b');
+    if (!/^[[{]/.test(value) && fields.some((field) => field.name === name)) texts.set(name, value);
+    else others[name] = value === '' ? undefined : jsonOrText(value);
+  }
+  return { ...writtenRow(fields, texts, row), ...others };
 }
 
 /** Text that is no JSON is meant as it stands. */
@@ -156,8 +187,9 @@ const plans: RowGroup = {
   noun: 'a plan',
   keyOf: parseCount,
   examples: {
+    new: [`plan new 1 price=30 'items=[{"id": "chat", "value": 100, "models": ["gpt-4o"]}]'`],
     show: ['plan show 1'],
-    set: ['plan set 1 price=30', `plan set 1 'items=[{"id": "chat", "value": 100, "models": ["gpt-4o"]}]'`],
+    set: ['plan set 1 price=30'],
     off: ['plan off 1'],
   },
 };
@@ -167,7 +199,7 @@ export const planCommands: CommandGroup = {
   name: 'plan',
   does: 'subscription levels: what they cost and cover',
   notes: `
-A plan covers calls of the accounts that hold it (\`account plan\`), while the setting subscription.enabled is true. Its items
+A plan covers calls of the customers that hold it (\`customer plan\`), while the setting subscription.enabled is true. Its items
 are a list: '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}]'; value: calls a month, -1 unlimited.`,
   commands: [
     listCommand('plans', {
@@ -175,6 +207,7 @@ are a list: '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}
       attributes: ['price', 'items'],
       empty: 'no plans: calls are paid from balances',
     }),
+    newCommand(plans),
     showCommand(plans),
     setCommand(plans),
     offCommand(plans),
@@ -185,13 +218,13 @@ const settings: RowGroup = {
   table: 'settings',
   noun: 'a setting',
   keyOf: (written) => written,
-  examples: { show: ['setting show limits'], set: [], off: ['setting unset contact'] },
+  examples: { show: ['setting show limits'], off: ['setting off contact'] },
 };
 
 export const settingCommands: CommandGroup = {
   name: 'setting',
   does: 'settings of the whole relay; docs/tables.md has all of them',
-  notes: '\nA setting without a row has its default. `unset` deletes the row.',
+  notes: '\nA setting without a row has its default. `off` deletes the row.',
   commands: [
     listCommand('settings', {
       does: 'list the settings that have a row',
@@ -212,6 +245,6 @@ export const settingCommands: CommandGroup = {
         return configWriting(run, plan, options);
       },
     }),
-    offCommand(settings, 'unset'),
+    offCommand(settings),
   ],
 };

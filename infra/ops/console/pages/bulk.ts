@@ -15,13 +15,13 @@ import { canonicalJson, compareCodeUnits } from '../../../../shared/wire/json.ts
 import { shownValue } from '../../markup.ts';
 import { csvLines, csvText, delimiterOf } from '../../cli/csv.ts';
 import { counted, grouped } from '../layout/figures.ts';
-import { flagField, rowFields, typedNumber, typedRow, type RowField } from '../layout/form.ts';
+import { accountFields } from '../../fields/account-fields.ts';
+import { keyFields } from '../../fields/key-fields.ts';
+import { ruleFields } from '../../fields/rule-fields.ts';
+import { flagField, rowFields, typedNumber, typedRow, type RowField } from '../../fields/row-field.ts';
 import { lead, notice } from '../layout/frame.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
 import { formPage, proposedWrites, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
-import { ruleFields } from './charges.ts';
-import { accountFields } from './customer-forms.ts';
-import { keyFields } from './keys.ts';
 
 /** A row as it is to be. `found`: as it is. */
 interface BulkEdit {

@@ -1,40 +1,30 @@
 /** What is done to a channel: made, edited, tested, probed and switched. A key never comes into its row, nor back onto a page. */
-import { plainValue } from '../../../../shared/config/rows/read-row.ts';
-import { parameterName } from '../../../../shared/config/rows/secret-reference.ts';
 import { planSwitchChannel } from '../../../../shared/operate/channels/edit-channel.ts';
 import { listChannels, type ListedChannel } from '../../../../shared/operate/channels/list-channels.ts';
 import { carryOutProbe, planProbe } from '../../../../shared/operate/channels/probe-channel.ts';
 import { carryOutChannelTest, planChannelTest } from '../../../../shared/operate/channels/test-channel.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
-import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
+import type { RawRow, Target } from '../../../../shared/operate/operator-ports.ts';
 import { usageFailure, Failure } from '../../../../shared/operate/plan.ts';
 import { rowMark } from '../../../../shared/operate/rows.ts';
-import {
-  channelTypeNames,
-  ownAttributes,
-  typesWith,
-} from '../../../../shared/upstreams/types/channel-attributes.ts';
+import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
-import { asRecord } from '../../../../shared/wire/json.ts';
 import { html, shownValue } from '../../markup.ts';
 import { milliseconds } from '../layout/figures.ts';
+import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import {
-  choiceField,
-  isReference,
-  jsonField,
-  marksElsewhere,
-  marksIn,
-  namesField,
   seenField,
-  third,
-  typedList,
   typedNewRow,
   typedWholeRow,
   wholeRowFields,
-  withMarks,
-  withoutKeys,
   type Field,
   type RowField,
+} from '../../fields/row-field.ts';
+import {
+  marksElsewhere,
+  marksIn,
+  withMarks,
+  withoutKeys,
   type FieldMarks,
   type SentForm,
 } from '../layout/form.ts';
@@ -52,120 +42,13 @@ export function channelFormPages(routes: Routes): void {
   routes.form('/channels/:id/switch', { page: askPage('Switch'), propose: proposeSwitch });
 }
 
-/** A name is that of a parameter of this stack. What is longer may be the key itself, which must not come into the row. */
-const secretName = /^(?!sk-)[\w./-]{1,24}$/;
-
-const typedSecrets =
-  ({ stack, local }: Visit['ports']['target']) =>
-  (text: string): string | string[] | undefined => {
-    const secrets = typedList(text).map((each) =>
-      isReference(each) || local || !secretName.test(each) ? each : `ssm:${parameterName(stack, each)}`,
-    );
-    if (secrets.some((each) => !isReference(each)))
-      throw usageFailure(
-        'secret: found no reference, wanted ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>: store the key first',
-      );
-    return secrets.length > 1 ? secrets : secrets[0];
-  };
-
-const shownNumber = (value: unknown): string =>
-  typeof value === 'number' || (typeof value === 'string' && /^[\d.+-]{1,20}$/.test(value))
-    ? String(value)
-    : '';
-
-const isPair = ([name, upstream, ...more]: string[]): boolean =>
-  Boolean(name && upstream) && more.length === 0;
-
-/** `smart = deepseek-chat`, one a line. */
-const mapperField: RowField = {
-  name: 'mapper',
-  label: 'Names at the upstream',
-  kind: 'area',
-  placeholder: 'smart = deepseek-chat',
-  help: html`Where they differ, a line each: <code>smart = deepseek-chat</code>.`,
-  shown: (value) =>
-    Object.entries(asRecord(plainValue(value)))
-      .map(([name, upstream]) => `${name} = ${shownValue(upstream)}`)
-      .join('\n'),
-  typed(text) {
-    const lines = text.split('\n').filter((line) => line.trim() !== '');
-    const pairs = lines.map((line) => line.split('=').map((each) => each.trim()));
-    if (!pairs.every(isPair))
-      throw usageFailure('mapper: found a line without one =, wanted public = upstream');
-    return pairs.length === 0 ? undefined : Object.fromEntries(pairs as [string, string][]);
-  },
-};
-
-const secondsField = (name: string, label: string, byDefault: string): RowField =>
-  third(name, label, `Empty: ${byDefault}.`, { shown: shownNumber });
-
-/** Of its type alone; and attributes of other types that the row has all the same, to be taken out. */
-const typeFields = (type: string, row: RawRow): RowField[] =>
-  ownAttributes()
-    .filter(({ name }) => row[name] !== undefined || typesWith(name).some((each) => each === type))
-    .map(({ name, attribute: { about } }) => ({
-      name,
-      label: name.replaceAll('_', ' ').replace(/^./, (first) => first.toUpperCase()),
-      help: `${about} (${typesWith(name).join(', ')})`,
-    }));
-
-const fieldsOfType = (type: string, row: RawRow, target: Visit['ports']['target']): readonly RowField[] => [
-  { name: 'name', label: 'Name', help: 'For people.' },
-  {
-    name: 'endpoint',
-    label: 'Endpoint',
-    help: 'The base address, mostly ending in /v1. Empty: that of the type, if it has one.',
-  },
-  ...typeFields(type, row),
-  {
-    name: 'secret',
-    label: 'Secret',
-    help: html`The name under which it is stored, or a reference, never the key itself:
-      <code>ssm:/relay/…/vendor</code>. Several apart by commas.`,
-    typed: typedSecrets(target),
-  },
-  namesField('models', 'Models', 'Names that clients use, apart by commas or lines.'),
-  mapperField,
-  third('priority', 'Priority', 'Higher is tried first. Empty: 0.', { input: 'numeric', shown: shownNumber }),
-  third('weight', 'Weight', 'Share among channels of the same priority. Empty: 1.', { shown: shownNumber }),
-  {
-    ...choiceField('state', 'State', { on: 'on', off: 'off' }),
-    width: 'third',
-    shown: (value) => (value === true ? 'on' : 'off'),
-    typed: (text) => text === 'on',
-  },
-  secondsField('connect_seconds', 'Seconds to connect', '5'),
-  secondsField('first_content_seconds', 'Seconds to first content', '120, more for long prompts'),
-  secondsField('total_seconds', 'Seconds in all', '600'),
-  jsonField(
-    'cost',
-    'Cost',
-    html`JSON, by the upstream’s name of a model or <code>*</code>, for 1,000 tokens:
-      <code>{"*": {"input": 0.002, "output": 0.008, "currency": "USD", "rate": 7.2}}</code>.`,
-  ),
-  jsonField(
-    'params',
-    'What the upstream takes',
-    html`JSON: <code>set</code>, <code>drop</code>, <code>efforts</code>, <code>model_rules</code> and others
-      of docs/tables.md. A probe finds most of it.`,
-  ),
-];
-
-const typeField: RowField = choiceField(
-  'type',
-  'Type',
-  Object.fromEntries(channelTypeNames.map((name) => [name, name])),
-  `${defaultChannelType}, as it is by default`,
-);
-
 const typeOf = (row: RawRow, tried?: SentForm): string =>
   tried?.fields['type'] || shownValue(row['type']) || defaultChannelType;
 
-const editedFields = (
-  row: RawRow,
-  target: Visit['ports']['target'],
-  tried?: SentForm,
-): readonly RowField[] => [typeField, ...fieldsOfType(typeOf(row, tried), row, target)];
+const editedFields = (row: RawRow, target: Target, tried?: SentForm): readonly RowField[] => [
+  typeField,
+  ...fieldsOfType(typeOf(row, tried), row, target),
+];
 
 /** Of a row with a problem: what holds no text. Another may be a secret, or stand in the place of one. */
 const isHidden = (name: string): boolean =>
@@ -180,7 +63,7 @@ const isHidden = (name: string): boolean =>
     'total_seconds',
   ].includes(name);
 
-const othersHelp = html`JSON: <code>dialect</code> and others, as docs/tables.md has them.`;
+const othersHelp = 'JSON: `dialect` and others, as docs/tables.md has them.';
 
 /** Of a row with a problem, a text may be a secret in a wrong attribute: it is not shown, and stays if nothing is typed. */
 function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {

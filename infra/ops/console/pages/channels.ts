@@ -105,7 +105,7 @@ const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): 
     caption: 'Channels',
     markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
     empty: html`${emptyState('No channel yet', 'A channel is an upstream that serves models.')}
-    ${command('relay-ops channel add --help')}`,
+    ${command('relay-ops channel new --help')}`,
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
       column('State', (channel) => stateOf(channel, nowMs)),

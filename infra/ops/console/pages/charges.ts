@@ -1,5 +1,5 @@
 /** Prices: the billing rules and what has none; a rule edited, and a new one, compared with the last days before it is written. */
-import { perMillion, perThousand } from '../../../../shared/billing/price.ts';
+import { perMillion } from '../../../../shared/billing/price.ts';
 import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
@@ -20,24 +20,20 @@ import {
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { when } from '../layout/figures.ts';
+import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
 import {
   choiceField,
-  marksElsewhere,
-  marksIn,
-  namesField,
   rowFields,
   seenField,
-  third,
   typed,
   typedNewRow,
   typedNumber,
   typedRow,
   typedWholeRow,
   wholeRowFields,
-  withMarks,
   type Field,
-  type RowField,
-} from '../layout/form.ts';
+} from '../../fields/row-field.ts';
+import { marksElsewhere, marksIn, withMarks } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, cut, head, number, table } from '../layout/table.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
@@ -85,8 +81,6 @@ const gapNotice = ({ free, refused, unused }: ChargeGap): Content => [
 
 const some = (names: readonly string[]): string =>
   names.length > 12 ? `${names.slice(0, 12).join(', ')} and ${names.length - 12} more` : names.join(', ');
-
-const typeWords = { 'token-billing': 'by token', 'times-billing': 'by call', 'non-billing': 'free' };
 
 function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit): Markup {
   const shadowsOf = (id: number) => shadowed.filter((each) => each.id === id);
@@ -152,43 +146,9 @@ const outputShown = (rule: ChargeRow): Content =>
     ? html`${rule.output}<span class="unit">¥ a call</span>`
     : rateShown(rule, rule.output);
 
-/** As they are shown everywhere: for a million tokens. A price by call is one, and what is no number stays as it is. */
-const shownPrice = (price: unknown, row: RawRow): string =>
-  row['type'] !== 'times-billing' && typeof price === 'number' ? perMillion(price) : shownValue(price);
-
-/** What is none stays as typed, for the row's schema to refuse. */
-function typedPrice(text: string, field: (name: string) => string): number | string | undefined {
-  const price = field('type') === 'times-billing' ? undefined : perThousand(text);
-  return price !== undefined && price >= 0 && Number.isFinite(price) ? price : typedNumber(text);
-}
-
-const fromField = { name: 'from', label: 'From', placeholder: '2026-12-01T00:00:00Z' };
-
-const prices = { shown: shownPrice, typed: typedPrice };
-
-/** Of a rule: its page, and the columns of all rules as CSV. */
-export const ruleFields: readonly RowField[] = [
-  {
-    ...choiceField(
-      'type',
-      'Type',
-      Object.fromEntries(Object.entries(typeWords).map(([type, words]) => [type, `${type}: ${words}`])),
-    ),
-    typed: (text) => text,
-  },
-  { ...namesField('models', 'Models', 'Apart by commas or lines.'), required: true },
-  third('input', 'Input, yuan', 'For a million tokens.', prices),
-  third('output', 'Output, yuan', 'For a million tokens, or by call for a call.', prices),
-  third('cached_input', 'Cached input, yuan', 'For a million tokens. Empty: as input.', prices),
-  {
-    ...fromField,
-    help: 'Empty: at once. Later: a rule of its own begins then, by itself; this one stays until then.',
-  },
-];
-
 function fieldsOf(row: RawRow): Field[] {
-  const help = html`JSON: <code>tiers</code>, <code>service_tiers</code>, <code>cache_write</code> and others,
-    as the table has them: prices for 1,000 tokens.`;
+  const help =
+    'JSON: `tiers`, `service_tiers`, `cache_write` and others, as the table has them: prices for 1,000 tokens.';
   return withMarks(wholeRowFields(ruleFields, row, help), marksIn(row));
 }
 

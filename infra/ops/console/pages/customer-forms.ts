@@ -9,20 +9,19 @@ import { carryOutNewCustomer, planNewCustomer } from '../../../../shared/operate
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { closedLines, grantSaid, welcomeSaid } from '../../outcomes.ts';
+import { accountFields } from '../../fields/account-fields.ts';
+import { keyFields } from '../../fields/key-fields.ts';
 import {
   choiceField,
-  flagField,
   rowFields,
   seenField,
   typed,
   typedList,
-  typedNumber,
   typedRow,
   type Field,
   type RowField,
-} from '../layout/form.ts';
+} from '../../fields/row-field.ts';
 import { lead } from '../layout/frame.ts';
-import { keyFields } from './keys.ts';
 import {
   appliedWaitMs,
   customerPath,
@@ -195,41 +194,6 @@ async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
     },
   );
 }
-
-const limitField = (name: string, label: string): RowField => ({
-  name,
-  label,
-  input: 'numeric',
-  help: 'Over all keys. Empty: no limit.',
-  typed: typedNumber,
-});
-
-export const accountFields: readonly RowField[] = [
-  { name: 'note', label: 'Note', help: 'For you. The customer does not see it.' },
-  {
-    ...choiceField('enabled', 'Calls', { yes: 'allowed', no: 'refused, with every key' }),
-    shown: (value) => (value === undefined || value === true ? 'yes' : 'no'),
-    typed: (text) => (text === 'no' ? false : undefined),
-  },
-  limitField('concurrency', 'Calls at once'),
-  limitField('rpm', 'Calls a minute'),
-  limitField('tpm', 'Tokens a minute'),
-  {
-    name: 'alert_below',
-    label: 'Alert below, yuan',
-    input: 'decimal',
-    help: 'Empty: no alert.',
-    typed: typedNumber,
-  },
-  { name: 'contact.email', label: 'E-mail', input: 'email', help: 'Alerts of the account go there.' },
-  { name: 'contact.webhook', label: 'Webhook', help: 'An address that alerts are posted to, signed.' },
-  flagField(
-    'metered',
-    'Metered',
-    'no',
-    'Calls are counted and charged to no balance, so no balance bounds them.',
-  ),
-];
 
 const editPage = formPage(async (visit) => {
   const account = visit.part('account');

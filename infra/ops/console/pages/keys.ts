@@ -17,17 +17,9 @@ import {
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { counted, writtenTime, grouped } from '../layout/figures.ts';
-import {
-  choiceField,
-  flagField,
-  rowFields,
-  search,
-  seenField,
-  third,
-  typedList,
-  typedRow,
-  type RowField,
-} from '../layout/form.ts';
+import { keyFields } from '../../fields/key-fields.ts';
+import { choiceField, rowFields, seenField, typedRow } from '../../fields/row-field.ts';
+import { search } from '../layout/form.ts';
 import { rowMark } from '../../../../shared/operate/rows.ts';
 import { emptyState, lead, type Page } from '../layout/frame.ts';
 import { actions, badge, column, cut, head, pager, table, figureColumns } from '../layout/table.ts';
@@ -157,52 +149,6 @@ function actionsOf({ row, state }: KeyView): Markup {
   // A row that cannot be read may hold a secret anywhere.
   return state === 'expired' ? edit : nothing;
 }
-
-/** No name of a model has parentheses. */
-const noModels = '(none)';
-
-/** Of a key that is made, and of one that is there. */
-export const keyFields: readonly RowField[] = [
-  { name: 'name', label: 'Name', help: 'For people: whose or what it is.' },
-  {
-    name: 'models',
-    label: 'Models',
-    kind: 'area',
-    help: `The only models it may call, apart by commas or lines. Empty: every model. ${noModels}: none.`,
-    shown: (value) => {
-      const shown = shownValue(value).replaceAll(', ', '\n');
-      return value !== undefined && shown === '' ? noModels : shown;
-    },
-    typed(text) {
-      const list = typedList(text);
-      if (text === noModels) return [];
-      return list.length === 0 ? undefined : list;
-    },
-  },
-  third('rpm', 'Calls a minute', 'Empty: no limit.', { input: 'numeric' }),
-  third('max_concurrency', 'Calls at once', 'Empty: no limit.', { input: 'numeric' }),
-  {
-    name: 'expires_at',
-    label: 'Works until',
-    width: 'third',
-    placeholder: '2027-01-01',
-    help: 'Empty: no end.',
-  },
-  third('budget.amount', 'Budget, yuan', 'The most it may spend of the balance. Empty: no budget.'),
-  {
-    ...choiceField('budget.period', 'Budget of', { month: 'a month', day: 'a day' }),
-    width: 'third',
-    typed: (text, field) => (field('budget.amount') === '' ? undefined : text || 'month'),
-  },
-  { ...flagField('store', 'May store responses', 'as the setting store says'), width: 'third' },
-  flagField('official', 'Official mode', 'no', 'Calls deduct nothing from the balance.'),
-  flagField(
-    'manage',
-    'Makes keys',
-    'no',
-    'Its holder makes, changes and ends keys that may no more than it.',
-  ),
-];
 
 const editPage = formPage(async ({ ports, part }) => {
   const { hint, row } = await readableKey(ports, part('hash'));

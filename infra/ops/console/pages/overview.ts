@@ -131,7 +131,7 @@ const channelTable = ({ channels }: OverviewView, { nowMs }: Visit): Markup =>
     markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
     empty: emptyState(
       'No channel yet',
-      html`A channel is an upstream that serves models: <code>ops channel add</code>, or
+      html`A channel is an upstream that serves models: <code>ops channel new</code>, or
         <code>ops init</code> for the first one.`,
     ),
     columns: [

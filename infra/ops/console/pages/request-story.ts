@@ -10,7 +10,7 @@ import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { grantSaid } from '../../outcomes.ts';
 import { when } from '../layout/figures.ts';
-import { typed } from '../layout/form.ts';
+import { typed } from '../../fields/row-field.ts';
 import { emptyBox, notice, type Page } from '../layout/frame.ts';
 import { badge, stepList } from '../layout/table.ts';
 import {

@@ -25,7 +25,8 @@ import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { clockTime, grouped, milliseconds, minuteText, percent, yuan } from '../layout/figures.ts';
-import { search, typed, type Field } from '../layout/form.ts';
+import { typed, type Field } from '../../fields/row-field.ts';
+import { search } from '../layout/form.ts';
 import { emptyState, notice, warnings, type Page } from '../layout/frame.ts';
 import { outcomesPlot } from '../layout/plot.ts';
 import {

@@ -16,7 +16,6 @@ import {
   flagField,
   jsonField,
   listFields,
-  marksElsewhere,
   namesField,
   rowFields,
   seenField,
@@ -24,10 +23,9 @@ import {
   typedList,
   typedNumber,
   typedRow,
-  withMarks,
-  withoutKeys,
   type RowField,
-} from '../layout/form.ts';
+} from '../../fields/row-field.ts';
+import { marksElsewhere, withMarks, withoutKeys } from '../layout/form.ts';
 import { emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { actions, badge, column, cut, head, number, table } from '../layout/table.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
@@ -81,7 +79,7 @@ const figure = (name: string, label: string, byDefault: string): RowField =>
 const secretField = (name: string): RowField => ({
   name,
   label: 'Secret',
-  help: html`A reference, never the secret itself: <code>ssm:/relay/…/name</code>.`,
+  help: 'A reference, never the secret itself: `ssm:/relay/.../name`.',
 });
 
 const timeField = (name: string, label: string, none: string): RowField => ({
@@ -156,7 +154,7 @@ const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   ),
   aliases: {
     about: 'Names that stand for models, in the order in which they are tried',
-    fields: () => [jsonField('value', 'Aliases', html`A map: <code>{"smart": ["gpt-4o", "glm-5"]}</code>.`)],
+    fields: () => [jsonField('value', 'Aliases', 'A map: `{"smart": ["gpt-4o", "glm-5"]}`.')],
   },
   alerts: parts(
     'Whom alerts of accounts go to',

@@ -6,7 +6,8 @@
 import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
-import { form, type Field, type SentForm } from '../layout/form.ts';
+import type { Field } from '../../fields/row-field.ts';
+import { form, type SentForm } from '../layout/form.ts';
 import type { Page, ReadCost } from '../layout/frame.ts';
 import type { Watched } from './live.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';

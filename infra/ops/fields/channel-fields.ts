@@ -1,0 +1,128 @@
+/** What an operator writes of a channel: what all have, and what its type has alone. */
+import { plainValue } from '../../../shared/config/rows/read-row.ts';
+import { isOfStack, parameterName } from '../../../shared/config/rows/secret-reference.ts';
+import type { RawRow, Target } from '../../../shared/operate/operator-ports.ts';
+import { usageFailure } from '../../../shared/operate/plan.ts';
+import {
+  channelTypeNames,
+  ownAttributes,
+  typesWith,
+} from '../../../shared/upstreams/types/channel-attributes.ts';
+import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
+import { asRecord } from '../../../shared/wire/json.ts';
+import { shownValue } from '../markup.ts';
+import {
+  choiceField,
+  isReference,
+  jsonField,
+  namesField,
+  third,
+  typedFlag,
+  typedList,
+  type RowField,
+} from './row-field.ts';
+
+/** A name is that of a parameter of this stack. What is longer may be the key itself, which must not come into the row. */
+const secretName = /^(?!sk-)[\w./-]{1,24}$/;
+
+const typedSecrets =
+  ({ stack, local }: Target) =>
+  (text: string): string | string[] | undefined => {
+    const secrets = typedList(text).map((each) =>
+      isReference(each) || local || !secretName.test(each) ? each : `ssm:${parameterName(stack, each)}`,
+    );
+    if (secrets.some((each) => !isReference(each)))
+      throw usageFailure(
+        'secret: found no reference, wanted ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>: store the key first',
+      );
+    const foreign = secrets.find((each) => !isOfStack(each, stack));
+    if (foreign !== undefined) throw usageFailure(`secret: stack ${stack} may not read ${foreign}`);
+    return secrets.length > 1 ? secrets : secrets[0];
+  };
+
+const shownNumber = (value: unknown): string =>
+  typeof value === 'number' || (typeof value === 'string' && /^[\d.+-]{1,20}$/.test(value))
+    ? String(value)
+    : '';
+
+const isPair = ([name, upstream, ...more]: string[]): boolean =>
+  Boolean(name && upstream) && more.length === 0;
+
+/** `smart = deepseek-chat`, one a line. */
+const mapperField: RowField = {
+  name: 'mapper',
+  label: 'Names at the upstream',
+  kind: 'area',
+  placeholder: 'smart = deepseek-chat',
+  help: 'Where they differ, a line each or apart by commas: `smart = deepseek-chat`.',
+  shown: (value) =>
+    Object.entries(asRecord(plainValue(value)))
+      .map(([name, upstream]) => `${name} = ${shownValue(upstream)}`)
+      .join('\n'),
+  typed(text) {
+    const lines = text.split(/[\n,]/).filter((line) => line.trim() !== '');
+    const pairs = lines.map((line) => line.split('=').map((each) => each.trim()));
+    if (!pairs.every(isPair))
+      throw usageFailure('mapper: found a line without one =, wanted public = upstream');
+    return pairs.length === 0 ? undefined : Object.fromEntries(pairs as [string, string][]);
+  },
+};
+
+const secondsField = (name: string, label: string, byDefault: string): RowField =>
+  third(name, label, `Empty: ${byDefault}.`, { shown: shownNumber });
+
+/** Of its type alone; and attributes of other types that the row has all the same, to be taken out. Undefined: of all types. */
+const typeFields = (type: string | undefined, row: RawRow): RowField[] =>
+  ownAttributes()
+    .filter(({ name }) => !type || row[name] !== undefined || typesWith(name).some((each) => each === type))
+    .map(({ name, attribute: { about } }) => ({
+      name,
+      label: name.replaceAll('_', ' ').replace(/^./, (first) => first.toUpperCase()),
+      help: `${about} (${typesWith(name).join(', ')})`,
+    }));
+
+export const fieldsOfType = (type: string | undefined, row: RawRow, target: Target): readonly RowField[] => [
+  { name: 'name', label: 'Name', help: 'For people.' },
+  {
+    name: 'endpoint',
+    label: 'Endpoint',
+    help: 'The base address, mostly ending in /v1. Empty: that of the type, if it has one.',
+  },
+  ...typeFields(type, row),
+  {
+    name: 'secret',
+    label: 'Secret',
+    help: 'The name under which it is stored, or a reference, never the key itself: `ssm:/relay/.../vendor`. Several apart by commas.',
+    typed: typedSecrets(target),
+  },
+  namesField('models', 'Models', 'Names that clients use, apart by commas or lines.'),
+  mapperField,
+  third('priority', 'Priority', 'Higher is tried first. Empty: 0.', { input: 'numeric', shown: shownNumber }),
+  third('weight', 'Weight', 'Share among channels of the same priority. Empty: 1.', { shown: shownNumber }),
+  {
+    ...choiceField('state', 'State', { on: 'on', off: 'off' }),
+    width: 'third',
+    shown: (value) => (value === true ? 'on' : 'off'),
+    typed: (text) => (text === 'on' || text === 'off' ? text === 'on' : typedFlag(text)),
+  },
+  secondsField('connect_seconds', 'Seconds to connect', '5'),
+  secondsField('first_content_seconds', 'Seconds to first content', '120, more for long prompts'),
+  secondsField('total_seconds', 'Seconds in all', '600'),
+  jsonField(
+    'cost',
+    'Cost',
+    'JSON, by the upstream\'s name of a model or `*`, for 1,000 tokens: `{"*": {"input": 0.002, "output": 0.008, "currency": "USD", "rate": 7.2}}`.',
+  ),
+  jsonField(
+    'params',
+    'What the upstream takes',
+    'JSON: `set`, `drop`, `efforts`, `model_rules` and others of docs/tables.md. A probe finds most of it.',
+  ),
+];
+
+export const typeField: RowField = choiceField(
+  'type',
+  'Type',
+  Object.fromEntries(channelTypeNames.map((name) => [name, name])),
+  `${defaultChannelType}, as it is by default`,
+);

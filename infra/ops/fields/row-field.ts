@@ -1,0 +1,237 @@
+/**
+ * Fields of rows: what each attribute is called, what helps whoever writes it, how it is shown, and what becomes of what is written.
+ * The console's forms, CSV of many rows and the commands `new` and `set` iterate the same tables of fields, one a row kind.
+ */
+import { parseDecimal } from '../../../shared/billing/price.ts';
+import { attributeOf, plainRow } from '../../../shared/config/rows/read-row.ts';
+import { usageFailure } from '../../../shared/operate/plan.ts';
+import type { RawRow } from '../../../shared/operate/operator-ports.ts';
+import { asRecord } from '../../../shared/wire/json.ts';
+import { shownValue } from '../markup.ts';
+
+export interface Field {
+  name: string;
+  /** What messages of plans call it beside that. */
+  alsoNamed?: string;
+  label: string;
+  kind?: 'text' | 'area' | 'choice' | 'hidden' | 'check';
+  value?: string | undefined;
+  /** With code between backquotes. */
+  help?: string;
+  choices?: readonly (readonly [value: string, words: string])[];
+  required?: boolean;
+  width?: 'third';
+  /** What a phone's keyboard shows. */
+  input?: 'decimal' | 'numeric' | 'email';
+  placeholder?: string;
+  /** A mark of the relay at this attribute of the row: `_problem` or `_warning`. */
+  mark?: { kind: 'bad' | 'warning'; words: string } | undefined;
+}
+
+/**
+ * A field of a row: how its attribute is shown, and what becomes of what is typed. Absent: as text, and none where it is empty.
+ * A name with points is a part of an attribute: `budget.amount`, `items.0.models`.
+ */
+export interface RowField extends Omit<Field, 'value'> {
+  shown?: (value: unknown, row: RawRow) => string;
+  typed?: (text: string, field: TypedField) => unknown;
+}
+
+type TypedField = (name: string) => string;
+
+export const third = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
+  name,
+  label,
+  help,
+  width: 'third',
+  input: 'decimal',
+  typed: typedNumber,
+  ...more,
+});
+
+export const namesField = (name: string, label: string, help: string): RowField => ({
+  name,
+  label,
+  help,
+  kind: 'area',
+  shown: (value) => shownValue(value).replaceAll(', ', '\n'),
+  typed: typedList,
+});
+
+/** @param none the words for no choice, if that is one */
+export const choiceField = (
+  name: string,
+  label: string,
+  choices: Readonly<Record<string, string>>,
+  none?: string,
+): RowField => ({
+  name,
+  label,
+  kind: 'choice',
+  choices: [...(none === undefined ? [] : [['', none] as const]), ...Object.entries(choices)],
+});
+
+/** @param none what nothing typed means */
+export const flagField = (name: string, label: string, none: string, help?: string): RowField => ({
+  ...choiceField(name, label, { yes: 'yes', no: 'no' }, none),
+  ...(help !== undefined && { help }),
+  shown: (value) => (value === undefined ? '' : value === true ? 'yes' : 'no'),
+  typed: typedFlag,
+});
+
+/** As people and spreadsheets write it. What is neither stays as typed, for the row's schema to refuse. */
+export const typedFlag = (text: string): boolean | string | undefined =>
+  flags.get(text.toLowerCase()) ?? typed(text);
+
+const flags = new Map([
+  ['yes', true],
+  ['true', true],
+  ['no', false],
+  ['false', false],
+]);
+
+export const jsonField = (name: string, label: string, help: string): RowField => ({
+  name,
+  label,
+  help,
+  kind: 'area',
+  shown: (value) => (value === undefined ? '' : JSON.stringify(value, plain, 2)),
+  typed(text) {
+    const map = typedJson(name, text);
+    return Object.keys(map).length === 0 ? undefined : map;
+  },
+});
+
+export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
+  fields.map((field) =>
+    Object.assign({}, field, { value: (field.shown ?? shownValue)(partAt(row, field.name), row) }),
+  );
+
+const partAt = (row: RawRow, name: string): unknown =>
+  name.split('.').reduce((value: unknown, part) => attributeOf(value, part), row);
+
+/** @param row what parts of an attribute without a field are taken from */
+export const typedRow = (fields: readonly RowField[], field: TypedField, row: RawRow = {}): RawRow => {
+  const made = fields.reduce<unknown>(
+    (before, { name, typed: read = typed }) => withPart(before, name.split('.'), read(field(name), field)),
+    plainRow(row),
+  );
+  const names = new Set(fields.map(({ name }) => topOf(name)));
+  return Object.fromEntries([...names].map((name) => [name, withoutHoles(attributeOf(made, name))]));
+};
+
+/**
+ * What fields make of texts, by the names of fields, over a row: of attributes that have one of these fields, whole. Others stay.
+ * @param texts `budget.amount` with `20`; empty: it is removed
+ */
+export function writtenRow(
+  fields: readonly RowField[],
+  texts: ReadonlyMap<string, string>,
+  row: RawRow = {},
+): RawRow {
+  const before = new Map(rowFields(fields, row).map(({ name, value = '' }) => [name, value]));
+  const written = new Set([...texts.keys()].map(topOf));
+  return typedRow(
+    fields.filter(({ name }) => written.has(topOf(name))),
+    (name) => texts.get(name) ?? before.get(name) ?? '',
+    row,
+  );
+}
+
+const withoutHoles = (value: unknown): unknown =>
+  Array.isArray(value) ? value.filter((each) => each !== undefined) : value;
+
+/** Of a list of maps: the fields of those that are there, and of one more. */
+export const listFields = (value: unknown, fieldsOf: (index: number) => readonly RowField[]): RowField[] =>
+  Array.from({ length: (Array.isArray(value) ? value.length : 0) + 1 }, (_, index) => fieldsOf(index)).flat();
+
+export const topOf = (name: string): string => name.split('.')[0] ?? '';
+
+/** A map or a list with a part set; of a part that is undefined, without it, and undefined where nothing is left. */
+function withPart(whole: unknown, [part = '', ...rest]: readonly string[], value: unknown): unknown {
+  const inner = rest.length === 0 ? value : withPart(attributeOf(whole, part), rest, value);
+  if (/^\d+$/.test(part)) {
+    const list = Array.isArray(whole) ? whole.map((each: unknown) => each) : [];
+    list[Number(part)] = inner;
+    // A hole stays until all parts are there: the numbers of those that follow must not move.
+    return list.every((each) => each === undefined) ? undefined : list;
+  }
+  const { [part]: _, ...others } = asRecord(whole);
+  const map = inner === undefined ? others : { ...others, [part]: inner };
+  return Object.keys(map).length === 0 ? undefined : map;
+}
+
+/** Which row was looked at: it is refused where somebody else wrote it meanwhile. */
+export const seenField = (mark: string): Field => ({ name: 'seen', label: '', kind: 'hidden', value: mark });
+
+/** The fields of a row, those without a field of their own as JSON. */
+export const wholeRowFields = (own: readonly RowField[], row: RawRow, othersHelp: string): Field[] => {
+  const others = Object.entries(row).filter(([name]) => isOther(name, own));
+  return [
+    ...rowFields(own, row),
+    {
+      name: 'others',
+      label: 'Other attributes',
+      kind: 'area',
+      value: others.length === 0 ? '' : JSON.stringify(Object.fromEntries(others), plain, 2),
+      help: othersHelp,
+    },
+  ];
+};
+
+export const isReference = (text: string): boolean => /^(ssm|secretsmanager|env):/.test(text);
+
+const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
+
+/** What was typed into them, over a row: undefined removes an attribute. Fields that are kept stay as they are. */
+export function typedWholeRow(
+  own: readonly RowField[],
+  field: TypedField,
+  row: RawRow,
+  isKept: (name: string) => boolean = () => false,
+): RawRow {
+  const removed = isKept('others') ? [] : Object.keys(row).filter((name) => isOther(name, own));
+  return {
+    ...Object.fromEntries(removed.map((name) => [name, undefined])),
+    ...typedJson('others', field('others')),
+    ...typedRow(
+      own.filter(({ name }) => !isKept(name)),
+      field,
+      row,
+    ),
+  };
+}
+
+export const typedNewRow = (own: readonly RowField[], field: TypedField): RawRow =>
+  Object.fromEntries(
+    Object.entries(typedWholeRow(own, field, {})).filter(([, value]) => value !== undefined),
+  );
+
+const isOther = (name: string, own: readonly RowField[]): boolean =>
+  name !== 'id' && !name.startsWith('_') && !own.some((each) => topOf(each.name) === name);
+
+/** As typed: the row's schema says what is wrong with it. Empty: the attribute is removed. */
+export const typed = (text: string): string | undefined => (text === '' ? undefined : text);
+
+/** Empty: the attribute is removed. A text that is no number stays one, for the row's schema to refuse. */
+export function typedNumber(text: string): number | string | undefined {
+  if (text === '') return undefined;
+  const number = Number(text);
+  // JavaScript reads `0x1F` as one too, and 1e400 as one that no row can hold.
+  return parseDecimal(text, 0) !== undefined && Number.isFinite(number) ? number : text;
+}
+
+/** Names apart by commas, blanks or lines. */
+export const typedList = (text: string): string[] => text.split(/[\s,]+/).filter((name) => name !== '');
+
+export function typedJson(name: string, text: string): Record<string, unknown> {
+  if (text === '') return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>;
+  } catch {
+    // The parser's message quotes the text, which may contain a secret.
+  }
+  throw usageFailure(`${name}: found no JSON, wanted a map such as {"params": {...}}`);
+}

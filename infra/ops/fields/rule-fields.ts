@@ -1,0 +1,41 @@
+/** What an operator writes of a billing rule: prices for a million tokens, where the row has them for 1,000. */
+import { perMillion, perThousand } from '../../../shared/billing/price.ts';
+import type { RawRow } from '../../../shared/operate/operator-ports.ts';
+import { shownValue } from '../markup.ts';
+import { choiceField, namesField, third, typedNumber, type RowField } from './row-field.ts';
+
+export const typeWords = { 'token-billing': 'by token', 'times-billing': 'by call', 'non-billing': 'free' };
+
+/** As they are shown everywhere: for a million tokens. A price by call is one, and what is no number stays as it is. */
+const shownPrice = (price: unknown, row: RawRow): string =>
+  row['type'] !== 'times-billing' && typeof price === 'number' ? perMillion(price) : shownValue(price);
+
+/** What is none stays as typed, for the row's schema to refuse. */
+function typedPrice(text: string, field: (name: string) => string): number | string | undefined {
+  const price = field('type') === 'times-billing' ? undefined : perThousand(text);
+  return price !== undefined && price >= 0 && Number.isFinite(price) ? price : typedNumber(text);
+}
+
+export const fromField = { name: 'from', label: 'From', placeholder: '2026-12-01T00:00:00Z' };
+
+const prices = { shown: shownPrice, typed: typedPrice };
+
+/** Of a rule: its page, and the columns of all rules as CSV. */
+export const ruleFields: readonly RowField[] = [
+  {
+    ...choiceField(
+      'type',
+      'Type',
+      Object.fromEntries(Object.entries(typeWords).map(([type, words]) => [type, `${type}: ${words}`])),
+    ),
+    typed: (text) => text,
+  },
+  { ...namesField('models', 'Models', 'Apart by commas or lines.'), required: true },
+  third('input', 'Input, yuan', 'For a million tokens.', prices),
+  third('output', 'Output, yuan', 'For a million tokens, or by call for a call.', prices),
+  third('cached_input', 'Cached input, yuan', 'For a million tokens. Empty: as input.', prices),
+  {
+    ...fromField,
+    help: 'Empty: at once. Later: a rule of its own begins then, by itself; this one stays until then.',
+  },
+];
