@@ -43,6 +43,11 @@ beforeAll(async () => {
   rig = await DeployRig.start();
   client = emulatorClient(rig.tables.endpoint);
   rig.tables.recovery = new RecoverableTables(client);
+  // As long as the edit is there, whoever deploys it.
+  rig.aws.stacks.broken = (id) =>
+    id === chatAlias() && chatSource().includes('a change that fails')
+      ? 'CodeDeploy: the alarm triggered'
+      : undefined;
   upstream = await startScriptedUpstream();
   programs.listen(0, '127.0.0.1');
   await once(programs, 'listening');
@@ -82,10 +87,6 @@ const statuses: number[] = [];
 
 /** The line that `init` prints, with what the page adds. */
 async function curl(args: string[]): Promise<Said> {
-  const { broken } = rig.aws.stacks;
-  if (chatSource().includes('a change that fails'))
-    broken.set(chatAlias(), 'CodeDeploy: the alarm triggered');
-  else broken.clear();
   if (statuses.length === 0) await moveChannel();
   const url = args.find((arg) => arg.startsWith('https://')) ?? '';
   const headers = args

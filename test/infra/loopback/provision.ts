@@ -34,7 +34,7 @@ export interface Deployment {
   /** As CreateChangeSet is asked to: take over what has the name of a resource, and is nobody's. */
   importExisting: boolean;
   /** Parts of AWS that fail, by logical id: tests of failed deployments. */
-  broken: ReadonlyMap<string, string>;
+  broken: (id: string) => string | undefined;
   /** Undefined: who deploys may call everything. */
   role?: ExecutionRole | undefined;
 }
@@ -181,7 +181,7 @@ function failuresOf(
         .filter(({ types }) => types.some((type) => type === resource.type || type === '*'))
         .map((rule) => ({ rule: rule.id, reason: rule.check(resource, { ...context, action }) })),
       { rule: 'role', reason: role?.refusal(resource, action) },
-      { rule: 'broken', reason: broken.get(resource.id) },
+      { rule: 'broken', reason: broken(resource.id) },
     ].find(({ reason }) => reason !== undefined);
     if (failure?.reason !== undefined)
       failures.set(resource.id, {

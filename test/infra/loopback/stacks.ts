@@ -79,8 +79,8 @@ const yaml = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/p
 export class CloudFormationStacks {
   /** By region and name: `us-east-1 relay`; also those that were deleted, by id. */
   readonly #stacks = new Map<string, LoopbackStack>();
-  /** By logical id: what AWS answers instead of making the resource. */
-  readonly broken = new Map<string, string>();
+  /** By logical id: what AWS answers instead of making or changing the resource. */
+  broken: (id: string) => string | undefined = () => undefined;
   readonly #account: Account;
   readonly #readObject: (key: string) => string | undefined;
   readonly #schemas: ResourceSchemas;
