@@ -5,7 +5,7 @@ import { readCanary, readEnvironment } from '../shared/adapters/system/environme
 import { systemClock as clock } from '../shared/adapters/system/node-ports.ts';
 import { backgroundMetrics, jsonLog } from '../shared/adapters/telemetry/log.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
-import { requestSigner } from '../shared/adapters/aws/aws-calls.ts';
+import { requestSigner } from '../shared/adapters/aws/aws-signature.ts';
 import { canary } from '../shared/relay/jobs/canary.ts';
 
 const requestMsMax = 25_000;

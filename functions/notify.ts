@@ -1,5 +1,5 @@
 /** Delivers notices about accounts: from the table stream of `runtime` when one is put, and on a schedule those that failed. */
-import { requestSigner } from '../shared/adapters/aws/aws-calls.ts';
+import { requestSigner } from '../shared/adapters/aws/aws-signature.ts';
 import { dynamoAlertAccounts, dynamoNoticeStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { alertSettings } from '../shared/adapters/dynamodb/config-store.ts';
 import { eventHandler } from '../shared/adapters/entry/event-handler.ts';

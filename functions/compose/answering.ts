@@ -15,7 +15,8 @@ import {
 import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-transport.ts';
-import { requestSigner, RetryBudget } from '../../shared/adapters/aws/aws-calls.ts';
+import { RetryBudget } from '../../shared/adapters/aws/aws-calls.ts';
+import { requestSigner } from '../../shared/adapters/aws/aws-signature.ts';
 import type { SearchSettings } from '../../shared/config/settings.ts';
 import type { RunToStart } from '../../shared/relay/ports/stored.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';

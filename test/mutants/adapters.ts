@@ -3,7 +3,7 @@ import type { Mutants } from './mutant.ts';
 /** Of ports on real technology: tables, signatures, entries, secrets and the log. */
 export const adapters: Mutants = {
   'a request of a role is signed without its query and path': {
-    file: 'shared/adapters/aws/aws-calls.ts',
+    file: 'shared/adapters/aws/aws-signature.ts',
     find: 'const request = { method, host, path, query, headers, body, credentials, atMs: clock.now() };',
     replace:
       "const request = { method, host, path: '/', query, headers, body, credentials, atMs: clock.now() };",

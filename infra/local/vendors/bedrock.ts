@@ -21,7 +21,7 @@ import {
   type VendorReply,
   type VendorRequest,
 } from './vendor.ts';
-import { signer } from '../../../shared/adapters/aws/aws-calls.ts';
+import { signer } from '../../../shared/adapters/aws/aws-signature.ts';
 import { localClientSettings } from '../host/local-options.ts';
 
 export function bedrockDouble(now: () => number = Date.now): Vendor {

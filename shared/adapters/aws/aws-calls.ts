@@ -6,12 +6,10 @@
 import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
 import type { Socket } from 'node:net';
-import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
-import type { Clock } from '../../relay/ports/host.ts';
 import type { Repeats } from '../../relay/ports/store-errors.ts';
-import type { AwsScope, UpstreamRequest } from '../../upstreams/exchange.ts';
+import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
+import { signer } from './aws-signature.ts';
 
 /** After a longer freeze of the function, idle connections are closed before they are used again. */
 const idleConnectionMs = 60_000;
@@ -426,97 +424,3 @@ const isPutOff = (error: unknown): boolean => error instanceof ServiceRefusal &&
 const refusesCredentials = (error: unknown): boolean =>
   error instanceof ServiceRefusal &&
   (error.name === 'ExpiredTokenException' || error.name === 'UnrecognizedClientException');
-
-// AWS Signature Version 4, for every request that the relay signs. Must never put a secret anywhere but into the key.
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
-
-export interface RequestToSign {
-  method?: string | undefined;
-  host: string;
-  /** As it is sent. */
-  path: string;
-  query?: URLSearchParams;
-  headers: Record<string, string>;
-  body: string;
-  credentials: AwsCredentials;
-  atMs: number;
-}
-
-/** Returns the headers that sign a request, to be sent beside its own. The signing key of a day is kept. */
-export function signer(service: string, region: string): (request: RequestToSign) => Record<string, string> {
-  let kept: { of: string; key: KeyObject } | undefined;
-  const keyOf = (secret: string, day: string): KeyObject => {
-    const of = `${day} ${secret}`;
-    if (kept?.of !== of) {
-      const steps = [day, region, service, 'aws4_request'];
-      // Node takes eight times as long with a key that it has to import each time.
-      kept = { of, key: createSecretKey(steps.reduce(hmac, Buffer.from(`AWS4${secret}`))) };
-    }
-    return kept.key;
-  };
-  return ({ method = 'POST', host, path, query, headers, body, credentials, atMs }) => {
-    const { accessKeyId, secretAccessKey, sessionToken } = credentials;
-    const date = new Date(atMs).toISOString().replace(/[-:]|\.\d{3}/g, '');
-    const day = date.slice(0, 8);
-    const scope = `${day}/${region}/${service}/aws4_request`;
-    const added = { 'x-amz-date': date, ...(sessionToken && { 'x-amz-security-token': sessionToken }) };
-    const lines = Object.entries({ host, ...headers, ...added })
-      .map(([name, value]) => [name.toLowerCase(), value.trim().replace(/\s+/g, ' ')] as const)
-      .filter(([name]) => !changedOnTheWay.test(name))
-      .toSorted(([a], [b]) => (a < b ? -1 : 1));
-    const names = lines.map(([name]) => name).join(';');
-    const head = lines.map(([name, value]) => `${name}:${value}\n`).join('');
-    const asked = `${method}\n${canonicalPath(path)}\n${canonicalQuery(query)}\n${head}\n${names}\n${hash('sha256', body)}`;
-    const text = `AWS4-HMAC-SHA256\n${date}\n${scope}\n${hash('sha256', asked)}`;
-    const signature = hmac(keyOf(secretAccessKey, day), text).toString('hex');
-    return {
-      ...added,
-      authorization: `AWS4-HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`,
-    };
-  };
-}
-
-/** Headers that proxies and clients change, so they are not signed. */
-const changedOnTheWay = /^(authorization|connection|expect|te|upgrade|user-agent|x-amzn-trace-id)$/;
-
-const hmac = (key: Buffer | KeyObject, text: string): Buffer =>
-  createHmac('sha256', key).update(text).digest();
-
-const escaped = (text: string): string =>
-  encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
-
-/** Every service but S3 signs the path encoded once more. */
-const canonicalPath = (path: string): string =>
-  path === '/' ? path : escaped(path.replace(/\/+/g, '/')).replaceAll('%2F', '/');
-
-const canonicalQuery = (query: URLSearchParams | undefined): string =>
-  query === undefined
-    ? ''
-    : [...query]
-        .map(([name, value]) => `${escaped(name)}=${escaped(value)}`)
-        .toSorted()
-        .join('&');
-
-/** Returns the request's headers together with those of its signature. */
-export type RequestSigner = (
-  request: Pick<UpstreamRequest, 'method' | 'url' | 'headers' | 'body'>,
-  scope: AwsScope,
-) => Promise<Record<string, string>>;
-
-export interface SigningParts {
-  /** The credentials of the function's own role, or of an operator. */
-  aws: AwsAccess;
-  clock: Pick<Clock, 'now'>;
-}
-
-const credentialsMsMax = 10_000;
-
-/** For requests to services and upstreams that authenticate by a role. */
-export const requestSigner =
-  ({ aws: { credentials: given }, clock }: SigningParts): RequestSigner =>
-  async ({ method, url, headers, body }, { service, region }) => {
-    const credentials = 'current' in given ? await given.current(credentialsMsMax) : given;
-    const { host, pathname: path, searchParams: query } = new URL(url);
-    const request = { method, host, path, query, headers, body, credentials, atMs: clock.now() };
-    return { ...headers, ...signer(service, region)(request) };
-  };

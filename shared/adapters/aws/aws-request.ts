@@ -6,7 +6,8 @@ import * as z from 'zod/mini';
 import { asRecord, parseJson } from '../../wire/json.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { systemClock } from '../system/node-ports.ts';
-import { endpointOf, requestSigner, ServiceRefusal, userAgent } from './aws-calls.ts';
+import { endpointOf, ServiceRefusal, userAgent } from './aws-calls.ts';
+import { requestSigner } from './aws-signature.ts';
 
 const timeoutMsMax = 10_000;
 const replyBytesMax = 10_000_000;

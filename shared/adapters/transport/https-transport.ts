@@ -19,7 +19,7 @@ import {
   type ConnectFault,
 } from '../../upstreams/exchange.ts';
 import { isLoopbackAddress, isPublicAddress } from '../../upstreams/endpoint-rules.ts';
-import type { RequestSigner } from '../aws/aws-calls.ts';
+import type { RequestSigner } from '../aws/aws-signature.ts';
 
 /**
  * Closes idle connections. After a longer freeze of the function it closes them before they are used again.

@@ -24,7 +24,7 @@ import {
   type AwsCalls,
   type AwsCallsParts,
 } from '../../../../shared/adapters/aws/aws-calls.ts';
-import { signer } from '../../../../shared/adapters/aws/aws-calls.ts';
+import { signer } from '../../../../shared/adapters/aws/aws-signature.ts';
 import { Sha256 } from '../../../support/sha256.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
 import { selfSigned } from '../transport/self-signed.ts';

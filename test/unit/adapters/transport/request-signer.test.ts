@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { requestSigner } from '../../../../shared/adapters/aws/aws-calls.ts';
+import { requestSigner } from '../../../../shared/adapters/aws/aws-signature.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 import { listening } from '../../../support/listening.ts';
