@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Annotations, CfnOutput, Stack, Token } from 'aws-cdk-lib';
+import { Annotations, CfnOutput, Stack } from 'aws-cdk-lib';
 import type { CfnRestApi } from 'aws-cdk-lib/aws-apigateway';
 import type { CfnBudget } from 'aws-cdk-lib/aws-budgets';
 import type { Distribution } from 'aws-cdk-lib/aws-cloudfront';
@@ -54,6 +54,7 @@ import { originOfStage, RelayApi } from './constructs/rest-api.ts';
 import { type FrontDoor, hasDistribution } from './options/front-door.ts';
 import { NumberedSecrets } from './constructs/numbered-secrets.ts';
 import { saveQueries } from './observe/saved-queries.ts';
+import { refuseName } from './constructs/relay-name.ts';
 import { RelayService, type RelayServiceOptions } from './constructs/relay-service.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
@@ -222,9 +223,6 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
 const nobodyIsTold =
   'nobody is told of alarms. Give alarmEmail, pageEmail or a topic (alarmTopic, in the file of a stage alarmTopicArn). If they are read elsewhere, acknowledge it';
 
-/** The longest name, of a CloudFront function, still has room for a region and a purpose. */
-const namePattern = /^[a-z][a-z0-9-]{0,26}$/;
-
 const packageFolder = join(import.meta.dirname, '..', '..');
 
 export class Relay extends Construct {
@@ -271,7 +269,7 @@ export class Relay extends Construct {
     const hasApi = frontDoor !== 'cloudfront';
     const relayName = props.name ?? 'relay';
     this.relayName = relayName;
-    this.refuseName();
+    refuseName(this, relayName, (found) => (found instanceof Relay ? found.relayName : undefined));
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
     const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder, keys };
@@ -426,28 +424,6 @@ export class Relay extends Construct {
   }
 
   /**
-   * The name is the first part of every name that AWS wants to be unique in an account and region. Two relays of one name in
-   * one place would fail in the middle of a deployment, at the second table, so they are refused before it.
-   */
-  private refuseName(): void {
-    const { node, relayName: name } = this;
-    if (Token.isUnresolved(name) || !namePattern.test(name))
-      throw new Error(
-        `${node.path}: name is ${JSON.stringify(name)}, wanted a lower-case letter, then at most 26 lower-case letters, digits and dashes`,
-      );
-    const other = node.root.node
-      .findAll()
-      .find(
-        (found) =>
-          found !== this && found instanceof Relay && found.relayName === name && areInOnePlace(this, found),
-      );
-    if (other)
-      throw new Error(
-        `${node.path} and ${other.node.path} are both named ${name} in one account and region: give one another name`,
-      );
-  }
-
-  /**
    * A metric of the whole relay by its name in docs/observability.md, such as `ChargeYuan`.
    * Default: the sum of five minutes.
    */
@@ -486,18 +462,4 @@ export function packageVersion(): string {
     version: string;
   };
   return version;
-}
-
-function areInOnePlace(one: Construct, other: Construct): boolean {
-  const [here, there] = [deployedWith(one), deployedWith(other)];
-  if (here === there) return true;
-  // A stack without account and region may be deployed anywhere.
-  const places = [here.account, here.region, there.account, there.region];
-  return !places.some(Token.isUnresolved) && here.environment === there.environment;
-}
-
-/** A nested stack goes where its parent goes. */
-function deployedWith(construct: Construct): Stack {
-  const stack = Stack.of(construct);
-  return stack.nestedStackParent ? deployedWith(stack.nestedStackParent) : stack;
 }

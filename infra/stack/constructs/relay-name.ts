@@ -1,0 +1,43 @@
+/**
+ * Which name a relay may have. It is the first part of every name that AWS wants to be unique in an account and region: two relays
+ * of one name in one place would fail in the middle of a deployment, at the second table, so they are refused before it.
+ */
+import { Stack, Token } from 'aws-cdk-lib';
+import type { Construct, IConstruct } from 'constructs';
+
+/** The longest name, of a CloudFront function, still has room for a region and a purpose. */
+const namePattern = /^[a-z][a-z0-9-]{0,26}$/;
+
+/** Throws an Error that says why. @param nameOf of a relay; undefined: it is none */
+export function refuseName(
+  relay: Construct,
+  name: string,
+  nameOf: (found: IConstruct) => string | undefined,
+): void {
+  const { path, root } = relay.node;
+  if (Token.isUnresolved(name) || !namePattern.test(name))
+    throw new Error(
+      `${path}: name is ${JSON.stringify(name)}, wanted a lower-case letter, then at most 26 lower-case letters, digits and dashes`,
+    );
+  const other = root.node
+    .findAll()
+    .find((found) => found !== relay && nameOf(found) === name && areInOnePlace(relay, found));
+  if (other)
+    throw new Error(
+      `${path} and ${other.node.path} are both named ${name} in one account and region: give one another name`,
+    );
+}
+
+function areInOnePlace(one: IConstruct, other: IConstruct): boolean {
+  const [here, there] = [deployedWith(one), deployedWith(other)];
+  if (here === there) return true;
+  // A stack without account and region may be deployed anywhere.
+  const places = [here.account, here.region, there.account, there.region];
+  return !places.some(Token.isUnresolved) && here.environment === there.environment;
+}
+
+/** A nested stack goes where its parent goes. */
+function deployedWith(construct: IConstruct): Stack {
+  const stack = Stack.of(construct);
+  return stack.nestedStackParent ? deployedWith(stack.nestedStackParent) : stack;
+}
