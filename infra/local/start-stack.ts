@@ -105,14 +105,15 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
     running.stop(),
   );
   if (key !== undefined) await demoGrantApplied(client);
-  const urls = buildFunctionUrls(template, functions);
   const api = readRestApi(references, functions);
   const apiUrl = api && restApiUrl(api);
-  if (settings.compute === 'server') {
-    if (api) throw new StartError('RELAY_COMPUTE=server: the server is behind no API of API Gateway');
-    const server = started.adopt(await startServerProcess(functions, log), (process) => process.stop());
-    for (const host of urls.keys()) urls.set(host, serverUrl(server.port));
-  }
+  const hasServer = settings.compute === 'server';
+  if (api && hasServer)
+    throw new StartError('RELAY_COMPUTE=server: the server is behind no API of API Gateway');
+  const server = hasServer
+    ? started.adopt(await startServerProcess(functions, log), (process) => process.stop())
+    : undefined;
+  const urls = buildFunctionUrls(template, functions, server && serverUrl(server.port));
   const [distribution] = resourcesOf(template, 'AWS::CloudFront::Distribution');
   if (api && apiUrl && distribution === undefined)
     frontDoor.open((request, response) => {

@@ -9,7 +9,6 @@ import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import { answeringHandles } from '../../functions/compose/answering.ts';
-import { hooksHandle } from '../../functions/compose/hooks.ts';
 import { publicHandle } from '../../functions/compose/public.ts';
 import { routing, WebServer } from './web-server.ts';
 import { readServerOptions, withNumberedSecrets } from './server-options.ts';
@@ -32,7 +31,6 @@ function compose(environment: Environment): ReturnType<typeof routing> {
     responses: answering(responsesEndpoint),
     messages: answering(messagesEndpoint),
     catalog: publicHandle(environment),
-    payments: hooksHandle(environment),
   });
 }
 

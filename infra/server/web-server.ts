@@ -15,7 +15,13 @@ import { tooLarge } from '../../shared/adapters/entry/json-body.ts';
 import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
 import { Arrivals, ByteBudget, type Claim, readBody, type BodyFault, Turns } from './request-body.ts';
 import type { ServerOptions } from './server-options.ts';
-import { defaultFunction, patternExpression, routes } from '../stack/constructs/function-descriptions.ts';
+import {
+  defaultFunction,
+  isServed,
+  patternExpression,
+  routes,
+  type ServedFunctionName,
+} from '../stack/constructs/function-descriptions.ts';
 import { writeBody } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { refusalResponse, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
 
@@ -201,7 +207,7 @@ export class WebServer {
     const isKnown = isFromOrigin(headers[originHeader]?.toString(), route.hosted);
     const hasKey = headers.authorization !== undefined || headers['x-api-key'] !== undefined;
     const bytesMax = this.#parts.options.requestBytesMax;
-    return isKnown && (route.isSigned || hasKey) && method === 'POST'
+    return isKnown && hasKey && method === 'POST'
       ? readBody(request, { bytesMax, budget: this.#budget, arrivals: this.#arrivals, claim })
       : Buffer.alloc(0);
   }
@@ -234,26 +240,19 @@ export class WebServer {
 interface Route {
   hosted: HostedHandle;
   enter: ReturnType<typeof httpEntry>;
-  /** It knows its callers by a signature over the body: a body without a key is read. */
-  isSigned: boolean;
 }
 
-/** The hooks of providers of payments. */
-const signed: keyof Handles = 'payments';
-
-type Handles = Readonly<Record<(typeof routes)[number]['function'], HostedHandle>>;
-
-/** @param handles by name of the function. Throws an Error when one is missing. */
-export function routing(handles: Partial<Handles>): (path: string) => Route {
-  const routeTo = (name: string): Route => {
-    const hosted = (handles as Record<string, HostedHandle | undefined>)[name];
-    if (!hosted) throw new Error(`a route leads to ${name}, which the server does not have`);
-    return { hosted, enter: httpEntry(hosted), isSigned: name === signed };
-  };
-  const known = routes.map(({ path, function: name }) => ({
-    pattern: patternExpression(path),
-    route: routeTo(name),
-  }));
+/** Paths of functions in whose place no server answers are unknown here. */
+export function routing(
+  handles: Readonly<Record<ServedFunctionName, HostedHandle>>,
+): (path: string) => Route {
+  const routeTo = (name: ServedFunctionName): Route => ({
+    hosted: handles[name],
+    enter: httpEntry(handles[name]),
+  });
+  const known = routes.flatMap(({ path, function: name }) =>
+    isServed(name) ? [{ pattern: patternExpression(path), route: routeTo(name) }] : [],
+  );
   const others = routeTo(defaultFunction);
   return (path) => known.find(({ pattern }) => pattern.test(path))?.route ?? others;
 }

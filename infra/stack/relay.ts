@@ -155,7 +155,7 @@ export interface RelayProps {
   logRetention?: RetentionDays;
   /**
    * What answers: `functions`, or `ecs`, a server on Fargate behind a private load balancer, for steady traffic. Then the functions
-   * that would answer are not made; what runs behind the tables stays functions. Default: `functions`.
+   * that would answer are not made; `payments`, and what runs behind the tables, stay functions. Default: `functions`.
    */
   compute?: 'functions' | 'ecs';
   /** Of compute `ecs`: image, network, number of tasks. */
@@ -334,7 +334,7 @@ export class Relay extends Construct {
       new RelayDistribution(this, 'FrontDoor', {
         relayName,
         origins: service
-          ? privateBalancer(service.balancer, originSecrets.newest, [service.service])
+          ? privateBalancer(service, functions, originSecrets.newest)
           : api
             ? httpsHost(api.host, originSecrets.newest, { path: api.path, dependencies: [api] })
             : functionUrls(functions, originSecrets.newest),

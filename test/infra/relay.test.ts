@@ -55,7 +55,7 @@ test('servers take a VPC and an image of the app, run in its private subnets wit
   const image = ContainerImage.fromRegistry('registry.example.com/relay:1');
   const relay = newRelay(stack, { compute: 'ecs', service: { vpc, image, tasksMin: 4 } });
   expect(relay.service?.vpc).toBe(vpc);
-  expect(relay.functionUrls).toEqual({});
+  expect(Object.keys(relay.functionUrls)).toEqual(['payments']);
   const service = resourcesOf(templateOf(stack), 'AWS::ECS::Service').at(0)?.[1];
   const subnets = vpc.privateSubnets.map(({ subnetId }) => stack.resolve(subnetId) as unknown);
   expect(service?.Properties).toMatchObject({

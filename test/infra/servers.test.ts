@@ -1,6 +1,6 @@
 /** Servers in the place of functions: what the task may do, what it is told, how it ends, who watches it. */
 import { describe, expect, test } from 'vitest';
-import { publicFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
+import { servedFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { optionSets } from './option-sets.ts';
 import { readable, resourcesOf, synthesize, type Template } from './synthesize.ts';
 
@@ -36,15 +36,18 @@ const valuesOf = (pairs: unknown): Record<string, string> =>
   Object.fromEntries((pairs as { Name: string; Value: string }[]).map(({ Name, Value }) => [Name, Value]));
 
 describe('a server in the place of functions', () => {
-  test('may do what these functions may together, and nothing else', () => {
-    const functions = new RegExp(`Functions(${publicFunctions.join('|')})Role`);
+  test('may do what these functions may together, and nothing else: payments stay with a function of their own', () => {
+    const functions = new RegExp(`Functions(${servedFunctions.join('|')})Role`);
     const rights = rightsOf(ofFunctions, functions);
     expect(rights.length).toBeGreaterThan(25);
+    expect(rights.join()).not.toMatch(/Tables(payments|grants)/);
     expect(rightsOf(template, /ServerTaskTaskRole/)).toEqual(rights);
     const made = resourcesOf(template, 'AWS::Lambda::Function').map(([id]) => id);
-    expect(made.filter((id) => publicFunctions.some((name) => id.includes(`Functions${name}`)))).toEqual([]);
-    expect(made).toHaveLength(7);
-    expect(resourcesOf(template, 'AWS::Lambda::Url')).toEqual([]);
+    expect(made.filter((id) => servedFunctions.some((name) => id.includes(`Functions${name}`)))).toEqual([]);
+    expect(made).toHaveLength(8);
+    expect(resourcesOf(template, 'AWS::Lambda::Url').map(([id]) => id)).toEqual([
+      expect.stringMatching(/^Functionspayments/),
+    ]);
   });
 
   test('is told no secret by its definition, and gets each number of both kinds', () => {
@@ -78,15 +81,23 @@ describe('a server in the place of functions', () => {
     expect(only('AWS::ECS::Service')).not.toHaveProperty('DesiredCount');
   });
 
-  test('is reached by the distribution alone, through a balancer without a public address', () => {
+  test('is reached by the distribution alone, through a balancer without a public address; payments go to their function', () => {
     expect(only('AWS::ElasticLoadBalancingV2::LoadBalancer')).toMatchObject({ Scheme: 'internal' });
-    const config = only('AWS::CloudFront::Distribution')['DistributionConfig'] as { Origins: unknown[] };
+    const config = only('AWS::CloudFront::Distribution')['DistributionConfig'] as {
+      Origins: { Id: string }[];
+      CacheBehaviors: { PathPattern: string; TargetOriginId: string }[];
+    };
     expect(config.Origins).toMatchObject([
       {
         VpcOriginConfig: { OriginReadTimeout: 120 },
         OriginCustomHeaders: [{ HeaderName: 'x-relay-origin' }],
       },
+      { CustomOriginConfig: {}, OriginCustomHeaders: [{ HeaderName: 'x-relay-origin' }] },
     ]);
+    const alone = config.CacheBehaviors.filter(
+      ({ TargetOriginId }) => TargetOriginId !== config.Origins[0]?.Id,
+    );
+    expect(alone.map(({ PathPattern }) => PathPattern)).toEqual(['/hooks/payments/stripe']);
   });
 
   test('is watched: requests that none answered count as failures, and its log is where calls are looked for', () => {

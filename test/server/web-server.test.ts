@@ -31,7 +31,6 @@ interface Bounds {
   requestBytesMax?: number;
   bodyBytesMax?: number;
   requestsMax?: number;
-  isSigned?: boolean;
   arrivalMs?: number;
   slowMs?: number;
 }
@@ -42,7 +41,6 @@ async function serving(
     requestBytesMax = 6 * megabyte,
     bodyBytesMax = 64 * megabyte,
     requestsMax = 100,
-    isSigned = false,
     ...timeouts
   }: Bounds = {},
 ): Promise<Stand> {
@@ -67,7 +65,7 @@ async function serving(
     local: true,
   };
   const server = new WebServer({
-    route: () => ({ hosted, enter: httpEntry(hosted), isSigned }),
+    route: () => ({ hosted, enter: httpEntry(hosted) }),
     options: { requestBytesMax, bodyBytesMax, requestsMax },
     publicHost: undefined,
     timeouts,
@@ -396,18 +394,6 @@ test.each(['authorization: Bearer sk-x', 'x-api-key: sk-x'])(
     expect(await text(socket)).toMatch(/\r\n\r\n3$/);
   },
 );
-
-test('a body without a key is read where a signature over it says who sent it', async () => {
-  const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }), {
-    isSigned: true,
-  });
-  const socket = connect(stand.port);
-  onTestFinished(() => void socket.destroy());
-  socket.write(
-    `POST /hooks HTTP/1.1\r\nhost: a\r\nx-relay-origin: ${secret}\r\nconnection: close\r\ncontent-length: 3\r\n\r\nabc`,
-  );
-  expect(await text(socket)).toMatch(/\r\n\r\n3$/);
-});
 
 describe('bytes that are no request', () => {
   const streaming = async () => {

@@ -100,17 +100,20 @@ function shortName(displayName: string): string | undefined {
   return displayName.split('/').findLast((part) => !structural.has(part));
 }
 
-/** Returns the Function URLs by host name. */
+/** Returns the Function URLs by host name. @param server answers in the place of functions, as with compute `ecs` */
 export function buildFunctionUrls(
   template: Template,
   functions: ReadonlyMap<string, LocalFunction>,
+  server?: FunctionUrl,
 ): Map<string, FunctionUrl> {
   return new Map(
     resourcesOf(template, 'AWS::Lambda::Url').map(([urlId, { Properties = {} }]) => {
       const id = functionOf(Properties['TargetFunctionArn']);
       const mode = (Properties['InvokeMode'] ?? 'BUFFERED') as InvokeMode;
       const host = functionUrlHost(urlId);
-      return [host, functionUrl(functionNamed(functions, id), mode, host)];
+      const called = functionNamed(functions, id);
+      const isAlone = called.settings.name === 'payments';
+      return [host, server && !isAlone ? server : functionUrl(called, mode, host)];
     }),
   );
 }

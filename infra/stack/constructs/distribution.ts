@@ -100,18 +100,25 @@ export function httpsHost(
   return { of: () => origin, dependencies };
 }
 
-/** Servers behind a balancer without a public address, which CloudFront reaches by interfaces of its own in the VPC: so HTTP is private. */
+/**
+ * Servers behind a balancer without a public address, which CloudFront reaches by interfaces of its own in the VPC: so HTTP is private.
+ * The functions that are made all the same have their own URLs.
+ */
 export function privateBalancer(
-  balancer: IApplicationLoadBalancer,
+  { balancer, service }: { balancer: IApplicationLoadBalancer; service: IDependable },
+  functions: RelayFunctions,
   sentOriginSecret: string,
-  dependencies: readonly IDependable[],
 ): RelayOrigins {
+  const urls = functionUrls(functions, sentOriginSecret);
   const protocolPolicy = OriginProtocolPolicy.HTTP_ONLY;
   const origin = VpcOrigin.withApplicationLoadBalancer(balancer, {
     ...originSettings(sentOriginSecret),
     protocolPolicy,
   });
-  return { of: () => origin, dependencies };
+  return {
+    of: (name) => (functions.byName.has(name) ? urls.of(name) : origin),
+    dependencies: [service, ...urls.dependencies],
+  };
 }
 
 interface RelayDistributionProps {

@@ -254,6 +254,9 @@ export type PublicFunctionName = {
   [Name in FunctionName]: (typeof descriptions)[Name] extends { url: string } ? Name : never;
 }[FunctionName];
 
+/** Those in whose place a server may answer. */
+export type ServedFunctionName = Exclude<PublicFunctionName, 'payments'>;
+
 export const functionDescriptions: Record<FunctionName, FunctionDescription> = descriptions;
 
 export const functionNames = Object.keys(descriptions) as FunctionName[];
@@ -264,18 +267,23 @@ export const callingFunctions = functionNames.filter(
   (name) => functionDescriptions[name].callsModels === true,
 );
 
-/** Those that the distribution leads to, or that the server answers in the place of. */
-export const publicFunctions = functionNames.filter((name) => functionDescriptions[name].url !== undefined);
+/**
+ * `payments` stays a function: a process that reads calls, and what upstreams answer, would else have the right to write payments and
+ * grants, which are money.
+ */
+export const isServed = (name: FunctionName): name is ServedFunctionName =>
+  functionDescriptions[name].url !== undefined && name !== 'payments';
+export const servedFunctions = functionNames.filter(isServed);
 
 /** What one process needs that answers in the place of all of these. */
 export const serverDescription: Pick<FunctionDescription, 'tables' | 'readsChannelSecrets'> = {
   tables: Object.fromEntries(
     tableNames.map((table) => {
-      const actions = publicFunctions.flatMap((name) => functionDescriptions[name].tables[table] ?? []);
+      const actions = servedFunctions.flatMap((name) => functionDescriptions[name].tables[table] ?? []);
       return [table, [...new Set(actions)].toSorted()];
     }),
   ),
-  readsChannelSecrets: publicFunctions.some((name) => functionDescriptions[name].readsChannelSecrets),
+  readsChannelSecrets: servedFunctions.some((name) => functionDescriptions[name].readsChannelSecrets),
 };
 
 /** The log groups with the lines of these functions, each once. */
@@ -306,7 +314,7 @@ export const routes: readonly Route[] = [
 ];
 
 /** Answers all other paths: `/` with the page, unknown paths with a helpful 404. */
-export const defaultFunction: FunctionName = 'catalog';
+export const defaultFunction: ServedFunctionName = 'catalog';
 
 /** A CloudFront path pattern: `*` matches any text, `?` any character; the leading slash is optional. */
 export function patternExpression(pattern: string): RegExp {

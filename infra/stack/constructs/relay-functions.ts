@@ -25,9 +25,10 @@ import {
   callingFunctions,
   functionDescriptions,
   functionNames,
-  publicFunctions,
+  isServed,
   type FunctionName,
   type PublicFunctionName,
+  type ServedFunctionName,
   type FunctionDescription,
 } from './function-descriptions.ts';
 import { keyUse, type RelayKeys } from './encryption-keys.ts';
@@ -78,7 +79,7 @@ export interface RelayFunctionsProps {
   /** Absent: a month. */
   logRetention?: RetentionDays;
   tracing?: RelayTracing;
-  /** `ecs`: a server answers, so the functions that the distribution would lead to are not made. */
+  /** `ecs`: a server answers in the place of functions, which are not made. */
   compute?: 'functions' | 'ecs';
   /** Absent: the relay's own client of the tables. */
   awsClient?: 'sdk';
@@ -96,10 +97,10 @@ export const pseudonymKey = Aws.STACK_ID;
 /** Docs/options.md says what was measured. */
 const usualMegabytes = 256;
 
-/** With compute `ecs` the server answers in the place of the public ones. */
+/** With compute `ecs` the server answers in the place of some. */
 export type MadeFunctions = Readonly<
-  Record<Exclude<FunctionName, PublicFunctionName>, IFunction> &
-    Partial<Record<PublicFunctionName, IFunction>>
+  Record<Exclude<FunctionName, ServedFunctionName>, IFunction> &
+    Partial<Record<ServedFunctionName, IFunction>>
 >;
 
 export class RelayFunctions extends Construct {
@@ -107,7 +108,7 @@ export class RelayFunctions extends Construct {
 
   constructor(scope: Construct, id: string, props: RelayFunctionsProps) {
     super(scope, id);
-    const names = functionNames.filter((name) => props.compute !== 'ecs' || !publicFunctions.includes(name));
+    const names = functionNames.filter((name) => props.compute !== 'ecs' || !isServed(name));
     this.byName = new Map(names.map((name) => [name, this.made(name, props)]));
     // Rows and balances are read in new forms before they are written in them.
     for (const writer of callingFunctions)

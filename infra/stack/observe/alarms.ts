@@ -175,7 +175,7 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
   const answering = names.filter(answersCalls);
   const buffered = names.filter((name) => functionDescriptions[name].url === 'BUFFERED');
   // An API counts what all functions answer together, upstreams' failures too.
-  const viaUrls = functions.byName.get('catalog')?.url !== undefined;
+  const viaUrls = functions.get('payments').url !== undefined;
   const failedPayments = () =>
     countFailedPayments(relayName, functions.get('payments').lambda.logGroup).with({ period: hour });
   const crashing = names.filter((name) => !functionDescriptions[name].url && !seenOtherwise.has(name));
@@ -255,14 +255,12 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
       severity: 'ticket',
       description: `Within an hour ${service ? `the balancer had no server for ${failuresMin} requests, or payments failed` : `function catalog ${viaUrls ? `answered ${failuresMin} times with 5xx or crashed` : `crashed ${failuresMin} times`}, or payments`} once: can DynamoDB and the secrets of payments be reached?`,
       metric: sumOf(
-        service
-          ? {
-              unanswered: service.unanswered(hour),
-              payments: countFailedPayments(relayName, service.logGroup).with({ period: hour }),
-            }
-          : viaUrls
+        {
+          ...(service && { unanswered: service.unanswered(hour) }),
+          ...(viaUrls
             ? ofEach('Url5xxCount', buffered, hour)
-            : { ...ofEach('Errors', buffered, hour), refused: failedPayments() },
+            : { ...ofEach('Errors', buffered, hour), refused: failedPayments() }),
+        },
         'failures, those of payments by their weight',
         hour,
         { payments: failuresMin, refused: failuresMin },

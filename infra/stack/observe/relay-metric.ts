@@ -94,7 +94,7 @@ export function countCallsByVersion(functions: RelayFunctions): void {
   }
 }
 
-/** Reports of payments that the server did not take, counted from its lines: a function's URL has a metric for it. */
+/** Reports of payments that were not taken, counted from lines where no URL counts them. */
 export function countFailedPayments(relayName: string, log: ILogGroup): Metric {
   const metricName = 'PaymentsFailed';
   void new MetricFilter(log, metricName, {

@@ -8,7 +8,7 @@ import {
   optionNames,
   refusedFields,
 } from './option-table.ts';
-import { publicFunctions } from '../constructs/function-descriptions.ts';
+import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
 import { withoutEdgeLogs } from './streaming-regions.ts';
 
@@ -190,8 +190,8 @@ const checks: readonly Check[] = [
     'memory',
     ({ compute, memory = {} }) =>
       compute === 'ecs' &&
-      publicFunctions.some((name) => memory[name] !== undefined) &&
-      `${publicFunctions.join(', ')} are not made with compute ecs`,
+      servedFunctions.some((name) => memory[name] !== undefined) &&
+      `${servedFunctions.join(', ')} are not made with compute ecs`,
   ],
   [
     'limits.account_concurrency',
