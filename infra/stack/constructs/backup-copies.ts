@@ -16,7 +16,7 @@ export interface RelayBackupCopies {
   vaultArn: string;
   /** How long copies are kept. Default: 35. */
   days?: number | undefined;
-  /** Every hour in place of every day, at 03:00 UTC: what is younger than a copy is lost with the region. Default: false. */
+  /** Every hour, and begun within it, in place of every day from 03:00 UTC on: what is younger than a copy is lost with the region. Default: false. */
   hourly?: boolean | undefined;
 }
 
@@ -33,6 +33,13 @@ const copied = tableNames.filter(
 
 /** The region has its own recovery; a copy is made from this one. */
 const keptHereDays = 2;
+
+/**
+ * AWS Backup begins a job within 8 hours of its time and gives it a week, unless told otherwise: the newest copy of an hourly plan could be
+ * of 8 hours ago. An hour is the least that it takes for the first; the second counts from the job's time, too.
+ * https://docs.aws.amazon.com/aws-backup/latest/devguide/API_BackupRuleInput.html
+ */
+const hourlyWindows = { startWindowMinutes: 60, completionWindowMinutes: 120 };
 
 export class BackupCopies extends Construct {
   readonly role: Role;
@@ -58,6 +65,7 @@ export class BackupCopies extends Construct {
           {
             ruleName: 'copy',
             targetBackupVault: vault.ref,
+            ...(hourly ? hourlyWindows : {}),
             scheduleExpression: hourly ? 'cron(0 * * * ? *)' : 'cron(0 3 * * ? *)',
             lifecycle: { deleteAfterDays: keptHereDays },
             copyActions: [{ destinationBackupVaultArn: vaultArn, lifecycle: { deleteAfterDays: days } }],
