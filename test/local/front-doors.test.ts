@@ -173,6 +173,11 @@ describe.each(Object.keys(doors))('behind %s', (door) => {
     expect((await ask('cloudfront', { body })).status).toBe(200);
     const { status, headers, body: refusal } = await ask(door, { body });
     expect([status, headers['x-request-id']]).toEqual([413, expect.stringMatching(/^[\w-]{20,}$/)]);
+    // Else a page in a browser could not tell it from a network that fails.
+    expect(headers).toMatchObject({
+      'access-control-allow-origin': '*',
+      'access-control-expose-headers': 'x-request-id, retry-after',
+    });
     expect(JSON.parse(refusal)).toEqual({
       type: 'error',
       error: {

@@ -189,6 +189,15 @@ export function apiPaths(): [path: string, called: FunctionName][] {
   ]);
 }
 
+/**
+ * Without these a page sees no status, but a network that fails, and an SDK in it tries again. To any page: they hold nothing of a customer,
+ * and which ones the setting `cors_origins` allows API Gateway cannot know.
+ */
+const forPages = {
+  'Access-Control-Allow-Origin': "'*'",
+  'Access-Control-Expose-Headers': "'x-request-id, retry-after'",
+};
+
 /** What API Gateway says by itself has the form of the relay's errors, for clients of OpenAI and of Anthropic. */
 const ownAnswers = {
   REQUEST_TOO_LARGE: answer(413, 'invalid_request_error', 'request_too_large', {
@@ -210,7 +219,7 @@ function answer(
     headers = {},
   }: { message?: string; headers?: Record<string, string> } = {},
 ): object {
-  const given = { 'x-request-id': 'context.requestId', ...headers };
+  const given = { 'x-request-id': 'context.requestId', ...forPages, ...headers };
   return {
     ...(statusCode !== undefined && { statusCode }),
     responseParameters: Object.fromEntries(
