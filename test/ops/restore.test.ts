@@ -229,6 +229,45 @@ describe('a restore', () => {
     ).toBeUndefined();
   });
 
+  it('opens with a charge whose row was lost before the second where its account is accepted, and with nothing else of it', async () => {
+    const right = await books();
+    await recovery.forget(at, 'relay-ledger', idAt(before));
+    await rig.remove('ledger', { account: 'acme', id: idAt(before) });
+    const finding = "acme: spent is 0.312696, but the ledger's charges add up to 0.3096";
+    const isClosed = async () => (await rig.row('settings', { name: 'relay_closed' }))?.['value'];
+    for (const words of ['', '--accept other']) {
+      const refused = await restore(words);
+      expect([refused.code, refused.output, await isClosed()]).toEqual([
+        1,
+        expect.stringContaining(`audit: ${finding}`),
+        true,
+      ]);
+    }
+    await rig.put('grants', { account: 'acme', grant_id: 'waits', amount: '1', reason: 'paid' });
+    const other = await restore('--accept acme');
+    expect([other.code, other.output, await isClosed()]).toEqual([
+      1,
+      expect.stringContaining('audit: acme: grant waits is not applied'),
+      true,
+    ]);
+    await rig.remove('grants', { account: 'acme', grant_id: 'waits' });
+    const drill = await restore('--drill --accept acme');
+    expect([drill.code, drill.output]).toEqual([
+      0,
+      expect.stringContaining('check: accepted: acme: spent is'),
+    ]);
+    const accepted = await restore('--accept acme');
+    expect([accepted.code, accepted.output]).toEqual([
+      0,
+      expect.stringContaining(`audit: accepted: ${finding}`),
+    ]);
+    expect([await isClosed(), await copies(), (await books()).slice(0, 2)]).toEqual([
+      false,
+      [],
+      right.slice(0, 2),
+    ]);
+  });
+
   it('changes nothing where nothing is wrong, but says so', async () => {
     const right = await books();
     const { output } = await restore();

@@ -27,24 +27,22 @@ export interface CopyInput {
   copy: string;
 }
 
-/** @param onRows is told how many rows were read */
-export async function planBalances(
-  ports: OperatorPorts,
-  input: CopyInput,
-  onRows: (count: number) => void,
-): Promise<Plan<Rebuilt>> {
+/** What works on balances is told, and tells. */
+export interface Rebuilding {
+  ports: OperatorPorts;
+  input: CopyInput;
+  progress: { rowsRead: (count: number) => void };
+}
+
+export async function planBalances(run: Rebuilding): Promise<Plan<Rebuilt>> {
   const changes: Rebuilt[] = [];
   const effect: string[] = [];
   const warnings: string[] = [];
-  for (const account of await allAccounts(ports, input, onRows)) {
-    const evidence = await readEvidence(ports, { account, ...input }, onRows);
-    const { live, rows, atCopy, copy, open, problems } = evidence;
-    const findings = copy ? copyFindings(evidence, input.atMs) : [];
-    warnings.push(...problems, ...findings.map((finding) => `at that second, ${finding}`));
-    const isSound = copy && imbalance(copy) === undefined;
-    const charged = larger(0n, isSound ? copy.spent - atCopy.all.charged : 0n);
-    const beyond = isSound ? (copy.metered ?? 0n) - atCopy.all.metered : 0n;
-    const unexplained = { charged, metered: smaller(charged, larger(0n, beyond)) };
+  for (const account of await allAccounts(run)) {
+    const evidence = await readEvidence(run, account);
+    const { live, rows, copy, open, problems } = evidence;
+    warnings.push(...problems, ...copyFindings(evidence).map((finding) => `at that second, ${finding}`));
+    const unexplained = chargedBeyondRows(evidence);
     const item = rebuiltAccount(account, { rows, open, unexplained, last: live?.last ?? copy?.last });
     if (live ? isAsRebuilt(live, item, rows) : rows.rows === 0 && copy === undefined) continue;
     changes.push({ item, seen: live });
@@ -56,7 +54,10 @@ export async function planBalances(
   return { changes, effect, warnings, questions };
 }
 
-export async function carryOutBalances({ copies }: OperatorPorts, { changes }: Plan<Rebuilt>): Promise<void> {
+export async function carryOutBalances(
+  { ports: { copies } }: Rebuilding,
+  { changes }: Plan<Rebuilt>,
+): Promise<void> {
   for (const { item, seen } of changes)
     if (!(await copies.replaceQuota(item, seen)))
       throw new Failure(
@@ -65,29 +66,40 @@ export async function carryOutBalances({ copies }: OperatorPorts, { changes }: P
 }
 
 /** Compares the balances of the copy with the ledger, as of its second. Writes nothing. */
-export async function checkBalances(
-  ports: OperatorPorts,
-  input: CopyInput,
-  onRows: (count: number) => void,
-): Promise<{ accounts: number; findings: string[] }> {
+export async function checkBalances(run: Rebuilding): Promise<{ accounts: number; findings: string[] }> {
   const findings: string[] = [];
   let accounts = 0;
-  for await (const page of ports.copies.accounts(input.copy))
+  for await (const page of run.ports.copies.accounts(run.input.copy))
     for (const account of page) {
       accounts += 1;
-      const evidence = await readEvidence(ports, { account, ...input }, onRows);
-      findings.push(...evidence.problems, ...copyFindings(evidence, input.atMs));
+      const evidence = await readEvidence(run, account);
+      findings.push(...evidence.problems, ...copyFindings(evidence));
     }
   return { accounts, findings };
 }
 
-async function allAccounts(
-  ports: OperatorPorts,
-  { copy }: CopyInput,
-  rowsRead: (count: number) => void,
+/**
+ * What an audit of the account finds only because it was charged, by the copy, what no row says any more: the words of these findings,
+ * with their amounts, so that nothing else of the account is among them.
+ */
+export async function findingsOfLostRows(
+  run: Rebuilding,
+  account: string,
+  of: 'live' | 'copy',
 ): Promise<string[]> {
-  const accounts = new Set(await knownAccounts({ ports, progress: { rowsRead } }));
-  for await (const page of ports.copies.accounts(copy)) for (const account of page) accounts.add(account);
+  const evidence = await readEvidence(run, account);
+  const item = evidence[of];
+  if (!item) return [];
+  const { charged, metered } = chargedBeyondRows(evidence);
+  const charges = { spent: item.spent - charged, metered: (item.metered ?? 0n) - metered };
+  const rest = new Set(findingsOf(evidence, of, { ...item, ...charges }));
+  return findingsOf(evidence, of, item).filter((finding) => !rest.has(finding));
+}
+
+async function allAccounts({ ports, input, progress }: Rebuilding): Promise<string[]> {
+  const accounts = new Set(await knownAccounts({ ports, progress }));
+  for await (const page of ports.copies.accounts(input.copy))
+    for (const account of page) accounts.add(account);
   return [...accounts].toSorted(compareCodeUnits);
 }
 
@@ -96,6 +108,7 @@ const doubtMs = 10_000;
 
 interface Evidence {
   account: string;
+  atMs: number;
   live: WholeAccount | undefined;
   copy: WholeAccount | undefined;
   /** Of all rows, and of those that the copy can have. */
@@ -107,11 +120,9 @@ interface Evidence {
 }
 
 async function readEvidence(
-  ports: OperatorPorts,
-  { account, atMs, copy: stack }: CopyInput & { account: string },
-  onRows: (count: number) => void,
+  { ports: { ledger, copies, clock }, input: { atMs, copy: stack }, progress }: Rebuilding,
+  account: string,
 ): Promise<Evidence> {
-  const { ledger, copies, clock } = ports;
   const live = rowOf(await ledger.quota(account));
   const copied = await copies.quota(stack, account);
   const copy = rowOf(copied);
@@ -127,13 +138,27 @@ async function readEvidence(
       open.delete(row.id);
       if (ledgerTimeMs(row) < atMs + doubtMs) atCopy.add(row);
     }
-    onRows(page.length);
+    progress.rowsRead(page.length);
   }
-  return { account, live, copy, rows, atCopy, open, problems };
+  return { account, atMs, live, copy, rows, atCopy, open, problems };
 }
 
-const copyFindings = ({ account, copy, atCopy }: Evidence, atMs: number): string[] =>
-  copy ? auditAccount({ account, item: copy, readMs: atMs, ledger: atCopy, grants: [] }) : [];
+/** Of a copy that balances. Else nothing is known, and only rows count. */
+function chargedBeyondRows({ copy, atCopy: { all } }: Evidence) {
+  if (!copy || imbalance(copy) !== undefined) return { charged: 0n, metered: 0n };
+  const charged = larger(0n, copy.spent - all.charged);
+  return { charged, metered: smaller(charged, larger(0n, (copy.metered ?? 0n) - all.metered)) };
+}
+
+const copyFindings = (evidence: Evidence): string[] =>
+  evidence.copy ? findingsOf(evidence, 'copy', evidence.copy) : [];
+
+const findingsOf = (
+  { account, atMs, rows, atCopy }: Evidence,
+  of: 'live' | 'copy',
+  item: WholeAccount,
+): string[] =>
+  auditAccount({ account, item, readMs: atMs, ledger: of === 'copy' ? atCopy : rows, grants: [] });
 
 const rowOf = (reading: Reading<WholeAccount> | undefined): WholeAccount | undefined =>
   reading && 'row' in reading ? reading.row : undefined;

@@ -14,6 +14,7 @@ interface RestoreOptions extends ApproveOptions {
   also?: TableName[];
   drill?: boolean;
   forgive?: boolean;
+  accept?: string[];
   /** Seconds. */
   wait: number;
 }
@@ -32,6 +33,10 @@ export const restoreCommand = shows('restore', {
     '--drill': 'restore beside, compare, delete the copies; nothing else is touched',
     '--also <a,b>': ['rows of keys or accounts that are gone come back, too', parseTables],
     '--forgive': 'grant what calls that ended after that second were charged',
+    '--accept <a,b>': [
+      'accounts that were charged what no row says any more, and are to be left so',
+      parseList,
+    ],
     '--wait <seconds>': ['how long to wait until the relay is quiet', parseNumber, 1200],
     '--dry-run': 'show the first steps that would do something, and write nothing',
     '--yes': 'do not ask',
@@ -44,18 +49,19 @@ export const restoreCommand = shows('restore', {
   policies: ['restore'],
   async run(
     { ports, terminal },
-    { to, also = [], drill = false, forgive = false, wait, ...options }: RestoreOptions,
+    { to, also: others = [], drill = false, forgive = false, ...options }: RestoreOptions,
   ) {
     const atMs = Math.floor(to / 1000) * 1000;
     const copy = copyStack(ports.target.stack, atMs);
-    const input = { atMs, copy, others: also, drill, forgive, waitMs: wait * 1000 };
+    const { accept: accepted = [], wait } = options;
+    const input = { atMs, copy, others, forgive, accepted, waitMs: wait * 1000 };
     const progress = {
       rowsRead: countProgress(terminal, 'ledger rows read'),
       waiting: (what: string) => terminal.count(`waiting for ${what}`),
     };
     const steps: { step: string; effect: string[]; said: string[] }[] = [];
     let off = false;
-    for (const step of await restoreSteps(ports, input, progress)) {
+    for (const step of await restoreSteps({ ports, input, progress }, drill)) {
       const { name } = step;
       const { plan, carryOut } = await step.prepare();
       const effect = plan.effect.length > 0 ? plan.effect : ['nothing to do'];
@@ -72,7 +78,7 @@ export const restoreCommand = shows('restore', {
     if (terminal.format === 'json') terminal.printJson({ done: !options.dryRun && !off, steps });
     if (off)
       throw new Failure(
-        'what is said above stands in the way: mend it and repeat; the copies stay, and so does a closed relay',
+        'what is said above stands in the way: mend it and repeat, or, of a charge whose row is nowhere, repeat with --accept ACCOUNT; the copies stay, and so does a closed relay',
       );
   },
 });
