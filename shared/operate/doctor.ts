@@ -38,12 +38,13 @@ interface Examination {
   regionProblem: (region: string) => string | undefined;
 }
 
-/** What all checks know. `channels`: those that are on; rows with a problem are not used, `check` is about those. */
+/** What all checks know. `channels`: those that are used; `unused`: how many rows are off, or have a mistake, which `check` is about. */
 interface Known extends Examination {
   region: string;
   deployed: Options | undefined;
   outputs: ReadonlyMap<string, string>;
   channels: readonly ChannelRow[];
+  unused: number;
 }
 
 export async function examineAccount(
@@ -60,8 +61,10 @@ export async function examineAccount(
     if (found) [outputs, deployed] = [found.outputs, readOptions(found.outputs)];
     return [stackFinding(found?.status)];
   });
-  const channels = usableChannels(await tables.scan('channels'), target).filter(({ state }) => state);
-  const known: Known = { ...examination, region, deployed, outputs, channels };
+  const rows = await tables.scan('channels');
+  const channels = usableChannels(rows, target).filter(({ state }) => state);
+  const unused = rows.length - channels.length;
+  const known: Known = { ...examination, region, deployed, outputs, channels, unused };
   const problem = regionProblem(region);
   const looked = await Promise.all([
     lookedAt('concurrency', async () => concurrencyFindings(known, await account.concurrency())),
@@ -202,11 +205,15 @@ function tableFinding(region: string, { tableReads, tableWrites }: TableLimits):
  * A secret is read once in some minutes by each environment, but a wave of new environments reads at once.
  * https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-throughput.html
  */
-async function secretFinding({ account, channels, region }: Known): Promise<DoctorFinding> {
+async function secretFinding({ account, channels, region, unused }: Known): Promise<DoctorFinding> {
   const check = 'secrets';
   const fast = '10,000 reads a second';
   const references = [...new Set(channels.flatMap(secretsOf))];
-  if (references.length === 0) return ok(check, 'no channel has a secret');
+  if (references.length === 0)
+    return ok(
+      check,
+      `no channel that is used has a secret${unused > 0 ? `; ${unused} rows are off or have a mistake: see \`check\`` : ''}`,
+    );
   const parameters = references.filter((reference) => reference.startsWith('ssm:'));
   if (parameters.length === 0)
     return ok(check, `all ${references.length} are in Secrets Manager, which allows ${fast}`);

@@ -84,6 +84,22 @@ describe('doctor', () => {
       expect(run.output).toContain(line);
   });
 
+  it('says of which channels it knows no secret, where one with a secret is off or has a mistake', async () => {
+    const secretsFound = async () => (await examine()).found.find(({ check }) => check === 'secrets')?.found;
+    const row = keyed('ssm:/relay/relay/keyed');
+    for (const unused of [
+      { ...row, state: false },
+      { ...row, endpoint: 'http://127.0.0.1:1/v1' },
+    ]) {
+      await rig.ledger.put('channels', unused);
+      expect(await secretsFound()).toBe(
+        'no channel that is used has a secret; 1 rows are off or have a mistake: see `check`',
+      );
+    }
+    await rig.ledger.remove('channels', { id: 'keyed' });
+    expect(await secretsFound()).toBe('no channel that is used has a secret');
+  });
+
   it('asks each service by a request signed for it, where its answer holds', async () => {
     await examine();
     expect(account.asked.toSorted()).toEqual([
