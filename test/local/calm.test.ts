@@ -100,10 +100,10 @@ function start(command: string[], environment: Record<string, string> = {}): Sta
 const untilReady = ({ text }: Started): Promise<void> =>
   vi.waitFor(() => expect(text()).toContain('relay ready on '), { ...patient, timeout: 100_000 });
 
-async function untilGone({ ended }: Started, fromMs: number): Promise<number> {
+/** By itself: nothing here kills it. */
+async function untilGone({ ended }: Started): Promise<void> {
   await ended;
   await untilNone();
-  return performance.now() - fromMs;
 }
 
 const shell = (line: string) =>
@@ -165,9 +165,8 @@ describe('npm start', () => {
   });
 
   it('ends at Ctrl-C', async () => {
-    const fromMs = performance.now();
     killGroup(stack.child.pid ?? 0, 'SIGINT');
-    expect(await untilGone(stack, fromMs)).toBeLessThan(2000);
+    await untilGone(stack);
     expect(stack.lines().at(-1)).toBe(`stopped; data stays in ${folder}`);
     expect(readdirSync(folder)).toEqual(expect.arrayContaining(['demo-key', 'dynamodb.sqlite', 'log']));
   });
@@ -183,9 +182,8 @@ describe('another npm start', () => {
     const prepared = stack.text().split('\u001B[K').slice(0, -1);
     // What is overwritten must be on one line.
     for (const each of prepared) expect((each.split('\r').at(-1) ?? '').length).toBeLessThan(40);
-    const fromMs = performance.now();
     stack.child.stdin?.write('\u0003');
-    expect(await untilGone(stack, fromMs)).toBeLessThan(2000);
+    await untilGone(stack);
     expect(stack.text()).toContain(`stopped; data stays in ${folder}`);
     expect(stack.text()).not.toContain(' ended (');
   });
@@ -193,10 +191,10 @@ describe('another npm start', () => {
   it('ends at Ctrl-C while it starts', async () => {
     const stack = start(['npm', 'start']);
     await vi.waitFor(() => expect(existsSync(path.join(folder, 'log'))).toBe(true), patient);
-    const fromMs = performance.now();
     killGroup(stack.child.pid ?? 0, 'SIGINT');
-    expect(await untilGone(stack, fromMs)).toBeLessThan(2000);
-    expect(stack.text()).not.toContain('cannot start');
+    await untilGone(stack);
+    // It waited for no start, and said of none that it failed.
+    expect(stack.text()).not.toMatch(/relay ready on|cannot start/);
     expect(stack.lines().at(-1)).toBe(`stopped; data stays in ${folder}`);
   });
 
@@ -204,8 +202,7 @@ describe('another npm start', () => {
     const stack = start(['npm', 'start']);
     await untilReady(stack);
     expect(processesOf(folder).length).toBeGreaterThan(3);
-    const fromMs = performance.now();
     process.kill(stack.child.pid ?? 0, 'SIGKILL');
-    expect(await untilGone(stack, fromMs)).toBeLessThan(2500);
+    await untilGone(stack);
   });
 });
