@@ -162,9 +162,6 @@ nav.families { margin: 1.25rem 0 0; }
 .price.low, .wrong, .turn .meta.wrong { color: var(--bad); }
 #figures dd.soft { font-size: .85rem; }
 .notices .low { border-left-color: var(--bad); }
-.facts { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .35rem 1.25rem; }
-.facts dt { color: var(--soft); }
-.facts dd { margin: 0; overflow-wrap: anywhere; }
 .plain { margin: 0; padding-left: 1.1rem; }
 progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
 .wide { overflow-x: auto; }
@@ -203,6 +200,9 @@ progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
 #ask, #ask details { width: 100%; }
 #model { max-width: 26rem; }
 @media (max-width: 40rem) {
+  .numbers { font-size: .85rem; }
+  .numbers td, .numbers thead th + th { padding-left: .4rem; white-space: normal; overflow-wrap: normal; }
+  .numbers th { min-width: 0; }
   .rows { min-width: 0; }
   .rows thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
   .rows tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .6rem 0; border-top: 1px solid var(--line); }

@@ -138,6 +138,32 @@ function readNotices(value: z.infer<typeof NoticesValue>): Reading {
   };
 }
 
+/** Every function holds them: of 300 models some 60 KB. */
+const factsMax = 500;
+const wantedFacts = `a map of at most ${factsMax} models to {context, output, takes, makes, about}`;
+const wantedKinds = 'a list of "text", "image", "audio", "video", "file", "embedding"';
+const kinds = z.optional(
+  z.array(z.enum(['text', 'image', 'audio', 'video', 'file', 'embedding'], wantedKinds), wantedKinds),
+);
+const ModelFactsValue = z
+  .record(
+    modelName,
+    z.strictObject(
+      {
+        context: z.optional(positiveInteger),
+        output: z.optional(positiveInteger),
+        takes: kinds,
+        makes: kinds,
+        about: z.optional(
+          text.check(z.maxLength(charactersMax, `a text of at most ${charactersMax} characters`)),
+        ),
+      },
+      'a map {context, output, takes, makes, about}',
+    ),
+    wantedFacts,
+  )
+  .check(z.refine((facts) => Object.keys(facts).length <= factsMax, wantedFacts));
+
 const wantedSecret = 'a reference, or a list of references';
 const wantedRates = 'a map of currencies in small letters to yuan, such as {"usd": 7.1}';
 const wantedRate = `yuan for one unit of the currency: a number above 0 with at most ${rateDecimals} decimals`;
@@ -327,6 +353,7 @@ export const settingTable = {
   page: setting(flag, (page) => ({ page })),
   account_page: setting(flag, (accountPage) => ({ accountPage })),
   notices: setting(NoticesValue, readNotices),
+  model_facts: setting(ModelFactsValue, (modelFacts) => ({ modelFacts })),
   cors_origins: setting(textList, (corsOrigins) => ({ corsOrigins })),
   time_zone: setting(TimeZoneValue, (timeZone) => ({ timeZone })),
   end_users: setting(EndUsersValue, (value) => ({ endUsers: { hashAccounts: value.hash_accounts } })),

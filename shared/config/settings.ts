@@ -30,6 +30,8 @@ export interface Settings {
     accountRpm?: number | undefined;
     accountTpm?: number | undefined;
   };
+  /** What the pages of models say of each. Tokens, kinds of content. */
+  modelFacts?: Record<string, ModelFacts> | undefined;
   /** Names that channels have are left out. */
   aliases: AliasSettings[];
   store: {
@@ -53,6 +55,15 @@ export interface PublicNotice {
   fromMs?: number | undefined;
   untilMs?: number | undefined;
   models?: string[] | undefined;
+}
+
+export interface ModelFacts {
+  context?: number | undefined;
+  /** Of one answer. */
+  output?: number | undefined;
+  takes?: string[] | undefined;
+  makes?: string[] | undefined;
+  about?: string | undefined;
 }
 
 export interface AliasSettings {

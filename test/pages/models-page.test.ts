@@ -45,6 +45,36 @@ describe('the page of 300 models', () => {
     await expect.poll(() => shown.count()).toBe(300);
   });
 
+  describe('the page of a model', () => {
+    const about = 'It <b>reads</b> everything';
+    const prepare = (): void => {
+      server.settings.modelFacts = {
+        'gpt-3': { context: 128_000, output: 16_384, takes: ['text', 'image'], makes: ['text'], about },
+      };
+    };
+    looksSound((options) => {
+      prepare();
+      return open('/?model=gpt-3', options);
+    });
+
+    it('has its prices, what it is, and examples with its name', async () => {
+      prepare();
+      const { page } = await open('/');
+      await page.getByRole('link', { name: 'Qwen/Qwen3-7', exact: true }).click();
+      await page.getByRole('heading', { name: 'Qwen/Qwen3-7' }).waitFor();
+      expect(await page.locator('#connect pre').first().innerText()).toContain('"model":"Qwen/Qwen3-7"');
+      await page.goto(`${server.address}/?model=gpt-3`);
+      const text = await page.locator('main').innerText();
+      for (const part of [about, 'Context\n128,000 tokens', 'Takes\ntext, image', 'by the name\nfast', '¥3'])
+        expect(text).toContain(part);
+      await page.getByRole('link', { name: '中文' }).click();
+      await page.getByText('文本, 图片').waitFor();
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('gpt-3');
+      await page.goto(`${server.address}/?lang=en&model=gpt-1`);
+      expect(await page.locator('main').innerText()).toContain('Covered by\nLevel 1, Level 2');
+    });
+  });
+
   it('copies the base URL and the examples', async () => {
     const { page } = await open('/', { permissions: ['clipboard-read', 'clipboard-write'] });
     const copied = () => page.evaluate('navigator.clipboard.readText()');

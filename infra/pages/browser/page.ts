@@ -11,9 +11,11 @@ const words = document.querySelector('main')?.dataset ?? {};
 
 const toOther = document.querySelector<HTMLAnchorElement>('.language');
 toOther?.addEventListener('click', () => keepLanguage(languageOf(toOther.lang)));
-const kept = keptLanguage();
-const address = new URL(location.href);
-if (kept && languageOf(document.documentElement.lang) !== kept && !address.searchParams.has('lang')) {
+/** A page that was opened in the other language than the one that was chosen is loaded anew. */
+function takeChosen(): void {
+  const [kept, address] = [keptLanguage(), new URL(location.href)];
+  if (kept === undefined || languageOf(document.documentElement.lang) === kept) return;
+  if (address.searchParams.has('lang')) return;
   address.searchParams.set('lang', kept);
   location.replace(address);
 }
@@ -73,6 +75,7 @@ function copying(text: string, named: string): HTMLButtonElement {
   return made;
 }
 
+takeChosen();
 const place = document.querySelector<HTMLElement>('#search');
 if (place && rows.length > 0) search(place);
 const base = document.querySelector('#base');

@@ -57,10 +57,15 @@ async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Pro
   if (!settings.page)
     throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
   const models = offeredModels(snapshot, nowMs);
+  const model = request.query.get('model') ?? undefined;
+  if (model !== undefined && !models.includes(model))
+    throw refuse('model_not_found', `There is no model of that name here. ${baseUrl}/models lists them.`);
   const facts = {
     words: wantsChinese(request) ? modelsInChinese : modelsInEnglish,
     baseUrl,
+    model,
     models,
+    modelFacts: settings.modelFacts ?? {},
     aliases: offeredAliases(snapshot, models),
     resting: await restingModels(ports, snapshot),
     charges,

@@ -6,6 +6,18 @@ export const modelsInChinese: ModelTexts = {
   locale: 'zh-CN',
   title: '模型与价格',
   page: '页面',
+  nameOfModel: '模型名称',
+  context: '上下文',
+  longest: '最长回答',
+  tokens: (tokens) => `${count(tokens)} token`,
+  takes: '输入类型',
+  makes: '输出类型',
+  kind: (kind) =>
+    ({ text: '文本', image: '图片', audio: '音频', video: '视频', file: '文件', embedding: '向量' })[kind] ??
+    kind,
+  alsoAs: '也可用名称',
+  covered: '包含于套餐',
+  prices: '价格',
   account: '账户',
   models: '模型',
   plans: '套餐',
@@ -52,6 +64,7 @@ export const modelsInChinese: ModelTexts = {
   copy: '复制',
   copied: '已复制',
   copyBase: '复制 Base URL',
+  copyName: '复制模型名称',
   copyExample: '复制 {} 的示例',
 };
 

@@ -37,30 +37,67 @@ export function page(facts: PageFacts, accept: string): { body: string; headers:
 // The page for a browser. It is whole without its script, which adds search and copying.
 
 function pageHtml(facts: PageFacts): string {
-  const { baseUrl, models, plans, accountPage, words } = facts;
+  const { baseUrl, model, plans, accountPage, words } = facts;
   const host = /^https?:\/\/([^/]+)/.exec(baseUrl)?.[1] ?? 'LLM relay';
+  const [language, lang, name] = words.lang === 'en' ? ['zh', 'zh-CN', '中文'] : ['en', 'en', 'English'];
+  const query = model === undefined ? '' : `&amp;model=${escaped(encodeURIComponent(model))}`;
   const links = [
-    `<a href="#models">${words.models}</a>`,
-    ...(plans.length > 0 ? [`<a href="#plans">${words.plans}</a>`] : []),
+    `<a href="/#models">${words.models}</a>`,
+    ...(plans.length > 0 ? [`<a href="/#plans">${words.plans}</a>`] : []),
     `<a href="#connect">${words.connect}</a>`,
-    words.lang === 'en'
-      ? '<a class="language" href="?lang=zh" lang="zh-CN">中文</a>'
-      : '<a class="language" href="?lang=en" lang="en">English</a>',
+    `<a class="language" href="?lang=${language}${query}" lang="${lang}">${name}</a>`,
     ...(accountPage ? [`<a class="button" href="/account">${words.account}</a>`] : []),
   ];
-  return `${headOf(`${words.title} · ${host}`, pageStyle, words.lang)}
+  const title = `${escaped(model ?? words.title)} · ${host}`;
+  return `${headOf(title, pageStyle, words.lang)}
 <script src="${pageScriptPath}" defer></script>
 <header class="top"><a class="brand" href="/">${escaped(host)}</a><nav aria-label="${words.page}">${links.join('')}</nav></header>
-<main data-search="${words.search}" data-copy="${words.copy}" data-copied="${words.copied}" data-base="${words.copyBase}" data-example="${words.copyExample}">
-<h1>${models.length > 1 ? words.headline(models.length) : words.noModels}</h1>
-<p class="lead">${words.lead}</p>
-<p class="base"><span>${words.baseUrl}</span> <code id="base">${escaped(baseUrl)}</code></p>
-${noticeList(facts)}
-${modelSection(facts)}
-${planSection(facts)}
+<main data-search="${words.search}" data-copy="${words.copy}" data-copied="${words.copied}" data-base="${model === undefined ? words.copyBase : words.copyName}" data-example="${words.copyExample}">
+${model === undefined ? allModels(facts) : oneModel(model, facts)}
 ${connectSection(facts)}
 </main>
 ${foot(facts)}`;
+}
+
+const allModels = (facts: PageFacts): string => {
+  const { baseUrl, models, words } = facts;
+  return `<h1>${models.length > 1 ? words.headline(models.length) : words.noModels}</h1>
+<p class="lead">${words.lead}</p>
+${shownBase(words.baseUrl, baseUrl)}
+${noticeList(facts)}
+${modelSection(facts)}
+${planSection(facts)}`;
+};
+
+/** With a button that copies it, where there is a script. */
+const shownBase = (name: string, text: string): string =>
+  `<p class="base"><span>${name}</span> <code id="base">${escaped(text)}</code></p>`;
+
+/** What is known of one model. */
+function oneModel(model: string, facts: PageFacts): string {
+  const { words, plans, modelFacts } = facts;
+  const known = Object.hasOwn(modelFacts, model) ? modelFacts[model]! : {};
+  const kinds = (names: readonly string[] | undefined) =>
+    names?.map((name) => escaped(words.kind(name))).join(', ');
+  const aliases = facts.aliases.filter(({ models }) => models.includes(model)).map(({ name }) => code(name));
+  const covering = plans.filter(({ items }) => items.some(({ models }) => models.includes(model)));
+  const lines = [
+    { name: words.context, value: known.context && words.tokens(known.context) },
+    { name: words.longest, value: known.output && words.tokens(known.output) },
+    { name: words.takes, value: kinds(known.takes) },
+    { name: words.makes, value: kinds(known.makes) },
+    { name: words.alsoAs, value: aliases.join(' ') },
+    { name: words.covered, value: covering.map(({ level }) => words.level(level)).join(', ') },
+  ].filter(({ value }) => value);
+  const about = facts.notices.filter(({ models }) => models?.includes(model));
+  return `<h1>${code(model)}${restMark(model, facts)}</h1>
+${known.about === undefined ? '' : `<p class="lead">${ownDirection(known.about)}</p>`}
+${shownBase(words.nameOfModel, model)}
+${noticeList({ ...facts, notices: about })}
+<dl class="facts">${lines.map(({ name, value }) => `<dt>${name}<dd>${value}`).join('\n')}</dl>
+<h2>${words.prices}</h2>
+<p class="soft">${words.unit}</p>
+${priceTable(facts, `<tbody>${modelRows(model, facts)}`)}`;
 }
 
 function noticeList(facts: PageFacts): string {
@@ -89,8 +126,8 @@ function planSection({ plans, words }: PageFacts): string {
   return `<section id="plans">\n<h2>${words.plans}</h2>\n<div class="cards">\n${cards.join('\n')}\n</div>\n</section>`;
 }
 
-function connectSection({ baseUrl, models, accountPage, words }: PageFacts): string {
-  const blocks = snippets(baseUrl, models).map(
+function connectSection({ baseUrl, model, models, accountPage, words }: PageFacts): string {
+  const blocks = snippets(baseUrl, model === undefined ? models : [model]).map(
     ({ title, code: text }, at) =>
       `<details name="client"${at === 0 ? ' open' : ''}><summary>${escaped(title)}</summary>\n<pre tabindex="0" aria-label="${escaped(title)}"><code>${escaped(text)}</code></pre></details>`,
   );
@@ -123,13 +160,18 @@ function modelSection(facts: PageFacts): string {
 <p class="soft">${words.unit}${note}</p>
 <div id="search" hidden></div>
 ${familyLinks(families, facts)}
-<table class="models">
-<thead><tr><th scope="col">${words.model}<th scope="col">${words.input}<th scope="col">${words.cached}<th scope="col">${words.output}</thead>
-${families.map((family, at) => familyRows(family, at, facts)).join('\n')}
-</table>
+${priceTable(facts, families.map((family, at) => familyRows(family, at, facts)).join('\n'))}
 <p id="nothing" hidden>${words.nothing}</p>
 ${aliasTable(facts)}</section>`;
 }
+
+const priceTable = ({ words }: PageFacts, body: string): string => `<table class="models">
+<thead><tr><th scope="col">${words.model}<th scope="col">${words.input}<th scope="col">${words.cached}<th scope="col">${words.output}</thead>
+${body}
+</table>`;
+
+const restMark = (model: string, { resting, words }: PageFacts): string =>
+  resting.has(model) ? ` <b class="rest">${words.resting}</b>` : '';
 
 function familyLinks(families: Family[], { words }: PageFacts): string {
   if (families.length < 2) return '';
@@ -145,12 +187,14 @@ function familyRows({ name, models }: Family, at: number, facts: PageFacts): str
   return `<tbody>${head}${models.map((model) => modelRows(model, facts)).join('\n')}`;
 }
 
+/** Of the list; each name leads to the page of its model. */
 function modelRows(model: string, facts: PageFacts): string {
-  const mark = facts.resting.has(model) ? ` <b class="rest">${facts.words.resting}</b>` : '';
+  const path = `?model=${escaped(encodeURIComponent(model))}`;
+  const name = facts.model === undefined ? `<a href="${path}">${code(model)}</a>` : code(model);
   return priceLines(model, facts)
     .map((line, at) =>
       at === 0
-        ? `<tr><th scope="row">${code(model)}${mark}${ratesMarkup(line)}`
+        ? `<tr><th scope="row">${name}${restMark(model, facts)}${ratesMarkup(line)}`
         : `<tr class="t"><th scope="row">${escaped(line.when)}${ratesMarkup(line)}`,
     )
     .join('');

@@ -14,6 +14,7 @@ import {
   type WrittenRates,
   ruleOf,
 } from '../../billing/price.ts';
+import type { Settings } from '../../config/settings.ts';
 import type { AccountNotice, PlanEntry } from '../../wire/public-api.ts';
 import type { ModelTexts } from './english.ts';
 
@@ -23,6 +24,9 @@ export interface PageFacts {
   /** The public base address including `/v1`. */
   baseUrl: string;
   models: string[];
+  /** The one that the page is about. Absent: all are. */
+  model?: string | undefined;
+  modelFacts: NonNullable<Settings['modelFacts']>;
   /** Names that stand for several of them. */
   aliases: { name: string; models: string[] }[];
   /** The models all of whose candidates rest now. */

@@ -106,6 +106,11 @@ thead th { border-top: 0; color: var(--soft); font-size: .85rem; }
 .models .t th { padding-left: 1rem; color: var(--soft); font-size: .9rem; }
 .models .t th, .models .t td { border-top: 0; padding-top: 0; }
 .aliases th { width: 30%; }
+.facts { display: grid; margin-block: 1rem 0; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .35rem 1.25rem; }
+.facts dt { color: var(--soft); }
+.facts dd { margin: 0; overflow-wrap: anywhere; }
+th a { text-decoration: none; }
+th a:hover { text-decoration: underline; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); gap: 1rem; }
 .card { padding: 1rem 1.1rem; border: 1px solid var(--line); border-radius: 10px; overflow-wrap: anywhere; }
 .card h3 { margin: 0; color: var(--soft); font-weight: 600; font-size: .9rem; }

@@ -195,6 +195,17 @@ describe('the page', () => {
     expect(response.headers['vary']).toBe('accept, accept-language');
   });
 
+  test('is about one model where the address names it, and about none that is not offered', async () => {
+    const query = new URLSearchParams({ model: 'vendor/beta' });
+    const { text } = await call('/', { headers: { accept: '*/*' }, query });
+    expect(text).toMatch(/^vendor\/beta\n/);
+    expect(text).not.toContain('alpha');
+    for (const model of ['none', '', '__proto__']) {
+      const { response, json } = await call('/', { query: new URLSearchParams({ model }) });
+      expect([response.status, json().error['code']]).toEqual([404, 'model_not_found']);
+    }
+  });
+
   test('is gone when the setting turns it off', async () => {
     const { response, json } = await call('/', {}, withSettings({ page: false }));
     expect(response.status).toBe(404);

@@ -9,6 +9,7 @@ const facts: PageFacts = {
   words: modelsInEnglish,
   baseUrl: 'https://relay.example/v1',
   models: ['alpha', 'beta', 'gamma'],
+  modelFacts: {},
   charges: [
     { id: 1, type: 'token-billing', models: ['alpha'], input: 0.0000015, output: 0.02, anonymous: false },
     { id: 2, type: 'times-billing', models: ['beta'], input: 0, output: 0.1, anonymous: false },
@@ -131,13 +132,15 @@ describe('foreign text', () => {
       contact: attack,
       aliases: [{ name: attack, models: [attack] }],
       resting: new Set([attack]),
+      modelFacts: { [attack]: { about: attack, takes: [attack] } },
       notices: [{ text: attack, from: null, until: null, models: [attack] }],
       plans: [{ ...plan, items: [{ id: 'a', name: attack, icon: '', value: 1, models: [attack] }] }],
     };
-    const body = html(hostile);
-    expect(body.match(/<script[^>]*>/gi)).toEqual([`<script src="${pageScriptPath}" defer>`]);
-    expect(body).toContain('&lt;script&gt;');
-    expect(body.match(/&(?!amp;|lt;|gt;|quot;|#39;)/g)).toBeNull();
+    for (const body of [html(hostile), html({ ...hostile, model: attack })]) {
+      expect(body.match(/<script[^>]*>/gi)).toEqual([`<script src="${pageScriptPath}" defer>`]);
+      expect(body).toContain('&lt;script&gt;');
+      expect(body.match(/&(?!amp;|lt;|gt;|quot;|#39;)/g)).toBeNull();
+    }
   });
 
   test('cannot leave the quotes of the shell example', () => {
