@@ -198,15 +198,27 @@ const PaymentsValue = z.strictObject(
         rates: z.record(currency, rate, wantedRates),
         /** What to do with payments that carry no reference of this relay. */
         unsigned: z._default(z.enum(['park', 'ignore'], '"park" or "ignore"'), 'park'),
+        /** Sessions of checkouts that the relay makes for customers who ask. */
+        checkout: z.optional(
+          z.strictObject(
+            { secret_key: text, currency, endpoint: z._default(text, 'https://api.stripe.com') },
+            'a map {secret_key, currency, endpoint}',
+          ),
+        ),
       },
-      'a map {live, webhook_secret, link_secret, rates, unsigned}',
+      'a map {live, webhook_secret, link_secret, rates, unsigned, checkout}',
     ),
   },
   'a map {stripe}',
 );
 
 function readPayments({ stripe }: z.infer<typeof PaymentsValue>, rules: ReferenceRules): Reading {
-  const { live, rates, unsigned } = stripe;
+  const { live, rates, unsigned, checkout: asked } = stripe;
+  const checkout = asked && {
+    secretKey: asked.secret_key,
+    currency: asked.currency,
+    endpoint: normaliseEndpoint(asked.endpoint),
+  };
   const [webhookSecrets, linkSecrets] = [[stripe.webhook_secret].flat(), [stripe.link_secret].flat()];
   const problemIn = (references: string[]): string | undefined =>
     references.map((reference) => referenceProblem(reference, rules)).find(Boolean);
@@ -217,8 +229,27 @@ function readPayments({ stripe }: z.infer<typeof PaymentsValue>, rules: Referenc
       [`stripe.rates.${ambiguousCurrency}`]:
         rates[ambiguousCurrency] &&
         'found a rate, wanted no rate for it, since Stripe describes its amounts both with and without decimals',
-    }) ?? { payments: { stripe: { live, webhookSecrets, linkSecrets, rates, unsigned } } }
+      'stripe.checkout.secret_key': checkout && referenceProblem(checkout.secretKey, rules),
+      'stripe.checkout.currency':
+        checkout &&
+        !Object.hasOwn(rates, checkout.currency) &&
+        'found one without a rate, wanted one of rates',
+      'stripe.checkout.endpoint': checkout && endpointProblem(checkout.endpoint, rules),
+    }) ?? {
+      payments: {
+        stripe: { live, webhookSecrets, linkSecrets, rates, unsigned, ...(checkout && { checkout }) },
+      },
+    }
   );
+}
+
+const wantedTopUpUrl = 'an https address, in which {account} may stand for the name of the account';
+const TopUpUrlValue = text.check(z.maxLength(2_000, wantedTopUpUrl), z.refine(isTopUpUrl, wantedTopUpUrl));
+
+function isTopUpUrl(written: string): boolean {
+  const url = URL.parse(written);
+  if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '') return false;
+  return !/[{}\s]/.test(url.host + written.replaceAll('{account}', ''));
 }
 
 const wantedLanguage = 'a language code such as "en" or "zh-CN"';
@@ -367,6 +398,7 @@ export const settingTable = {
   search: setting(SearchValue, readSearch),
   alerts: setting(AlertsValue, readAlerts),
   payments: setting(PaymentsValue, readPayments),
+  top_up_url: setting(TopUpUrlValue, (topUpUrl) => ({ topUpUrl })),
 };
 
 /** A value that is not there is for the schema of its name to refuse. */

@@ -47,6 +47,8 @@ export interface Settings {
   alerts?: AlertSettings;
   /** Absent: no payments are taken in by machine. */
   payments?: { stripe: StripeSettings };
+  /** Where customers top up if no session of a checkout is made for them; `{account}` stands for theirs. */
+  topUpUrl?: string | undefined;
 }
 
 /** What the operator says to all customers. Times in epoch milliseconds. */
@@ -94,6 +96,18 @@ export interface StripeSettings {
   rates: Record<string, string>;
   /** What happens to payments without a reference of this relay. */
   unsigned: 'park' | 'ignore';
+  /** Absent: the relay makes no sessions of checkouts. */
+  checkout?: CheckoutSettings | undefined;
+}
+
+/** How the relay makes sessions of checkouts for customers who ask. */
+export interface CheckoutSettings {
+  /** A reference of Stripe's secret key. */
+  secretKey: string;
+  /** With a rate. */
+  currency: string;
+  /** The base address of Stripe's API. */
+  endpoint: string;
 }
 
 export interface SearchSettings {

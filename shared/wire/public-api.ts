@@ -59,6 +59,26 @@ export interface AccountPriceTier extends PartPrices {
   output: number;
 }
 
+/** A key as `/v1/account/keys` has it. */
+export interface ManagedKey {
+  id: string;
+  hint: string;
+  name: string | null;
+  models: string[] | null;
+  budget: { amount: number; period: 'day' | 'month' } | null;
+  rpm: number | null;
+  max_concurrency: number | null;
+  expires_at: number | null;
+  /** null: as the setting `store` says. */
+  store: boolean | null;
+  state: 'usable' | 'disabled' | 'expired';
+  /** `operator`: nobody changes it here. */
+  made_by: 'customer' | 'operator';
+  created_at: number | null;
+  /** The key that asks. */
+  self: boolean;
+}
+
 export interface AccountErrors {
   hour: number;
   code: string;

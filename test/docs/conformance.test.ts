@@ -46,7 +46,7 @@ describe('docs/conformance.md', () => {
       }),
     );
     const bodyFields =
-      /^(missing_required_parameter|invalid_(type|value|idempotency_key)|invalid_(image_)?url|unsupported_(content|parameter)|conversation_too_long|upstream_refused)$/;
+      /^(missing_required_parameter|invalid_(type|value|idempotency_key)|invalid_(image_)?url|unsupported_(content|parameter)|unknown_parameter|key_not_usable|conversation_too_long|upstream_refused)$/;
     for (const [code, expected] of codes) {
       if (bodyFields.test(code)) continue;
       const { status, body } = refuse(code, '');

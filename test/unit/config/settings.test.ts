@@ -59,6 +59,18 @@ it.each<[string, unknown, object]>([
     },
   ],
   [
+    'payments',
+    paid({ checkout: { secret_key: hook, currency: 'usd' } }),
+    {
+      payments: {
+        stripe: expect.objectContaining({
+          checkout: { secretKey: hook, currency: 'usd', endpoint: 'https://api.stripe.com' },
+        }) as object,
+      },
+    },
+  ],
+  ['top_up_url', ' https://shop.example/{account}?a=b ', { topUpUrl: 'https://shop.example/{account}?a=b' }],
+  [
     'search',
     { type: 'tavily' },
     { search: { type: 'tavily', endpoint: 'https://api.tavily.com', results: 5 } },
@@ -87,6 +99,18 @@ describe.each<[string, [unknown, RegExp][]]>([
       [{ fast: ['a', 'smart'], smart: ['b'] }, /^value\.fast: found the alias smart, wanted models/],
       [{ fast: ['a', 'fast'] }, /^value\.fast: found the alias fast, wanted models/],
     ],
+  ],
+  [
+    'top_up_url',
+    [
+      'http://a.example',
+      'javascript:alert(1)',
+      'https://{account}.example',
+      'https://a:b@c.example',
+      'https://a.example/{name}',
+      '',
+      5,
+    ].map((value): [unknown, RegExp] => [value, /^value: found .*, wanted /]),
   ],
   [
     'alerts',
@@ -124,6 +148,19 @@ describe.each<[string, [unknown, RegExp][]]>([
       [paid({ rates: { usd: 7.1234567 } }), /at most 6 decimals/],
       [paid({ rates: { USD: 7 } }), /^value\.stripe\.rates/],
       [paid({ rates: { ugx: 0.002 } }), /^value\.stripe\.rates\.ugx: found a rate, wanted no rate for it/],
+      [
+        paid({ checkout: { secret_key: 'sk_live_canary', currency: 'usd' } }),
+        /^value\.stripe\.checkout\.secret_key: found a value(?!.*canary)/,
+      ],
+      [
+        paid({ checkout: { secret_key: hook, currency: 'eur' } }),
+        /^value\.stripe\.checkout\.currency: found one without a rate/,
+      ],
+      [
+        paid({ checkout: { secret_key: hook, currency: 'usd', endpoint: 'http://a.example' } }),
+        /^value\.stripe\.checkout\.endpoint: found http/,
+      ],
+      [paid({ checkout: { currency: 'usd' } }), /^value\.stripe\.checkout\.secret_key: found nothing/],
       [paid({ unsigned: 'grant' }), /^value\.stripe\.unsigned: found "grant", wanted "park" or "ignore"/],
     ],
   ],

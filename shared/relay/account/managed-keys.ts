@@ -1,0 +1,386 @@
+/**
+ * What the holder of a key with `manage` does for the own account: /v1/account/keys and /v1/account/top-ups. It never touches
+ * the key that asks, a key of the operator, or one of another account, and never makes a key that may more than the one that
+ * asks: decision 79. Which keys customers have made of an account is one item, written with the keys themselves:
+ *
+ *     key that asks (as it was read) --condition--+
+ *     keys made of the account (as read) --write--+-- one transaction, or nothing
+ *     the key that is made or changed    --write--+
+ */
+import { minuteAt } from '../../billing/reservation.ts';
+import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
+import { attributeOf, readRow } from '../../config/rows/read-row.ts';
+import { keyHash, keyHint } from '../../wire/ids.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { boundedValues, isRecord, parseJson } from '../../wire/json.ts';
+import type { ManagedKey } from '../../wire/public-api.ts';
+import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
+import {
+  accountKeysPrefix,
+  type Handle,
+  matchRoute,
+  type RelayRequest,
+  type RouteName,
+  secondsOfMinuteLeft,
+} from '../http/http.ts';
+import { loggedHandle } from '../http/logged-handle.ts';
+import { refuseRoute } from '../http/refuse-route.ts';
+import { jsonResponse, refuse, type Refusal } from '../http/refusal.ts';
+import { Backoff } from '../money/backoff.ts';
+import { counterKey } from '../money/bill.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { KeyChange, ManagedKeyStore, SeenKey } from '../ports/managed-keys.ts';
+import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
+import {
+  allowedKey,
+  fieldsIn,
+  fieldsOf,
+  invalid,
+  type KeyFields,
+  keyId,
+  shownFields,
+  shownKey,
+  unknownField,
+} from './made-key.ts';
+import { topUp, topUpOffer, type TopUpPorts } from './top-up.ts';
+
+interface ManagedKeysPorts extends TopUpPorts, Pick<ChatPorts, 'keys' | 'counters'> {
+  managed: ManagedKeyStore;
+}
+
+/** Of one account, whoever made them. */
+const keysMax = 20;
+const writesPerMinute = 60;
+const bodyBytesMax = 16 * 1024;
+const bodyBounds = { levelsMax: 8, valuesMax: 2_000 };
+/** For which writes that come in each other's way are repeated. */
+const budgetMs = 8_000;
+
+interface Caller {
+  admitted: AdmittedKey;
+  request: RelayRequest;
+  body: KeyFields;
+}
+
+type Work = (ports: ManagedKeysPorts, caller: Caller) => Promise<{ status?: number; answer: object }>;
+
+const works: Partial<Record<RouteName, Work>> = {
+  account_keys: list,
+  account_key_create: create,
+  account_key_edit: edit,
+  account_key_rotate: rotate,
+  account_key_delete: remove,
+  top_ups: async (ports, caller) => {
+    await askerOf(ports, caller);
+    return { answer: await topUp(ports, caller) };
+  },
+};
+
+export const managedKeysHandle = (ports: ManagedKeysPorts): Handle =>
+  loggedHandle(ports, { endpoint: 'account_keys' }, async (request, found) => {
+    const { clock, keys } = ports;
+    const route = matchRoute(request);
+    const work = route && works[route];
+    if (!work) throw refuseRoute(request);
+    const admitted = admitKey(await keys.find(readKey(request.headers['authorization'])), clock.now());
+    found({ endpoint: route, key_hint: admitted.row.hint, account: admitted.row.account });
+    if (request.method !== 'GET') await countWrite(ports, admitted.row);
+    const body = request.method === 'POST' ? bodyOf(request) : {};
+    const { status = 200, answer } = await work(ports, { admitted, request, body });
+    return { ...jsonResponse(request.id, answer), status };
+  });
+
+async function countWrite(ports: ManagedKeysPorts, key: KeyRow): Promise<void> {
+  const nowMs = ports.clock.now();
+  const counter = `writes-${counterKey(key)}`;
+  const count = await new Backoff(ports, budgetMs).until(() =>
+    ports.counters.countCall(counter, minuteAt(nowMs), writesPerMinute),
+  );
+  if (count !== undefined) return;
+  const words = `This API key may change its account ${writesPerMinute} times a minute. Try again in the next minute.`;
+  const headers = { 'retry-after': String(secondsOfMinuteLeft(nowMs)) };
+  throw refuse('rate_limit_exceeded', words, { headers });
+}
+
+function bodyOf(request: RelayRequest): KeyFields {
+  const sent = request.rawBody();
+  const bytes = typeof sent === 'string' ? new TextEncoder().encode(sent) : sent;
+  if (bytes.length > bodyBytesMax)
+    throw refuse(
+      'request_too_large',
+      `The body has ${bytes.length} bytes; at most ${bodyBytesMax} are accepted.`,
+    );
+  if (bytes.length === 0) return {};
+  const text = new TextDecoder().decode(bytes);
+  const json = typeof boundedValues(text, bodyBounds) === 'number' ? parseJson(text) : undefined;
+  if (isRecord(json)) return json;
+  throw new InvalidRequest('invalid_json', null, 'The body must be a JSON object of a few fields.');
+}
+
+/** The key that asks, as its row is now. */
+interface Asker {
+  own: KeyRow;
+  maker: SeenKey;
+}
+
+async function askerOf(
+  { clock, managed }: ManagedKeysPorts,
+  { admitted }: Pick<Caller, 'admitted'>,
+): Promise<Asker> {
+  const maker = await managed.find(admitted.row.hash);
+  const reading = maker && readRow(KeyRow, maker.raw);
+  const isReadable = reading && 'row' in reading;
+  const lookup = isReadable ? { ...admitted, row: reading.row } : ({ missing: 'unknown' } as const);
+  const { row: own } = admitKey(lookup, clock.now());
+  if (!maker || !own.manage)
+    throw refuse(
+      'key_may_not_manage',
+      'This API key may not manage keys. Ask the operator of the relay for one that may.',
+    );
+  return { own, maker };
+}
+
+async function list(ports: ManagedKeysPorts, caller: Caller) {
+  const { own, maker } = await askerOf(ports, caller);
+  const made = await ports.managed.rows(await ports.managed.made(own.account));
+  const nowMs = ports.clock.now();
+  const ofAccount = made.filter((seen) => isCustomers(seen, own.account) && hashOf(seen) !== own.hash);
+  const shown = ofAccount.map(({ raw }) => shownKey(raw, own, nowMs));
+  const { name: _, ...bounds } = shownFields(own);
+  return {
+    answer: {
+      object: 'list',
+      can_manage: true,
+      limit: keysMax,
+      top_up: topUpOffer((await ports.config.current()).settings),
+      bounds,
+      data: [
+        shownKey(maker.raw, own, nowMs),
+        ...shown.toSorted((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0)),
+      ],
+    },
+  };
+}
+
+async function create(ports: ManagedKeysPorts, caller: Caller) {
+  const secretKey = ports.random.secretKey();
+  const made = async (asker: Asker): Promise<ManagedKey> => {
+    const fields = fieldsIn(caller.body, asker.own, ports.clock.now());
+    if (fields['name'] === undefined)
+      throw new InvalidRequest('missing_required_parameter', 'name', 'Give the key a name.');
+    return makeKey(ports, asker, { secretKey, fields: { ...fieldsOf(asker.own), ...fields } });
+  };
+  const answer = await changing(ports, caller, { tryOnce: made, secretKey });
+  return { status: 201, answer: { ...answer, key: secretKey } };
+}
+
+async function edit(ports: ManagedKeysPorts, caller: Caller) {
+  const edited = async ({ own, maker }: Asker): Promise<ManagedKey> => {
+    const { seen } = await readableTarget(ports, own, caller.request);
+    const nowMs = ports.clock.now();
+    const fields = fieldsIn(caller.body, own, nowMs);
+    const row = { ...seen.raw, ...fields };
+    const written: KeyFields = fieldsOf(allowedKey(own, row));
+    const changed = Object.fromEntries(Object.keys(fields).map((name) => [name, written[name]]));
+    const update = { seen, attributes: { ...changed, ...authorOf(own, nowMs) } };
+    if ((await write(ports, { account: own.account, maker, update })).includes('key'))
+      throw changedMeanwhile();
+    said(ports, own, { action: 'changed', hash: hashOf(seen) });
+    return shownKey(row, own, nowMs);
+  };
+  return { answer: await changing(ports, caller, { tryOnce: edited }) };
+}
+
+const hourMs = 3_600_000;
+const graceHoursMax = 168;
+
+async function rotate(ports: ManagedKeysPorts, caller: Caller) {
+  const { grace_hours: graceHours = 24, ...others } = caller.body;
+  if (typeof graceHours !== 'number' || !(graceHours >= 0 && graceHours <= graceHoursMax))
+    throw invalid('grace_hours', `grace_hours must be a number from 0 to ${graceHoursMax}.`);
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw unknownField(unknown, ['grace_hours']);
+  const secretKey = ports.random.secretKey();
+  const rotated = async (asker: Asker): Promise<ManagedKey> => {
+    const { seen, row: old } = await readableTarget(ports, asker.own, caller.request);
+    const nowMs = ports.clock.now();
+    if (refusedFor(old, nowMs) !== undefined)
+      throw new InvalidRequest('key_not_usable', null, 'This key does not work any more: make a new one.');
+    const endMs = Math.min(nowMs + graceHours * hourMs, old.expires_at ?? Infinity);
+    return makeKey(ports, asker, {
+      secretKey,
+      fields: { ...fieldsOf(old), official: old.official || undefined },
+      replaced: { seen, expires_at: isoTime(endMs), isOver: graceHours === 0 },
+    });
+  };
+  const answer = await changing(ports, caller, { tryOnce: rotated, secretKey });
+  return { status: 201, answer: { ...answer, key: secretKey, replaces: idIn(caller.request) } };
+}
+
+async function remove(ports: ManagedKeysPorts, caller: Caller) {
+  const id = idIn(caller.request);
+  const removed = async ({ own, maker }: Asker, isRepeat: boolean): Promise<void> => {
+    const before = await ports.managed.made(own.account);
+    if (isRepeat && before.every((hash) => keyId(hash) !== id)) return;
+    const { seen } = await targetOf(ports, own, caller.request);
+    const refused = await write(ports, {
+      account: own.account,
+      maker,
+      made: { before, after: before.filter((hash) => hash !== hashOf(seen)), most: keysMax },
+      update: { seen, attributes: { enabled: false, ...authorOf(own, ports.clock.now()) } },
+    });
+    // Whatever else was changed, it is to be refused.
+    if (refused.length > 0) throw new StoreBusy('The key was changed meanwhile.');
+    said(ports, own, { action: 'revoked', hash: hashOf(seen) });
+  };
+  await changing(ports, caller, { tryOnce: removed });
+  return { answer: { id, deleted: true } };
+}
+
+interface Change<Result> {
+  /** @param isRepeat an earlier try may have been applied, or may be yet */
+  tryOnce: (asker: Asker, isRepeat: boolean) => Promise<Result>;
+  /** Of the key that it makes. */
+  secretKey?: string;
+}
+
+/** Repeats a change while others come between. Each try reads all that it goes by, so a right that is taken away meanwhile is none. */
+async function changing<Result>(
+  ports: ManagedKeysPorts,
+  caller: Caller,
+  { tryOnce, secretKey }: Change<Result>,
+): Promise<Result | ManagedKey> {
+  const backoff = new Backoff(ports, budgetMs);
+  try {
+    return await backoff.until(async () => {
+      const asker = await askerOf(ports, caller);
+      const isRepeat = backoff.unknowns > 0;
+      const made = isRepeat && secretKey !== undefined && (await ports.managed.find(keyHash(secretKey)));
+      return made ? shownKey(made.raw, asker.own, ports.clock.now()) : tryOnce(asker, isRepeat);
+    });
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable) || backoff.unknowns === 0) throw error;
+    throw refuse(
+      'unavailable',
+      'The store did not say whether this was done. Look at the list of keys, and delete a key that you do not have.',
+      { headers: { 'retry-after': '2' }, reason: 'store_unavailable' },
+    );
+  }
+}
+
+interface NewKey {
+  secretKey: string;
+  fields: KeyFields;
+  /** The key whose place it takes, at once or when that ends. */
+  replaced?: { seen: SeenKey; expires_at: string; isOver: boolean };
+}
+
+async function makeKey(
+  ports: ManagedKeysPorts,
+  { own, maker }: Asker,
+  { secretKey, fields, replaced }: NewKey,
+): Promise<ManagedKey> {
+  const { account } = own;
+  const [hash, nowMs] = [keyHash(secretKey), ports.clock.now()];
+  const asked: KeyFields = {
+    ...fields,
+    account,
+    hash,
+    hint: keyHint(secretKey),
+    enabled: true,
+    made_by: own.hash,
+  };
+  const marks = authorOf(own, nowMs);
+  const row = {
+    ...asked,
+    ...fieldsOf(allowedKey(own, asked)),
+    _created: isoTime(nowMs),
+    ...(replaced && { _replaces: hashOf(replaced.seen) }),
+    ...marks,
+  };
+  const before = await ports.managed.made(account);
+  const left = before.filter((each) => !(replaced?.isOver && each === hashOf(replaced.seen)));
+  const kept = left.length < keysMax ? left : await stillUsed(ports, account, left);
+  if (kept.length >= keysMax)
+    throw refuse(
+      'too_many_keys',
+      `An account has ${keysMax} keys at most that customers made. Delete one${replaced ? ', or rotate with "grace_hours": 0' : ''}.`,
+    );
+  const refused = await write(ports, {
+    account,
+    maker,
+    made: { before, after: [...kept, hash], most: keysMax },
+    create: row,
+    ...(replaced && {
+      update: { seen: replaced.seen, attributes: { expires_at: replaced.expires_at, ...marks } },
+    }),
+  });
+  if (refused.includes('key')) throw changedMeanwhile();
+  said(ports, own, { action: replaced ? 'rotated' : 'made', hash });
+  return shownKey(row, own, nowMs);
+}
+
+/** Without those that are gone, that the operator took over, or whose end is over. */
+async function stillUsed({ managed, clock }: ManagedKeysPorts, account: string, hashes: readonly string[]) {
+  const rows = await managed.rows(hashes);
+  const used = rows.filter((seen) => {
+    const reading = readRow(KeyRow, seen.raw);
+    const { expires_at: endMs = Infinity } = 'row' in reading ? reading.row : {};
+    return isCustomers(seen, account) && endMs > clock.now();
+  });
+  return used.map(hashOf);
+}
+
+/** @returns what was changed meanwhile: the key at most. Throws StoreBusy for what another try reads anew. */
+async function write({ managed }: ManagedKeysPorts, change: KeyChange) {
+  const refused = await managed.write(change);
+  if (refused.some((what) => what !== 'key'))
+    throw new StoreBusy('Another write of the account came between.');
+  return refused;
+}
+
+/** A key that a customer made of this account, and that is a customer's still. */
+async function targetOf({ managed }: ManagedKeysPorts, own: KeyRow, request: RelayRequest) {
+  const id = idIn(request);
+  if (id === keyId(own.hash)) throw notYours();
+  const hash = (await managed.made(own.account)).find((each) => keyId(each) === id);
+  const seen = hash === undefined ? undefined : await managed.find(hash);
+  if (!seen || !isCustomers(seen, own.account))
+    throw refuse(
+      'key_not_found',
+      'No key of this id was made here. GET /v1/account/keys lists those that were.',
+    );
+  const reading = readRow(KeyRow, seen.raw);
+  if ('row' in reading && reading.row.manage) throw notYours();
+  return { seen, reading };
+}
+
+async function readableTarget(ports: ManagedKeysPorts, own: KeyRow, request: RelayRequest) {
+  const { seen, reading } = await targetOf(ports, own, request);
+  if ('problem' in reading) throw notYours();
+  return { seen, row: reading.row };
+}
+
+const isCustomers = ({ raw }: SeenKey, account: string): boolean =>
+  raw['account'] === account && attributeOf(raw, 'made_by') !== undefined;
+
+const hashOf = ({ raw }: SeenKey): string => String(raw['hash']);
+
+/** The id in `/v1/account/keys/{id}` and below. */
+const idIn = ({ path }: RelayRequest): string => path.slice(accountKeysPrefix.length).split('/', 1).join('');
+
+const notYours = (): Refusal =>
+  refuse('key_not_yours_to_change', 'Only the operator of the relay changes this key.');
+const changedMeanwhile = (): Refusal =>
+  refuse('key_changed', 'Somebody else changed this key meanwhile. Read the list again, then repeat.');
+
+/** As rows that operators write say it. */
+const authorOf = ({ hint }: KeyRow, nowMs: number) => ({ _by: `key ${hint}`, _at: isoTime(nowMs) });
+
+const said = (
+  { log }: ManagedKeysPorts,
+  own: KeyRow,
+  { action, hash }: { action: string; hash: string },
+): void =>
+  log.event('account_key', { account: own.account, action, key: counterKey({ hash }), by: counterKey(own) });

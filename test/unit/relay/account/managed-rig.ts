@@ -1,0 +1,217 @@
+import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
+import { dynamoKeyCounters } from '../../../../shared/adapters/dynamodb/key-budgets.ts';
+import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
+import { dynamoManagedKeys } from '../../../../shared/adapters/dynamodb/managed-key-store.ts';
+import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
+import {
+  newSecretKey,
+  nodeHmac,
+  randomHex,
+  systemClock,
+} from '../../../../shared/adapters/system/node-ports.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { defaultSettings, type Settings, type StripeSettings } from '../../../../shared/config/settings.ts';
+import { managedKeysHandle } from '../../../../shared/relay/account/managed-keys.ts';
+import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { keyHash } from '../../../../shared/wire/ids.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
+
+export type Json = Record<string, unknown>;
+
+export interface ManagedAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: Json & { error: Json; data: Json[] };
+}
+
+/** Stripe as the relay sees it: what was asked of it, and an answer of the test's choice. */
+export interface StripeDouble {
+  asked: { headers: IncomingHttpHeaders; form: URLSearchParams; path: string | undefined }[];
+  answer: (form: URLSearchParams) => { status?: number; session?: unknown; never?: boolean };
+}
+
+/** The function `selfservice` without its host, over the real stores on an emulator. */
+export class ManagedRig {
+  readonly events: { name: string; fields: Json }[] = [];
+  readonly logged: RequestLog[] = [];
+  readonly faults: unknown[] = [];
+  readonly secrets = new Map([
+    ['ssm:/relay/relay/links', 'link secret'],
+    ['ssm:/relay/relay/stripe', 'sk_test_1'],
+  ]);
+  readonly stripe: StripeDouble = { asked: [], answer: () => ({}) };
+  settings: Settings = { ...defaultSettings };
+  /** Called before each transaction is sent, and after it was carried out: throws for a reply that is lost. */
+  beforeWrite: () => Promise<void> = async () => {};
+  afterWrite: () => void = () => {};
+  nowMs = Date.now();
+  /** What clocks wait for, all at once. */
+  sleep: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined;
+  readonly #emulator: Emulator;
+  readonly #tables: DynamoDBDocumentClient;
+  readonly #server: Server;
+  #endpoint = '';
+  #requests = 0;
+
+  private constructor(emulator: Emulator) {
+    this.#emulator = emulator;
+    this.#tables = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
+    const listener: RequestListener = (request, response) => {
+      void text(request).then((body) => {
+        const form = new URLSearchParams(body);
+        this.stripe.asked.push({ headers: request.headers, form, path: request.url });
+        const { status = 200, session, never = false } = this.stripe.answer(form);
+        if (never) return;
+        response.writeHead(status, { 'content-type': 'application/json' });
+        response.end(typeof session === 'string' ? session : JSON.stringify(session));
+      });
+    };
+    this.#server = createServer(listener);
+  }
+
+  static async start(): Promise<ManagedRig> {
+    const rig = new ManagedRig(await startEmulator('relay', { streams: false }));
+    await once(rig.#server.listen(0, '127.0.0.1'), 'listening');
+    rig.#endpoint = `http://127.0.0.1:${(rig.#server.address() as AddressInfo).port}`;
+    return rig;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    this.#tables.destroy();
+    await this.#emulator.stop();
+  }
+
+  /** The setting `payments`, with sessions at the double. */
+  payments(changes: Partial<StripeSettings> = {}): void {
+    const stripe: StripeSettings = {
+      live: false,
+      webhookSecrets: ['ssm:/relay/relay/hook'],
+      linkSecrets: ['ssm:/relay/relay/links'],
+      rates: { cny: '1', usd: '7.1', jpy: '0.048', kwd: '23.123456' },
+      unsigned: 'park',
+      checkout: { secretKey: 'ssm:/relay/relay/stripe', currency: 'cny', endpoint: this.#endpoint },
+      ...changes,
+    };
+    this.settings = { ...this.settings, payments: { stripe } };
+  }
+
+  get endpoint(): string {
+    return this.#endpoint;
+  }
+
+  async put(table: string, Item: Json): Promise<void> {
+    await this.#tables.send(new PutCommand({ TableName: `relay-${table}`, Item }));
+  }
+
+  async rows(table = 'keys'): Promise<Json[]> {
+    return (
+      (await this.#tables.send(new ScanCommand({ TableName: `relay-${table}`, ConsistentRead: true })))
+        .Items ?? []
+    );
+  }
+
+  async row(hash: unknown): Promise<Json> {
+    return (await this.rows()).find((row) => row['hash'] === hash) ?? {};
+  }
+
+  async rowOf(key: string): Promise<Json> {
+    return this.row(keyHash(key));
+  }
+
+  /** A key of an account that has no other yet. */
+  async maker(row: Json = {}): Promise<{ key: string; account: string }> {
+    const account = `account-${randomHex(4)}`;
+    const key = newSecretKey();
+    await this.put('accounts', { account });
+    await this.put('keys', { hash: keyHash(key), hint: 'sk-ma...er', account, manage: true, ...row });
+    return { key, account };
+  }
+
+  /** Changes attributes of a row, as an operator does. */
+  async change(key: string, changes: Json): Promise<void> {
+    await this.put('keys', { ...(await this.rowOf(key)), ...changes });
+  }
+
+  readonly #client = (): TableClient => {
+    const client = tablesOn(this.#tables);
+    return {
+      call: async (operation, input, options) => {
+        if (operation !== 'TransactWriteItems') return client.call(operation, input, options);
+        await this.beforeWrite();
+        const reply = await client.call(operation, input, options);
+        this.afterWrite();
+        return reply;
+      },
+    };
+  };
+
+  async send(method: string, path: string, key: string, body?: unknown): Promise<ManagedAnswer> {
+    const current = async () => ({ ...emptySnapshot(0), settings: this.settings });
+    const clock = {
+      now: () => this.nowMs,
+      sleep: this.sleep ?? (async (ms: number, signal?: AbortSignal) => systemClock.sleep(ms, signal)),
+    };
+    const client = this.#client();
+    const handle = managedKeysHandle({
+      config: { current, notOlderThan: current },
+      keys: dynamoKeyStore({ client, clock, stack: 'relay' }),
+      managed: dynamoManagedKeys(client, 'relay'),
+      counters: dynamoKeyCounters(client, 'relay'),
+      secrets: {
+        read: async (reference) => {
+          const value = this.secrets.get(reference);
+          if (value === undefined) throw new Error('no such secret');
+          return value;
+        },
+        refresh: async () => false,
+      },
+      transport: httpsUpstreamTransport({ local: true }),
+      hmac: nodeHmac,
+      random: { next: Math.random, secretKey: newSecretKey, hex: randomHex },
+      clock,
+      log: {
+        request: (entry) => this.logged.push(entry),
+        event: (name, fields) => this.events.push({ name, fields }),
+        fault: (_id, error) => this.faults.push(error),
+      },
+    });
+    this.#requests += 1;
+    const response = await handle({
+      id: `request-${this.#requests}`,
+      method,
+      path,
+      query: new URLSearchParams(),
+      headers: { authorization: `Bearer ${key}` },
+      baseUrl: 'https://relay.test/v1',
+      json: async () => undefined,
+      rawBody: () => (body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)),
+      hostDeadlineMs: this.nowMs + 30_000,
+    });
+    await response.done;
+    const { status, headers } = response;
+    return { status, headers, body: JSON.parse(response.body as string) as ManagedAnswer['body'] };
+  }
+
+  list = (key: string) => this.send('GET', '/v1/account/keys', key);
+  create = (key: string, body: unknown = { name: 'shop' }) =>
+    this.send('POST', '/v1/account/keys', key, body);
+  edit = (key: string, id: unknown, body: unknown) =>
+    this.send('POST', `/v1/account/keys/${String(id)}`, key, body);
+  rotate = (key: string, id: unknown, body?: unknown) =>
+    this.send('POST', `/v1/account/keys/${String(id)}/rotate`, key, body);
+  remove = (key: string, id: unknown) => this.send('DELETE', `/v1/account/keys/${String(id)}`, key);
+  topUp = (key: string, body: unknown) => this.send('POST', '/v1/account/top-ups', key, body);
+}
+
+export const lostReply = (): never => {
+  throw new StoreUnavailable('lost');
+};

@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
+import { session, StripeRig } from '../../../support/stripe-rig.ts';
+import { ManagedRig, type ManagedAnswer } from './managed-rig.ts';
+
+let rig: ManagedRig;
+let key = '';
+let account = '';
+beforeAll(async () => {
+  rig = await ManagedRig.start();
+});
+afterAll(async () => rig.stop());
+beforeEach(async () => {
+  ({ key, account } = await rig.maker());
+  rig.settings = { ...defaultSettings };
+  rig.payments();
+  rig.stripe.asked.length = 0;
+  rig.sleep = undefined;
+  rig.secrets.set('ssm:/relay/relay/stripe', 'sk_test_1');
+  rig.stripe.answer = (form) => ({ session: opened(form) });
+});
+
+const url = 'https://checkout.stripe.com/c/pay/cs_test_1';
+/** What Stripe answers, as far as the relay reads it. */
+const opened = (form: URLSearchParams, changes: object = {}) => ({
+  id: 'cs_test_1',
+  object: 'checkout.session',
+  livemode: false,
+  client_reference_id: form.get('client_reference_id'),
+  url,
+  ...changes,
+});
+const said = ({ status, body: { error } }: ManagedAnswer): unknown[] => [
+  status,
+  error['code'],
+  error['param'],
+];
+
+describe('a session of a checkout', () => {
+  it('carries a reference of the account, by which the webhook alone grants what is paid, and comes back to the relay', async () => {
+    const answer = await rig.topUp(key, { amount: 100 });
+    expect([answer.status, answer.body]).toEqual([200, { url }]);
+    const [{ headers, form, path } = { headers: {}, form: new URLSearchParams(), path: '' }] =
+      rig.stripe.asked;
+    expect(path).toBe('/v1/checkout/sessions');
+    expect(headers).toMatchObject({
+      authorization: 'Bearer sk_test_1',
+      'idempotency-key': expect.stringMatching(/^relay-request-\d+$/) as string,
+    });
+    const { client_reference_id: reference, ...fields } = Object.fromEntries(form);
+    expect(fields).toEqual({
+      mode: 'payment',
+      success_url: 'https://relay.test/account?top_up=done',
+      cancel_url: 'https://relay.test/account?top_up=cancelled',
+      'adaptive_pricing[enabled]': 'false',
+      'line_items[0][quantity]': '1',
+      'line_items[0][price_data][currency]': 'cny',
+      'line_items[0][price_data][unit_amount]': '10000',
+      'line_items[0][price_data][product_data][name]': 'Balance',
+    });
+    const hook = new StripeRig();
+    hook.store.accounts.add(account);
+    const paid = { client_reference_id: reference, amount_total: 10_000, currency: 'cny' };
+    expect(await hook.send('checkout.session.completed', session(paid))).toBe(200);
+    expect(hook.granted).toEqual([`${account} pi_1 100`]);
+    // What somebody makes of it for less is no money.
+    const cheap = session({ ...paid, amount_total: 1, payment_intent: 'pi_2' });
+    await hook.send('checkout.session.completed', cheap);
+    expect(hook.granted).toHaveLength(1);
+    expect(await rig.rows('grants')).toEqual([]);
+  });
+
+  it.each([
+    ['usd', '1409'],
+    ['jpy', '2084'],
+    ['kwd', '4330'],
+  ])('in %s is of the least amount that grants what was asked for', async (currency, unitAmount) => {
+    rig.payments({ checkout: { secretKey: 'ssm:/relay/relay/stripe', currency, endpoint: rig.endpoint } });
+    expect((await rig.topUp(key, { amount: 100.01 })).status).toBe(200);
+    expect(rig.stripe.asked[0]?.form.get('line_items[0][price_data][unit_amount]')).toBe(unitAmount);
+  });
+
+  it('is asked for once more where Stripe is busy, as the same one', async () => {
+    let calls = 0;
+    rig.stripe.answer = (form) => {
+      calls += 1;
+      return calls === 1 ? { status: 503, session: 'no' } : { session: opened(form) };
+    };
+    expect((await rig.topUp(key, { amount: 5 })).body).toEqual({ url });
+    const [first, second, ...more] = rig.stripe.asked;
+    expect(more).toEqual([]);
+    expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key']);
+    expect(second?.form.toString()).toBe(first?.form.toString());
+  });
+
+  it.each([0, -5, 4.99, 50_000.01, 1e12, 5.001, 1e-300, null, '10', [10], {}, true])(
+    'of %j yuan is a 400, and Stripe hears nothing of it',
+    async (amount) => {
+      expect(said(await rig.topUp(key, { amount }))).toEqual([400, 'invalid_value', 'amount']);
+      expect(rig.stripe.asked).toEqual([]);
+    },
+  );
+
+  it('goes nowhere that the body says', async () => {
+    const answer = await rig.topUp(key, { amount: 10, success_url: 'https://evil.example' });
+    expect(said(answer)).toEqual([400, 'unknown_parameter', 'success_url']);
+  });
+});
+
+describe('where Stripe', () => {
+  type Answer = ReturnType<typeof rig.stripe.answer>;
+  it.each<[string, (form: URLSearchParams) => Answer, number, string]>([
+    [
+      'refuses the key',
+      () => ({ status: 401, session: { error: { message: 'No such key: sk_test_1' } } }),
+      502,
+      'stripe_401',
+    ],
+    [
+      'refuses the amount',
+      () => ({ status: 400, session: { error: { message: 'secret words' } } }),
+      502,
+      'stripe_400',
+    ],
+    ['has too many requests', () => ({ status: 429, session: '{}' }), 503, 'stripe_429'],
+    ['fails', () => ({ status: 500, session: '<html>secret words</html>' }), 503, 'stripe_500'],
+    ['redirects', () => ({ status: 302, session: '' }), 502, 'stripe_302'],
+    ['answers no JSON', () => ({ session: 'secret words' }), 502, 'stripe_other_session'],
+    ['answers without end', () => ({ session: 'x'.repeat(400_000) }), 503, 'stripe_reply'],
+    [
+      'has a session of real money',
+      (form) => ({ session: opened(form, { livemode: true }) }),
+      502,
+      'stripe_other_session',
+    ],
+    [
+      'has another account’s session',
+      (form) => ({ session: opened(form, { client_reference_id: 'x' }) }),
+      502,
+      'stripe_other_session',
+    ],
+    [
+      'leads to a script',
+      (form) => ({ session: opened(form, { url: 'javascript:alert(1)' }) }),
+      502,
+      'stripe_url',
+    ],
+    [
+      'leads away from https',
+      (form) => ({ session: opened(form, { url: 'http://a.example' }) }),
+      502,
+      'stripe_url',
+    ],
+    ['leads nowhere', (form) => ({ session: opened(form, { url: null }) }), 502, 'stripe_url'],
+  ])('%s, no address is given and nothing of its words', async (_, answer, status, reason) => {
+    rig.stripe.answer = answer;
+    const got = await rig.topUp(key, { amount: 10 });
+    expect(said(got)).toEqual([status, status === 502 ? 'top_up_failed' : 'unavailable', null]);
+    expect(JSON.stringify([got, rig.logged.at(-1)])).not.toMatch(/secret words|sk_test_1|evil/);
+    expect(rig.logged.at(-1)).toMatchObject({ endpoint: 'top_ups', reason });
+  });
+
+  it('says nothing for ten seconds, the customer is told to try again', async () => {
+    rig.stripe.answer = () => ({ never: true });
+    const waits: number[] = [];
+    rig.sleep = async (ms) => void waits.push(ms);
+    const answer = await rig.topUp(key, { amount: 10 });
+    expect([said(answer), waits, answer.headers['retry-after']]).toEqual([
+      [503, 'unavailable', null],
+      [10_000],
+      '5',
+    ]);
+  });
+
+  it('has a key that cannot be read, an operator is wanted', async () => {
+    rig.secrets.delete('ssm:/relay/relay/stripe');
+    expect(said(await rig.topUp(key, { amount: 10 }))).toEqual([502, 'top_up_failed', null]);
+    expect(rig.stripe.asked).toEqual([]);
+  });
+});
+
+describe('without sessions', () => {
+  it('the operator’s own link is given, with the account in it', async () => {
+    rig.settings = { ...defaultSettings, topUpUrl: 'https://shop.example/pay?for={account}&again={account}' };
+    const odd = await rig.maker({ account: "a&b=c/?#%'$&" });
+    const { body } = await rig.topUp(odd.key, { amount: 10 });
+    const name = encodeURIComponent("a&b=c/?#%'$&");
+    expect(body).toEqual({ url: `https://shop.example/pay?for=${name}&again=${name}` });
+    expect((await rig.list(key)).body).toMatchObject({ top_up: 'link' });
+  });
+
+  it('nor a link, none is offered; nor to an account that a payment could not be granted to', async () => {
+    expect((await rig.list(key)).body).toMatchObject({ top_up: 'checkout' });
+    const without = await rig.maker({ account: 'without-a-row' });
+    expect(said(await rig.topUp(without.key, { amount: 10 }))).toEqual([404, 'top_up_not_offered', null]);
+    rig.settings = { ...defaultSettings };
+    expect(said(await rig.topUp(key, { amount: 10 }))).toEqual([404, 'top_up_not_offered', null]);
+    expect(rig.stripe.asked).toEqual([]);
+  });
+});
