@@ -42,13 +42,19 @@ interface Definition {
   'x-amazon-apigateway-gateway-responses'?: Record<string, GatewayResponse>;
 }
 
-interface RestApi {
+/** What an event says of the API that it came through. */
+interface ApiFacts {
   id: string;
   stage: string;
+  /** The part of the path that is not in the event's own: `/<stage>`, or nothing under a name of its own. */
+  prefix: string;
   variables: Record<string, string> | null;
-  /** Clients call it by a name of its own, without its stage in the path. */
-  isNamed: boolean;
-  definition: Definition;
+  binaryTypes: readonly string[];
+}
+
+interface RestApi extends ApiFacts {
+  paths: Definition['paths'];
+  gatewayResponses: Readonly<Record<string, GatewayResponse>>;
   /** By what the URI of an integration has: the function of the alias, and whether this API may call it. */
   called(uri: string): { target: LocalFunction; isPermitted: boolean };
 }
@@ -58,13 +64,13 @@ export function readRestApi(
   references: LocalReferences,
   functions: ReadonlyMap<string, LocalFunction>,
 ): RestApi | undefined {
-  const { template } = references;
-  const [[id, resource] = [], ...others] = resourcesOf(template, 'AWS::ApiGateway::RestApi');
+  const all = (type: Parameters<typeof resourcesOf>[1]) => resourcesOf(references.template, type);
+  const [[id, resource] = [], ...others] = all('AWS::ApiGateway::RestApi');
   if (id === undefined) return undefined;
-  const stages = resourcesOf(template, 'AWS::ApiGateway::Stage');
-  if (others.length > 0 || stages.length !== 1)
+  const [[, stage] = [], ...otherStages] = all('AWS::ApiGateway::Stage');
+  if (!stage || others.length > 0 || otherStages.length > 0)
     throw new StartError('the template must have one API and one stage');
-  const stage = references.resolve(stages[0]?.[1].Properties) as {
+  const { StageName, Variables = null } = references.resolve(stage.Properties) as {
     StageName: string;
     Variables?: Record<string, string>;
   };
@@ -77,32 +83,32 @@ export function readRestApi(
   for (const [path, method] of Object.entries(Body.paths))
     checkIntegration(path, method['x-amazon-apigateway-any-method']['x-amazon-apigateway-integration']);
   // Of a stage that names its region the template does, too.
-  const ours = `:${localAccount}:${references.physicalName(id)}/${stage.StageName}/*/*`;
+  const ours = `:${localAccount}:${references.physicalName(id)}/${StageName}/*/*`;
   const permitted = new Set(
-    resourcesOf(template, 'AWS::Lambda::Permission').flatMap(([, { Properties = {} }]) => {
+    all('AWS::Lambda::Permission').flatMap(([, { Properties = {} }]) => {
       if (Properties['Principal'] !== 'apigateway.amazonaws.com') return [];
       const { FunctionName, SourceArn = '' } = references.resolve(Properties) as Record<string, string>;
       return SourceArn.startsWith('arn:aws:execute-api:') && SourceArn.endsWith(ours) ? [FunctionName] : [];
     }),
   );
   const aliases = new Map(
-    resourcesOf(template, 'AWS::Lambda::Alias').map(([alias, { Properties = {} }]) => [
+    all('AWS::Lambda::Alias').map(([alias, { Properties = {} }]) => [
       references.physicalName(alias),
       functionOf(Properties['FunctionName']),
     ]),
   );
   return {
     id: references.physicalName(id),
-    stage: stage.StageName,
-    variables: stage.Variables ?? null,
-    isNamed: resourcesOf(template, 'AWS::ApiGateway::BasePathMapping').length > 0,
-    definition: Body,
+    stage: StageName,
+    prefix: all('AWS::ApiGateway::BasePathMapping').length > 0 ? '' : `/${StageName}`,
+    variables: Variables,
+    binaryTypes: Body['x-amazon-apigateway-binary-media-types'] ?? [],
+    paths: Body.paths,
+    gatewayResponses: Body['x-amazon-apigateway-gateway-responses'] ?? {},
     called(uri) {
       const name = uri.split('/functions/')[1]?.split('/')[0] ?? '';
-      return {
-        target: functionNamed(functions, aliases.get(name) ?? name),
-        isPermitted: permitted.has(name),
-      };
+      const target = functionNamed(functions, aliases.get(name) ?? name);
+      return { target, isPermitted: permitted.has(name) };
     },
   };
 }
@@ -132,151 +138,107 @@ export const idleTimeoutMs = 300_000;
 export const restApiUrl =
   (api: RestApi): FunctionUrl =>
   async (request, { target: asked, headers }) => {
+    const { prefix } = api;
     const requestId = randomUUID();
     const own = (name: string, usual: number, message: string): OriginAnswer =>
       ownAnswer(api, { name, usual, message, requestId });
-    const prefix = api.isNamed ? '' : `/${api.stage}`;
     const body = await readBody(request, requestBytesMax);
     if (!asked.startsWith(`${prefix}/`)) return own('DEFAULT_4XX', 403, 'Forbidden');
     const target = asked.slice(prefix.length);
-    const integration = integrationFor(api.definition, target.split('?')[0] ?? '');
+    const integration = integrationFor(api, target.split('?')[0] ?? '');
     if (!integration) return own('DEFAULT_4XX', 403, 'Missing Authentication Token');
-    const tooLarge = own('REQUEST_TOO_LARGE', 413, 'Request Too Long');
-    if (!body) return tooLarge;
     const { method = 'GET', socket } = request;
     const sourceIp = socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1';
     const domain = headers['host'] ?? restApiHost(api.id);
-    const event = restApiEvent(
-      { method, target, headers, body, sourceIp, domain },
-      {
-        apiId: api.id,
-        stage: api.stage,
-        prefix,
-        variables: api.variables,
-        requestId,
-        binaryTypes: api.definition['x-amazon-apigateway-binary-media-types'],
-      },
-    );
-    if (Buffer.byteLength(JSON.stringify(event)) > wholeBytesMax) return tooLarge;
-    const failed = own('DEFAULT_5XX', 500, 'Internal server error');
+    const event = body && restApiEvent({ method, target, headers, body, sourceIp, domain }, requestId, api);
+    if (!event || Buffer.byteLength(JSON.stringify(event)) > wholeBytesMax)
+      return own('REQUEST_TOO_LARGE', 413, 'Request Too Long');
     const { target: called, isPermitted } = api.called(integration.uri);
-    if (!isPermitted) return failed;
+    if (!isPermitted) return own('DEFAULT_5XX', 500, 'Internal server error');
+    const mode = integration.responseTransferMode === 'STREAM' ? 'RESPONSE_STREAM' : 'BUFFERED';
     try {
-      const answer = await answerOf(
-        called.invoke(event, requestId),
-        integration.responseTransferMode === 'STREAM' ? 'RESPONSE_STREAM' : 'BUFFERED',
-      );
-      return {
-        ...answer,
-        headers: { ...answer.headers, 'x-amzn-requestid': requestId, 'x-amz-apigw-id': requestId },
-      };
+      const answer = await answerOf(called.invoke(event, requestId), mode);
+      const ids = { 'x-amzn-requestid': requestId, 'x-amz-apigw-id': requestId };
+      return { ...answer, headers: { ...answer.headers, ...ids } };
     } catch {
       return own('DEFAULT_5XX', 502, 'Internal server error');
     }
   };
 
 /** What it answers when a function is silent for too long before its first byte. */
-export const timedOut = (api: RestApi): OriginAnswer =>
-  ownAnswer(api, {
-    name: 'INTEGRATION_TIMEOUT',
-    usual: 504,
-    message: 'Endpoint request timed out',
-    requestId: randomUUID(),
-  });
+export const timedOut = (api: RestApi): OriginAnswer => {
+  const name = 'INTEGRATION_TIMEOUT';
+  return ownAnswer(api, { name, usual: 504, message: 'Endpoint request timed out', requestId: randomUUID() });
+};
 
 /** The one whose path is most like the request's: itself, else the longest `{proxy+}` above it. */
-function integrationFor({ paths }: Definition, path: string): Integration | undefined {
-  const matches = Object.keys(paths).filter((each) =>
-    each.endsWith('/{proxy+}')
-      ? path.startsWith(each.slice(0, -'{proxy+}'.length)) && path.length > each.length - '{proxy+}'.length
-      : each === path,
-  );
-  const exact = matches.find((each) => !each.endsWith('{proxy+}'));
-  const [longest] = matches.toSorted((a, b) => b.length - a.length);
-  return paths[exact ?? longest ?? '']?.['x-amazon-apigateway-any-method']['x-amazon-apigateway-integration'];
+function integrationFor({ paths }: RestApi, path: string): Integration | undefined {
+  const rest = '{proxy+}';
+  const [longest] = Object.keys(paths)
+    .filter((each) => each.endsWith(rest) && path.length >= each.length - rest.length + 1)
+    .filter((each) => path.startsWith(each.slice(0, -rest.length)))
+    .toSorted((a, b) => b.length - a.length);
+  const method = paths[path] ?? paths[longest ?? ''];
+  return method?.['x-amazon-apigateway-any-method']['x-amazon-apigateway-integration'];
 }
 
 /** Developer Guide, "Gateway responses": the API's own of that name, else `{"message": ...}`. */
 function ownAnswer(
-  { definition }: Pick<RestApi, 'definition'>,
+  { gatewayResponses: all }: RestApi,
   { name, usual, message, requestId }: { name: string; usual: number; message: string; requestId: string },
 ): OriginAnswer {
-  const all = definition['x-amazon-apigateway-gateway-responses'] ?? {};
-  const given = all[name] ?? all[usual < 500 ? 'DEFAULT_4XX' : 'DEFAULT_5XX'];
+  const given = all[name] ?? all[usual < 500 ? 'DEFAULT_4XX' : 'DEFAULT_5XX'] ?? {};
   const filled = (text: string): string =>
     text
       .replaceAll('$context.error.messageString', JSON.stringify(message))
       .replaceAll(/^'(.*)'$/g, '$1')
       .replaceAll('context.requestId', requestId);
-  const own = Object.entries(given?.responseParameters ?? {}).map(([header, value]) => [
+  const own = Object.entries(given.responseParameters ?? {}).map(([header, value]) => [
     header.replace('gatewayresponse.header.', '').toLowerCase(),
     filled(value),
   ]);
+  const usualHeaders = { 'content-type': 'application/json', 'x-amzn-requestid': requestId };
   return {
-    status: given?.statusCode ?? usual,
-    headers: {
-      'content-type': 'application/json',
-      'x-amzn-requestid': requestId,
-      ...(Object.fromEntries(own) as object),
-    },
-    body: filled(
-      given?.responseTemplates?.['application/json'] ?? '{"message":$context.error.messageString}',
-    ),
+    status: given.statusCode ?? usual,
+    headers: { ...usualHeaders, ...(Object.fromEntries(own) as object) },
+    body: filled(given.responseTemplates?.['application/json'] ?? '{"message":$context.error.messageString}'),
   };
 }
 
-interface Called {
-  apiId: string;
-  stage: string;
-  /** The part of the path that is not in the event's own: `/<stage>`, or nothing under a name of its own. */
-  prefix: string;
-  variables: Record<string, string> | null;
-  requestId: string;
-  /** Default: none. */
-  binaryTypes?: readonly string[] | undefined;
-}
-
-/** Developer Guide, "Input format of a Lambda function for proxy integration". The path stays percent-encoded, the query does not. */
-export function restApiEvent(request: UrlRequest, called: Called): APIGatewayProxyEvent {
+/**
+ * Developer Guide, "Input format of a Lambda function for proxy integration", without what functions do not read. The path stays
+ * percent-encoded, the query does not.
+ */
+export function restApiEvent(request: UrlRequest, requestId: string, api: ApiFacts): APIGatewayProxyEvent {
   const { method, target, body, sourceIp, domain } = request;
-  const { apiId, stage, prefix, variables, requestId, binaryTypes = [] } = called;
   const [path = '/', query = ''] = target.split(/\?(.*)/s);
   const multiValueHeaders = headersOf(request);
   const parameters = new URLSearchParams(query);
   const byName = Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name)]));
-  const type = Object.entries(multiValueHeaders).find(
-    ([name]) => name.toLowerCase() === 'content-type',
-  )?.[1][0];
-  const isBinary = isBinaryType(type ?? 'application/json', binaryTypes);
-  return {
-    resource: '/{proxy+}',
+  const [, type = []] =
+    Object.entries(multiValueHeaders).find(([name]) => name.toLowerCase() === 'content-type') ?? [];
+  const isBinary = isBinaryType(type[0] ?? 'application/json', api.binaryTypes);
+  const event = {
     path,
     httpMethod: method,
     headers: lastOf(multiValueHeaders),
     multiValueHeaders,
     queryStringParameters: query === '' ? null : lastOf(byName),
     multiValueQueryStringParameters: query === '' ? null : byName,
-    pathParameters: null,
-    stageVariables: variables,
+    stageVariables: api.variables,
     requestContext: {
-      accountId: '000000000000',
-      apiId,
-      authorizer: null,
+      apiId: api.id,
       domainName: domain,
-      domainPrefix: domain.split('.')[0] ?? '',
-      httpMethod: method,
-      identity: { sourceIp, userAgent: multiValueHeaders['user-agent']?.[0] ?? null } as never,
-      path: prefix + path,
-      protocol: 'HTTP/1.1',
+      identity: { sourceIp },
+      path: api.prefix + path,
       requestId,
       requestTimeEpoch: Date.now(),
-      resourceId: 'local',
-      resourcePath: '/{proxy+}',
-      stage,
+      stage: api.stage,
     },
     body: body.length === 0 ? null : body.toString(isBinary ? 'base64' : 'utf8'),
     isBase64Encoded: body.length > 0 && isBinary,
   };
+  return event as unknown as APIGatewayProxyEvent;
 }
 
 /** Developer Guide, "Binary media types": by the type of the content alone. Others are text, and lose what is no UTF-8. */

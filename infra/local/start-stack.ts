@@ -131,7 +131,7 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   const running = started.move();
   return {
     // An API without a name of its own has its stage in its address.
-    origin: `http://127.0.0.1:${port}${api && !distribution && !api.isNamed ? `/${api.stage}` : ''}`,
+    origin: `http://127.0.0.1:${port}${api && !distribution ? api.prefix : ''}`,
     dynamodbEndpoint: tables ? `http://127.0.0.1:${tablesPort}` : emulator.endpoint,
     logFile: kept.file,
     key,

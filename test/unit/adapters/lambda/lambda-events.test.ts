@@ -30,14 +30,8 @@ const eventOf = (
 ): APIGatewayProxyEvent => {
   const { variables = { origin: 'marker' }, prefix = '/relay' } = stage;
   const request = { method, target, headers, body, sourceIp: '203.0.113.7', domain };
-  const event = restApiEvent(request, {
-    apiId: 'a1b2c3',
-    stage: 'relay',
-    prefix,
-    variables,
-    requestId: 'r',
-    binaryTypes: ['*/*'],
-  });
+  const api = { id: 'a1b2c3', stage: 'relay', prefix, variables, binaryTypes: ['*/*'] };
+  const event = restApiEvent(request, 'r', api);
   return { ...event, ...(stage.inPath && { path: `/relay${event.path}` }) };
 };
 const requestOf = (event: APIGatewayProxyEvent) =>
