@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigRig } from './config-rig.ts';
 import { wordsIn } from './run-ops.ts';
@@ -199,6 +200,53 @@ it.each([
 ])('%j says that there is no such row', async (words, message) => {
   const run = await rig.ops(words);
   expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });
+});
+
+describe('a sheet of many rows', () => {
+  const hash = 'e'.repeat(64);
+
+  it('is exported, changed, compared and applied; what changed since is refused by name', async () => {
+    await rig.put('accounts', { account: 'sheet', rpm: 5, contact: { email: 'a@example.com' } });
+    await rig.put('keys', { hash, account: 'sheet', hint: 'sk-Shee...wXyZ', models: ['a', 'b'] });
+    const [keys, customers] = [rig.file('keys.csv', ''), rig.file('customers.csv', '')];
+    expect((await rig.ops(['key', 'export', keys])).output).toContain('1 rows are in');
+    await rig.ops(['customer', 'export', customers]);
+    const sheet = readFileSync(customers, 'utf8');
+    expect(sheet).toMatch(/^account,note,.*contact\.email.*,_seen\nsheet,,yes,,5,/);
+    writeFileSync(customers, sheet.replace('sheet,,yes,,5,', 'sheet,VIP,yes,,9,'));
+    const dry = await rig.ops(['customer', 'apply', customers, '--dry-run']);
+    expect(dry.output).toContain('account sheet: note "VIP", rpm 9; live within 30 seconds');
+    expect(await rig.row('accounts', { account: 'sheet' })).toMatchObject({ rpm: 5 });
+    expect((await rig.ops(['customer', 'apply', customers])).code).toBe(2);
+    const run = await rig.ops(['customer', 'apply', customers, '--yes', '--json']);
+    expect(JSON.parse(run.output)).toMatchObject({ done: true, rows: 1 });
+    expect(await rig.row('accounts', { account: 'sheet' })).toMatchObject({
+      note: 'VIP',
+      rpm: 9,
+      contact: { email: 'a@example.com' },
+    });
+    const again = await rig.ops(['customer', 'apply', customers, '--yes']);
+    expect(again).toMatchObject({
+      code: 2,
+      errors: expect.stringContaining('nothing differs from the rows') as string,
+    });
+
+    await rig.ops(`key set ${hash} rpm=1`);
+    const old = readFileSync(keys, 'utf8');
+    writeFileSync(keys, old.replace(/a b|"a, b"/, 'a'));
+    const late = await rig.ops(['key', 'apply', keys, '--yes']);
+    expect(late.errors).toContain('changed by somebody else meanwhile');
+    expect(await rig.row('keys', { hash })).toMatchObject({ models: ['a', 'b'], rpm: 1 });
+  });
+
+  it('of prices has them by the million, and waits until they are published', async () => {
+    const file = rig.file('prices.csv', 'id;input\n1;18\n');
+    const run = await rig.ops(['charge', 'apply', file, '--wait', '0', '--yes']);
+    expect(run.output).toMatch(/~ charges 1\n +input: [\d.]+ -> 0\.018/);
+    expect(await rig.row('charges', { id: 1 })).toMatchObject({ input: 0.018 });
+    await rig.ops(['charge', 'export', file]);
+    expect(readFileSync(file, 'utf8')).toMatch(/^1,token-billing,.*,18,/m);
+  });
 });
 
 describe('version', () => {

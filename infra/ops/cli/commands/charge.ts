@@ -35,6 +35,7 @@ import { priceWords, productStep, shownProducts } from '../../../../shared/opera
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { ruleFields } from '../../fields/rule-fields.ts';
+import { ruleSheet } from '../../fields/sheet.ts';
 import { changes, countProgress, shows, writes, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import {
@@ -48,6 +49,7 @@ import {
 } from '../option-values.ts';
 import { textTable, type Column } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
+import { sheetCommands } from './sheets.ts';
 import { attributesIn, attributesMean, offCommand, showCommand, type RowGroup } from './rows.ts';
 
 const rules: RowGroup = {
@@ -236,6 +238,7 @@ prices already are left alone.`,
         });
       },
     }),
+    ...sheetCommands('charge', ruleSheet),
   ],
 };
 

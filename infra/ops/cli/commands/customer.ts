@@ -41,6 +41,7 @@ import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
 import { accountFields } from '../../fields/account-fields.ts';
+import { customerSheet } from '../../fields/sheet.ts';
 import { closedLines, welcomeSaid } from '../../outcomes.ts';
 import {
   changes,
@@ -51,17 +52,22 @@ import {
   writes,
   type CommandGroup,
   type CommandRun,
+  type Policies,
   reading,
 } from '../command.ts';
 import { parseList, parseNumber } from '../option-values.ts';
 import { namedValues, type Column, type Terminal } from '../terminal.ts';
 import { figureColumns, hashText, hintText, shortHash } from './key.ts';
+import { sheetCommands } from './sheets.ts';
 import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
 
 /** `wait`: seconds. */
 type NewOptions = Omit<NewCustomerInput, 'account'> & { wait: number; link?: boolean };
 
 const named = { '<account>': 'as `customer list` shows it' };
+
+/** A restore looks at customers, too. */
+const listing: Policies = [...reading, 'restore'];
 
 /** Live within 30 seconds. */
 const editing = async (run: CommandRun, account: string, attributes: RawRow) => {
@@ -103,7 +109,7 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
       },
     }),
     shows('list', {
-      policies: [...reading, 'restore'],
+      policies: listing,
       does: 'balance, plan, spent this month, last call',
       lists: true,
       takes: {
@@ -205,6 +211,7 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
         });
       },
     }),
+    ...sheetCommands('customer', customerSheet, listing),
   ],
 };
 

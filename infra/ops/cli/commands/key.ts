@@ -37,6 +37,7 @@ import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { keyFields } from '../../fields/key-fields.ts';
+import { keySheet } from '../../fields/sheet.ts';
 import {
   changes,
   countProgress,
@@ -49,6 +50,7 @@ import {
 } from '../command.ts';
 import { parseHours, parseTime } from '../option-values.ts';
 import { cellText, columnsIn, namedValues, type Column, type Terminal } from '../terminal.ts';
+import { sheetCommands } from './sheets.ts';
 import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
 
 const named = { '<key>': 'hash or hint' };
@@ -233,6 +235,7 @@ The relay answers 401 invalid_api_key.`);
       examples: ['key leaked 3f9a1c --since 2026-11-20T09:00:00Z'],
       plan: planLeaked,
     }),
+    ...sheetCommands('key', keySheet),
   ],
 };
 

@@ -1,0 +1,50 @@
+/** The commands `export` and `apply` of keys, customers and prices: many rows as a sheet of CSV. */
+import { carryOutWrites } from '../../../../shared/operate/rows.ts';
+import { planSheet, sheetLines, type Sheet } from '../../fields/sheet.ts';
+import { changes, reading, shows, writes, type CommandDefinition, type Policies } from '../command.ts';
+import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
+import { readSheetFile, writeTextFile } from '../text-files.ts';
+
+type Made = Awaited<ReturnType<ReturnType<typeof configWriting>['carryOut']>>;
+
+/** Each is planned alone, by some requests. */
+const editsMax = 5000;
+
+export const sheetCommands = (
+  noun: string,
+  sheet: Sheet,
+  readers: Policies = reading,
+): CommandDefinition[] => [
+  shows('export', {
+    does: 'write all of them to one file of CSV, to be edited as a sheet',
+    takes: { '<file>': 'the file, which is written over' },
+    examples: [`${noun} export ${noun}s.csv`],
+    policies: readers,
+    async run({ ports, terminal }, path: string) {
+      const { header, lines } = await sheetLines(ports, sheet);
+      await writeTextFile(path, header + lines.join(''));
+      terminal.printAs({ file: path, rows: lines.length }, () =>
+        terminal.print(`${lines.length} rows are in ${path}.`),
+      );
+    },
+  }),
+  changes('apply', {
+    does: 'write what differs in a file of CSV: shows it, asks; lines that it lacks stay as they are',
+    takes: {
+      '<file>': 'as `export` writes it, or columns and lines of it',
+      ...(sheet.table === 'charges' && waiting),
+    },
+    examples: [`${noun} apply ${noun}s.csv --dry-run`],
+    async plan(run, path: string, options: Partial<WaitOption>) {
+      const plan = await planSheet(run.ports, sheet, { csv: await readSheetFile(path), max: editsMax });
+      if ('edit' in plan) return configWriting(run, plan, { wait: options.wait ?? 0 });
+      return writes<Made>({
+        plan,
+        carryOut: async () => ({ written: await carryOutWrites(run.ports, plan), version: undefined }),
+        print: ({ print }, { written }) =>
+          print(`${written.length} rows are written; live within 30 seconds.`),
+        facts: (made) => ({ rows: made?.written.length ?? 0 }),
+      });
+    },
+  }),
+];

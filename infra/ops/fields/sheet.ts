@@ -1,0 +1,176 @@
+/**
+ * Many rows at once: keys, customers or prices as a sheet of CSV, with a column for each field of its row, a key and a mark. What comes
+ * back from a spreadsheet is compared with the rows and planned. A row that somebody else wrote since is named and nothing is
+ * written; what has no column stays. Rows are made here, but for keys, and never deleted.
+ */
+import { plainRow } from '../../../shared/config/rows/read-row.ts';
+import { planSetRows, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
+import { planEditAccount } from '../../../shared/operate/customers/edit-account.ts';
+import { planEditKey } from '../../../shared/operate/keys/edit-key.ts';
+import { keyState } from '../../../shared/operate/keys/list-keys.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../../../shared/operate/operator-ports.ts';
+import { deniedExitCode, Failure, usageFailure, type Plan } from '../../../shared/operate/plan.ts';
+import { refuseChanged, rowMark } from '../../../shared/operate/rows.ts';
+import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
+import { csvLines, csvText, delimiterOf } from '../cli/csv.ts';
+import { shownValue } from '../markup.ts';
+import { accountFields } from './account-fields.ts';
+import { keyFields } from './key-fields.ts';
+import { flagField, rowFields, typedNumber, writtenRow, type RowField } from './row-field.ts';
+import { ruleFields } from './rule-fields.ts';
+
+/** A row as it is to be. `found`: as it is. */
+interface SheetEdit {
+  key: string | number;
+  attributes: RawRow;
+  found: RawRow | undefined;
+}
+
+export interface Sheet {
+  table: 'keys' | 'accounts' | 'charges';
+  key: string;
+  /** Shown beside the fields, and not read back. */
+  shown: readonly string[];
+  fields: readonly RowField[];
+  /** A row that cannot be read may hold a secret anywhere. */
+  isShown?: (row: RawRow, nowMs: number) => boolean;
+  plan: (ports: OperatorPorts, edits: readonly SheetEdit[]) => Promise<Plan<RowWrite> | ConfigPlan>;
+}
+
+export const keySheet: Sheet = {
+  table: 'keys',
+  key: 'hash',
+  shown: ['hint', 'account'],
+  fields: [flagField('enabled', '', ''), ...keyFields],
+  isShown: (row, nowMs) => keyState(row, nowMs).state !== 'invalid',
+  plan: (ports, edits) =>
+    rowByRow(edits, ({ key, attributes, found }) => {
+      if (!found) throw usageFailure('there is no key with this hash: keys are made with their customers');
+      return planEditKey(ports, String(key), attributes);
+    }),
+};
+
+export const customerSheet: Sheet = {
+  table: 'accounts',
+  key: 'account',
+  shown: [],
+  fields: accountFields,
+  plan: (ports, edits) =>
+    rowByRow(edits, ({ key, attributes, found }) =>
+      planEditAccount(ports, { account: String(key), attributes, isNew: !found }),
+    ),
+};
+
+/** Prices are for a million tokens, as in the forms. */
+export const ruleSheet: Sheet = {
+  table: 'charges',
+  key: 'id',
+  shown: [],
+  fields: ruleFields,
+  plan: (ports, edits) => planSetRows(ports, 'charges', edits),
+};
+
+/** The column that says how a row was when it was exported. */
+export const markColumn = '_seen';
+
+/** @param text only rows whose key or name has it; empty: all */
+export async function sheetLines(
+  { tables, clock }: OperatorPorts,
+  { table, key, fields, shown, isShown = () => true }: Sheet,
+  text = '',
+): Promise<{ header: string; lines: string[] }> {
+  const own = [key, ...shown];
+  const nowMs = clock.now();
+  const rows = (await tables.scan(table))
+    .filter((row) => isShown(row, nowMs) && own.some((name) => String(row[name]).includes(text)))
+    .toSorted((a, b) => Number(a[key]) - Number(b[key]) || compareCodeUnits(String(a[key]), String(b[key])));
+  return {
+    header: csvText([[...own, ...fields.map(({ name }) => name), markColumn]]),
+    lines: rows.map((row) => csvText([[...cellsOf(row, own, fields), rowMark(row)]])),
+  };
+}
+
+const cellsOf = (row: RawRow, plain: readonly string[], fields: readonly RowField[]): string[] => [
+  ...plain.map((name) => shownValue(row[name])),
+  ...rowFields(fields, row).map(({ value = '' }) => value.replaceAll(/\s*\n\s*/g, ' ')),
+];
+
+/**
+ * Plans what differs from the rows. Throws a usage failure at the first line that cannot be read.
+ * @param max rows that may differ
+ */
+export async function planSheet(
+  ports: OperatorPorts,
+  sheet: Sheet,
+  { csv, max }: { csv: string; max: number },
+): Promise<Plan<RowWrite> | ConfigPlan> {
+  const { table, key, fields } = sheet;
+  const [header, ...lines] = csvLines(csv, delimiterOf(csv));
+  const names = header?.cells ?? [];
+  if (!names.includes(key))
+    throw usageFailure(`csv: found no column ${key}, wanted the first line as it was`);
+  const given = fields.filter(({ name }) => names.includes(name));
+  const rows = new Map((await ports.tables.scan(table)).map((row) => [String(row[key]), row]));
+  const seen = new Set<string>();
+  const edits = lines.flatMap(({ number, cells }): SheetEdit[] => {
+    const cell = (name: string): string => unquoted(cells[names.indexOf(name)] ?? '');
+    const id = cell(key);
+    if (id === '' || seen.has(id)) throw lineFailure(number, `found ${id || 'no'} ${id ? 'twice' : key}`);
+    seen.add(id);
+    const found = rows.get(id);
+    try {
+      const texts = new Map(given.map(({ name }) => [name, cell(name)]));
+      const attributes = changedIn(found ?? {}, writtenRow(fields, texts, found));
+      if (found && Object.keys(attributes).length === 0) return [];
+      if (found && cell(markColumn) !== '') refuseChanged(id, found, cell(markColumn));
+      return [{ key: table === 'charges' ? (typedNumber(id) ?? id) : id, attributes, found }];
+    } catch (error) {
+      throw error instanceof Failure ? lineFailure(number, error.message) : error;
+    }
+  });
+  if (edits.length === 0) throw usageFailure('csv: nothing differs from the rows');
+  if (edits.length > max)
+    throw usageFailure(`csv: ${edits.length} rows differ, wanted at most ${max} at once`);
+  return sheet.plan(ports, edits);
+}
+
+/** A spreadsheet's quote before what it would run. */
+const unquoted = (cell: string): string => (/^'[=+\-@]/.test(cell) ? cell.slice(1) : cell);
+
+const changedIn = (row: RawRow, attributes: RawRow): RawRow => {
+  const before = plainRow(row) as RawRow;
+  return Object.fromEntries(
+    Object.entries(attributes).filter(
+      ([name, value]) => canonicalJson(before[name] ?? null) !== canonicalJson(value ?? null),
+    ),
+  );
+};
+
+const lineFailure = (number: number, words: string): Failure =>
+  usageFailure(`csv: line ${number}: ${words.replaceAll('; ', ', ')}`);
+
+/** The plans of single rows as one. Each is written on the condition that nobody changed it since. */
+async function rowByRow(
+  edits: readonly SheetEdit[],
+  planOf: (edit: SheetEdit) => Promise<Plan<RowWrite>>,
+): Promise<Plan<RowWrite>> {
+  const plans: Plan<RowWrite>[] = [];
+  for (const edit of edits)
+    try {
+      plans.push(await planOf(edit));
+    } catch (error) {
+      if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
+      throw usageFailure(`csv: ${edit.key}: ${error.message.replaceAll('; ', ', ')}`);
+    }
+  const writes = plans.flatMap(({ changes }) => changes);
+  const words = `${writes.length} ${writes.length === 1 ? 'row' : 'rows'}`;
+  return {
+    changes: writes.map((write, index) => {
+      const said = `a row was changed by somebody else meanwhile; ${index} of ${words} are written. Begin again: what still differs is shown`;
+      return Object.assign({}, write, { conflict: new Failure(said) });
+    }),
+    effect: plans.flatMap(({ effect }) => effect),
+    questions: [...plans.flatMap(({ questions }) => questions), `Write ${words}?`],
+    warnings: [...new Set(plans.flatMap(({ warnings = [] }) => warnings))],
+  };
+}
