@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { accountInEnglish as words, type AccountTexts } from '../../shared/relay/page/english.ts';
-import { pageStyle, headOf } from '../../shared/relay/page/page-kit.ts';
+import { colours, pageStyle, headOf } from '../../shared/relay/page/page-kit.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const place = /[\\/]shared[\\/]relay[\\/]page[\\/]built-pages\.ts$/;
@@ -93,12 +93,13 @@ ${signMarkup}
 <p class="bar"><span><span${t('key')}</span> <code id="hint"></code></span> <button type="button" id="refresh"${t('refresh')}</button> <button type="button" id="leave"${t('forget')}</button> <span id="open-state" role="status"></span></p>
 <ul class="notices" id="notices"${label('notices')} hidden></ul>
 <dl class="cards" id="figures"></dl>
-<nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
+<nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#statement"${t('statement')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
 <section id="plan" hidden><h2${t('plan')}</h2><div id="plan-parts"></div></section>
 <section id="changes" hidden><h2${t('announced')}</h2><ul class="plain" id="changes-parts"></ul></section>
 ${usageMarkup}
 ${tryMarkup}
 ${ledgerMarkup}
+${statementMarkup}
 <section id="errors" hidden><h2${t('errors')}</h2><p class="soft"${t('errorsLead')}</p><table>${heads('hour', 'code', 'calls')}<tbody id="errors-parts"></tbody></table></section>
 <section id="key-limits"><h2${t('thisKey')}</h2><dl class="facts" id="key-limits-parts"></dl></section>
 </div>
@@ -139,6 +140,10 @@ const ledgerMarkup = `<section id="ledger"><h2${t('ledger')}</h2>
 <p class="bar"><label><span${t('endUser')}</span> <input id="of-user" autocomplete="off"></label> <label><span${t('tag')}</span> <input id="of-tag"${hint('tagHint')} autocomplete="off"></label></p>
 <p class="bar"><button type="button" id="newer" disabled${t('newer')}</button> <button type="button" id="older" disabled${t('older')}</button> <span id="ledger-state" role="status"></span> <button type="button" id="save"${t('csv')}</button> <span id="save-state" role="status"></span></p>
 <div class="wide" tabindex="0" role="region"${label('ledger')}><table class="rows">${heads('time', 'model', 'tokens', 'firstContent', 'end', 'charge', 'id')}<tbody id="rows"></tbody></table></div></section>`;
+
+const statementMarkup = `<section id="statement"><h2${t('statement')}</h2>
+<p class="bar"><label><span${t('month')}</span> <select id="month"></select></label> <button type="button" id="show-statement"${t('show')}</button> <span id="statement-state" role="status"></span></p>
+<div id="paper"></div></section>`;
 
 /** What the account's page has on top of the shared style sheet. */
 
@@ -199,6 +204,16 @@ progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
 #pictures span { display: grid; gap: .25rem; }
 #ask, #ask details { width: 100%; }
 #model { max-width: 26rem; }
+#paper dd { white-space: pre-line; }
+#paper .wide { margin-top: 1.5rem; }
+#paper tbody tr:first-child > *, #paper tbody tr:last-child > * { font-weight: 650; }
+@media print {
+  :root { color-scheme: light; ${colours.light} }
+  main:has(#paper > *) { > :not(#open), > #open > :not(#statement), #statement > :not(#paper), .bar { display: none !important; } }
+  body:has(#paper > *) > .top { display: none; }
+  .wide { overflow: visible; }
+  tr { break-inside: avoid; }
+}
 @media (max-width: 40rem) {
   .numbers { font-size: .85rem; }
   .numbers td, .numbers thead th + th { padding-left: .4rem; white-space: normal; overflow-wrap: normal; }

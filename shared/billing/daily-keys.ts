@@ -109,6 +109,18 @@ export const monthKey = (month: string, account: string): DailyKey => ({
   period: accountPrefix + account,
 });
 
+/** The first that any relay can have. */
+const firstYear = 2025;
+
+/** All months of the years until now. */
+export function monthsUntil(nowMs: number): string[] {
+  const years = new Date(nowMs).getUTCFullYear() - firstYear + 1;
+  return Array.from(
+    { length: years * 12 },
+    (_, at) => `${firstYear + Math.floor(at / 12)}-${String((at % 12) + 1).padStart(2, '0')}`,
+  );
+}
+
 export const isMonth = ({ id }: DailyKey): boolean => monthForm.test(id);
 
 export const monthOf = ({ id, period }: DailyKey): { month: string; account: string } => ({

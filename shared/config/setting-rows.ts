@@ -138,6 +138,15 @@ function readNotices(value: z.infer<typeof NoticesValue>): Reading {
   };
 }
 
+const SellerValue = z.strictObject(
+  {
+    name: text.check(z.maxLength(200, 'a text of at most 200 characters')),
+    /** Lines. */
+    address: text.check(z.maxLength(charactersMax, `a text of at most ${charactersMax} characters`)),
+  },
+  'a map {name, address}',
+);
+
 /** Every function holds them: of 300 models some 60 KB. */
 const factsMax = 500;
 const wantedFacts = `a map of at most ${factsMax} models to {context, output, takes, makes, about}`;
@@ -384,6 +393,7 @@ export const settingTable = {
   page: setting(flag, (page) => ({ page })),
   account_page: setting(flag, (accountPage) => ({ accountPage })),
   notices: setting(NoticesValue, readNotices),
+  seller: setting(SellerValue, (seller) => ({ seller })),
   model_facts: setting(ModelFactsValue, (modelFacts) => ({ modelFacts })),
   cors_origins: setting(textList, (corsOrigins) => ({ corsOrigins })),
   time_zone: setting(TimeZoneValue, (timeZone) => ({ timeZone })),

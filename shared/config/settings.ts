@@ -32,6 +32,8 @@ export interface Settings {
   };
   /** What the pages of models say of each. Tokens, kinds of content. */
   modelFacts?: Record<string, ModelFacts> | undefined;
+  /** Who sells, as statements name it. Absent: they name nobody. */
+  seller?: { name: string; address: string } | undefined;
   /** Names that channels have are left out. */
   aliases: AliasSettings[];
   store: {

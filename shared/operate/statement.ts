@@ -5,7 +5,7 @@
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
-import { accountId, grantsModel } from '../billing/daily-keys.ts';
+import { accountId, grantsModel, monthsUntil } from '../billing/daily-keys.ts';
 import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-row.ts';
 import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
@@ -111,17 +111,6 @@ async function summedCalls(
   const { totals, problems } = await sumRows(rows, groupsOf);
   const groups = totals.map(({ groups: [name = ''], figures }): Summed => ({ name, figures }));
   return { groups: groups.toSorted(mostCharged), problems };
-}
-
-/** The first that any relay can have. */
-const firstYear = 2025;
-
-function monthsUntil(nowMs: number): string[] {
-  const years = new Date(nowMs).getUTCFullYear() - firstYear + 1;
-  return Array.from(
-    { length: years * 12 },
-    (_, at) => `${firstYear + Math.floor(at / 12)}-${String((at % 12) + 1).padStart(2, '0')}`,
-  );
 }
 
 interface AddedUp {

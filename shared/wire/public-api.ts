@@ -103,6 +103,28 @@ export interface AccountDay {
   charge: number;
 }
 
+/** Of a month of UTC. closing = opening + granted - charged + metered. */
+export interface AccountStatement {
+  object: 'account.statement';
+  currency: 'CNY';
+  account: string;
+  /** `2026-10` */
+  month: string;
+  /** As the operator's setting has it. */
+  seller: { name: string; address: string } | null;
+  opening: number;
+  granted: number;
+  charged: number;
+  /** The part of `charged` that no balance paid. */
+  metered: number;
+  closing: number;
+  /** false: the month or calls of it still run, or sums follow within seconds. Such a statement may change. */
+  final: boolean;
+  grants: { id: string; created: number; amount: number; reason: string }[];
+  /** The largest charge first. null: more days and models than one answer has. */
+  models: Omit<AccountDay, 'day'>[] | null;
+}
+
 export interface AccountPlan {
   level: number;
   until: number | null;

@@ -279,6 +279,79 @@ describe('what the page shows', () => {
     expect(await balance(page).isVisible()).toBe(true);
   });
 
+  it('has statements of months with the seller on them, which are printed alone and saved as CSV', async () => {
+    const models = [
+      {
+        model: 'gpt-4o',
+        calls: 3,
+        prompt_tokens: 8000,
+        completion_tokens: 1600,
+        cached_tokens: 0,
+        charge: 0.75,
+      },
+      {
+        model: '=evil',
+        calls: 1,
+        prompt_tokens: 1,
+        completion_tokens: 1,
+        cached_tokens: 0,
+        charge: 0.250000003,
+      },
+    ];
+    const { page } = await opened();
+    const months = page.getByLabel('Month');
+    await expect.poll(() => months.locator('option').count()).toBe(24);
+    await months.selectOption({ index: 1 });
+    const month = await months.inputValue();
+    server.statement = {
+      object: 'account.statement',
+      currency: 'CNY',
+      account: 'acme',
+      month,
+      seller: { name: 'Example <b>Ltd</b>', address: '1 Example Road\nShanghai' },
+      opening: 37.5,
+      granted: 12,
+      charged: 1.000000003,
+      metered: 0,
+      closing: 48.499999997,
+      final: false,
+      grants: [{ id: 'grant#b', created: Date.parse(`${month}-07`) / 1000, amount: 12, reason: 'card' }],
+      models,
+    };
+    await page.locator('#show-statement').click();
+    const paper = page.locator('#paper');
+    await paper.getByText('Example <b>Ltd</b>').waitFor();
+    expect(server.seen.at(-1)?.url).toBe(`/v1/account/statement?month=${month}`);
+    // All with as many decimals, so that they stand below each other and add up.
+    expect(await paper.locator('tbody td:last-child').allInnerTexts()).toEqual([
+      '37.500000000',
+      '12.000000000',
+      '-0.750000000',
+      '-0.250000003',
+      '48.499999997',
+    ]);
+    expect(await paper.innerText()).toContain('not final');
+    expect(await accessFaults(page)).toEqual([]);
+    const saved = page.waitForEvent('download');
+    await paper.getByRole('button', { name: 'Download CSV' }).click();
+    const file = await saved;
+    expect(file.suggestedFilename()).toBe(`statement-${month}.csv`);
+    const rows: Record<string, string>[] = parse(readFileSync(await file.path()), { columns: true });
+    expect(rows.map(({ what, amount }) => [what, amount]).slice(2)).toEqual([
+      ['gpt-4o', '-0.75'],
+      ["'=evil", '-0.250000003'],
+      ['Closing balance', '48.499999997'],
+    ]);
+    await page.emulateMedia({ media: 'print' });
+    expect(await paper.getByText('Closing balance').isVisible()).toBe(true);
+    for (const other of ['.top', 'h1', '#figures', '#usage', '#ledger', '#paper button'])
+      expect([other, await page.locator(other).first().isVisible()]).toEqual([other, false]);
+    await page.emulateMedia({ media: 'screen' });
+    server.statement = undefined;
+    await page.locator('#show-statement').click();
+    await page.locator('#statement-state.wrong').getByText('Invalid month.').waitFor();
+  });
+
   it('is in the language of the browser, until another one is chosen: then on every page', async () => {
     const { page } = await opened(undefined, { locale: 'zh-CN' });
     await page.locator('#rows tr').first().waitFor();

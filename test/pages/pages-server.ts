@@ -5,7 +5,7 @@ import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { accountBody } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import type { HourOfRefusals } from '../../shared/relay/ports/money-stores.ts';
-import type { AccountDay, UsageEntry } from '../../shared/wire/public-api.ts';
+import type { AccountDay, AccountStatement, UsageEntry } from '../../shared/wire/public-api.ts';
 import { exampleOf } from '../support/billing-examples.ts';
 import { keyRow } from '../support/core-rig.ts';
 
@@ -33,6 +33,7 @@ export class PagesServer {
   refusals: HourOfRefusals[] = [];
   /** Epoch milliseconds. */
   planUntil = 2e12;
+  statement: AccountStatement | undefined;
   /** More of the account's row. */
   account: Record<string, unknown> = {};
   /** Answers POST /v1/chat/completions. */
@@ -49,7 +50,7 @@ export class PagesServer {
 
   clear(): void {
     const empty = { settings: {}, snapshot: {}, rows: [], days: [], refusals: [], chat: nothingSaid };
-    Object.assign(this, empty, { planUntil: 2e12, account: {}, instead: () => false });
+    Object.assign(this, empty, { planUntil: 2e12, account: {}, statement: undefined, instead: () => false });
     this.seen.length = 0;
   }
 
@@ -113,6 +114,8 @@ export class PagesServer {
       return json(401, { error: { message: 'The API key is not valid.' } });
     const { pathname, searchParams } = new URL(url, this.address);
     const from = Math.floor(Date.now() / 86_400_000) + 1 - Number(searchParams.get('days'));
+    if (pathname === '/v1/account/statement')
+      return json(this.statement ? 200 : 400, this.statement ?? { error: { message: 'Invalid month.' } });
     if (pathname === '/v1/account')
       return json(200, {
         ...accountBody({

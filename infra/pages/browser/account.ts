@@ -14,6 +14,7 @@ import { Ledger } from './ledger.ts';
 import type { AccountBody } from '../../../shared/wire/public-api.ts';
 import { showOverview } from './overview.ts';
 import { Playground } from './playground.ts';
+import { statementSection } from './statement.ts';
 import { daysChosen, UsageChart } from './usage.ts';
 
 /** The key that is open, one at most. */
@@ -74,6 +75,7 @@ function start(client: RelayClient, body: AccountBody): void {
   showOverview(body);
   usage.show(body.days);
   void ledger.show();
+  statementSection(client);
   void new Playground(client, refreshAll).show(body.key.models);
 }
 

@@ -64,7 +64,7 @@ export class Ledger {
     control.textContent = t().stop;
     try {
       const rows = await this.#all(saving.signal, (read) => say('save-state', t().countRows(read)));
-      if (rows) download(csvOf(rows));
+      if (rows) download(csvOf(rows), 'usage.csv');
       say('save-state', rows ? t().countRows(rows.length) : t().stopped);
     } catch (error) {
       say('save-state', wordsOf(error), true);
@@ -146,9 +146,9 @@ function tokensOf({
 const endOf = ({ kind, end, estimated }: UsageEntry): string =>
   t().endOf(end ?? kind) + (estimated ? t().estimated : '');
 
-function download(text: string): void {
+export function download(text: string, name: string): void {
   const address = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
-  element('a', { href: address, download: 'usage.csv' }).click();
+  element('a', { href: address, download: name }).click();
   // Not at once: the browser may not have begun to read.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
@@ -190,10 +190,14 @@ const csvOf = (entries: readonly UsageEntry[]): string =>
   ].join('\r\n');
 
 function field(name: keyof UsageEntry, value: UsageEntry[keyof UsageEntry]): string {
-  if (value === null) return '';
   if (name === 'created') return new Date(Number(value) * 1000).toISOString();
+  return cell(typeof value === 'object' && value !== null ? tagsText(value) : value);
+}
+
+export function cell(value: string | number | boolean | null | undefined): string {
+  if (value === null || value === undefined) return '';
   if (typeof value === 'number') return plainNumber(value);
-  const text = typeof value === 'object' ? tagsText(value) : String(value);
+  const text = String(value);
   // Spreadsheets run a text that begins with one of these as a formula.
   const safe = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

@@ -1,5 +1,5 @@
 /** An account's item, ledger rows and sums of its days, as its own key sees them. */
-import { accountId } from '../../billing/daily-keys.ts';
+import { accountId, monthKey } from '../../billing/daily-keys.ts';
 import { grantPrefix, latePrefix } from '../../billing/ledger-row.ts';
 import type { AccountRows } from '../../relay/ports/config-store.ts';
 import type { AccountReader } from '../../relay/ports/money-stores.ts';
@@ -29,11 +29,19 @@ export function dynamoAccountReader(client: TableClient, stack: string): Account
     },
     grants: async (account) => (await all([account], grantPrefix)).map(grantRowOf),
     late: async (account) => (await all(await partitionsOf(account), latePrefix)).map(closeRowOf),
-    async days(account, from, Limit) {
-      // `~` sorts after the digits of a day.
-      const values = { ':id': accountId(account), ':from': `day#${from}`, ':to': 'day#~' };
+    // `~` sorts after the digits of a day.
+    async days(account, from, Limit, to = '~') {
+      const values = { ':id': accountId(account), ':from': `day#${from}`, ':to': `day#${to}` };
       const { items } = await daily.newest('id = :id AND period BETWEEN :from AND :to', values, { Limit });
       return items.map(dailySumOf);
+    },
+    async months(account, months) {
+      const reads = months.map(async (month) => {
+        const { id, period } = monthKey(month, account);
+        const values = { ':id': id, ':period': period };
+        return daily.newest('id = :id AND period = :period', values, { Limit: 1 });
+      });
+      return (await Promise.all(reads)).flatMap(({ items }) => items.map(dailySumOf));
     },
   };
 }

@@ -1,16 +1,17 @@
 /**
- * GET /v1/account and GET /v1/account/usage, for every usable key, also while the relay is closed. Every key
+ * GET /v1/account, GET /v1/account/usage and GET /v1/account/statement, for every usable key, also while the relay is closed. Every key
  * of an account can read the whole account. Responses must never be cached.
  */
 import { eachPart } from '../../wire/chat-response.ts';
 import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
-import { type Handle, type RelayRequest, matchRoute } from '../http/http.ts';
+import { type Handle, type RelayRequest, isAccountRoute, matchRoute } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { jsonResponse } from '../http/refusal.ts';
 import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax } from '../ports/config-store.ts';
+import { accountStatement } from './account-statement.ts';
 import { accountDays, readDays, usagePage } from './account-usage.ts';
 import {
   parseYuan,
@@ -54,18 +55,24 @@ export const accountHandle = (ports: AccountPorts): Handle =>
     const admitted = admitKey(lookup, ports.clock.now());
     const { hint, account } = admitted.row;
     found({ endpoint, key_hint: hint, account });
-    const body =
-      endpoint === 'usage'
-        ? await usagePage(ports.accounts, account, request.query)
-        : await balance(ports, admitted, request.query);
-    return jsonResponse(request.id, body);
+    return jsonResponse(request.id, await bodies[endpoint](ports, admitted, request.query));
   });
 
-function accountRoute(request: RelayRequest): 'account' | 'usage' {
+function accountRoute(request: RelayRequest): keyof typeof bodies {
   const route = matchRoute(request);
-  if (route === 'account' || route === 'usage') return route;
+  if (isAccountRoute(route)) return route;
   throw refuseRoute(request);
 }
+
+const bodies = {
+  account: balance,
+  usage: ({ accounts }: AccountPorts, { row }: AdmittedKey, query: URLSearchParams) =>
+    usagePage(accounts, row.account, query),
+  async statement({ accounts, config, clock }: AccountPorts, { row }: AdmittedKey, query: URLSearchParams) {
+    const { seller } = (await config.current()).settings;
+    return accountStatement(accounts, { account: row.account, query, seller, nowMs: clock.now() });
+  },
+};
 
 async function balance(
   ports: AccountPorts,

@@ -6,6 +6,7 @@ import {
   type Handle,
   type RelayRequest,
   type RelayResponse,
+  isAccountRoute,
   matchRoute,
   type RouteName,
 } from '../http/http.ts';
@@ -27,7 +28,7 @@ export interface CatalogPorts extends Pick<ChatPorts, 'config' | 'log' | 'clock'
 export const catalogHandle = (ports: CatalogPorts): Handle =>
   loggedHandle(ports, { endpoint: 'catalog', failuresOnly: true }, async (request) => {
     const route = matchRoute(request);
-    if (route === 'account' || route === 'usage') return ports.account(request);
+    if (isAccountRoute(route)) return ports.account(request);
     if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
     const fresh = ports.config.notOlderThan(listAgeMsMax);
     // An old list is better than none, but a model that may have been added is not refused.

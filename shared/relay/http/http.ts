@@ -117,6 +117,7 @@ export const routes = [
   { name: 'account_keys', method: 'GET', path: '/v1/account/keys' },
   { name: 'account_key_create', method: 'POST', path: '/v1/account/keys' },
   { name: 'top_ups', method: 'POST', path: '/v1/account/top-ups' },
+  { name: 'statement', method: 'GET', path: '/v1/account/statement' },
   { name: 'health', method: 'GET', path: '/health' },
   { name: 'page', method: 'GET', path: '/' },
   { name: 'account_page', method: 'GET', path: '/account' },
@@ -153,6 +154,11 @@ export type RouteName = Route['name'];
  */
 export const matchRoute = (request: RelayRequest): RouteName | undefined =>
   routesAt(request.path).find((route) => methodsOf(route).includes(request.method))?.name;
+
+const accountRoutes = ['account', 'usage', 'statement'] as const;
+/** What an account's own key reads of it. */
+export const isAccountRoute = (route: RouteName | undefined): route is (typeof accountRoutes)[number] =>
+  accountRoutes.some((name) => name === route);
 
 /** The id in `/v1/models/{id}`: the decoded rest of the path. */
 export const modelIdOf = (request: RelayRequest): string => request.path.slice(modelPrefix.length);

@@ -194,8 +194,10 @@ export interface AccountReader {
   grants(account: string): Promise<GrantLedgerRow[]>;
   /** All charges that came after their reservation expired, unordered. Throws StoreUnavailable. */
   late(account: string): Promise<CloseRow[]>;
-  /** At most `limit` sums of the account's days by model, from this UTC day on, newest first. Throws StoreUnavailable. */
-  days(account: string, from: string, limit: number): Promise<DailySum[]>;
+  /** At most `limit` sums of the account's days by model, from this UTC day on, before `to`, newest first. Throws StoreUnavailable. */
+  days(account: string, from: string, limit: number, to?: string): Promise<DailySum[]>;
+  /** The sums of these months that there are, unordered. Throws StoreUnavailable. */
+  months(account: string, months: readonly string[]): Promise<DailySum[]>;
 }
 
 /** How many calls of an account were refused or failed. For people: a count may be lost. */

@@ -136,6 +136,11 @@ const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     flagField('value.count_free', 'Free calls count', 'yes, as it is by default'),
   ),
   contact: text('What refusals and pages say whom to ask'),
+  seller: parts(
+    'Who sells, as statements name it',
+    { name: 'value.name', label: 'Name' },
+    { name: 'value.address', label: 'Address', kind: 'area', help: 'In lines, as on a letter.' },
+  ),
   page: flag('The page of models', true),
   account_page: flag('The account page', true),
   time_zone: text('The calendar of budgets', {

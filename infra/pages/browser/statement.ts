@@ -1,0 +1,125 @@
+/** A month of the account on paper: from its opening to its closing balance, with the seller's name and address. */
+import { count } from '../../../shared/relay/page/english.ts';
+import type { AccountStatement } from '../../../shared/wire/public-api.ts';
+import { button, byId, choiceById, dayOf, element, say } from './elements.ts';
+import { t } from './language.ts';
+import { cell, download } from './ledger.ts';
+import { wordsOf, type RelayClient } from './relay-client.ts';
+
+const monthsShown = 24;
+
+interface Line {
+  what: string;
+  used?: NonNullable<AccountStatement['models']>[number] | undefined;
+  amount: number;
+}
+
+export function statementSection(client: RelayClient): void {
+  const months = choiceById('month');
+  const draw = (): void => months.replaceChildren(...monthsUntilNow().map(option));
+  const show = async (): Promise<void> => {
+    say('statement-state', t().loading);
+    try {
+      const path = `/v1/account/statement?month=${months.value}`;
+      byId('paper').replaceChildren(...paper(await client.get<AccountStatement>(path)));
+      say('statement-state', '');
+    } catch (error) {
+      say('statement-state', wordsOf(error), true);
+    }
+  };
+  draw();
+  byId('paper').replaceChildren();
+  const here = { signal: client.ended };
+  byId('show-statement').addEventListener('click', () => void show(), here);
+  byId('language').addEventListener('click', () => (draw(), byId('paper').replaceChildren()), here);
+}
+
+/** Newest first, in UTC. */
+function monthsUntilNow(): string[] {
+  const now = new Date();
+  return Array.from({ length: monthsShown }, (_, back) =>
+    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back)).toISOString().slice(0, 7),
+  );
+}
+
+const option = (value: string): HTMLElement => element('option', { value }, [monthName(value)]);
+const monthName = (month: string): string =>
+  new Date(month).toLocaleDateString(t().locale, { year: 'numeric', month: 'long', timeZone: 'UTC' });
+
+function paper(statement: AccountStatement): HTMLElement[] {
+  const { account, month, seller, final } = statement;
+  const lines = linesOf(statement);
+  const facts: [string, string][] = [
+    ...(seller ? [[t().seller, `${seller.name}\n${seller.address}`] as [string, string]] : []),
+    [t().customer, account],
+    [t().days_of_utc, month],
+    [t().state, final ? t().final : t().notFinal],
+  ];
+  const heads = [t().what, t().calls, t().tokensIn, t().tokensOut, t().amount];
+  const table = element('table', { className: 'numbers' }, [
+    element('thead', {}, [row('th', heads, 'col')]),
+    element('tbody', {}, lines.map(lineRow(decimalsOf(lines)))),
+  ]);
+  return [
+    element('h3', {}, [t().statementOf(monthName(month))]),
+    element(
+      'dl',
+      { className: 'facts' },
+      facts.flatMap(([name, text]) => [element('dt', {}, [name]), element('dd', {}, [text])]),
+    ),
+    element('div', { className: 'wide', tabIndex: 0, role: 'region', ariaLabel: t().statement }, [table]),
+    element('p', { className: 'bar' }, [
+      button(t().print, () => print()),
+      button(t().download, () => download(csvOf(lines), `statement-${month}.csv`)),
+    ]),
+  ];
+}
+
+/** The amounts before the last one add up to it. */
+function linesOf(statement: AccountStatement): Line[] {
+  const { opening, grants, models, charged, metered, closing } = statement;
+  return [
+    { what: t().openingBalance, amount: opening },
+    ...grants.map(({ created, reason, amount }) => ({ what: t().toppedUp(dayOf(created), reason), amount })),
+    ...(models?.map((used) => ({ what: used.model, used, amount: -used.charge })) ?? [
+      { what: t().allCalls, amount: -charged },
+    ]),
+    ...(metered === 0 ? [] : [{ what: t().metered, amount: metered }]),
+    { what: t().closingBalance, amount: closing },
+  ];
+}
+
+const figuresOf = ({ used }: Line): (number | undefined)[] => [
+  used?.calls,
+  used?.prompt_tokens,
+  used?.completion_tokens,
+];
+
+/** All amounts have as many, so that they stand below each other and add up as they are shown. */
+const decimalsOf = (lines: readonly Line[]): number =>
+  Math.max(2, ...lines.map(({ amount }) => amount.toFixed(9).replace(/0+$/, '').split('.')[1]?.length ?? 0));
+
+const lineRow = (decimals: number) => (line: Line) => {
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  const figures = figuresOf(line).map((figure) => (figure === undefined ? '' : count(figure)));
+  // -0 of what cost nothing is no amount.
+  return row('td', [line.what, ...figures, (line.amount || 0).toLocaleString('en-US', digits)], 'row');
+};
+
+const row = (name: 'td' | 'th', texts: readonly string[], scope: string): HTMLElement =>
+  element(
+    'tr',
+    {},
+    texts.map((text, at) =>
+      at === 0 || name === 'th' ? element('th', { scope }, [text]) : element('td', {}, [text]),
+    ),
+  );
+
+const csvOf = (lines: readonly Line[]): string =>
+  [
+    'what,calls,prompt_tokens,completion_tokens,amount',
+    ...lines.map((line) =>
+      [line.what, ...figuresOf(line), line.amount || 0].map((value) => cell(value)).join(','),
+    ),
+    '',
+  ].join('\r\n');

@@ -1,0 +1,99 @@
+/**
+ * GET /v1/account/statement?month=2026-10: an account's month from its opening to its closing balance, for every usable key.
+ * Reads sums, never calls: one item a month, and the days of the month. Must never be lenient: a statement goes into books.
+ */
+import { addFigures, noFigures, type DailySum } from '../../billing/daily-figures.ts';
+import { grantsModel, monthOf, monthsUntil } from '../../billing/daily-keys.ts';
+import { ledgerTimeMs } from '../../billing/ledger-row.ts';
+import { yuanNumber } from '../../billing/price.ts';
+import { emptyQuota } from '../../billing/quota-item.ts';
+import type { Settings } from '../../config/settings.ts';
+import { requestTimeMs } from '../../wire/ids.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { utcMonth } from '../../wire/iso-time.ts';
+import type { AccountStatement } from '../../wire/public-api.ts';
+import type { AccountReader } from '../ports/money-stores.ts';
+import { accountDay } from './account-usage.ts';
+
+/** Some 350 bytes each: one answer costs at most 45 read units. */
+const sumsMax = 1_000;
+
+interface StatementAsked {
+  account: string;
+  query: URLSearchParams;
+  seller: Settings['seller'];
+  nowMs: number;
+}
+
+/** Throws an InvalidRequest for a month that is none, or has not begun. */
+export async function accountStatement(
+  reader: Pick<AccountReader, 'quota' | 'months' | 'days' | 'grants'>,
+  { account, query, seller, nowMs }: StatementAsked,
+): Promise<AccountStatement> {
+  const month = readMonth(query, nowMs);
+  const [quota, months, days, grants] = await Promise.all([
+    reader.quota(account),
+    reader.months(account, monthsUntil(nowMs)),
+    // No month has so many days.
+    reader.days(account, month, sumsMax + 1, `${month}-32`),
+    reader.grants(account),
+  ]);
+  const item = quota ?? emptyQuota(account);
+  const before = amountsOf(months.filter(({ key }) => monthOf(key).month < month));
+  const own = amountsOf(months.filter(({ key }) => monthOf(key).month === month));
+  const all = amountsOf(months);
+  const opening = before.granted - before.charged + before.metered;
+  const isOver = month < utcMonth(nowMs);
+  // Of an id without a time, it may be any.
+  const runs = [...(quota?.open.keys() ?? [])].some((id) => utcMonth(requestTimeMs(id) ?? 0) <= month);
+  return {
+    object: 'account.statement',
+    currency: 'CNY',
+    account,
+    month,
+    seller: seller ?? null,
+    opening: yuanNumber(opening),
+    granted: yuanNumber(own.granted),
+    charged: yuanNumber(own.charged),
+    metered: yuanNumber(own.metered),
+    closing: yuanNumber(opening + own.granted - own.charged + own.metered),
+    final: isOver && !runs && all.granted === item.granted && all.charged === item.spent,
+    grants: grants
+      .filter(({ at }) => at.startsWith(month))
+      .toSorted((a, b) => ledgerTimeMs(a) - ledgerTimeMs(b))
+      .map(({ id, at, amount, reason }) => ({
+        id,
+        created: Math.floor(Date.parse(at) / 1000),
+        amount: yuanNumber(amount),
+        reason,
+      })),
+    models: days.length > sumsMax ? null : modelsOf(days),
+  };
+}
+
+function readMonth(query: URLSearchParams, nowMs: number): string {
+  const month = query.get('month') ?? '';
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(month) && month <= utcMonth(nowMs)) return month;
+  throw new InvalidRequest(
+    'invalid_value',
+    'month',
+    "Invalid value for 'month': a month of UTC that has begun is wanted, such as 2026-10.",
+  );
+}
+
+function amountsOf(sums: readonly DailySum[]) {
+  const { amounts } = sums.map(({ figures }) => figures).reduce(addFigures, noFigures);
+  const { granted = 0n, charged = 0n, metered = 0n } = amounts;
+  return { granted, charged, metered };
+}
+
+/** The largest charge first. */
+const modelsOf = (days: readonly DailySum[]): AccountStatement['models'] =>
+  [...Map.groupBy(days, ({ key }) => key.period.split('#')[2] ?? '')]
+    .filter(([model]) => model !== grantsModel)
+    .map(([, sums]) => {
+      const figures = sums.map((sum) => sum.figures).reduce(addFigures, noFigures);
+      const { day: _, ...used } = accountDay({ key: sums[0]!.key, figures });
+      return used;
+    })
+    .toSorted((a, b) => b.charge - a.charge);
