@@ -76,7 +76,7 @@ describe('a path', () => {
       chat: ['/v1/chat/', '/v1/chat/completions', '/v1/embeddings'],
       responses: ['/v1/responses', '/v1/responses/x'],
       messages: ['/v1/messages', '/v1/messages/count_tokens'],
-      // Payments are a function's alone, so their path is as unknown as any.
+      // Payments are a function of their own, and their path is unknown here.
       catalog: ['/', '/health', '/v1/models', '/v1/chat', '/v1/Chat/completions', '/hooks/payments/stripe'],
     };
     for (const [name, ofFunction] of Object.entries(paths))

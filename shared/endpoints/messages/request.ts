@@ -36,7 +36,7 @@ export const CountedRequest = z.looseObject({
 export type MessagesRequest = z.infer<typeof CountedRequest>;
 
 /** Every answer needs a limit, as in Anthropic's API. */
-export const AnsweredRequest = z.extend(CountedRequest, { max_tokens: tokenLimit });
+export const AnsweredRequest = z.looseObject({ ...CountedRequest.shape, max_tokens: tokenLimit });
 
 /** The names of tools as other vendors take them, which are shorter than what Messages allows. */
 export class ToolNames {

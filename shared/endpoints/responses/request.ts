@@ -42,7 +42,8 @@ export const ResponsesRequest = z.looseObject({
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>;
 
 /** Of what is no answer: all of the input may be stored. */
-export const StoredInputRequest = z.extend(ResponsesRequest, {
+export const StoredInputRequest = z.looseObject({
+  ...ResponsesRequest.shape,
   input: optional(ResponsesRequest.shape.input),
 });
 

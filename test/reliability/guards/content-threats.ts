@@ -69,7 +69,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/adapters/entry/json-body.ts',
+    file: 'shared/adapters/entry/packed-body.ts',
     find: 'unpack(packed, { maxOutputLength, chunkSize',
     replace: 'unpack(packed, { maxOutputLength: 2 ** 30, chunkSize',
     test: 'test/unit/adapters/http-entry/json-body.test.ts',
