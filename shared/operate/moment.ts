@@ -1,24 +1,89 @@
-/** Moments as operators write them, in UTC: `15m` and `2d` ago, `14:05`, `yesterday 14:05`, or a time with its zone. */
+/**
+ * Moments as operators write them, in UTC: how long ago or ahead (`15m`, `2h`, `7d`), a time (`14:05`), a day (`yesterday`, `tomorrow 14:05`,
+ * `next monday`), or ISO 8601. The one dialect of the command line and the console; tables and files have ISO 8601 alone.
+ */
 import * as z from 'zod/mini';
 import { time } from '../config/rows/read-row.ts';
-import { utcDay } from '../wire/iso-time.ts';
+import { isoTime, utcDay } from '../wire/iso-time.ts';
+import { isRecord } from '../wire/json.ts';
 
-const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** Where a moment is looked for that may be before now or after it: `2h`, `14:05`, `monday`. */
+export type Towards = 'past' | 'future';
+
+const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 const dayMs = 86_400_000;
+const weekdays = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
+const near: Readonly<Record<string, number>> = { yesterday: -1, today: 0, tomorrow: 1 };
 
 export const wantedMoment =
-  'how long ago, such as 15m, 1h or 2d, a time of today such as 14:05, or one with its zone';
+  'a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-11-30T14:05:00Z, in UTC where no zone is said';
 
-/** Epoch milliseconds; undefined: it is none. A time of today that is still to come is yesterday's. */
-export function momentOf(written: string, nowMs: number): number | undefined {
-  const text = written.trim();
-  const [, count, unit = ''] = /^(\d{1,5})([mhd])$/.exec(text) ?? [];
-  if (count !== undefined) return nowMs - Number(count) * (unitMs[unit] ?? 0);
-  const [, yesterday, clock] = /^(yesterday )?(\d\d:\d\d)$/.exec(text) ?? [];
-  if (clock !== undefined) {
-    const today = Date.parse(`${utcDay(nowMs)}T${clock}:00Z`);
-    return Number.isNaN(today) ? undefined : yesterday || today > nowMs ? today - dayMs : today;
+/** Epoch milliseconds; undefined: it is none. */
+export function momentOf(written: string, nowMs: number, towards: Towards): number | undefined {
+  const text = written.trim().toLowerCase().replaceAll(/\s+/g, ' ');
+  if (text === 'now') return nowMs;
+  const ahead = towards === 'future' ? 1 : -1;
+  const [, count, unit = ''] = /^(\d{1,5})([mhdw])$/.exec(text) ?? [];
+  if (count !== undefined) return nowMs + ahead * Number(count) * (unitMs[unit] ?? 0);
+  const [, day, clock] = /^([a-z]+(?: [a-z]+)?)?(?:(?:^| )(\d\d:\d\d))?$/.exec(text) ?? [];
+  if (day === undefined && clock === undefined) return isoMoment(written);
+  const today = Date.parse(utcDay(nowMs));
+  const startMs = Date.parse(`1970-01-01T${clock ?? '00:00'}Z`);
+  if (day !== undefined) {
+    const days = daysTo(day, new Date(nowMs).getUTCDay(), ahead);
+    return days === undefined || Number.isNaN(startMs) ? undefined : today + days * dayMs + startMs;
   }
-  const parsed = z.safeParse(time, text);
+  if (Number.isNaN(startMs)) return undefined;
+  const atMs = today + startMs;
+  if (towards === 'past') return atMs > nowMs ? atMs - dayMs : atMs;
+  return atMs > nowMs ? atMs : atMs + dayMs;
+}
+
+/** `monday` is never today: of today one says `today`. */
+function daysTo(text: string, weekday: number, ahead: number): number | undefined {
+  if (Object.hasOwn(near, text)) return near[text];
+  const [, which, name = ''] = /^(?:(next|last) )?([a-z]+)$/.exec(text) ?? [];
+  const wanted = weekdays.indexOf(name);
+  if (wanted < 0) return undefined;
+  const isNext = which === undefined ? ahead > 0 : which === 'next';
+  return isNext ? (wanted - weekday + 7) % 7 || 7 : -((weekday - wanted + 7) % 7 || 7);
+}
+
+/** A time without a zone is one of UTC. */
+function isoMoment(written: string): number | undefined {
+  const text = written.trim();
+  const zoned = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(text) ? `${text}Z` : text;
+  const parsed = z.safeParse(time, zoned);
   return parsed.success ? parsed.data : undefined;
+}
+
+/** Attributes of rows that are times, and what one means who writes `2h`. */
+const towardsOf: Readonly<Record<string, Towards>> = {
+  since: 'past',
+  from: 'future',
+  until: 'future',
+  expires_at: 'future',
+};
+
+/** A time as a row has it: ISO 8601 stays as it was written, and so does what is no time, for the row's schema to refuse. */
+export function storedMoment(written: string, nowMs: number, towards: Towards = 'future'): string {
+  if (z.safeParse(time, written).success) return written;
+  const ms = momentOf(written, nowMs, towards);
+  return ms === undefined ? written : isoTime(ms);
+}
+
+/** Attributes, as they are typed, with all times in them as rows have them. */
+export function withMoments<Value>(value: Value, nowMs: number): Value;
+export function withMoments(value: unknown, nowMs: number): unknown {
+  if (Array.isArray(value)) return value.map((each) => withMoments(each, nowMs));
+  if (!isRecord(value) || value.constructor !== Object) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => {
+      const towards = Object.hasOwn(towardsOf, name) ? towardsOf[name] : undefined;
+      return [
+        name,
+        towards && typeof each === 'string' ? storedMoment(each, nowMs, towards) : withMoments(each, nowMs),
+      ];
+    }),
+  );
 }

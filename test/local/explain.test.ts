@@ -72,10 +72,10 @@ async function call(model: string, key?: string): Promise<string> {
 /** What `ops request` says, once all of it is logged. */
 async function storyOf(id: string, ...words: RegExp[]): Promise<string> {
   await vi.waitFor(async () => {
-    const { output } = await ops('request', 'show', 'show', id);
+    const { output } = await ops('request', 'show', id);
     for (const each of words) expect(output).toMatch(each);
   }, within);
-  const { output } = await ops('request', 'show', 'show', `chatcmpl-${id.slice(0, 22)}`);
+  const { output } = await ops('request', 'show', `chatcmpl-${id.slice(0, 22)}`);
   for (const each of words) expect(output).toMatch(each);
   return output;
 }
@@ -166,16 +166,7 @@ describe('`ops request` tells of a call', () => {
     upstreams[0].script(slowly(5_200));
     const id = await call('steady');
     await storyOf(id, /Next: it began late/);
-    const listed = await ops(
-      'request',
-      'show',
-      'list',
-      '--status',
-      'slow',
-      '--channel',
-      'preferred',
-      '--json',
-    );
+    const listed = await ops('request', 'list', '--status', 'slow', '--channel', 'preferred', '--json');
     expect(JSON.parse(listed.output)).toMatchObject([{ id, channel: 'preferred', model: 'steady' }]);
   });
 
@@ -187,7 +178,7 @@ describe('`ops request` tells of a call', () => {
       /answered +status 401 invalid_api_key/,
       /Next: the key is not one/,
     );
-    const never = await ops('request', 'show', 'show', `${id.slice(0, 10)}zzzzzzzzzzzzzzzz`);
+    const never = await ops('request', 'show', `${id.slice(0, 10)}zzzzzzzzzzzzzzzz`);
     expect(never).toMatchObject({ code: 1, output: expect.stringContaining('local tables') });
     expect(never.errors).toMatch(/no ledger row .* the log has no line of it within 15 minutes of/);
   });
@@ -221,24 +212,14 @@ describe('`ops request` tells of a call', () => {
 
 describe('`ops requests`', () => {
   it('says what it searches before it lists, and lists what was asked for', async () => {
-    const refused = await ops(
-      'request',
-      'show',
-      'list',
-      '--account',
-      'poor',
-      '--since',
-      '1h',
-      '--status',
-      'refused',
-    );
+    const refused = await ops('request', 'list', '--account', 'poor', '--since', '1h', '--status', 'refused');
     expect(refused.errors).toMatch(
       /^searches the log groups relay-chat, relay-responses, .* from \S+Z to \S+Z: some 0\.\d+ MB/,
     );
     expect(refused.output).toMatch(/poor +dear +none +429 insufficient_quota +quota_insufficient/);
-    const failed = await ops('request', 'show', 'list', '--model', 'late', '--status', 'failed');
+    const failed = await ops('request', 'list', '--model', 'late', '--status', 'failed');
     expect(failed.output).toMatch(/late +hasty +504 upstream_timeout/);
-    const slow = await ops('request', 'show', 'list', '--slower-than', '1s', '--json');
+    const slow = await ops('request', 'list', '--slower-than', '1s', '--json');
     const took = (JSON.parse(slow.output) as { duration_ms: string }[]).map((each) =>
       Number(each.duration_ms),
     );
@@ -246,11 +227,11 @@ describe('`ops requests`', () => {
     expect(Math.min(...took)).toBeGreaterThan(1000);
     await call('nobody-serves-this');
     await expect
-      .poll(async () => (await ops('request', 'show', 'list', '--model', 'nobody-serves-this')).output, {
+      .poll(async () => (await ops('request', 'list', '--model', 'nobody-serves-this')).output, {
         timeout: 5_000,
       })
       .toMatch(/404 model_not_found +no_channel/);
-    expect((await ops('request', 'show', 'list', '--account', 'a"b')).code).toBe(2);
+    expect((await ops('request', 'list', '--account', 'a"b')).code).toBe(2);
   });
 });
 
@@ -281,7 +262,7 @@ describe('whom a call is for', () => {
     };
     await vi.waitFor(async () => {
       const words = ['--tag', 'team=search,cost-center=a b,session=one', '--end-user', 'alice'];
-      expect(JSON.parse((await ops('request', 'show', 'list', ...words, '--json')).output)).toHaveLength(3);
+      expect(JSON.parse((await ops('request', 'list', ...words, '--json')).output)).toHaveLength(3);
       expect(JSON.parse((await ops('ledger', 'list', ...words, '--json')).output)).toHaveLength(3);
       const rows = await usage('end_user=alice&tag=team%3Dsearch');
       expect(rows.map(({ endpoint }) => endpoint)).toEqual(['messages', 'responses', 'chat']);

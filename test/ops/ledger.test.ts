@@ -79,7 +79,7 @@ describe('ledger list', () => {
     expect(ids).toEqual([expired, covered]);
     const wrong = await rig.ops('ledger list --from 2026-11-11 --to 2026-11-10');
     expect(wrong).toMatchObject({ code: 2 });
-    expect((await rig.ops('ledger list --from today')).errors).toContain('Wanted a date or a time');
+    expect((await rig.ops('ledger list --from soon')).errors).toContain('Wanted a time such as');
   });
 
   it('exports all accounts as CSV that a program can read', async () => {
@@ -182,7 +182,7 @@ describe('request show', () => {
   });
 
   it('fails for an id without a ledger row or an open reservation, and for a text that is no id', async () => {
-    const unknown = await rig.ops(['request', 'show', 'show', idAt('2026-01-01')]);
+    const unknown = await rig.ops(['request', 'show', idAt('2026-01-01')]);
     expect(unknown.code).toBe(1);
     expect(unknown.errors).toContain('no ledger row and no open reservation');
     expect(await rig.ops('request abc')).toMatchObject({ code: 2 });

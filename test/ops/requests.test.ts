@@ -57,7 +57,7 @@ async function ops(...words: string[]): Promise<OpsRun> {
 describe('request show', () => {
   it('searches the half hour around the time of the id, in the log groups of the stack', async () => {
     aws.logLines.splice(0, 9, ...lines);
-    const run = await ops('request', 'show', 'show', `chatcmpl-${id.slice(0, 12)}`);
+    const run = await ops('request', 'show', `chatcmpl-${id.slice(0, 12)}`);
     expect(run).toMatchObject({ code: 0, errors: '' });
     expect(run.output).toContain('Next: the balance is too low: npx --no relay-ops grant new acme AMOUNT');
     expect(run.output).toMatch(/wanted +needed 2, free 0\.5/);
@@ -72,7 +72,7 @@ describe('request show', () => {
   });
 
   it('prints data alone with --json', async () => {
-    const run = await ops('request', 'show', 'show', id, '--json');
+    const run = await ops('request', 'show', id, '--json');
     expect(JSON.parse(run.output)).toMatchObject({
       id,
       next: expect.stringContaining('grant new'),
@@ -82,7 +82,7 @@ describe('request show', () => {
 
   it('says no more of a background response than the log does while it runs', async () => {
     aws.logLines.splice(0, 9, { message: 'background_accepted', request_id: id, account: 'acme' });
-    const run = await ops('request', 'show', 'show', id);
+    const run = await ops('request', 'show', id);
     expect(run.output).toMatch(/logged +background_accepted/);
     expect(run.output).not.toMatch(/the key is unknown|answered/);
     aws.logLines.splice(0, 9, ...lines);
@@ -90,13 +90,13 @@ describe('request show', () => {
 
   it('says that several requests begin so', async () => {
     aws.logLines.unshift({ ...line, request_id: `${id.slice(0, 25)}z` });
-    const run = await ops('request', 'show', 'show', id.slice(0, 12));
+    const run = await ops('request', 'show', id.slice(0, 12));
     expect(run).toMatchObject({ code: 1, errors: expect.stringContaining('several requests begin so') });
   });
 
   it('says how long lines are kept where there is none', async () => {
     aws.logLines.splice(0);
-    const run = await ops('request', 'show', 'show', id);
+    const run = await ops('request', 'show', id);
     expect(run).toMatchObject({ code: 1 });
     expect(run.errors).toMatch(
       /no ledger row .*the log has no line of it .*\d+ days ago: lines are kept for a month/,
@@ -138,7 +138,7 @@ describe('request list', () => {
       tags: { team: 'search', 'cost-center': 'a b' },
     });
     const words = ['--end-user', 'alice', '--tag', 'team=search,cost-center=a b'];
-    const run = await ops('request', 'show', 'list', ...words, '--json');
+    const run = await ops('request', 'list', ...words, '--json');
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining(
         'and end_user in ["alice"] and tags.team in ["search"] and `tags.cost-center` in ["a b"]\n',
@@ -147,21 +147,21 @@ describe('request list', () => {
     expect(JSON.parse(run.output)).toMatchObject([
       { end_user: 'alice', tags: 'cost-center=a b,team=search' },
     ]);
-    expect((await ops('request', 'show', 'show', id)).output).toMatch(
+    expect((await ops('request', 'show', id)).output).toMatch(
       /for +end user alice, cost-center=a b,team=search/,
     );
-    expect(await ops('request', 'show', 'list', '--tag', 'team')).toMatchObject({ code: 2 });
+    expect(await ops('request', 'list', '--tag', 'team')).toMatchObject({ code: 2 });
     // Kept in at most 64 characters.
-    await ops('request', 'show', 'list', '--end-user', 'é'.repeat(70));
+    await ops('request', 'list', '--end-user', 'é'.repeat(70));
     expect(aws.searches.at(-1)).toMatchObject({
       queryString: expect.stringContaining(`and end_user in ["${'é'.repeat(64)}"]`),
     });
-    expect(await ops('request', 'show', 'list', '--end-user', ' ')).toMatchObject({ code: 2 });
+    expect(await ops('request', 'list', '--end-user', ' ')).toMatchObject({ code: 2 });
   });
 
   it('finds what took longer than a time, whatever is usual', async () => {
     aws.logLines.splice(0, 9);
-    await ops('request', 'show', 'list', '--slower-than', '1.5s');
+    await ops('request', 'list', '--slower-than', '1.5s');
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining('filter message in ["request"] and duration_ms > 1500\n'),
     });
@@ -170,39 +170,29 @@ describe('request list', () => {
       ['--slower-than', '5s', '--status', 'slow'],
       ['--limit', '-1'],
     ])
-      expect(await ops('request', 'show', 'list', ...words)).toMatchObject({ code: 2 });
+      expect(await ops('request', 'list', ...words)).toMatchObject({ code: 2 });
   });
 
   it.each([
     ['slow', 'FirstContentMs > 5000'],
     ['retried', 'retries > 0'],
   ])('finds what was %s, whatever else it was', async (status, condition) => {
-    await ops('request', 'show', 'list', '--status', status);
+    await ops('request', 'list', '--status', status);
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining(`filter message in ["request"] and ${condition}\n`),
     });
   });
 
   it('finds an answer by its number and the calls of a key by its hint, and follows nothing as JSON', async () => {
-    await ops(
-      'request',
-      'show',
-      'list',
-      '--status',
-      '429',
-      '--key',
-      'sk-AbCd...wXyZ',
-      '--since',
-      'yesterday 14:05',
-    );
+    await ops('request', 'list', '--status', '429', '--key', 'sk-AbCd...wXyZ', '--since', 'yesterday 14:05');
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining('and status = 429 and key_hint in ["sk-AbCd...wXyZ"]\n'),
     });
-    expect(await ops('request', 'show', 'list', '--follow', '--json')).toMatchObject({ code: 2 });
+    expect(await ops('request', 'list', '--follow', '--json')).toMatchObject({ code: 2 });
   });
 
   it('never puts a quote into a query', async () => {
-    expect(await ops('request', 'show', 'list', '--model', 'a" or "')).toMatchObject({ code: 2 });
+    expect(await ops('request', 'list', '--model', 'a" or "')).toMatchObject({ code: 2 });
     expect(aws.searches).toEqual([]);
   });
 
@@ -210,7 +200,7 @@ describe('request list', () => {
     ['--limit', '10001'],
     ['--since', '2100-01-01T00:00:00Z'],
   ])('refuses %s %s, which no log can answer, before it says what it would read', async (option, value) => {
-    const run = await ops('request', 'show', 'list', option, value);
+    const run = await ops('request', 'list', option, value);
     expect(run).toMatchObject({ code: 2, errors: expect.stringMatching(`^${option}: `) });
     expect(aws.searches).toEqual([]);
   });

@@ -48,6 +48,8 @@ describe('charge set', () => {
       models: ['gpt-4o', 'only'],
     });
     expect((await rig.row('charges', { id: 1 }))?.['input']).toBe(0.015);
+    const monday = await rig.ops(['charge', 'set', '1', '--from', 'next monday', 'input=0.05', '--dry-run']);
+    expect(monday.output).toMatch(/rule 3 prices these models from \d{4}-\d\d-\d\dT00:00:00Z on/);
     const now = await rig.ops('charge explain only --input 1000 --json');
     expect(JSON.parse(now.output)).toMatchObject({ rule: { id: 1 } });
     const then = await rig.ops('charge explain only --input 1000 --at 2030-01-08 --json'.split(' '));
@@ -288,7 +290,8 @@ describe('version', () => {
     ['3 --to 2026-11-20', 'give either a version or --to'],
     ['--to 2020-11-20T14:00', 'the oldest is version 1'],
     ['--to 2999-11-20T14:00', 'wanted a time before now'],
-    ['--to yesterday', 'Wanted a date or a time'],
+    ['--to soon', 'Wanted a time such as 2h, 14:05, yesterday 14:05, next monday'],
+    ['--to 9999d', 'the oldest is version 1'],
     ['999', 'there is no version 999'],
   ])('rollback %j is refused', async (words, message) => {
     const run = await set(`version rollback ${words}`.trim());

@@ -1,12 +1,10 @@
 /** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
-import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import type { Attribution } from '../../../shared/billing/ledger-row.ts';
 import { parseDecimal, perThousand } from '../../../shared/billing/price.ts';
-import { momentOf, wantedMoment } from '../../../shared/operate/moment.ts';
+import { momentOf, wantedMoment, type Towards } from '../../../shared/operate/moment.ts';
 import { shownEndUser, tagsIn } from '../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
-import { time } from '../../../shared/config/rows/read-row.ts';
 
 function refuse(wanted: string): never {
   throw new InvalidArgumentError(`Wanted ${wanted}.`);
@@ -93,24 +91,20 @@ export function parseTokens(written: string): number {
   return number;
 }
 
-/** Epoch milliseconds. */
-export function parseTime(written: string): number {
-  const parsed = z.safeParse(time, written);
-  if (!parsed.success) refuse('a date or a time with its zone, such as 2026-11-01');
-  return parsed.data;
-}
+/** Epoch milliseconds, of a clock that is asked later. */
+export type Moment = (nowMs: number) => number;
 
-/** Of a clock, which may be asked later. */
-export function parseAgo(written: string): (nowMs: number) => number {
-  if (momentOf(written, 0) === undefined) refuse(wantedMoment);
-  return (nowMs) => momentOf(written, nowMs) ?? nowMs;
-}
+const parseMoment =
+  (towards: Towards) =>
+  (written: string): Moment => {
+    if (momentOf(written, 0, towards) === undefined) refuse(wantedMoment);
+    return (nowMs) => momentOf(written, nowMs, towards) ?? nowMs;
+  };
 
-/** Epoch milliseconds. A time without a zone is one of this machine. */
-export const parseMoment = (written: string): number =>
-  /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?$/.test(written.trim())
-    ? parseTime(new Date(written.trim()).toISOString())
-    : parseTime(written);
+/** `2h` is two hours ago. */
+export const parsePast = parseMoment('past');
+/** `2h` is in two hours. */
+export const parseFuture = parseMoment('future');
 
 /** Options of commands that select by what clients name. */
 export const attributing = {

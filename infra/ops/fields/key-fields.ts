@@ -30,7 +30,7 @@ export const keyFields: readonly RowField[] = [
     label: 'Works until',
     width: 'third',
     placeholder: '2027-01-01',
-    help: 'Empty: no end.',
+    help: 'Such as 30d or 2027-01-01. Empty: no end.',
   },
   third('budget.amount', 'Budget, yuan', 'The most it may spend of the balance. Empty: no budget.'),
   {

@@ -16,7 +16,7 @@ function typedPrice(text: string, field: (name: string) => string): number | str
   return price !== undefined && price >= 0 && Number.isFinite(price) ? price : typedNumber(text);
 }
 
-export const fromField = { name: 'from', label: 'From', placeholder: '2026-12-01T00:00:00Z' };
+export const fromField = { name: 'from', label: 'From', placeholder: 'next monday' };
 
 const prices = { shown: shownPrice, typed: typedPrice };
 

@@ -8,6 +8,7 @@ import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/r
 import { allowVariable, usualVariable } from '../../config/rows/secret-reference.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
+import { withMoments } from '../moment.ts';
 import { Failure, usageFailure } from '../plan.ts';
 import { refuseChanged, rowMark } from '../rows.ts';
 import {
@@ -147,9 +148,10 @@ interface RowEdit extends RowName {
  */
 export async function planSetRow(
   ports: OperatorPorts,
-  { table, key, attributes, seen, isNew }: RowEdit,
+  { table, key, attributes: typed, seen, isNew }: RowEdit,
   rows?: ConfigRows,
 ): Promise<ConfigPlan> {
+  const attributes = withMoments(typed, ports.clock.now());
   const name = nameOf({ table, key });
   const noun = `${table.slice(0, -1)} ${key}`;
   const before = rows ?? (await ports.config.tables());
@@ -178,7 +180,8 @@ export async function planSetRows(
   const before = await ports.config.tables();
   const rows = edits.map(({ key, attributes }) => {
     const found = plainRow(rowIn(before, { table, key }) ?? {}) as RawRow;
-    return jsonRow({ ...found, ...attributes, [keyAttributes[table]]: key });
+    const written = withMoments(attributes, ports.clock.now());
+    return jsonRow({ ...found, ...written, [keyAttributes[table]]: key });
   });
   const plan = planRows(ports, { before, after: putOver(before, { [table]: rows }) });
   const wrong = plan.problems.find(({ written }) => written)?.finding;

@@ -11,6 +11,7 @@ import { isoTime, utcDay } from '../../wire/iso-time.ts';
 import { settingsNow } from '../config/row-changes.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { withMoments } from '../moment.ts';
 import { Failure, shellWord, usable, usageFailure, type Plan } from '../plan.ts';
 import { findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
 
@@ -85,7 +86,7 @@ export type SetPlanPlan = Awaited<ReturnType<typeof planSetPlan>>;
 
 /** Sets or removes the plan; other attributes stay. */
 export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput) {
-  const { account, level, since, until, none, seen } = input;
+  const { account, level, since, until, none, seen } = withMoments(input, ports.clock.now());
   if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
   if (none && (since !== undefined || until !== undefined))
     throw usageFailure('--none takes neither --since nor --until');

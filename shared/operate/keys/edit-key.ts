@@ -9,6 +9,7 @@ import { namesShown } from '../../config/rows/read-table.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { withMoments } from '../moment.ts';
 import { Failure, usageFailure, type Plan } from '../plan.ts';
 import { compiled } from '../config/row-changes.ts';
 import { carryOutWrites, findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
@@ -34,7 +35,10 @@ export async function planCreateKey(
   { account, attributes = {} }: NewKeyInput,
 ): Promise<NewKeyPlan> {
   const nowMs = ports.clock.now();
-  const row: RawRow = withAttributes({ account, enabled: true }, { ...attributes, _created: isoTime(nowMs) });
+  const row: RawRow = withAttributes(
+    { account, enabled: true },
+    { ...withMoments(attributes, nowMs), _created: isoTime(nowMs) },
+  );
   const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);
   if (state === 'invalid') throw usageFailure(`nothing was written: ${rights}`);
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
@@ -186,7 +190,8 @@ export async function planMoveKey(
   };
 }
 
-function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, attributes: RawRow): EditKeyPlan {
+function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, typed: RawRow): EditKeyPlan {
+  const attributes = withMoments(typed, clock.now());
   const changes = updateOf({ table: 'keys', key: { hash }, row }, attributes);
   const { state, why } = keyState(withAttributes(row, attributes), clock.now());
   if (state === 'invalid') throw usageFailure(`nothing was written: ${why}`);

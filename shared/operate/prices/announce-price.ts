@@ -8,6 +8,7 @@ import type { ConfigRows } from '../../config/rows/read-table.ts';
 import { putOver } from '../config/row-changes.ts';
 import { jsonRow, planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
+import { withMoments } from '../moment.ts';
 import { usageFailure } from '../plan.ts';
 import { refuseChanged } from '../rows.ts';
 import { nextId, readCharges } from './list-charges.ts';
@@ -18,9 +19,10 @@ import { nextId, readCharges } from './list-charges.ts';
  */
 export async function planAnnouncePrice(
   ports: OperatorPorts,
-  { id, from, attributes }: { id: number; from: string; attributes: RawRow },
+  announced: { id: number; from: string; attributes: RawRow },
   read?: ConfigRows,
 ): Promise<{ plan: ConfigPlan; id: number }> {
+  const { id, from, attributes } = withMoments(announced, ports.clock.now());
   const rows = read ?? (await ports.config.tables());
   const rule = ruleIn(rows, id);
   checkBeginning(from, { id, own: attributeOf(rule, 'from'), nowMs: ports.clock.now() });

@@ -1,6 +1,5 @@
 /** Requests of the log: what a search asks for, how counts become points, and looks of a watch on a log that grows and is late. */
 import { describe, expect, it } from 'vitest';
-import { momentOf } from '../../../shared/operate/moment.ts';
 import type { LineCount, LogSearch, OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import {
   requestSearch,
@@ -138,17 +137,4 @@ describe('a watch', () => {
     expect(watchedBytes(ports, kept(150e6), lastHour)).toBeCloseTo(240 * 2 * 1e6 + 4 * 15e6, -3);
     expect(watchedBytes(ports, { groups: ['g'] }, lastHour)).toBeUndefined();
   });
-});
-
-it.each([
-  ['15m', '2026-11-27T11:45:30Z'],
-  ['2d', '2026-11-25T12:00:30Z'],
-  ['11:05', '2026-11-27T11:05:00Z'],
-  ['14:05', '2026-11-26T14:05:00Z'],
-  ['yesterday 11:05', '2026-11-26T11:05:00Z'],
-  ['2026-11-22T14:00:00+08:00', '2026-11-22T06:00:00Z'],
-  ['soon', undefined],
-  ['25:00', undefined],
-])('reads %j as %s', (written, wanted) => {
-  expect(momentOf(written, nowMs)).toBe(wanted && Date.parse(wanted));
 });

@@ -43,7 +43,8 @@ import {
   parseList,
   parsePrice,
   parsePricePair,
-  parseTime,
+  parseFuture,
+  type Moment,
   parseTokens,
   type PricePair,
 } from '../option-values.ts';
@@ -68,7 +69,7 @@ const asTyped = ruleFields.filter(({ name }) => name === 'models' || name === 'f
 interface ExplainOptions {
   input: number;
   output: number;
-  at?: number;
+  at?: Moment;
 }
 
 /** `cache-write` for `--cache-write`, and `cacheWrite`, under which the parser has its value. */
@@ -116,11 +117,11 @@ prices already are left alone.`,
           ]),
         ),
         '--output <tokens>': ['output tokens, reasoning included', parseTokens, 0],
-        '--at <time>': ['when the call begins; default: now', parseTime],
+        '--at <time>': ['when the call begins (default: now)', parseFuture],
       },
       examples: ['charge explain gpt-4o --input 1200 --cached 1024 --output 350'],
       async run({ ports, terminal }, model: string, options: ExplainOptions) {
-        const wanted = { model, tokens: tokensOf(options), atMs: options.at };
+        const wanted = { model, tokens: tokensOf(options), atMs: options.at?.(ports.clock.now()) };
         const { print, printFacts, remark } = terminal;
         const { atMs, rule, price, above, products, cost, text, problems } = await explainCharge(
           ports,
@@ -167,7 +168,8 @@ prices already are left alone.`,
       takes: {
         '<id>': 'as `charge list` shows it',
         '<attributes...>': attributesMean,
-        '--from <time>': 'let a rule of its own begin then, and leave this one until then',
+        '--from <time>':
+          'let a rule of its own begin then, such as "next monday", and leave this one until then',
         ...waiting,
       },
       examples: [
@@ -189,7 +191,7 @@ prices already are left alone.`,
         '<model>': 'public name',
         '<in/out>': ['yuan per million tokens of input and output, such as 18/72', parsePricePair],
         '--cached <yuan>': ['per million tokens of input read from the cache', parsePrice],
-        '--from <time>': 'when it begins (default: at once)',
+        '--from <time>': 'when it begins, such as 2d or "next monday" (default: at once)',
         ...waiting,
       },
       examples: [

@@ -25,7 +25,7 @@ import {
   waiting,
   type WaitOption,
 } from '../config-writing.ts';
-import { parseCount, parseMoment, parseNumber } from '../option-values.ts';
+import { parseCount, parseNumber, parsePast, type Moment } from '../option-values.ts';
 import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { readTextFile, writeTextFile } from '../text-files.ts';
 import { chargeTable } from './charge.ts';
@@ -159,15 +159,12 @@ within the last 7 days are kept, and at least the newest 50; of a flood of edits
       does: 'write the rows of an earlier version back to the tables',
       takes: {
         '[version]': ['as `version list` lists them', parseNumber],
-        '--to <time>': [
-          'the version that served then; without a zone: the time of this machine',
-          parseMoment,
-        ],
+        '--to <time>': ['the version that served then', parsePast],
         ...waiting,
       },
-      examples: ['version rollback 11 --dry-run', 'version rollback --to 2026-11-20T14:00'],
-      plan: async (run, number: number | undefined, options: WaitOption & { to?: number }) =>
-        configWriting(run, await planBack(run, number, options.to), options),
+      examples: ['version rollback 11 --dry-run', 'version rollback --to "yesterday 14:00"'],
+      plan: async (run, number: number | undefined, options: WaitOption & { to?: Moment }) =>
+        configWriting(run, await planBack(run, number, options.to?.(run.ports.clock.now())), options),
     }),
   ],
 };

@@ -48,7 +48,7 @@ import {
   type CommandParts,
   type CommandRun,
 } from '../command.ts';
-import { parseHours, parseTime } from '../option-values.ts';
+import { parseHours, parsePast, type Moment } from '../option-values.ts';
 import { cellText, columnsIn, namedValues, type Column, type Terminal } from '../terminal.ts';
 import { sheetCommands } from './sheets.ts';
 import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
@@ -215,11 +215,12 @@ The relay answers 401 invalid_api_key.`);
     shows('use', {
       does: 'what a key called and spent since a time, by hour and model',
       lists: true,
-      takes: { ...named, '--since <time>': ['ISO 8601 (default: a day ago)', parseTime] },
+      takes: { ...named, '--since <time>': ['such as 2h, yesterday (default: a day ago)', parsePast] },
       examples: ['key use 3f9a1c --since 2026-11-20', 'key use 3f9a1c --csv'],
-      async run({ ports, terminal }, written: string, { since }: { since?: number }) {
+      async run({ ports, terminal }, written: string, { since }: { since?: Moment }) {
         const { hash, account } = await findKey(ports, written);
-        const sinceMs = since ?? ports.clock.now() - dayMs;
+        const nowMs = ports.clock.now();
+        const sinceMs = since?.(nowMs) ?? nowMs - dayMs;
         if (account === '') throw usageFailure('the row of this key has no account, so it called nothing');
         const wanted = { account, hash, sinceMs };
         printKeyUse(terminal, await viewKeyUse(ports, wanted, countProgress(terminal, rowsRead)));
@@ -229,7 +230,7 @@ The relay answers 401 invalid_api_key.`);
       does: 'refuse a key at once, make its successor, say what it was used for, what to tell the customer, what to refund',
       takes: {
         ...named,
-        '--since <time>': ['its use from then on is shown: ISO 8601 (default: a day ago)', parseTime],
+        '--since <time>': ['its use from then on is shown (default: a day ago)', parsePast],
         '--no-successor': 'make no new key',
       },
       examples: ['key leaked 3f9a1c --since 2026-11-20T09:00:00Z'],
@@ -242,9 +243,13 @@ The relay answers 401 invalid_api_key.`);
 async function planLeaked(
   { ports, terminal }: CommandRun,
   written: string,
-  { since, successor }: { since?: number; successor: boolean },
+  { since, successor }: { since?: Moment; successor: boolean },
 ) {
-  const plan = await planLeakedKey(ports, { written, sinceMs: since, alone: !successor });
+  const plan = await planLeakedKey(ports, {
+    written,
+    sinceMs: since?.(ports.clock.now()),
+    alone: !successor,
+  });
   const onProgress = countProgress(terminal, rowsRead);
   const isText = terminal.format === 'text';
   const known = plan.earlier && {

@@ -17,6 +17,7 @@ import {
   type LedgerTotals,
 } from '../../../../shared/operate/ledger/ledger.ts';
 import { carryOutRepairLosses, planRepairLosses } from '../../../../shared/operate/ledger/repair-losses.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { cacheWords } from '../../../../shared/operate/requests/find-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -30,15 +31,14 @@ import {
   type CommandGroup,
   type CommandRun,
 } from '../command.ts';
-import { attributing, parseCount, parseList, parseNumber, parseTime } from '../option-values.ts';
+import { attributing, parseCount, parseList, parseNumber, parsePast, type Moment } from '../option-values.ts';
 import type { Column } from '../terminal.ts';
 import { readTextFile } from '../text-files.ts';
 
 interface SelectOptions {
   account?: string;
-  /** Epoch milliseconds. */
-  from?: number;
-  to?: number;
+  from?: Moment;
+  to?: Moment;
   model?: string;
   endUser?: string;
   tag?: Attribution['tags'];
@@ -46,16 +46,19 @@ interface SelectOptions {
 
 const selecting = {
   '--account <name>': 'only this account',
-  '--from <time>': ['from then on', parseTime],
-  '--to <time>': ['until then', parseTime],
+  '--from <time>': ['from then on', parsePast],
+  '--to <time>': ['until then', parsePast],
   '--model <name>': 'only this model',
   ...attributing,
 } as const;
 
-const filterOf = ({ account, from, to, model, endUser, tag }: SelectOptions): LedgerFilter => ({
+const filterOf = (
+  { clock }: OperatorPorts,
+  { account, from, to, model, endUser, tag }: SelectOptions,
+): LedgerFilter => ({
   account,
-  fromMs: from,
-  toMs: to,
+  fromMs: from?.(clock.now()),
+  toMs: to?.(clock.now()),
   model,
   end_user: endUser,
   tags: tag,
@@ -72,7 +75,7 @@ export const ledgerCommands: CommandGroup = {
   name: 'ledger',
   does: 'what was charged, call by call',
   notes: `
-Times are ISO 8601; a date means its first moment, UTC. --from is included, --to is not. A row's time is the
+Times are of UTC, such as 7d, yesterday or 2026-11-01, which means its first moment. --from is included, --to is not. A row's time is the
 moment at which its call began; a grant's, at which it was booked.`,
   commands: [
     shows('list', {
@@ -89,7 +92,7 @@ moment at which its call began; a grant's, at which it was booked.`,
         if (terminal.format === 'csv') {
           terminal.printCsv(ledgerNames, []);
           // Each page when it is read, because all rows together may not fit into memory.
-          for await (const page of selectRows(ports, filterOf(options), onProgress)) {
+          for await (const page of selectRows(ports, filterOf(ports, options), onProgress)) {
             page.problems.forEach(terminal.remark);
             terminal.printCsvRows(ledgerNames, page.rows.map(ledgerJson));
           }
@@ -97,7 +100,7 @@ moment at which its call began; a grant's, at which it was booked.`,
         }
         const { rows, count, problems } = await listLedger(
           ports,
-          { ...filterOf(options), limit },
+          { ...filterOf(ports, options), limit },
           onProgress,
         );
         problems.forEach(terminal.remark);
@@ -125,7 +128,11 @@ moment at which its call began; a grant's, at which it was booked.`,
       policies: auditing,
       async run({ ports, terminal }, { by, ...options }: SelectOptions & { by: Grouping[] }) {
         const onProgress = countProgress(terminal, 'ledger rows read');
-        const { totals, all, problems } = await totalLedger(ports, { ...filterOf(options), by }, onProgress);
+        const { totals, all, problems } = await totalLedger(
+          ports,
+          { ...filterOf(ports, options), by },
+          onProgress,
+        );
         problems.forEach(terminal.remark);
         const columns: Column<Total>[] = [
           ...by.map((name, at): Column<Total> => [name, name.toUpperCase(), ({ groups }) => groups[at]]),

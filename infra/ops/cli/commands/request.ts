@@ -24,7 +24,7 @@ import { requestSteps, type FoundRequest } from '../../../../shared/operate/requ
 import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { changes, shows, type CommandGroup, type CommandRun } from '../command.ts';
-import { attributing, parseAgo, parseDuration, parseNumber } from '../option-values.ts';
+import { attributing, parseDuration, parseNumber, parsePast, type Moment } from '../option-values.ts';
 import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { applied, granting, type Waiting } from './grant.ts';
 
@@ -80,8 +80,6 @@ const showRequest = shows('show', {
   },
 });
 
-type Moment = ReturnType<typeof parseAgo>;
-
 interface RequestsOptions {
   account?: string;
   key?: string;
@@ -109,10 +107,10 @@ const listRequestsCommand = shows('list', {
     ...attributing,
     '--status <status>': new Option('--status <status>', 'only these').choices(requestStatuses),
     '--slower-than <time>': ['only those that took longer in all: 800ms, 5s, 2m', parseDuration],
-    '--since <time>': new Option('--since <time>', 'a time, or how long ago: 15m, 1h, 2d, 14:05 (UTC)')
-      .argParser(parseAgo)
-      .default(parseAgo('1h'), '1h'),
-    '--until <time>': ['a time; otherwise now', parseAgo],
+    '--since <time>': new Option('--since <time>', 'such as 15m, 2d, yesterday 14:05')
+      .argParser(parsePast)
+      .default(parsePast('1h'), '1h'),
+    '--until <time>': ['a time (default: now)', parsePast],
     '--limit <n>': ['the newest so many', parseNumber, 50],
     '--follow': 'then go on with those that end from now on, until Ctrl-C',
   },

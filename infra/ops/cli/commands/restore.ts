@@ -4,13 +4,12 @@ import { copyStack, restoreSteps } from '../../../../shared/operate/restore/rest
 import { Failure } from '../../../../shared/operate/plan.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { approve, countProgress, shows, type ApproveOptions } from '../command.ts';
-import { parseList, parseNumber, parseTime } from '../option-values.ts';
+import { parseList, parseNumber, parsePast, type Moment } from '../option-values.ts';
 
 const optional = ['keys', 'accounts'] as const;
 
 interface RestoreOptions extends ApproveOptions {
-  /** Epoch milliseconds. */
-  to: number;
+  to: Moment;
   also?: TableName[];
   drill?: boolean;
   forgive?: boolean;
@@ -28,7 +27,7 @@ function parseTables(written: string): TableName[] {
 
 export const restoreCommand = shows('restore', {
   does: 'put the money back as its rows and a second of the last 35 days have it; repeated, it goes on where it ended',
-  needs: { '--to <time>': ['the second that tables are restored to, beside', parseTime] },
+  needs: { '--to <time>': ['the second that tables are restored to, beside', parsePast] },
   takes: {
     '--drill': 'restore beside, compare, delete the copies; nothing else is touched',
     '--also <a,b>': ['rows of keys or accounts that are gone come back, too', parseTables],
@@ -51,7 +50,7 @@ export const restoreCommand = shows('restore', {
     { ports, terminal },
     { to, also: others = [], drill = false, forgive = false, ...options }: RestoreOptions,
   ) {
-    const atMs = Math.floor(to / 1000) * 1000;
+    const atMs = Math.floor(to(ports.clock.now()) / 1000) * 1000;
     const copy = copyStack(ports.target.stack, atMs);
     const { accept: accepted = [], wait } = options;
     const input = { atMs, copy, others, forgive, accepted, waitMs: wait * 1000 };

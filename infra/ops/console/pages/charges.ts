@@ -3,6 +3,7 @@ import { perMillion } from '../../../../shared/billing/price.ts';
 import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
+import { storedMoment } from '../../../../shared/operate/moment.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
@@ -187,7 +188,8 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const row = await rowOf(visit, id);
   const attributes = typedWholeRow(ruleFields, field, row);
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
-  const [from, only, seen] = [field('from'), field('only'), field('seen')];
+  const from = storedMoment(field('from'), nowMs);
+  const [only, seen] = [field('only'), field('seen')];
   if (isLater(from) && !isLater(row['from'])) {
     refuseChanged(`rule ${id}`, row, seen);
     const announced = only === '' ? attributes : { ...attributes, models: [only] };

@@ -49,6 +49,7 @@ import {
   type LeakedKeyPlan,
   type LeakedRefund,
 } from '../../../../shared/operate/keys/leaked-key.ts';
+import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 
@@ -259,8 +260,8 @@ async function proposeCheck({ ports, field }: Visit): Promise<Proposal> {
   return reading(words, async () => ({ lines: [line] }));
 }
 
-const hourMs = 3_600_000;
-const hoursMax = 87_600;
+const dayMs = 86_400_000;
+const daysMax = 3650;
 
 const leakedPage = formPage(async ({ ports, part }) => {
   const { name, hint } = await findKey(ports, part('hash'));
@@ -271,11 +272,10 @@ const leakedPage = formPage(async ({ ports, part }) => {
     ),
     fields: [
       {
-        name: 'hours',
-        label: 'Its use of the last hours',
-        value: '24',
-        input: 'numeric',
-        help: 'How long strangers may have had it.',
+        name: 'since',
+        label: 'Its use since',
+        value: '1d',
+        help: 'Such as 2h, yesterday 14:05 or 2026-11-20: since when strangers may have had it.',
       },
       choiceField('successor', 'New key', { yes: 'make one with the same rights', no: 'make none' }),
     ],
@@ -284,14 +284,12 @@ const leakedPage = formPage(async ({ ports, part }) => {
 });
 
 async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Proposal> {
-  const hours = Number(field('hours'));
+  const sinceMs = momentOf(field('since'), nowMs, 'past');
   // Refused here: after the key is replaced, a time that is none would lose the new one.
-  if (!(hours > 0 && hours <= hoursMax))
-    throw usageFailure(
-      `hours: found ${field('hours') || 'nothing'}, wanted a number above 0, at most ${grouped(hoursMax)}`,
-    );
+  if (sinceMs === undefined || sinceMs >= nowMs || sinceMs < nowMs - daysMax * dayMs)
+    throw usageFailure(`since: found ${field('since') || 'nothing'}, wanted ${wantedMoment}, before now`);
   const alone = field('successor') === 'no';
-  const plan = await planLeakedKey(ports, { written: part('hash'), sinceMs: nowMs - hours * hourMs, alone });
+  const plan = await planLeakedKey(ports, { written: part('hash'), sinceMs, alone });
   const path = customerPath(plan.account);
   const { earlier } = plan;
   const verb = earlier ? 'Show its use' : 'Refuse it';

@@ -82,7 +82,7 @@ const givenIn = ({ query }: Visit): Record<string, string> =>
 function askedIn({ query, nowMs }: Visit): AskedRequests {
   const moment = (name: string, usual: string): number => {
     const written = query(name) || usual;
-    const ms = written === '' ? nowMs : momentOf(written, nowMs);
+    const ms = written === '' ? nowMs : momentOf(written, nowMs, 'past');
     if (ms === undefined) throw usageFailure(`${name}: found ${written}, wanted ${wantedMoment}`);
     return ms;
   };

@@ -86,8 +86,8 @@ const timeField = (name: string, label: string, none: string): RowField => ({
   name,
   label,
   width: 'third',
-  placeholder: '2026-12-01T00:00:00Z',
-  help: `Empty: ${none}.`,
+  placeholder: 'tomorrow 14:00',
+  help: `UTC. Empty: ${none}.`,
 });
 
 const noticeFields = (index: number): RowField[] => {
