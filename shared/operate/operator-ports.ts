@@ -135,6 +135,17 @@ export interface RowPages {
   ): Promise<{ rows: Reading<LedgerRow>[]; next: string | undefined }>;
   /** What is known against channels, by the key of the relay. */
   health(): Promise<ReadonlyMap<number, HealthEntry>>;
+  /** The open reservations of the accounts that called last, a hundred at most. Two requests. */
+  underWay(nowMs: number): Promise<UnderWay>;
+}
+
+/** `accounts`: those that called within minutes, or so many of them that others count little; `looked`: of which calls are counted. */
+export interface UnderWay {
+  calls: number;
+  /** What balances hold for them. */
+  held: NanoYuan;
+  accounts: number;
+  looked: number;
 }
 
 /**

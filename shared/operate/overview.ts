@@ -1,36 +1,156 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
 import type { DailyFigures } from '../billing/daily-figures.ts';
-import { utcDay } from '../wire/iso-time.ts';
-import { listedChannels } from './channels/list-channels.ts';
+import type { ConfigRows } from '../config/rows/read-table.ts';
+import { utcDay, utcMonth } from '../wire/iso-time.ts';
+import { listedChannels, type ListedChannel } from './channels/list-channels.ts';
 import { findingsInTables } from './config/row-changes.ts';
-import { mostCharged, rowsIn, summedBy, sumOfFigures } from './ledger/ledger.ts';
-import type { Minute, OperatorPorts } from './operator-ports.ts';
+import { mostCharged, rowsIn, summedBy, sumOfFigures, type Summed } from './ledger/ledger.ts';
+import type { Minute, OperatorPorts, UnderWay } from './operator-ports.ts';
 
 export type OverviewView = Awaited<ReturnType<typeof viewOverview>>;
+export type OverviewNow = Awaited<ReturnType<typeof readNow>>;
+export type OverviewMonth = Awaited<ReturnType<typeof readMonth>>;
 
-export async function viewOverview(ports: OperatorPorts, { hours }: { hours: number }) {
-  const { clock, config, ledger, pages } = ports;
-  const nowMs = clock.now();
-  const span = spanUntil(nowMs, hours);
-  const day = utcDay(nowMs);
-  const [rows, served, entries, minutes, days] = await Promise.all([
-    config.tables(),
+/** All at once, but what has no room in ten requests: calls under way, and the month. */
+export async function viewOverview(ports: OperatorPorts, hours: OverviewHours) {
+  const [rows, now, today] = await Promise.all([
+    readRows(ports),
+    readNow(ports, hours, async () => undefined),
+    readToday(ports),
+  ]);
+  return { ...now, ...rows, today, channels: channelsIn(rows, now, ports) };
+}
+
+/** How often a look is made: plots of a longer time have wider steps. */
+const lookMs = { 1: 10_000, 6: 30_000, 24: 60_000 } as const;
+export type OverviewHours = keyof typeof lookMs;
+
+const minuteMs = 60_000;
+const partMs = { rows: 5 * minuteMs, month: 5 * minuteMs, today: minuteMs };
+const partNames = ['rows', 'month', 'today'] as const;
+
+/**
+ * The same again and again. A look is what changes by the second and one other part, or the month alone: ten requests at most.
+ * Rows are read when they are due, or when a version was published. It keeps the rows of the configuration, and nothing that grows.
+ */
+export function watchOverview(ports: OperatorPorts, hours: OverviewHours) {
+  const readMs = { rows: -Infinity, month: -Infinity, today: -Infinity };
+  let rows: Awaited<ReturnType<typeof readRows>> | undefined;
+  let version: number | undefined;
+
+  return {
+    everyMs: lookMs[hours],
+    async look() {
+      const nowMs = ports.clock.now();
+      const due = partNames.find((name) => nowMs - readMs[name] >= partMs[name]);
+      if (due === 'month') {
+        const month = await readMonth(ports);
+        readMs.month = nowMs;
+        return { nowMs, month };
+      }
+      const now = await readNow(ports, hours, () => ports.pages.underWay(nowMs));
+      if (!rows || due === 'rows' || now.served?.version !== version) {
+        rows = await readRows(ports);
+        [readMs.rows, version] = [nowMs, now.served?.version];
+      }
+      const today = due === 'today' && nowMs > readMs.rows ? await readToday(ports) : undefined;
+      if (today) readMs.today = nowMs;
+      return { nowMs, today, now: { ...now, ...rows, channels: channelsIn(rows, now, ports) } };
+    },
+  };
+}
+
+async function readNow(
+  { clock, config, ledger, pages }: OperatorPorts,
+  hours: OverviewHours,
+  readUnderWay: () => Promise<UnderWay | undefined>,
+) {
+  const span = spanUntil(clock.now(), hours);
+  const [served, entries, minutes, underWay] = await Promise.all([
     config.newest(),
     pages.health(),
     rowsIn(ledger.minutes(span.fromMs, span.toMs)),
-    rowsIn(ledger.served({ from: day, to: day })),
+    readUnderWay(),
   ]);
   const points = trafficPoints(minutes.rows, span);
+  return { span, points, total: sumOfFigures(points), served, entries, underWay, problems: minutes.problems };
+}
+
+async function readRows(ports: OperatorPorts) {
+  const tables = await ports.config.tables();
+  return { tables, findings: findingsInTables(tables, ports) };
+}
+
+async function readToday({ clock, ledger }: OperatorPorts) {
+  const day = utcDay(clock.now());
+  const { rows, problems } = await rowsIn(ledger.served({ from: day, to: day }));
+  return { models: summedBy(rows, ({ model }) => model).toSorted(mostCharged), problems };
+}
+
+const customersMax = 10;
+
+/** Who spent most this month, and what came in and went out. */
+async function readMonth({ clock, ledger }: OperatorPorts) {
+  const month = utcMonth(clock.now());
+  const { rows, problems } = await rowsIn(ledger.monthAccounts(month));
+  const customers = rows.map(({ account, figures }): Summed => ({ name: account, figures }));
   return {
-    span,
-    points,
-    total: sumOfFigures(points),
-    today: summedBy(days.rows, ({ model }) => model).toSorted(mostCharged),
-    channels: listedChannels(rows.channels, ports, entries),
-    findings: findingsInTables(rows, ports),
-    served,
-    problems: [...minutes.problems, ...days.problems],
+    month,
+    count: rows.length,
+    total: sumOfFigures(rows),
+    customers: customers.toSorted(mostCharged).slice(0, customersMax),
+    problems,
   };
+}
+
+const channelsIn = (
+  { tables }: { tables: ConfigRows },
+  { entries }: Pick<OverviewNow, 'entries'>,
+  ports: OperatorPorts,
+): ListedChannel[] => listedChannels(tables.channels, ports, entries);
+
+/** The worst first. `failing`: it failed within the minute, or is to be probed. */
+const conditions = ['off', 'cooldown', 'failing', 'ok'] as const;
+export type ChannelCondition = (typeof conditions)[number];
+
+function conditionOf({ state, rests }: ListedChannel, nowMs: number): ChannelCondition {
+  if (state !== 'on') return 'off';
+  if (rests.some(({ kind, atMs }) => kind !== 'failures' && atMs > nowMs)) return 'cooldown';
+  return rests.some(({ kind, atMs }) => kind !== 'failures' || atMs > nowMs - minuteMs) ? 'failing' : 'ok';
+}
+
+const worst = (all: readonly (ChannelCondition | undefined)[]): ChannelCondition | undefined =>
+  conditions.find((each) => all.includes(each));
+
+const keptMinutes = 24 * 60;
+const keptChannels = 100;
+
+/**
+ * What looks saw of channels, by minute, for a day: no table has it, and a write for it is one for each call that fails. Of a hundred
+ * channels some 10 MB.
+ */
+export class ChannelHistory {
+  readonly #minutes = new Map<number, ReadonlyMap<string, ChannelCondition>>();
+
+  see(channels: readonly ListedChannel[], nowMs: number): void {
+    const minute = Math.floor(nowMs / minuteMs);
+    const before = this.#minutes.get(minute);
+    const seen = channels.slice(0, keptChannels).flatMap((channel) => {
+      const condition = worst([before?.get(channel.id), conditionOf(channel, nowMs)]);
+      return condition ? [[channel.id, condition] as const] : [];
+    });
+    this.#minutes.set(minute, new Map(seen));
+    for (const old of this.#minutes.keys()) if (old <= minute - keptMinutes) this.#minutes.delete(old);
+  }
+
+  /** The worst of each step. Undefined: nobody looked. */
+  of(id: string, { fromMs, toMs, stepMs }: TimeSpan): (ChannelCondition | undefined)[] {
+    return Array.from({ length: Math.round((toMs - fromMs) / stepMs) }, (_, at) => {
+      const first = (fromMs + at * stepMs) / minuteMs;
+      const minutes = Array.from({ length: stepMs / minuteMs }, (__, minute) => first + minute);
+      return worst(minutes.map((minute) => this.#minutes.get(minute)?.get(id)));
+    });
+  }
 }
 
 /** Minutes of `daily` as a point of plots: fewer, wider ones for a longer time, and none left out. */
@@ -39,9 +159,7 @@ export interface TrafficPoint {
   figures: DailyFigures;
 }
 
-type TimeSpan = ReturnType<typeof spanUntil>;
-
-const minuteMs = 60_000;
+export type TimeSpan = ReturnType<typeof spanUntil>;
 
 /** About 100 points, on whole minutes of the clock. The last one is not over yet. */
 export function spanUntil(nowMs: number, hours: number) {

@@ -149,6 +149,12 @@ describe('the page that is watched', () => {
       `send(1001, [{ id: 'summary', html: '<details><summary>New figures</summary></details>' }])`,
     );
     await expect.poll(() => page.locator('details[open]').innerText()).toBe('New figures');
+    // A pointer that was left there a minute ago holds nothing back.
+    await page.locator('#rows a').first().hover();
+    await page.evaluate('sendRows(1002, 1002)');
+    expect((await rows())[0]).toBe('r999');
+    await page.evaluate('const before = Date.now(); Date.now = () => before + 61000; sendRows(1003, 1003)');
+    expect((await rows()).slice(0, 2)).toEqual(['r1003', 'r1002']);
   });
 
   it('says that it is not live any more when the console refuses it', async () => {

@@ -74,6 +74,7 @@ export function operatorRig({
       days: unused,
       requests: unused,
       health: unused,
+      underWay: unused,
     },
     traffic: () => ({ requests: 0, bytes: 0 }),
     copies: {

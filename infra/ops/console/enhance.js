@@ -1,4 +1,4 @@
-/** What script adds to pages that work without it: sorting and filtering of tables. */
+/** What script adds to pages that work without it: tables that are sorted and filtered, local times, ways by keyboard. */
 'use strict';
 
 const keyOf = (cell) =>
@@ -62,5 +62,88 @@ function makeFilterable(table, number) {
   });
 }
 
+/** On a phone each row is a card, whose lines have the titles of their columns. */
+function labelCells(table) {
+  const titles = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
+  for (const row of table.tBodies[0].rows)
+    if (row.cells[1] && !row.cells[1].dataset.label)
+      [...row.cells].forEach((cell, position) => (cell.dataset.label = titles[position]));
+  table.classList.add('cards');
+}
+
+const labelAll = () => document.querySelectorAll('table.data').forEach(labelCells);
+
 document.querySelectorAll('table[data-sortable]').forEach(makeSortable);
 document.querySelectorAll('table[data-filter]').forEach(makeFilterable);
+
+const isLocal = document.cookie.split('; ').includes('relay_zone=local');
+/** How times stand on pages: the parts of `2026-11-22 09:41:07`, the longest first. */
+const written = [
+  [0, 19],
+  [0, 16],
+  [5, 19],
+  [11, 19],
+  [11, 16],
+  [5, 10],
+];
+
+function showLocal(element) {
+  const text = element.getAttribute('datetime') ?? element.dataset.utc;
+  if (element.dataset.zoned || !/[T ]/.test(text)) return;
+  element.dataset.zoned = 'local';
+  const at = new Date(text.endsWith('Z') ? text : `${text.replace(' ', 'T')}Z`);
+  const utc = at.toISOString().replace('T', ' ');
+  // Sweden writes times as ISO 8601 does.
+  const local = at.toLocaleString('sv-SE');
+  if (element.title) element.title = `${local} local, ${element.title}`;
+  for (const each of element.children.length > 0 ? element.children : [element]) {
+    const found = written.find(([from, to]) => each.textContent.includes(utc.slice(from, to)));
+    if (found) each.textContent = each.textContent.replace(utc.slice(...found), local.slice(...found));
+  }
+}
+
+function showAllLocal() {
+  document.querySelectorAll('time[datetime], [data-utc]').forEach(showLocal);
+  for (const head of document.querySelectorAll('thead th'))
+    if (head.textContent.includes('(UTC)'))
+      (head.firstElementChild ?? head).textContent = head.textContent.trim().replace('(UTC)', '(local)');
+}
+
+function offerZones(button) {
+  button.hidden = false;
+  button.textContent = isLocal ? 'Local time' : 'UTC';
+  button.title = isLocal ? 'Show times in UTC' : 'Show times of this browser’s zone';
+  button.addEventListener('click', () => {
+    document.cookie = `relay_zone=${isLocal ? 'utc' : 'local'}; path=/; max-age=31536000; samesite=strict`;
+    location.reload();
+  });
+}
+
+/** `/` searches here, or for a customer; `g` and a letter opens a section. */
+function goByKey() {
+  let isGoing = false;
+  document.addEventListener('keydown', (event) => {
+    const { key, target } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select')) return;
+    const ways = [...document.querySelectorAll('[data-go]')];
+    const way = isGoing && ways.find(({ dataset }) => dataset.go === key);
+    isGoing = key === 'g' && !way;
+    if (way) way.click();
+    if (key !== '/') return;
+    event.preventDefault();
+    const field = document.querySelector('main [role=search] input, main .filter input');
+    if (field) field.focus();
+    else ways.find(({ dataset }) => dataset.go === 'c').click();
+  });
+}
+
+/** Also of what comes while a page is watched. */
+function complete() {
+  labelAll();
+  if (isLocal) showAllLocal();
+}
+
+document.querySelectorAll('[data-zone]').forEach(offerZones);
+goByKey();
+complete();
+new MutationObserver(complete).observe(document.body, { childList: true, subtree: true });

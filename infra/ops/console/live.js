@@ -26,7 +26,13 @@ function replaceContent(element, content) {
   element.querySelectorAll('details').forEach((each, index) => (each.open = isOpen[index] ?? false));
 }
 
-const isBusy = (element) => element.querySelector(':hover, :focus') !== null;
+/** A pointer that was left there holds nothing back. */
+const idleMs = 60_000;
+let movedMs = Date.now();
+for (const event of ['pointermove', 'keydown', 'wheel'])
+  document.addEventListener(event, () => (movedMs = Date.now()), { passive: true });
+
+const isBusy = (element) => Date.now() - movedMs < idleMs && element.querySelector(':hover, :focus') !== null;
 
 /** A part that waits until nobody is busy with its place: the last content, and as many rows as may be. */
 class Part {

@@ -10,6 +10,7 @@ import { imageOf } from './health-items.ts';
 import { ledgerPartitions, ledgerRowOf, newestRows } from './ledger-store.ts';
 import { reading, type Store } from './operator-store.ts';
 import { cooldownsId } from './runtime-items.ts';
+import { readUnderWay } from './quotas/open-registry.ts';
 import { attributesOf, expressed, Table, valuesOf } from './table-client.ts';
 
 /** One request goes through 1 MB. */
@@ -55,6 +56,7 @@ export function dynamoRowPages({ tables, target }: Store): RowPages {
       const item = await tableOf('runtime').get({ id: cooldownsId }, { ConsistentRead: false });
       return imageOf(item && valuesOf(item)).entries;
     },
+    underWay: (nowMs) => readUnderWay(tables, target.stack, nowMs),
   };
 }
 

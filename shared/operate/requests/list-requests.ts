@@ -121,6 +121,27 @@ function pointsOf(counts: readonly LineCount[], { fromMs, toMs }: TimeRange, ste
   return points;
 }
 
+/** The refused calls of the last hour, by the code that the client got, the most first. On AWS it reads the log of that hour. */
+export async function refusedCalls({ clock, log }: OperatorPorts) {
+  const toMs = clock.now();
+  const search = { fromMs: toMs - hourMs, toMs, conditions: [isRequest, ofStatus.refused], limit: 1 };
+  const { counts, scannedBytes } = await log.counts(search, { stepMs: hourMs, field: 'code' });
+  const codes = [...Map.groupBy(counts, ({ value }) => value)].map(([code, all]) => ({
+    code,
+    calls: all.reduce((sum, { count }) => sum + count, 0),
+  }));
+  return { codes: codes.toSorted((a, b) => b.calls - a.calls).slice(0, codesMax), scannedBytes };
+}
+
+/** About what an hour of counting them costs. */
+export const refusedBytes = (source: LogSource, nowMs: number): number | undefined => {
+  const bytes = expectedBytes(source, { fromMs: nowMs - hourMs, toMs: nowMs }, nowMs);
+  return bytes === undefined ? undefined : bytes * (hourMs / refusedMs);
+};
+
+export const refusedMs = 5 * minuteMs;
+const codesMax = 15;
+
 /**
  * Two paces. On one machine a look costs nothing, and a line is there at once. CloudWatch finds a line up to some two minutes after it
  * was written, and bills what it reads, so each look goes back three minutes.

@@ -51,7 +51,7 @@ request, or with Ctrl-C. Nothing is written that a page did not show and ask bef
 /** Who may not read or write learns it before a browser is opened. */
 async function readFirst(ports: OperatorPorts, readOnly: boolean): Promise<void> {
   const { clock, ledger, pages, tables } = ports;
-  await viewOverview(ports, { hours: 1 });
+  await viewOverview(ports, 1);
   const month = utcMonth(clock.now());
   await Promise.all([
     ledger.quotas(['none']),

@@ -1,7 +1,8 @@
 /** What the console adds to the style sheet of the customers' pages: dense tables, forms, tiles, plots. */
 
 export const consoleStyle = `
-:root { --bad-back: #fdf0ee; --good-back: #edf7f1; --first: var(--mark); --second: #8a5cd1; --third: #12866f; --edge: #8a939c; }
+/* Four sizes of type: notes, text, headings, figures. */
+:root { --note: .8rem; --text: .875rem; --heading: 1rem; --figure: 1.3rem; --bad-back: #fdf0ee; --good-back: #edf7f1; --first: var(--mark); --second: #8a5cd1; --third: #12866f; --edge: #8a939c; }
 @media (prefers-color-scheme: dark) { :root { --bad-back: #33201f; --good-back: #1a2a22; --second: #c3a4ff; --third: #5fd3bb; --edge: #737d88; } }
 /* What a mark or a series is coloured with. */
 .bad { --tone: var(--bad); --tone-back: var(--bad-back); }
@@ -11,50 +12,51 @@ export const consoleStyle = `
 .second { --tone: var(--second); }
 .third { --tone: var(--third); }
 html { scrollbar-gutter: stable; background: var(--back); scroll-padding-top: 0; }
-body.console { font-size: 14px; line-height: 1.45; display: grid; grid-template: auto 1fr auto / 11.5rem minmax(0, 1fr); min-height: 100vh; }
-.console main { max-width: 86rem; width: 100%; margin: 0; padding: 1.25rem 1.75rem 2.5rem; }
+body.console { font-size: var(--text); line-height: 1.45; display: grid; grid-template: auto 1fr auto / 11.5rem minmax(0, 1fr); min-height: 100vh; }
+.console main { max-width: 120rem; width: 100%; margin: 0; padding: 1.25rem 1.75rem 2.5rem; }
 .console main:focus { outline: none; }
 .skip { position: absolute; left: -100vw; top: 0; z-index: 2; padding: .5rem 1rem; background: var(--back); }
 .skip:focus { left: 0; }
 .top { grid-column: 1 / -1; display: flex; gap: 1.25rem; align-items: center; padding: .55rem 1.25rem; border-bottom: 1px solid var(--line); background: var(--panel); }
 .brand { font-weight: 650; color: var(--ink); text-decoration: none; letter-spacing: -.01em; }
 .brand span { color: var(--soft); font-weight: 400; }
-.where { color: var(--soft); font-size: .93em; overflow-wrap: anywhere; }
-.who { margin-left: auto; color: var(--soft); white-space: nowrap; font-size: .93em; }
+.where { color: var(--soft); font-size: var(--note); overflow-wrap: anywhere; }
+.top button { padding: .1rem .6rem !important; font-size: var(--note); }
+.who { margin-left: auto; color: var(--soft); white-space: nowrap; font-size: var(--note); }
 .sections { border-right: 1px solid var(--line); padding: .9rem .6rem; }
 .sections ul { list-style: none; margin: 0; padding: 0; position: sticky; top: .9rem; }
 .sections a { display: block; padding: .34rem .7rem; border-radius: 6px; color: var(--ink); text-decoration: none; }
 .sections a:hover { background: var(--panel); }
 .sections a[aria-current] { background: var(--panel); font-weight: 600; box-shadow: inset 2px 0 0 var(--mark); }
-.console h1 { font-size: 1.4rem; margin: 0; letter-spacing: -.015em; overflow-wrap: anywhere; }
-.console h2 { font-size: 1.02rem; margin: 1.9rem 0 .6rem; }
-.console h3 { font-size: .95rem; margin: 1rem 0 .3rem; }
+.console h1 { font-size: var(--figure); margin: 0; letter-spacing: -.015em; overflow-wrap: anywhere; }
+.console h2 { font-size: var(--heading); margin: 1.9rem 0 .6rem; }
+.console h3 { font-size: var(--heading); margin: 1rem 0 .3rem; }
 .console a { text-underline-offset: 2px; text-decoration-thickness: 1px; }
 .head { display: flex; flex-wrap: wrap; gap: .6rem 1rem; align-items: center; margin: 0 0 1rem; }
 .head .actions { margin-left: auto; display: flex; gap: .5rem; flex-wrap: wrap; align-items: center; }
-.crumbs ol { list-style: none; display: flex; flex-wrap: wrap; gap: .3rem; margin: 0 0 .35rem; padding: 0; color: var(--soft); font-size: .93em; }
+.crumbs ol { list-style: none; display: flex; flex-wrap: wrap; gap: .3rem; margin: 0 0 .35rem; padding: 0; color: var(--soft); font-size: var(--note); }
 .crumbs li + li::before { content: "/"; margin-right: .3rem; color: var(--line); }
 .crumbs a { color: var(--soft); }
 .console .lead { font-size: 1em; max-width: 46rem; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; }
-.tiles { list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .7rem; margin: 0 0 1.25rem; padding: 0; }
+.tiles { list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); gap: .7rem; margin: 0 0 1.25rem; padding: 0; }
 .tiles li { border: 1px solid var(--line); border-radius: 8px; padding: .6rem .8rem .65rem; display: flex; flex-direction: column; gap: .05rem; min-width: 0; }
-.tiles .name, .tiles .note { color: var(--soft); font-size: .9em; }
-.tiles strong { font-size: 1.3rem; font-weight: 620; font-variant-numeric: tabular-nums; letter-spacing: -.01em; overflow-wrap: anywhere; color: var(--tone, inherit); }
-.unit { color: var(--soft); font-weight: 400; font-size: .86em; margin-left: .18em; }
+.tiles .name, .tiles .note { color: var(--soft); font-size: var(--note); }
+.tiles strong { font-size: var(--figure); font-weight: 620; font-variant-numeric: tabular-nums; letter-spacing: -.01em; overflow-wrap: anywhere; color: var(--tone, inherit); }
+.unit { color: var(--soft); font-weight: 400; font-size: var(--note); margin-left: .18em; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; margin: 0 0 1rem; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: start; border-bottom: 1px solid var(--line); font-weight: normal; }
 table.data caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-table.data th, table.data td { padding: .3rem .65rem; white-space: nowrap; vertical-align: baseline; }
-table.data thead th { white-space: normal; vertical-align: bottom; background: var(--panel); color: var(--soft); font-size: .9em; font-weight: 550; border-bottom: 1px solid var(--line); }
+table.data th, table.data td { padding: .3rem .55rem; white-space: nowrap; vertical-align: baseline; }
+table.data thead th { white-space: normal; vertical-align: bottom; background: var(--panel); color: var(--soft); font-size: var(--note); font-weight: 550; border-bottom: 1px solid var(--line); }
 table.data tbody tr:last-child > * { border-bottom: 0; }
 table.data tbody tr:hover > * { background: var(--panel); }
 table.data tbody th { font-weight: 550; background: var(--back); }
 table.data :is(thead, tbody) th:first-child { position: sticky; left: 0; }
 table.data tbody a:not(.button) { text-decoration: none; }
 table.data tbody a:not(.button):hover, table.data tbody a:not(.button):focus-visible { text-decoration: underline; }
-table.data code { font-size: .88em; }
+table.data code { font-size: var(--note); }
 table.data td > a.button { margin-right: .3rem; }
 .filter, form.inline { flex-wrap: wrap; }
 table.data .wide, table.data td.words { white-space: normal; min-width: 14rem; max-width: 34rem; overflow-wrap: anywhere; }
@@ -69,22 +71,24 @@ th[aria-sort="ascending"] button.sort::after { content: " ↑"; }
 th[aria-sort="descending"] button.sort::after { content: " ↓"; }
 .filter { display: flex; gap: .5rem; align-items: center; margin: 0 0 .5rem; color: var(--soft); }
 .filter input { max-width: 16rem; }
-.pager { display: flex; gap: 1rem; align-items: baseline; margin: -.35rem 0 1rem; color: var(--soft); font-size: .95em; }
+.pager { display: flex; gap: 1rem; align-items: baseline; margin: -.35rem 0 1rem; color: var(--soft); font-size: var(--note); }
 .pager a[rel] { margin-left: auto; }
 .tabs { display: flex; flex-wrap: wrap; gap: 0 .25rem; margin: 0 0 .9rem; border-bottom: 1px solid var(--line); }
 .tabs a { white-space: nowrap; padding: .35rem .75rem; color: var(--soft); text-decoration: none; border-bottom: 2px solid transparent; margin-bottom: -1px; }
 .tabs a[aria-current] { color: var(--ink); border-color: var(--mark); font-weight: 600; }
-.badge { display: inline-block; padding: 0 .45em; border-radius: 99px; font-size: .86em; line-height: 1.55; border: 1px solid var(--line); color: var(--soft); background: var(--back); white-space: nowrap; }
+.badge { display: inline-block; padding: 0 .45em; border-radius: 99px; font-size: var(--note); line-height: 1.55; border: 1px solid var(--line); color: var(--soft); background: var(--back); white-space: nowrap; }
 .badge:is(.good, .bad, .warning) { color: var(--tone); background: var(--tone-back); border-color: transparent; }
 .console .notice { padding: .65rem .9rem; border: 1px solid var(--line); border-left: 3px solid var(--tone, var(--soft)); border-radius: 6px; margin: 0 0 1rem; background: var(--tone-back, var(--panel)); overflow-wrap: anywhere; max-width: 60rem; }
+pre.command { white-space: pre-wrap; overflow-wrap: anywhere; }
 pre.command code { font-size: 1em; }
+.second-line { color: var(--soft); margin-left: .4em; }
 .notice ul { margin: 0; padding-left: 1.1rem; }
 .notice p:last-child { margin: 0; }
 .empty { border: 1px dashed var(--line); border-radius: 8px; padding: 1.4rem 1.5rem; margin: 0 0 1rem; color: var(--soft); }
 .empty p { margin: 0 0 .3rem; }
 .empty .empty-title { color: var(--ink); font-weight: 600; }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: .55rem 1.5rem; margin: 0 0 1.25rem; }
-.facts dt { color: var(--soft); font-size: .9em; }
+.facts dt { color: var(--soft); font-size: var(--note); }
 .facts dd { margin: 0; overflow-wrap: anywhere; }
 .steps { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .3rem 1.25rem; margin: 0 0 1.25rem; }
 .steps dt { color: var(--soft); }
@@ -109,14 +113,14 @@ form.dense :is(input, select) { width: 100% !important; }
 form.single { display: inline; }
 .field { margin: 0 0 .9rem; }
 .field label { display: block; font-weight: 550; margin: 0 0 .2rem; }
-.field .help { color: var(--soft); font-size: .92em; margin: .2rem 0 0; }
+.field .help { color: var(--soft); font-size: var(--note); margin: .2rem 0 0; }
 .field .error { color: var(--bad); margin: .25rem 0 0; font-weight: 500; }
-.field .mark { font-size: .93em; margin: .25rem 0 0; padding: .3rem .6rem; border-radius: 5px; overflow-wrap: anywhere; color: var(--tone); background: var(--tone-back); }
-.field .mark strong { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .93em; }
+.field .mark { font-size: var(--note); margin: .25rem 0 0; padding: .3rem .6rem; border-radius: 5px; overflow-wrap: anywhere; color: var(--tone); background: var(--tone-back); }
+.field .mark strong { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: var(--note); }
 input, textarea, select { border-color: var(--edge); border-radius: 6px; padding: .36rem .55rem; }
 input[type=checkbox] { width: auto; }
 form.inline input[type=text] { width: 18rem; max-width: 100%; }
-textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .93em; resize: vertical; }
+textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: var(--note); resize: vertical; }
 .field.bad input, .field.bad textarea, .field.bad select { border-color: var(--bad); }
 .buttons { display: flex; flex-wrap: wrap; gap: .5rem .9rem; align-items: center; }
 .buttons button { white-space: nowrap; }
@@ -125,15 +129,16 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .console button.grave { background: var(--bad); border-color: var(--bad); color: var(--back); }
 .console :is(button, a.button):is(.main, .grave):hover { filter: brightness(.9); }
 .console td :is(button, a.button) { padding: 0 .55rem; font-weight: 450; }
-.secret { display: block; padding: .8rem 1rem; font-size: 1.05rem; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; overflow-wrap: anywhere; user-select: all; }
+.secret { display: block; padding: .8rem 1rem; font-size: var(--heading); background: var(--panel); border: 1px solid var(--line); border-radius: 8px; overflow-wrap: anywhere; user-select: all; }
 .effect { padding-left: 1.2rem; margin: 0 0 1rem; max-width: 60rem; }
 .effect li { margin: 0 0 .3rem; overflow-wrap: anywhere; }
-.question { font-size: 1.1rem; font-weight: 600; margin: 0 0 .9rem; }
+.question { font-size: var(--heading); font-weight: 600; margin: 0 0 .9rem; }
 .old { color: var(--bad); text-decoration: line-through; }
 .new { color: var(--good); }
 .plot { margin: 0 0 1.25rem; border: 1px solid var(--line); border-radius: 8px; padding: .6rem .8rem .5rem; min-width: 0; }
 .plot figcaption { font-weight: 550; margin: 0 0 .3rem; }
-.legend { list-style: none; display: flex; gap: 1rem; margin: .1rem 0 0; padding: 0; font-size: .9em; color: var(--soft); }
+.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 0 1rem; margin: .1rem 0 0; padding: 0; font-size: var(--note); color: var(--soft); }
+.legend b { color: var(--ink); font-weight: 600; font-variant-numeric: tabular-nums; }
 .legend li::before { content: ""; display: inline-block; width: .7em; height: .7em; margin-right: .4em; border-radius: 2px; background: var(--tone); }
 .plot svg { display: block; width: 100%; height: auto; }
 .plot .grid { stroke: var(--line); }
@@ -142,12 +147,23 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .plot polyline { fill: none; stroke-width: 2; stroke: var(--tone); }
 .plot rect.reach { fill: transparent; }
 .plot g:hover rect.reach { fill: var(--panel); }
-.plot details { color: var(--soft); font-size: .92em; }
+.plot details { color: var(--soft); font-size: var(--note); }
 .plot details .scroll { margin-top: .5rem; max-height: 18rem; }
 .plot summary { cursor: pointer; width: max-content; }
-.bottom { grid-column: 1 / -1; margin: 0; padding: .5rem 1.25rem; display: flex; justify-content: space-between; gap: 1rem; font-size: .88em; }
+.strip { display: block; width: 100%; min-width: 9rem; height: 1.1em; margin: .1em 0; border-radius: 3px; background: var(--line); shape-rendering: crispEdges; }
+table.data td:has(.strip) { vertical-align: middle; }
+.strip rect { fill: var(--tone, var(--soft)); }
+.bottom { grid-column: 1 / -1; margin: 0; padding: .5rem 1.25rem; display: flex; justify-content: space-between; gap: 1rem; font-size: var(--note); }
 .columns.three { grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); }
 .console pre.command { padding: .55rem .8rem; margin: .4rem 0 1rem; max-width: 60rem; }
+/* Of a narrow plot the labels stay as large as they are read. */
+.plot { container-type: inline-size; }
+@container (max-width: 30rem) { .plot .tick { font-size: 20px; } }
+@container (max-width: 20rem) { .plot .tick { font-size: 24px; } }
+@media (max-width: 1500px) {
+  td .second-line { display: block; margin: 0; font-size: var(--note); }
+  table.data .second-line .cut { max-width: 7.5rem; }
+}
 @media (max-width: 760px) {
   body.console { grid-template-columns: minmax(0, 1fr); grid-template-rows: auto auto 1fr auto; }
   .top { flex-wrap: wrap; gap: .2rem 1rem; }
@@ -158,6 +174,17 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
   .console main { padding: 1rem; }
   .beside { grid-template-columns: minmax(0, 1fr); }
   .beside .tiles { grid-template-columns: repeat(3, 1fr); }
+}
+/* Each row of a table is a card: its name, then each column with its title. */
+@media (max-width: 560px) {
+  table.cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  table.cards :is(tbody, tr, th, td) { display: block; }
+  table.cards tbody tr { padding: .4rem 0; border-bottom: 1px solid var(--line); }
+  table.cards tbody tr:last-child { border-bottom: 0; }
+  table.cards tbody :is(th, td) { border: 0; padding: .12rem .8rem; position: static; white-space: normal; overflow-wrap: anywhere; }
+  table.cards tbody td { position: relative; padding-left: 9.5rem; text-align: start !important; }
+  table.cards tbody td::before { content: attr(data-label); position: absolute; left: .8rem; width: 8.5rem; color: var(--soft); font-size: var(--note); }
+  table.cards :is(.wide, td.words, .cut, code.cut) { min-width: 0; max-width: none; white-space: normal; }
 }
 @media (prefers-reduced-motion: no-preference) { button, a { transition: filter .12s; } }
 @media print {

@@ -16,6 +16,16 @@ const sections = [
   ['audit', 'Audit'],
 ] as const;
 
+/** Of each section the first letter that no section before it has: `g` and the letter opens it. */
+const letters: ReadonlyMap<string, string> = sections.reduce((taken, [path, words]) => {
+  const letter =
+    words
+      .toLowerCase()
+      .split('')
+      .find((each) => ![...taken.values()].includes(each)) ?? '';
+  return taken.set(path, letter);
+}, new Map<string, string>());
+
 export interface Page {
   title: string;
   /** A path of the section that it belongs to. Absent: its own. */
@@ -72,6 +82,7 @@ export function frame(page: Page, framing: Framing): Markup {
         <header class="top">
           <a class="brand" href="./">Relay <span>console</span></a>
           <span class="where" title="The tables that this console works on">${where}</span>
+          <button type="button" data-zone hidden>UTC</button>
           <span class="who">${readOnly && html`<span class="badge calm">read only</span> `}${name}</span>
         </header>
         <nav class="sections" aria-label="Sections">
@@ -79,7 +90,11 @@ export function frame(page: Page, framing: Framing): Markup {
             ${sections.map(
               ([each, words]) =>
                 html`<li>
-                  <a href="${each === '' ? './' : each}" ${each === section && html`aria-current="page"`}
+                  <a
+                    href="${each === '' ? './' : each}"
+                    data-go="${letters.get(each)}"
+                    title="g ${letters.get(each)}"
+                    ${each === section && html`aria-current="page"`}
                     >${words}</a
                   >
                 </li>`,

@@ -23,7 +23,7 @@ interface Series {
   values: readonly (number | null)[];
 }
 
-const size = { width: 720, height: 200, left: 58, right: 8, top: 12, bottom: 24 };
+const size = { width: 720, height: 210, left: 76, right: 16, top: 16, bottom: 34 };
 const plotWidth = size.width - size.left - size.right;
 const plotHeight = size.height - size.top - size.bottom;
 const labelsMax = 7;
@@ -39,17 +39,14 @@ export function plot({ title, unit, points, series, words = short }: Plot, below
   const bars = series.filter(({ isLine }) => !isLine);
   return html`<figure class="plot">
     <figcaption>${title} <span class="unit">${unit}</span></figcaption>
-    ${
-      series.length >= 2 &&
-      html`<ul class="legend">
-        ${series.map(({ name, tone }) => html`<li class="${tone}">${name}</li>`)}
-      </ul>`
-    }
+    <ul class="legend">
+      ${series.map((each) => html`<li class="${each.tone}">${each.name} <b>${wholeOf(each, words)}</b></li>`)}
+    </ul>
     <svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}: the figures are below">
       ${ticks.map((tick) => gridLine(place.yOf(tick), words(tick)))}
       ${points.map(
         (point, at) =>
-          html`<g>
+          html`<g ${isTime(point) && html`data-utc="${point}"`}>
             <title>
               ${point}:
               ${series.map(({ name, values }) => `${name} ${wordsOf(values[at], words)}`).join(', ')}
@@ -71,6 +68,17 @@ export function plot({ title, unit, points, series, words = short }: Plot, below
   </figure>`;
 }
 
+const isTime = (point: string): boolean => point.includes(' ');
+
+/** What a plot says without being pointed at: of bars the sum, of a line where it ends. */
+const wholeOf = ({ values, isLine }: Series, words: (value: number) => string): string =>
+  isLine
+    ? wordsOf(
+        values.findLast((value) => value !== null),
+        words,
+      )
+    : words(values.reduce<number>((sum, value) => sum + (value ?? 0), 0));
+
 /** More points than a table of a page shows. */
 const tableRowsMax = 24;
 
@@ -85,8 +93,11 @@ export function plotWithFigures(of: Plot): Markup {
       ${table(last, {
         caption: `${title}, figures`,
         empty: nothing,
+        isPlain: true,
         columns: [
-          head('Time (UTC)', ({ point }) => point),
+          head(points.some(isTime) ? 'Time (UTC)' : 'Day, UTC', ({ point }) =>
+            isTime(point) ? html`<time datetime="${point.replace(' ', 'T')}Z">${point}</time>` : point,
+          ),
           ...series.map(({ name, values }) =>
             number<(typeof last)[number]>(name, ({ at }) => values[at] ?? '–'),
           ),

@@ -2,7 +2,8 @@
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { firstContentWithin } from '../../../../shared/operate/report.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import { grouped, margin, milliseconds, percent, short, yuan } from './figures.ts';
+import type { NanoYuan } from '../../../../shared/billing/price.ts';
+import { grouped, margin, milliseconds, percent, short, yuan, yuanText } from './figures.ts';
 
 export interface PageColumn<Row> {
   title: string;
@@ -14,6 +15,9 @@ export interface PageColumn<Row> {
   sortBy?: (row: Row) => string | number | bigint | undefined;
   /** The column is left out when no row has it. */
   has?: (row: Row) => boolean;
+  /** The number as it is shown, so that the points of a column stand below each other; for so many decimals at least. */
+  textOf?: ((row: Row) => string | undefined) | undefined;
+  decimals?: number;
   /** Buttons: not to sort by. */
   isActions?: boolean;
   /** It names the row. */
@@ -36,14 +40,39 @@ export const head = <Row>(title: string, show: Show<Row>, more: More<Row> = {}):
 export const number = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> =>
   column(title, show, { isNumber: true, ...more });
 
+/** Yuan. Undefined: there is none. */
+export const money = <Row>(
+  title: string,
+  amountOf: (row: Row) => NanoYuan | undefined,
+  more: More<Row> = {},
+): PageColumn<Row> => {
+  const shown = <Shown>(row: Row, show: (amount: NanoYuan) => Shown): Shown | undefined => {
+    const amount = amountOf(row);
+    return amount === undefined ? undefined : show(amount);
+  };
+  return number(title, (row) => shown(row, yuan) ?? '–', { textOf: (row) => shown(row, yuanText), ...more });
+};
+
+const decimalsIn = (text = ''): number => (text.includes('.') ? text.length - 1 - text.indexOf('.') : 0);
+
+/** Blanks as wide as a point and digits. */
+const padding = (text: string | undefined, decimals: number): string =>
+  (decimals > 0 && !text?.includes('.') ? '\u2008' : '') + '\u2007'.repeat(decimals - decimalsIn(text));
+
 export const actions = <Row>(show: Show<Row>): PageColumn<Row> =>
   column('Actions', show, { isActions: true });
 
 export const wide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
 
-/** A text of which the beginning is shown; the title has all of it. */
-export const cut = (whole: string, shown: Content = whole): Markup =>
-  html`<span class="cut" title="${whole}">${shown}</span>`;
+/** A text of which the beginning is shown, if it is long; the title has all of it. */
+export const cut = (whole: string, shown: Content = whole): Content =>
+  whole.length <= wholeMax ? shown : html`<span class="cut" title="${whole}">${shown}</span>`;
+
+const wholeMax = 20;
+
+/** Two things of one column: beside each other where there is room, else one below the other. */
+export const both = (first: Content, second: Content): Markup =>
+  html`${first} <span class="second-line">${second}</span>`;
 
 export interface TableOf<Row> {
   caption: string;
@@ -53,16 +82,19 @@ export interface TableOf<Row> {
   markOf?: (row: Row) => 'bad' | 'warning' | undefined;
   /** New rows come by themselves: the id of the body, and of each row. They stay in their order, and no column is left out. */
   live?: { id: string; keyOf: (row: Row) => string };
+  /** It is made anew while it is watched, so it is neither sorted nor filtered. */
+  isPlain?: boolean;
 }
 
 export function table<Row>(rows: readonly Row[], of: TableOf<Row>): Markup {
   const { caption, empty, live } = of;
+  const isPlain = of.isPlain ?? live !== undefined;
   const emptyBox = html`<div class="empty">${empty}</div>`;
   if (rows.length === 0 && !live) return emptyBox;
   const columns = of.columns.filter(({ has }) => !has || live || rows.some(has));
-  const canFilter = rows.length > 8 && !live;
+  const canFilter = rows.length > 8 && !isPlain;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
-      <table class="data" ${canFilter && html`data-filter`} ${!live && html`data-sortable`}>
+      <table class="data" ${canFilter && html`data-filter`} ${!isPlain && html`data-sortable`}>
         <caption>
           ${caption}
         </caption>
@@ -82,13 +114,20 @@ export function table<Row>(rows: readonly Row[], of: TableOf<Row>): Markup {
 export const tableRows = <Row>(
   rows: readonly Row[],
   { columns, markOf, live }: Pick<TableOf<Row>, 'columns' | 'markOf' | 'live'>,
-): Markup =>
-  html`${rows.map(
+): Markup => {
+  const decimals = columns.map(({ textOf, decimals: least = 0 }) =>
+    textOf ? Math.max(least, ...rows.map((row) => decimalsIn(textOf(row)))) : 0,
+  );
+  return html`${rows.map(
     (row) =>
-      html`<tr class="${markOf?.(row) ?? ''}" ${live && html`data-key="${live.keyOf(row)}"`}>
-        ${columns.map((each) => bodyOf(each, row))}
+      html`<tr
+        ${markOf?.(row) && html`class="${markOf(row)}"`}
+        ${live && html`data-key="${live.keyOf(row)}"`}
+      >
+        ${columns.map((each, at) => bodyOf(each, row, padding(each.textOf?.(row), decimals[at] ?? 0)))}
       </tr>`,
   )}`;
+};
 
 const headOf = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>): Markup =>
   html`<th
@@ -100,11 +139,11 @@ const headOf = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>): Ma
     ${title}
   </th>`;
 
-function bodyOf<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: Row): Markup {
+function bodyOf<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: Row, pad: string): Markup {
   const key = sortBy?.(row);
   const sort = key === undefined ? nothing : html` data-sort="${String(key)}"`;
   if (isHead) return html`<th scope="row" ${sort}>${show(row)}</th>`;
-  return html`<td class="${isNumber ? 'number' : ''}" ${sort}>${show(row)}</td>`;
+  return html`<td ${isNumber && html`class="number"`} ${sort}>${show(row)}${pad}</td>`;
 }
 
 type CountName = keyof DailyFigures['counts'];
@@ -137,7 +176,7 @@ export function allFigures<Row>(of: (row: Row) => DailyFigures) {
     firstContent: number('First content, 95 %', (row) => withinWords(within(row)), {
       sortBy: (row) => within(row) ?? 0,
     }),
-    charged: number('Charged', (row) => yuan(of(row).amounts.charged ?? 0n)),
+    charged: money('Charged', (row) => of(row).amounts.charged ?? 0n),
     margin: number('Margin', (row) => margin(of(row)), { about: 'of the calls whose cost is known' }),
   } satisfies Record<string, PageColumn<Row>>;
 }

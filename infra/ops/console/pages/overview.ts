@@ -1,9 +1,42 @@
-/** The first page: calls, spend, failures and time to first content by minute, and what needs a look. */
+/**
+ * The first page, which a second screen shows for a night: calls under way, calls, spend, failures and time to first content by
+ * minute, channels with what was seen of them, what needs a look, models, customers and refused calls. Made again while it is watched.
+ */
 import { firstContentWithin } from '../../../../shared/operate/report.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import { viewOverview, type OverviewView, type TrafficPoint } from '../../../../shared/operate/overview.ts';
+import {
+  ChannelHistory,
+  viewOverview,
+  watchOverview,
+  type ChannelCondition,
+  type OverviewHours,
+  type OverviewMonth,
+  type OverviewNow,
+  type OverviewView,
+  type TimeSpan,
+  type TrafficPoint,
+} from '../../../../shared/operate/overview.ts';
+import { Failure } from '../../../../shared/operate/plan.ts';
+import {
+  priced,
+  refusedBytes,
+  refusedCalls,
+  refusedMs,
+} from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { grouped, marginText, minuteText, percent, short, when, yuan } from '../layout/figures.ts';
+import {
+  bytes,
+  clockTime,
+  counted,
+  grouped,
+  marginText,
+  minuteText,
+  percent,
+  short,
+  span,
+  when,
+  yuan,
+} from '../layout/figures.ts';
 import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
 import { callsPlot, chargedPlot, plotWithFigures } from '../layout/plot.ts';
 import {
@@ -17,53 +50,124 @@ import {
   wide,
   withinWords,
 } from '../layout/table.ts';
-import type { Routes, Visit } from '../visit/visit.ts';
+import { liveBar, paidHours, type LivePart, type Watched } from '../visit/live.ts';
+import { customerLink, pathWith, type Routes, type Visit } from '../visit/visit.ts';
 import { channelPath, stateOf } from './channels.ts';
 
 const spans = [1, 6, 24] as const;
 
 export function overviewPages(routes: Routes): void {
-  routes.page('/', overview);
+  const history = new ChannelHistory();
+  routes.slowPage('/', readRefused, (visit, refused) => overview(visit, refused, history));
+  routes.live('/live', (visit) => watched(visit, history));
 }
 
-async function overview(visit: Visit): Promise<Page> {
-  const hours = spans.find((each) => String(each) === visit.query('hours')) ?? 1;
-  const view = await viewOverview(visit.ports, { hours });
-  const { served, total } = view;
+const hoursIn = ({ query }: Visit): OverviewHours =>
+  spans.find((each) => String(each) === query('hours')) ?? 1;
+
+const addressOf = ({ query }: Visit, hours: OverviewHours): string =>
+  pathWith('./', { hours: String(hours), refused: query('refused') });
+
+async function overview(visit: Visit, refused: Refused, history: ChannelHistory): Promise<Page> {
+  const hours = hoursIn(visit);
+  const view = await viewOverview(visit.ports, hours);
+  const { served, problems, today, channels } = view;
+  history.see(channels, visit.nowMs);
   return {
     title: 'Overview',
     actions: html`<span class="soft"
       >${served && html`version ${served.version}, ${when(served.publishedAt * 1000, visit.nowMs)}`}</span
     >`,
-    body: html`${!served && unpublished} ${warnings(view.problems)}
+    body: html`${!served && unpublished} ${warnings([...problems, ...today.problems])}
       ${tabs(
         'Time',
-        spans.map((each) => [`./?hours=${each}`, `Last ${each === 1 ? 'hour' : `${each} hours`}`]),
-        `./?hours=${hours}`,
+        spans.map((each) => [addressOf(visit, each), `Last ${each === 1 ? 'hour' : `${each} hours`}`]),
+        addressOf(visit, hours),
       )}
-      ${tilesOf(view)}
-      ${
-        (total.counts.calls ?? 0) === 0
-          ? emptyBox(
-              'No call ended in this time',
-              'Choose a longer time, or make a call: figures appear here some seconds after it ended.',
-            )
-          : plotsOf(view.points)
-      }
+      ${liveBar({
+        address: pathWith('live', { hours: String(hours), refused: visit.query('refused') }),
+        afterMs: visit.nowMs,
+        isOn: visit.query('live') !== 'off',
+        hoursMax: isPaid(visit) && paidHours,
+        words: html`<span id="overview-look"></span>`,
+      })}
+      <div id="overview-now">${figuresOf(view)}</div>
       <div class="columns">
         <section>
           <h2>Channels now</h2>
-          ${channelTable(view, visit)}
+          <div id="overview-channels">${channelTable(view, visit, history)}</div>
         </section>
         <section>
           <h2>To look at</h2>
-          ${findingTable(view.findings.slice(0, 30))}
+          <div id="overview-findings">${shownFindings(view)}</div>
         </section>
       </div>
-      <h2>Models today <span class="soft">since midnight UTC</span></h2>
-      ${modelTable(view.today, visit.query('models') === 'all')}`,
+      <div class="columns">
+        <section>
+          <h2>Models today <span class="soft">since midnight UTC</span></h2>
+          <div id="overview-models">${modelTable(today.models, visit.query('models') === 'all')}</div>
+        </section>
+        <section>
+          <h2>Customers this month</h2>
+          <div id="overview-month">${monthUnread}</div>
+        </section>
+        <section>
+          <h2>Refused <span class="soft">in the last hour</span></h2>
+          <div id="overview-refused">${refusedTable(refused)}</div>
+        </section>
+      </div>`,
   };
 }
+
+/** The log of AWS is read after a press that says its price. */
+const isPaid = ({ ports, query }: Visit): boolean => !ports.target.local && query('refused') === 'yes';
+
+/** On one machine, or where the price was agreed to, what was refused; else that price. */
+async function readRefused(visit: Visit) {
+  const { ports, nowMs } = visit;
+  try {
+    if (ports.target.local || isPaid(visit)) return { found: await refusedCalls(ports) };
+    const source = await ports.log.source();
+    return { bytes: source && refusedBytes(source, nowMs) };
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { problem: error.message };
+  }
+}
+
+type Refused = Awaited<ReturnType<typeof readRefused>>;
+
+const watched = (visit: Visit, history: ChannelHistory): Watched => {
+  const watch = watchOverview(visit.ports, hoursIn(visit));
+  const isRefusedRead = visit.ports.target.local || isPaid(visit);
+  let refusedAtMs = 0;
+  return {
+    everyMs: watch.everyMs,
+    async look() {
+      const { found, cost } = await visit.counted(() => watch.look());
+      const { nowMs, now, month, today } = found;
+      const parts: LivePart[] = [];
+      const put = (id: string, markup: Markup): void => void parts.push({ id: `overview-${id}`, markup });
+      if (now) {
+        history.see(now.channels, nowMs);
+        put('now', figuresOf(now));
+        put('channels', channelTable(now, { ...visit, nowMs }, history));
+        put('findings', shownFindings(now));
+      }
+      if (today) put('models', modelTable(today.models, visit.query('models') === 'all'));
+      if (month) put('month', monthOf(month));
+      if (isRefusedRead && nowMs - refusedAtMs >= refusedMs) {
+        put('refused', refusedTable(await readRefused(visit)));
+        refusedAtMs = nowMs;
+      }
+      put(
+        'look',
+        html`Looked at ${clockTime(nowMs, nowMs)}: ${counted(cost.requests, 'request')}, ${bytes(cost.bytes)}`,
+      );
+      return { parts, words: '', nowMs };
+    },
+  };
+};
 
 const unpublished = notice(
   'warning',
@@ -71,7 +175,23 @@ const unpublished = notice(
   published within seconds.`,
 );
 
-function tilesOf({ total, channels, findings }: OverviewView): Markup {
+interface Shown extends Pick<OverviewNow, 'total' | 'points' | 'span' | 'underWay'> {
+  channels: OverviewView['channels'];
+  findings: OverviewView['findings'];
+}
+
+const figuresOf = (view: Shown): Markup =>
+  html`${tilesOf(view)}
+  ${
+    (view.total.counts.calls ?? 0) === 0
+      ? emptyBox(
+          'No call ended in this time',
+          'Choose a longer time, or make a call: figures appear here some seconds after it ended.',
+        )
+      : plotsOf(view.points)
+  }`;
+
+function tilesOf({ total, channels, findings, underWay }: Shown): Markup {
   const { counts, amounts } = total;
   const calls = counts.calls ?? 0;
   const failures = counts.failures ?? 0;
@@ -79,9 +199,18 @@ function tilesOf({ total, channels, findings }: OverviewView): Markup {
   const on = channels.filter(({ state }) => state === 'on').length;
   const problems = findings.filter(({ problem }) => problem !== undefined).length;
   const tokens = (counts.prompt_tokens ?? 0) + (counts.completion_tokens ?? 0);
+  const { looked = 0, accounts = 0 } = underWay ?? {};
   return tiles([
+    {
+      name: 'Under way',
+      value: underWay ? grouped(underWay.calls) : '–',
+      note: !underWay
+        ? 'with the first look'
+        : looked < accounts
+          ? `of ${looked} in ${grouped(accounts)} customers`
+          : html`${yuan(underWay.held)} held`,
+    },
     { name: 'Calls', value: grouped(calls), note: `${short(tokens)} tokens` },
-    { name: 'Charged', value: yuan(amounts.charged ?? 0n), note: marginText(total) },
     {
       name: 'Failed',
       value: grouped(failures),
@@ -89,10 +218,11 @@ function tilesOf({ total, channels, findings }: OverviewView): Markup {
       mark: failures / Math.max(1, calls) > 0.05 && 'bad',
     },
     {
-      name: 'First content, 95 %',
+      name: 'First content',
       value: withinWords(firstContentWithin(total, 0.95)),
-      note: 'of calls that had some',
+      note: 'of 95 % of calls',
     },
+    { name: 'Charged', value: yuan(amounts.charged ?? 0n), note: marginText(total) },
     {
       name: 'Channels',
       value: `${on - resting} of ${on}`,
@@ -125,22 +255,55 @@ function plotsOf(all: readonly TrafficPoint[]): Markup {
   </div>`;
 }
 
-const channelTable = ({ channels }: OverviewView, { nowMs }: Visit): Markup =>
+const channelTable = ({ channels, span: time }: Shown, { nowMs }: Visit, history: ChannelHistory): Markup =>
   table(channels, {
     caption: 'Channels and what is known against them now',
+    isPlain: true,
     markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
     empty: emptyState(
       'No channel yet',
-      html`A channel is an upstream that serves models: <code>ops channel new</code>, or
+      html`A channel is an upstream that serves models: <a href="channels-new">make one</a>, or
         <code>ops init</code> for the first one.`,
     ),
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
       column('Now', (channel) => stateOf(channel, nowMs)),
+      column('Seen while watched', ({ id }) => strip(history.of(id, time), time)),
       number('Priority', ({ priority }) => priority ?? '–'),
       number('Models', ({ models }) => models?.length ?? '–'),
     ],
   });
+
+const tones = { ok: 'good', failing: 'bad', cooldown: 'warning', off: 'calm' } as const;
+
+/** A cell a step; of equal ones beside each other one. */
+function strip(cells: readonly (ChannelCondition | undefined)[], { fromMs, stepMs }: TimeSpan): Markup {
+  const starts = cells.flatMap((cell, at) => (at === 0 || cell !== cells[at - 1] ? [at] : []));
+  return html`<svg
+    class="strip"
+    viewBox="0 0 ${cells.length} 1"
+    preserveAspectRatio="none"
+    role="img"
+    aria-label="Health by time"
+  >
+    ${starts.map((at, index) => {
+      const cell = cells[at];
+      if (cell === undefined) return nothing;
+      const end = starts[index + 1] ?? cells.length;
+      const from = minuteText(fromMs + at * stepMs);
+      return html`<g data-utc="${from}">
+        <title>${from}, ${span(end * stepMs - at * stepMs)}: ${cell}</title>
+        <rect class="${tones[cell]}" x="${at}" width="${end - at}" height="1" />
+      </g>`;
+    })}
+  </svg>`;
+}
+
+const findingsMax = 15;
+
+const shownFindings = ({ findings }: Pick<Shown, 'findings'>): Markup =>
+  html`${findingTable(findings.slice(0, findingsMax))}
+  ${findings.length > findingsMax && html`<p><a href="audit">All ${findings.length} rows with marks</a></p>`}`;
 
 export const findingTable = (findings: OverviewView['findings']): Markup =>
   table(findings, {
@@ -161,25 +324,20 @@ export const findingTable = (findings: OverviewView['findings']): Markup =>
     ],
   });
 
-const figures = figureColumns<Summed>(
-  (row) => row.figures,
-  'calls',
-  'failed',
-  'input',
-  'output',
-  'firstContent',
-  'charged',
-  'margin',
-);
-const modelsMax = 25;
+const modelColumns = [
+  head('Model', ({ name }: Summed) => name),
+  ...figureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'firstContent', 'charged'),
+];
+const modelsMax = 10;
 
 /** Those that were called most, unless all are asked for. */
 function modelTable(models: readonly Summed[], isWhole: boolean): Markup {
   const byCalls = models.toSorted((a, b) => (b.figures.counts.calls ?? 0) - (a.figures.counts.calls ?? 0));
   return html`${table(isWhole ? models : byCalls.slice(0, modelsMax), {
     caption: 'Models of today',
+    isPlain: !isWhole,
     empty: emptyState('No call yet today', 'Sums of the day appear here with the first call that ends.'),
-    columns: [head('Model', ({ name }) => name), ...figures],
+    columns: modelColumns,
   })}
   ${
     isWhole || models.length <= modelsMax
@@ -188,4 +346,49 @@ function modelTable(models: readonly Summed[], isWhole: boolean): Markup {
           The ${modelsMax} that were called most. <a href="./?models=all">All ${models.length} models</a>
         </p>`
   }`;
+}
+
+const monthUnread = emptyBox(
+  'Read while this page is watched',
+  html`Or see <a href="customers?order=spent">who spent most</a>.`,
+);
+
+function monthOf({ month, count, total, customers, problems }: OverviewMonth): Markup {
+  const { charged = 0n, granted = 0n } = total.amounts;
+  return html`${warnings(problems)}
+    ${table(customers, {
+      caption: 'Customers of the month by what they spent',
+      isPlain: true,
+      empty: emptyState('Nobody called this month', 'Make a customer and a key, then call with it.'),
+      columns: [
+        head('Customer', ({ name }) => customerLink(name)),
+        ...figureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'charged'),
+      ],
+    })}
+    <p class="soft">
+      ${month}, UTC: in ${yuan(granted)} granted, out ${yuan(charged)} charged to
+      <a href="customers?order=spent">${counted(count, 'customer')}</a>.
+    </p>`;
+}
+
+function refusedTable({ found, bytes: hourly, problem }: Refused): Markup {
+  if (!found)
+    return emptyBox(
+      'Not counted',
+      problem ??
+        html`Only the log has them. Counting them, again each five minutes, reads ${priced(hourly)} an hour.
+          <a href="./?refused=yes">Count them</a>`,
+    );
+  return table(found.codes, {
+    caption: 'Refused calls of the last hour by code',
+    isPlain: true,
+    empty: emptyState(
+      'Nothing was refused',
+      html`What failed is in <a href="requests?status=failed">requests</a>.`,
+    ),
+    columns: [
+      head('Code', ({ code }) => html`<a href="requests?status=refused">${code}</a>`),
+      number('Calls', ({ calls }) => grouped(calls)),
+    ],
+  });
 }

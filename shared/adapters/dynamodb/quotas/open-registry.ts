@@ -2,7 +2,10 @@
  * The registry of items with open reservations: items of `daily` with the id `sweep`, sorted by time. They remove
  * themselves a day later.
  */
+import type { OpenEntry } from '../../../billing/quota-item.ts';
+import type { UnderWay } from '../../../operate/operator-ports.ts';
 import type { Lookup, OpenRegistry, QuotaScan, ScannedQuota } from '../../../relay/ports/money-stores.ts';
+import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import { expressed, Table, type Attributes, type TableClient } from '../table-client.ts';
 import { partOf, readQuota, textAttribute } from './quota-items.ts';
 
@@ -63,6 +66,37 @@ const nameOf = ([first]: readonly Lookup[], atSeconds: number): string =>
   `${secondText(atSeconds)}#${first?.item ?? ''}`;
 
 const secondText = (seconds: number): string => String(seconds).padStart(12, '0');
+
+/** What was registered for an earlier time was looked at, and registered anew while something was open. */
+const sweptSeconds = 300;
+const lookedMax = 100;
+
+/** For operators: the newest registrations, and what is open in their items. Unreadable items are left out. */
+export async function readUnderWay(client: TableClient, stack: string, nowMs: number): Promise<UnderWay> {
+  const nowSeconds = Math.floor(nowMs / 1000);
+  const daily = new Table(client, stack, 'daily');
+  const times = { ':id': id, ':from': secondText(nowSeconds - sweptSeconds), ':to': '9' };
+  const found = await daily.newest('id = :id AND period BETWEEN :from AND :to', times, { Limit: lookedMax });
+  const items = [...new Set(found.items.flatMap((item) => item['quotas']?.SS ?? []))];
+  const keys = items.slice(0, lookedMax).map((account) => ({ account: textAttribute(account) }));
+  const quotas = await new Table(client, stack, 'quotas').read(keys, { mayBeOld: true });
+  const open = quotas.flatMap((item) => openIn(item)).filter((entry) => !entry.tombstone);
+  return {
+    calls: open.length,
+    held: open.reduce((sum, { amount, metered }) => (metered ? sum : sum + amount), 0n),
+    accounts: items.length,
+    looked: keys.length,
+  };
+}
+
+function openIn(item: Attributes): OpenEntry[] {
+  try {
+    return [...readQuota(item).open.values()];
+  } catch (error) {
+    if (error instanceof Poisoned) return [];
+    throw error;
+  }
+}
 
 // Items of `quotas` with open reservations, for the sweeper: by their keys, or page by page.
 

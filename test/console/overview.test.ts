@@ -1,0 +1,178 @@
+/** The overview on a second screen: hundreds of looks in a real browser by a clock that runs fast, and what each of them reads. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ChannelHistory } from '../../shared/operate/overview.ts';
+import { dynamoOpenRegistry } from '../../shared/adapters/dynamodb/quotas/open-registry.ts';
+import { emptyAttributes, entryAttribute } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { physicalTableName } from '../../shared/tables/table-names.ts';
+import type { ListedChannel } from '../../shared/operate/channels/list-channels.ts';
+import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
+import { bulkWrite } from '../support/bulk-write.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
+import { openPage, startBrowser } from '../support/browser.ts';
+import { startConsoleRig, type ConsoleRig } from './console-rig.ts';
+import { accountAt, seedRelay } from './large-relay.ts';
+
+const nowMs = Date.now();
+let rig: ConsoleRig;
+let browser: Browser;
+beforeAll(async () => {
+  [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
+  await seedRelay(rig.client, { nowMs, accounts: 60, models: 40, channels: 8, rows: 10 });
+}, 120_000);
+afterAll(async () => {
+  await browser.close();
+  await rig.stop();
+});
+
+/** Runs so many times as fast as the time, once it is told to. */
+function fastClock(real: Clock) {
+  let [fromMs, factor] = [real.now(), 1];
+  const clock: Clock = {
+    ...real,
+    now: () => nowMs + Math.round((real.now() - fromMs) * factor),
+    async sleep(ms, signal) {
+      for (const untilMs = clock.now() + ms; clock.now() < untilMs && !signal?.aborted;)
+        await real.sleep(5, signal);
+    },
+  };
+  const hurry = (): void => void ([fromMs, factor] = [real.now(), 500]);
+  return { clock, hurry };
+}
+
+async function opened(
+  ports: OperatorPorts = rig.ports,
+  path = '',
+): Promise<{ page: Page; complaints: string[] }> {
+  const served = await rig.serve({ ports });
+  const made = await openPage(browser, { timezoneId: 'Asia/Shanghai' });
+  await made.page.goto(served.address);
+  if (path !== '') await made.page.goto(made.page.url() + path);
+  return made;
+}
+
+/** What is kept when all that can be is given back. */
+async function kept(page: Page) {
+  const devTools = await page.context().newCDPSession(page);
+  await devTools.send('HeapProfiler.collectGarbage');
+  const { nodes, jsEventListeners } = await devTools.send('Memory.getDOMCounters');
+  const { usedSize } = await devTools.send('Runtime.getHeapUsage');
+  await devTools.detach();
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return { nodes, jsEventListeners, page: usedSize, process: process.memoryUsage().heapUsed };
+}
+
+const megabyte = 1024 * 1024;
+
+describe('the overview that is watched', () => {
+  it('is the same after hundreds of looks: it is not logged out, and neither the page nor the process has grown', async () => {
+    const { clock, hurry } = fastClock(rig.ports.clock);
+    const { page, complaints } = await opened({ ...rig.ports, clock });
+    await page.evaluate(`globalThis.looks = 0;
+      new MutationObserver(() => (looks += 1)).observe(document.querySelector('#overview-look'), { childList: true })`);
+    hurry();
+    const until = (count: number) =>
+      expect.poll(() => page.evaluate<number>('looks'), { timeout: 60_000 }).toBeGreaterThan(count);
+    await until(40);
+    const before = await kept(page);
+    await until(280);
+    const after = await kept(page);
+    expect(after.nodes).toBeLessThan(before.nodes * 1.1 + 500);
+    expect(after.jsEventListeners).toBeLessThan(before.jsEventListeners + 20);
+    expect(after.page - before.page).toBeLessThan(megabyte);
+    expect(after.process - before.process).toBeLessThan(10 * megabyte);
+    // An hour and more, of which a session without a request lasts half.
+    expect(clock.now() - nowMs).toBeGreaterThan(3_600_000);
+    expect(await page.getByRole('status').innerText()).toBe('Live');
+    expect(complaints).toEqual([]);
+    expect(rig.faults).toEqual([]);
+  }, 120_000);
+
+  it('counts the calls under way of those who called last, and what their balances hold', async () => {
+    const { client } = rig;
+    const entry = entryAttribute({
+      ...{
+        until: Math.floor(Date.now() / 1000) + 50,
+        amount: 1_500_000_000n,
+        input: 1n,
+        key: 'k',
+        model: 'm',
+      },
+      ...{ price: 'token:1:1,1', slot: '', official: false, tombstone: false },
+    });
+    const open = { M: { first: entry, second: entry } };
+    await bulkWrite(client, physicalTableName('relay', 'quotas'), [
+      { ...emptyAttributes({ account: accountAt(3) }), open },
+    ]);
+    const registry = dynamoOpenRegistry(tablesOn(client), 'relay');
+    const atSeconds = Math.floor(Date.now() / 1000) + 50;
+    await registry.register([3, 4].map((at) => ({ item: accountAt(at), atSeconds })));
+    const { page } = await opened();
+    const tile = page.locator('.tiles li').first();
+    await expect.poll(() => tile.innerText(), { timeout: 10_000 }).toMatch(/Under way\s+2\s+3.00¥ held/);
+  });
+
+  it('shows times of the browser’s zone where that was chosen, in parts that come later too', async () => {
+    const { page, complaints } = await opened();
+    const lookedAt = page.locator('#overview-look time');
+    const utc = await lookedAt.innerText();
+    expect(await lookedAt.getAttribute('datetime')).toContain(utc);
+    await page.getByRole('button', { name: 'UTC' }).click();
+    await page.getByRole('button', { name: 'Local time' }).waitFor();
+    const [written, shown] = [await lookedAt.getAttribute('datetime'), await lookedAt.innerText()];
+    const inShanghai = new Date(Date.parse(String(written)) + 8 * 3_600_000).toISOString();
+    expect(inShanghai.replace('T', ' ')).toContain(shown);
+    expect(shown.slice(0, 2)).not.toBe(written?.slice(11, 13));
+    const point = page.locator('figure g[data-utc]').first();
+    const hour = new Date(Date.parse(`${await point.getAttribute('data-utc')}Z`) + 8 * 3_600_000);
+    expect(await point.locator('title').textContent()).toContain(
+      hour.toISOString().slice(0, 16).replace('T', ' '),
+    );
+    expect(complaints).toEqual([]);
+  });
+
+  it('is left and searched by keys, but not while one types', async () => {
+    const { page } = await opened();
+    await page.keyboard.press('g');
+    await page.keyboard.press('c');
+    await page.waitForURL(/customers$/);
+    await page.keyboard.press('/');
+    expect(await page.locator(':focus').getAttribute('name')).toBe('name');
+    await page.keyboard.type('go/k');
+    expect(await page.locator(':focus').inputValue()).toBe('go/k');
+    expect(page.url()).toMatch(/customers$/);
+  });
+});
+
+describe('what was seen of a channel', () => {
+  const channel = (id: string, more: Partial<ListedChannel> = {}): ListedChannel => ({
+    ...{ id, state: 'on', rests: [] },
+    ...more,
+  });
+  const rest = (kind: 'rate_limit' | 'failing' | 'failures', atMs: number) => ({
+    kind,
+    atMs,
+    model: undefined,
+  });
+
+  it('is the worst of each step, and nothing where nobody looked; a day is kept', () => {
+    const history = new ChannelHistory();
+    const minute = (at: number): number => at * 60_000;
+    history.see([channel('a'), channel('b', { state: 'off' })], minute(0));
+    history.see([channel('a', { rests: [rest('rate_limit', minute(1) + 20_000)] })], minute(1));
+    history.see([channel('a')], minute(1) + 30_000);
+    history.see([channel('a', { rests: [rest('failures', minute(3) - 10_000)] })], minute(3));
+    history.see([channel('a', { rests: [rest('failures', minute(3) - 10_000)] })], minute(4));
+    history.see([channel('a', { rests: [rest('failing', minute(4))] })], minute(5));
+    const time = { fromMs: 0, toMs: minute(6), stepMs: minute(1) };
+    expect(history.of('a', time)).toEqual(['ok', 'cooldown', undefined, 'failing', 'ok', 'failing']);
+    expect(history.of('b', time)).toEqual(['off', ...Array.from({ length: 5 })]);
+    expect(history.of('a', { ...time, stepMs: minute(3) })).toEqual(['cooldown', 'failing']);
+    history.see([channel('a')], minute(24 * 60 + 2));
+    expect(history.of('a', time).slice(0, 4)).toEqual([undefined, undefined, undefined, 'failing']);
+  });
+});
