@@ -1,6 +1,7 @@
 import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { monthKey } from '../../shared/billing/daily-keys.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
@@ -61,6 +62,18 @@ export const formPages = [
   'channels-new',
   'charges/17',
   'charges-new',
+];
+
+/** What is the same however large the relay is. */
+export const smallPages = [
+  'customers-new',
+  `customers/${accountAt(0)}/grant`,
+  `customers/${accountAt(0)}/keys/new`,
+  `customers/${accountAt(0)}/close`,
+  'keys/check',
+  'settings',
+  'settings/notices',
+  'settings/plans-new',
 ];
 
 /** Fills the tables as a relay of this size has them, with the rows that pages could read. */
@@ -126,7 +139,6 @@ const planItem = (level: number, models: number): Row => ({
   id: `chat-${level}`,
   name: 'Chat',
   models: range(Math.min(models, 20)).map(modelAt),
-  type: 'count',
   value: level * 1000,
 });
 
@@ -177,6 +189,8 @@ const monthFigures = (calls: number, seed: number): Row => ({
   prompt_tokens: calls * 2300,
   completion_tokens: calls * 410,
   charged: Number((calls * 0.0142).toFixed(6)),
+  grants: 1,
+  granted: 50,
 });
 
 const figures = (calls: number, seed: number): Row => ({
@@ -194,8 +208,7 @@ const figures = (calls: number, seed: number): Row => ({
 const monthRows = ({ accounts, nowMs }: RelaySize): Row[] =>
   range(accounts).map((at) =>
     Object.assign(monthFigures(Math.floor(noise(at) * 4000), at), {
-      id: `month#${dayAt(nowMs).slice(0, 7)}`,
-      period: `account#${accountAt(at)}`,
+      ...monthKey(dayAt(nowMs).slice(0, 7), accountAt(at)),
     }),
   );
 

@@ -35,8 +35,11 @@ function fastClock(real: Clock) {
     ...real,
     now: () => nowMs + Math.round((real.now() - fromMs) * factor),
     async sleep(ms, signal) {
-      for (const untilMs = clock.now() + ms; clock.now() < untilMs && !signal?.aborted;)
+      const untilMs = clock.now() + ms;
+      while (clock.now() < untilMs) {
+        if (signal?.aborted) return;
         await real.sleep(5, signal);
+      }
     },
   };
   const hurry = (): void => void ([fromMs, factor] = [real.now(), 500]);
@@ -95,14 +98,15 @@ describe('the overview that is watched', () => {
   it('counts the calls under way of those who called last, and what their balances hold', async () => {
     const { client } = rig;
     const entry = entryAttribute({
-      ...{
-        until: Math.floor(Date.now() / 1000) + 50,
-        amount: 1_500_000_000n,
-        input: 1n,
-        key: 'k',
-        model: 'm',
-      },
-      ...{ price: 'token:1:1,1', slot: '', official: false, tombstone: false },
+      until: Math.floor(Date.now() / 1000) + 50,
+      amount: 1_500_000_000n,
+      input: 1n,
+      key: 'k',
+      model: 'm',
+      price: 'token:1:1,1',
+      slot: '',
+      official: false,
+      tombstone: false,
     });
     const open = { M: { first: entry, second: entry } };
     await bulkWrite(client, physicalTableName('relay', 'quotas'), [
@@ -150,7 +154,9 @@ describe('the overview that is watched', () => {
 
 describe('what was seen of a channel', () => {
   const channel = (id: string, more: Partial<ListedChannel> = {}): ListedChannel => ({
-    ...{ id, state: 'on', rests: [] },
+    id,
+    state: 'on',
+    rests: [],
     ...more,
   });
   const rest = (kind: 'rate_limit' | 'failing' | 'failures', atMs: number) => ({

@@ -169,7 +169,7 @@ it('shows requests as they end, refused ones too, each with its story; paused it
   expect((await call(stack.key)).status).toBe(200);
   await expect.poll(() => rows.count(), within).toBe(atFirst + 2);
   expect(await rows.nth(0).innerText()).toMatch(/200[^]*demo-chat/);
-  expect(await rows.nth(1).innerText()).toMatch(/401 invalid_api_key/);
+  expect(await rows.nth(1).innerText()).toMatch(/401\s+invalid_api_key/);
   expect(await page.locator('.tiles').innerText()).toMatch(/Refused\s+1\s/);
 
   // A second page shows how long nothing came: the first one is asked for nothing meanwhile.

@@ -155,10 +155,16 @@ function answering(parts: Inner, { style, scripts }: StaticFiles): Answer {
     );
     const at = visit.path + new URL(call.req.url).search;
     const framing = { ...options, name: visit.identity.name, path: at, style, scripts, cost };
-    const text = String(await frame(page, framing));
+    const text = withoutIndent(String(await frame(page, framing)));
     return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
   };
 }
+
+/** A third of a long table is the indentation of its rows. */
+const withoutIndent = (text: string): string =>
+  text.replaceAll(/<(pre|textarea)\b[^]*?<\/\1>|\s*\n\s*/g, (found) =>
+    found.startsWith('<') ? found : '\n',
+  );
 
 /** How long the answer to a confirmation waits for the end of the work, before it says that it goes on. */
 const waitMs = 1500;

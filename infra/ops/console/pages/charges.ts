@@ -20,7 +20,7 @@ import {
 } from '../../../../shared/operate/prices/list-charges.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { when } from '../layout/figures.ts';
+import { counted, when } from '../layout/figures.ts';
 import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
 import {
   choiceField,
@@ -36,7 +36,7 @@ import {
 } from '../../fields/row-field.ts';
 import { marksElsewhere, marksIn, withMarks } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
-import { badge, column, cut, head, number, table } from '../layout/table.ts';
+import { badge, column, cut, head, number, table, type PageColumn } from '../layout/table.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
 import { formPage, unlessReading, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
@@ -91,9 +91,7 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
     empty: html`${emptyState('No rule yet', 'Import prices of a public list, or make a rule.')}
     ${command('relay-ops charge import --help')}`,
     columns: [
-      head('Rule', ({ id }) => (options.readOnly ? id : html`<a href="charges/${id}">${id}</a>`), {
-        sortBy: ({ id }) => id,
-      }),
+      head('Rule', ({ id }) => (options.readOnly ? id : html`<a href="charges/${id}">${id}</a>`)),
       column('Type', ({ type }) => typeWords[type]),
       column('Models', ({ type, models }) =>
         cut(
@@ -106,16 +104,16 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
               ],
         ),
       ),
-      number('Input', (rule) => rateShown(rule, rule.input), { sortBy: ({ input }) => input }),
-      number('Cached', (rule) => rateShown(rule, rule.cached_input)),
-      number('Output', (rule) => outputShown(rule), { sortBy: ({ output }) => output }),
+      rates('Input, ¥', ({ input }) => input),
+      rates('Cached, ¥', ({ cached_input: cached }) => cached),
+      rates('Output, ¥', ({ output }) => output),
       column('From', ({ from }) => (from === undefined ? 'always' : when(from, nowMs)), {
-        sortBy: ({ from }) => from ?? 0,
+        sortBy: ({ from }) => from,
       }),
       column(
         'Mark',
         ({ id, tiers = [], service_tiers = {} }) => [
-          tiers.length > 0 ? badge(`${tiers.length} tiers`) : nothing,
+          tiers.length > 0 ? badge(counted(tiers.length, 'tier')) : nothing,
           ...Object.entries(service_tiers).map(([tier, factor]) => html` ${badge(`${tier} × ${factor}`)}`),
           ...shadowsOf(id).map(
             ({ by, models }) =>
@@ -137,15 +135,23 @@ const linkedMax = 12;
 const modelLink = (model: string): Markup =>
   html`<a href="charges/model/${encodeURIComponent(model)}">${model}</a> `;
 
-function rateShown({ type }: ChargeRow, price: number | undefined): Content {
-  if (type !== 'token-billing' || price === undefined) return '–';
-  return html`${perMillion(price)}<span class="unit">¥</span>`;
+function rates(title: string, of: (rule: ChargeRow) => number | undefined): PageColumn<ChargeRow> {
+  const textOf = (rule: ChargeRow): string | undefined => {
+    const price = of(rule);
+    if (price === undefined || rule.type === 'non-billing') return undefined;
+    if (rule.type === 'token-billing') return perMillion(price);
+    return title.startsWith('Output') ? String(price) : undefined;
+  };
+  const unit = html`<span class="unit">a call</span>`;
+  return number(
+    title,
+    (rule) =>
+      rule.type === 'times-billing'
+        ? html`${textOf(rule) ?? '–'}${textOf(rule) && unit}`
+        : (textOf(rule) ?? '–'),
+    { textOf },
+  );
 }
-
-const outputShown = (rule: ChargeRow): Content =>
-  rule.type === 'times-billing'
-    ? html`${rule.output}<span class="unit">¥ a call</span>`
-    : rateShown(rule, rule.output);
 
 function fieldsOf(row: RawRow): Field[] {
   const help =

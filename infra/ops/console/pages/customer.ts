@@ -118,8 +118,11 @@ function usage({ use }: CustomerView): Markup {
   return html`<h2>${use.isWhole ? `Use of the last ${useDays} days` : `Use since ${use.from}`}</h2>
     ${!use.isWhole && html`<p class="soft">So many models were called that the days before are not read.</p>`}
     <div class="columns">${chargedPlot(days, points, '¥ a day')} ${callsPlot(days, points, 'a day')}</div>
-    ${table(models, { caption: 'Use by model', empty: nothing, columns: modelColumns })}`;
+    ${table(models.slice(0, modelsMax), { caption: 'Use by model', empty: nothing, columns: modelColumns })}
+    ${models.length > modelsMax && html`<p class="soft">The first ${modelsMax} of ${models.length} models; the statement has all.</p>`}`;
 }
+
+const modelsMax = 150;
 
 const modelColumns = [
   head('Model', ({ name }: Summed) => name),

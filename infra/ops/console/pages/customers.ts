@@ -7,8 +7,8 @@ import {
   type SpendingCustomer,
   type SpendingOrder,
 } from '../../../../shared/operate/customers/customer-list.ts';
-import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import { grouped, when, yuan } from '../layout/figures.ts';
+import { html, type Content, type Markup } from '../../markup.ts';
+import { grouped, when, yuan, yuanText } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { emptyState, lead, warnings, type Page } from '../layout/frame.ts';
 import {
@@ -108,7 +108,7 @@ async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<
     markOf: ({ daysLeft = Infinity }) => (daysLeft < 1 ? 'bad' : daysLeft < 3 ? 'warning' : undefined),
     empty: emptyState(`Nobody spent anything in ${month}`, html`<a href="customers">Show all customers</a>`),
   })}
-  ${pager({ count: html`${customers.length} of ${grouped(active)} customers with calls or grants in ${month}`, first: nothing, next: nothing })}`;
+  ${pager({ count: html`${customers.length} of ${grouped(active)} customers with calls or grants in ${month}`, first: false, next: false })}`;
 }
 
 function lastsWords(days: number | undefined): Content {
@@ -139,7 +139,10 @@ const columnsOf = <Customer extends ListedCustomer>(
 ): PageColumn<Customer>[] => [
   head('Customer', ({ account }) => customerLink(account)),
   column('State', stateOf),
-  number('Balance', balanceOf, { sortBy: ({ item }) => (item ? formatYuan(item.available) : '') }),
+  number('Balance', balanceOf, {
+    textOf: ({ item }) => item && yuanText(item.available),
+    sortBy: ({ item }) => (item ? formatYuan(item.available) : ''),
+  }),
   ...(more ? [more] : []),
   { ...month.charged, title: 'This month', about: 'charged, UTC' },
   { ...month.calls, about: 'this month' },

@@ -12,7 +12,7 @@ import { grantSaid } from '../../outcomes.ts';
 import { when } from '../layout/figures.ts';
 import { typed } from '../../fields/row-field.ts';
 import { emptyBox, notice, type Page } from '../layout/frame.ts';
-import { badge, stepList } from '../layout/table.ts';
+import { badge, both, stepList } from '../layout/table.ts';
 import {
   appliedWaitMs,
   customerLink,
@@ -129,9 +129,9 @@ async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
 
 export function statusBadge({ status, outcome, code, reason, retries }: ListedRequest['line']): Markup {
   const mark = { refused: 'warning', failed: 'bad', limited: 'bad', client_gone: 'calm' } as const;
+  const words = (status && code) ?? (outcome === 'client_gone' ? 'client left' : retries && 'retried');
   return html`<span title="${reason ?? ''}"
-    >${badge(String(status ?? code), mark[outcome as keyof typeof mark] ?? 'good')}
-    ${(status && code) ?? (outcome === 'client_gone' ? 'client left' : retries ? html`<span class="soft">retried</span>` : nothing)}</span
+    >${both(badge(String(status ?? code), mark[outcome as keyof typeof mark] ?? 'good'), words || nothing)}</span
   >`;
 }
 

@@ -23,16 +23,18 @@ import {
 import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { html, nothing, type Markup } from '../../markup.ts';
-import { clockTime, grouped, milliseconds, minuteText, percent, yuan } from '../layout/figures.ts';
+import { html, nothing, type Content, type Markup } from '../../markup.ts';
+import { clockTime, grouped, milliseconds, minuteText, percent } from '../layout/figures.ts';
 import { typed, type Field } from '../../fields/row-field.ts';
 import { search } from '../layout/form.ts';
 import { emptyState, notice, warnings, type Page } from '../layout/frame.ts';
 import { outcomesPlot } from '../layout/plot.ts';
 import {
+  both,
   column,
   cut,
   head,
+  money,
   number,
   pager,
   table,
@@ -295,31 +297,35 @@ const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | '
   markOf: ({ line: { outcome } }) =>
     outcome === 'refused' ? 'warning' : outcome === 'failed' || outcome === 'limited' ? 'bad' : undefined,
   columns: [
-    head(
-      'Request',
-      ({ atMs, line: { request_id: id = '' } }) =>
-        html`<a href="${requestPath(id)}?at=${atMs}"><code class="cut">${id}</code></a>`,
+    head('Request', ({ atMs, line }) =>
+      both(
+        html`<a href="${requestPath(String(line.request_id))}?at=${atMs}"
+          ><code class="cut">${line.request_id}</code></a
+        >`,
+        cut([line.end_user, tagsText(line.tags)].filter(Boolean).join(', ')),
+      ),
     ),
     column('Ended (UTC)', ({ atMs }) => clockTime(atMs, nowMs)),
     column('Status', ({ line }) => statusBadge(line)),
-    column('Customer', ({ line: { account } }) => (account ? customerLink(account) : '–')),
-    column('Model', ({ line: { model, alias } }) => named(model, alias)),
-    column('Channel', ({ line: { channel } }) =>
-      !channel || channel === 'none' ? '–' : html`<a href="${channelPath(channel)}">${channel}</a>`,
+    column('Customer', ({ line: { account, key_hint: hint } }) =>
+      both(account ? customerLink(account) : '–', hint),
     ),
-    number('First content', ({ line }) => lasted(line.FirstContentMs)),
-    number('Took', ({ line }) => lasted(line.duration_ms), {
-      has: ({ line }) => line.duration_ms !== undefined,
-    }),
+    column('Model', ({ line: { model, alias, channel } }) => both(named(model, alias), servedBy(channel))),
+    number('Took', ({ line: { duration_ms: tookMs, FirstContentMs: firstMs } }) =>
+      both(lasted(tookMs ?? firstMs), firstMs !== undefined && `first ${lasted(firstMs)}`),
+    ),
     number('Input', ({ line }) => counted(line.prompt_tokens)),
     number('Output', ({ line }) => counted(line.completion_tokens)),
-    number('Charged', ({ line: { ChargeYuan: charge } }) =>
-      charge === undefined ? '–' : yuan(parseYuan(charge.toFixed(9)) ?? 0n),
+    money(
+      'Charged',
+      ({ line: { ChargeYuan: charge } }) => (charge === undefined ? undefined : parseYuan(charge.toFixed(9))),
+      { decimals: 4 },
     ),
-    column('Key', ({ line }) => line.key_hint ?? '–'),
-    column('For', ({ line }) => cut([line.end_user, tagsText(line.tags)].filter(Boolean).join(', ') || '–')),
   ],
 });
+
+const servedBy = (channel: string | undefined): Content =>
+  channel && channel !== 'none' && html`<a href="${channelPath(channel)}">${channel}</a>`;
 
 const lasted = (ms: number | undefined): string => (ms === undefined ? '–' : milliseconds(ms));
 const counted = (count: number | undefined): string => (count === undefined ? '–' : grouped(count));

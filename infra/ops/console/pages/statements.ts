@@ -82,7 +82,8 @@ function shown(view: Statement): Markup {
     })}
     <details>
       <summary>By day and model: ${counted(days.length, 'line')}</summary>
-      ${table(days, {
+      ${days.length > linesMax && lead(`The first ${linesMax}; the table below has all.`)}
+      ${table(days.slice(0, linesMax), {
         caption: 'The month by day and model',
         empty: nothing,
         columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...columns],
@@ -91,6 +92,8 @@ function shown(view: Statement): Markup {
     ${lead('To send it to the customer, as a page and as a table:')}
     ${command(`relay-ops statement ${shellWord(account)} --month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
+
+const linesMax = 150;
 
 interface StatementLine {
   model: string;

@@ -13,7 +13,7 @@ import { whatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operat
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { bytes, counted, grouped, yuan } from '../layout/figures.ts';
 import { lead, notice, warnings } from '../layout/frame.ts';
-import { badge, column, head, number, table, type PageColumn } from '../layout/table.ts';
+import { badge, column, head, money, number, table, type PageColumn } from '../layout/table.ts';
 import { customerLink, proposedWrites, type Outcome, type Proposal, type Visit } from './visit.ts';
 
 /** Compares the edit with what was called in the last days before it is written. */
@@ -50,23 +50,25 @@ async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Ma
 
 export function differenceTable(differences: readonly RowDifference[]): Markup {
   if (differences.length === 0) return nothing;
-  return table(
-    differences.flatMap(({ table: of, key, change, attributes }) =>
-      attributes.map((attribute) => ({ ...attribute, row: `${of} ${key}`, change })),
-    ),
-    {
-      caption: 'Differences',
-      empty: 'No difference.',
-      columns: [
-        head('Row', ({ row }) => row),
-        column('Change', ({ change }) => change),
-        column('Attribute', ({ name }) => html`<code>${name}</code>`),
-        column('Before', ({ before }) => html`<span class="wide old">${valueWords(before)}</span>`),
-        column('After', ({ after }) => html`<span class="wide new">${valueWords(after)}</span>`),
-      ],
-    },
+  const all = differences.flatMap(({ table: of, key, change, attributes }) =>
+    attributes.map((attribute) => ({ ...attribute, row: `${of} ${key}`, change })),
   );
+  const more = all.length - differencesMax;
+  return html`${table(all.slice(0, differencesMax), {
+    caption: 'Differences',
+    empty: 'No difference.',
+    columns: [
+      head('Row', ({ row }) => row),
+      column('Change', ({ change }) => change),
+      column('Attribute', ({ name }) => html`<code>${name}</code>`),
+      column('Before', ({ before }) => html`<span class="wide old">${valueWords(before)}</span>`),
+      column('After', ({ after }) => html`<span class="wide new">${valueWords(after)}</span>`),
+    ],
+  })}
+  ${more > 0 && lead(`And ${counted(more, 'more attribute')}: relay-ops version diff shows all.`)}`;
 }
+
+const differencesMax = 200;
 
 const charactersMax = 400;
 
@@ -162,7 +164,7 @@ const columns: PageColumn<Row>[] = [
 
 const soonerColumns: PageColumn<SoonerEmpty>[] = [
   head('Customer', ({ account }) => customerLink(account)),
-  number('Balance', ({ available }) => yuan(available)),
+  money('Balance', ({ available }) => available),
   number('Lasts now, days', ({ daysBefore }) => daysBefore?.toFixed(1) ?? 'over 365'),
   number('Lasts then, days', ({ daysAfter }) => daysAfter.toFixed(1)),
 ];

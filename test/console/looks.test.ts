@@ -1,0 +1,133 @@
+/**
+ * How every page looks, in a real browser: at the widths of a phone, a laptop and a large screen, in both schemes. With the
+ * variable RELAY_PICTURES, which names a folder, it leaves a picture of each.
+ */
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CallLog, LoggedLine } from '../../shared/operate/operator-ports.ts';
+import { accessFaults, openPage, startBrowser } from '../support/browser.ts';
+import { startConsoleRig, type ConsoleRig } from './console-rig.ts';
+import { accountAt, formPages, modelAt, put, readPages, seedRelay, smallPages } from './large-relay.ts';
+
+const nowMs = Date.now();
+const folder = process.env['RELAY_PICTURES'];
+const widths = [1280, 390, 1920] as const;
+
+/** As many requests as a page lists, with names as long as they are. */
+const lines = Array.from({ length: 100 }, (_, at): LoggedLine => {
+  const kind = at % 7;
+  const fields = {
+    message: 'request',
+    request_id: `01kb2${String(at).padStart(21, '0')}`,
+    account: accountAt(at),
+    key_hint: 'sk-AbCd...wXyZ',
+    model: modelAt(at % 20),
+    ...(kind === 1 ? { alias: 'smart' } : {}),
+    channel: kind === 3 ? 'none' : `upstream-${at % 7}`,
+    outcome: kind === 3 ? 'refused' : kind === 5 ? 'failed' : 'completed',
+    status: kind === 3 ? 429 : kind === 5 ? 502 : 200,
+    ...(kind === 3 ? { code: 'rate_limit_exceeded', reason: 'limit_rate' } : {}),
+    ...(kind === 5 ? { code: 'upstream_error', reason: 'upstream_status_500' } : {}),
+    duration_ms: 1800 + at * 31,
+    FirstContentMs: 300 + at * 7,
+    prompt_tokens: 21_400 + at,
+    completion_tokens: 410 + at,
+    ChargeYuan: 0.0126 * (1 + (at % 90)),
+    end_user: 'user-4711',
+    tags: { team: 'search', run: 'nightly' },
+  };
+  return { atMs: nowMs - at * 9_000, fields };
+});
+
+const log: CallLog = {
+  source: async () => ({ groups: ['chat'] }),
+  search: async () => ({ lines: lines.toReversed(), scannedBytes: 90_000 }),
+  counts: async ({ conditions }, { field }) => ({
+    scannedBytes: 90_000,
+    counts: lines
+      .filter(({ fields }) =>
+        conditions.every((each) => !('isOneOf' in each) || each.isOneOf.includes(String(fields[each.field]))),
+      )
+      .map(({ atMs, fields }) => ({
+        startMs: Math.floor(atMs / 60_000) * 60_000,
+        value: String(fields[field]),
+        count: 1,
+      })),
+  }),
+};
+
+const pages = [
+  ...readPages,
+  ...formPages,
+  ...smallPages,
+  'customers-csv',
+  'charges-csv',
+  `requests/${String(lines[0]?.fields['request_id'])}`,
+  'nowhere',
+];
+
+let rig: ConsoleRig;
+let browser: Browser;
+let page: Page;
+let complaints: string[];
+let base: string;
+beforeAll(async () => {
+  [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
+  await seedRelay(rig.client, { nowMs, accounts: 120, models: 40, channels: 8, rows: 120 });
+  await put(rig.client, 'charges', [
+    { id: 900, type: 'token-billing', models: ['typed-wrong'], input: '0,018', output: 1 },
+    {
+      id: 901,
+      type: 'token-billing',
+      models: ['vendor-1/model-1'],
+      input: 30,
+      output: 0.4,
+      tiers: [{ above: 32_000, input: 0.006, output: 0.024 }],
+    },
+  ]);
+  const served = await rig.serve({ ports: { ...rig.ports, log } });
+  ({ page, complaints } = await openPage(browser));
+  await page.goto(served.address);
+  base = page.url();
+}, 120_000);
+afterAll(async () => {
+  await browser.close();
+  await rig.stop();
+});
+
+/** What does not fit: the page itself, and tables whose columns lie outside of their place. */
+const whatIsCut = `
+  (() => {
+    const isWider = ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1;
+    const tables = [...document.querySelectorAll('.scroll')].filter(isWider);
+    const names = tables.map((table) => table.getAttribute('aria-label'));
+    return isWider(document.documentElement) ? ['the page', ...names] : names;
+  })()`;
+
+describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
+  it('every page fits on a phone, a laptop and a large screen, with all columns of its tables', async () => {
+    await page.emulateMedia({ colorScheme });
+    const cut: string[] = [];
+    for (const at of pages) {
+      await page.setViewportSize({ width: widths[0], height: 900 });
+      await page.goto(base + at);
+      for (const width of widths) {
+        await page.setViewportSize({ width, height: 900 });
+        for (const each of await page.evaluate<string[]>(whatIsCut)) cut.push(`/${at} at ${width}: ${each}`);
+        if (width === 390 && colorScheme === 'light')
+          for (const fault of await accessFaults(page)) cut.push(`/${at}: ${fault}`);
+        if (folder === undefined) continue;
+        mkdirSync(folder, { recursive: true });
+        const name = `${at.replaceAll(/[^\w-]+/g, '_') || 'overview'}.${width}.${colorScheme}.png`;
+        const height = Math.min(2200, await page.evaluate<number>('document.body.scrollHeight'));
+        const clip = { x: 0, y: 0, width, height };
+        await page.screenshot({ path: path.join(folder, name), fullPage: true, clip });
+      }
+    }
+    expect(cut).toEqual([]);
+    expect(complaints.filter((each) => !each.includes('404'))).toEqual([]);
+    expect(rig.faults).toEqual([]);
+  }, 240_000);
+});
