@@ -141,6 +141,163 @@ it.each([
   60_000,
 );
 
+interface FormWalk {
+  path: string;
+  /** What is typed at first: nonsense in one field, which has the error; the rest stays as it was typed. */
+  wrong: readonly [name: string, text: string];
+  fields: Readonly<Record<string, string>>;
+  /** What the page of confirmation says. */
+  asks: RegExp;
+  verb: string;
+  /** The page that then has the row, and its words. */
+  seen: readonly [path: string, words: RegExp];
+}
+
+/** In this order: later ones edit what earlier ones made. */
+const formWalks: readonly FormWalk[] = [
+  {
+    path: 'customers/demo/keys/new',
+    wrong: ['rpm', 'many'],
+    fields: { name: 'walked key', models: 'demo-chat', rpm: '60', 'budget.amount': '5', expires_at: '30d' },
+    asks: /a key of account demo: models: demo-chat; until \S+Z; 60 a minute; at most 5 yuan a month/,
+    verb: 'Make it',
+    seen: ['keys?text=demo', /walked key\s+works/],
+  },
+  {
+    path: 'customers/demo/edit',
+    wrong: ['concurrency', 'few'],
+    fields: { note: 'walked customer', concurrency: '40', 'contact.email': 'ops@example.com' },
+    asks: /account demo: note "walked customer", concurrency 40, contact/,
+    verb: 'Write this',
+    seen: ['customers/demo', /walked customer/],
+  },
+  {
+    path: 'settings/plans-new',
+    wrong: ['price', 'cheap'],
+    fields: {
+      level: '3',
+      price: '30',
+      'items.0.id': 'chat',
+      'items.0.value': '100',
+      'items.0.models': 'demo-chat',
+    },
+    asks: /plans 3\s+added/,
+    verb: 'Write this',
+    seen: ['settings', /3\s+30\s+chat: 100 calls a month of demo-chat/],
+  },
+  {
+    path: 'customers/demo/plan',
+    wrong: ['until', 'whenever'],
+    fields: { level: '3', since: 'yesterday', until: '365d' },
+    asks: /account demo holds plan 3/,
+    verb: 'Write it',
+    seen: ['customers/demo', /level 3/i],
+  },
+  {
+    path: 'settings/limits',
+    wrong: ['value.account_rpm', 'lots'],
+    fields: { 'value.account_rpm': '6000' },
+    asks: /settings limits/,
+    verb: 'Write this',
+    seen: ['settings', /limits[^]*"account_rpm":6000/],
+  },
+  {
+    path: 'settings/notices',
+    wrong: ['value.0.from', 'someday'],
+    fields: {
+      'value.0.text': 'walked notice',
+      'value.0.from': 'tomorrow 14:00',
+      'value.0.until': 'next monday',
+    },
+    asks: /walked notice[^]*T14:00:00Z/,
+    verb: 'Write this',
+    seen: ['settings', /walked notice/],
+  },
+  {
+    path: 'settings/time_zone',
+    wrong: ['value', 'Mars/Base'],
+    fields: { value: 'Asia/Shanghai' },
+    asks: /settings time_zone/,
+    verb: 'Write this',
+    seen: ['settings', /Asia\/Shanghai/],
+  },
+  {
+    path: 'charges-new',
+    wrong: ['input', '0,018'],
+    fields: { models: 'walked-one, walked-two', input: '18', output: '72' },
+    asks: /charges \d+\s+added/,
+    verb: 'Write this',
+    seen: ['charges', /walked-one walked-two\s+18¥/],
+  },
+  {
+    path: 'charges/model/walked-two',
+    wrong: ['output', 'dear'],
+    fields: { input: '9', output: '36' },
+    asks: /rule \d+ prices walked-two from now on, rule \d+ the others/,
+    verb: 'Write this',
+    seen: ['charges', /walked-two\s+9¥/],
+  },
+  {
+    path: 'channels-new?type=openai',
+    wrong: ['priority', 'first'],
+    fields: {
+      id: 'walked',
+      endpoint: 'https://api.example.com/v1',
+      models: 'walked-one',
+      secret: 'env:WALKED',
+      priority: '-3',
+    },
+    asks: /channels walked\s+added/,
+    verb: 'Write this',
+    seen: ['channels', /walked\s[^]*?-3/],
+  },
+  {
+    path: 'channels-new?type=bedrock',
+    wrong: ['region', 'over there'],
+    fields: { id: 'walked-bedrock', models: 'walked-two', region: 'us-west-2', state: 'off' },
+    asks: /channels walked-bedrock\s+added/,
+    verb: 'Write this',
+    seen: ['channels/walked-bedrock', /off/],
+  },
+  {
+    path: 'channels/walked/edit',
+    wrong: ['cost', '{'],
+    fields: { weight: '2', cost: '{"*": {"input": 0.002, "output": 0.008}}' },
+    asks: /channels walked\s+changed\s+weight/,
+    verb: 'Write this',
+    seen: ['channels/walked', /Weight\s+2/],
+  },
+];
+
+it('every form is opened, refuses nonsense at its field, keeps the rest, is previewed, confirmed, and its row is listed', async () => {
+  const { page, base, complaints } = await opened();
+  const field = (name: string) => page.locator(`main [name="${name}"]`);
+  const fill = async (name: string, text: string): Promise<void> => {
+    const isChoice = await field(name).evaluate((element) => element.tagName === 'SELECT');
+    await (isChoice ? field(name).selectOption(text) : field(name).fill(text));
+  };
+  const send = () => page.locator('form.stacked button[type=submit]').click();
+  for (const { path, wrong, fields, asks, verb, seen } of formWalks) {
+    await page.goto(base + path);
+    for (const [name, text] of Object.entries(fields)) await fill(name, text);
+    await fill(...wrong);
+    await send();
+    expect([path, await page.locator('p.error').count()]).toEqual([path, 1]);
+    expect([path, await page.locator(':focus').getAttribute('name')]).toEqual([path, wrong[0]]);
+    for (const [name, text] of Object.entries({ ...fields, [wrong[0]]: wrong[1] }))
+      expect([path, name, await field(name).inputValue()]).toEqual([path, name, text]);
+    await fill(wrong[0], fields[wrong[0]] ?? '');
+    await send();
+    expect(await main(page)).toMatch(asks);
+    await page.getByRole('button', { name: verb, exact: true }).click();
+    await page.waitForURL(/\/done\//);
+    expect([path, await page.getByRole('alert').count()]).toEqual([path, 0]);
+    await page.goto(base + seen[0]);
+    expect(await main(page)).toMatch(seen[1]);
+  }
+  expect(complaints.filter((each) => !each.includes('422'))).toEqual([]);
+}, 60_000);
+
 it('is used by keyboard alone: skips to the content, sorts a table, goes through a form', async () => {
   const { page, base } = await opened();
   await page.goto(`${base}customers`);

@@ -129,15 +129,17 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
 }
 
 const planFields: readonly RowField[] = [
-  choiceField('level', 'Level', { 1: '1', 2: '2', 3: '3' }, 'no plan'),
+  { ...choiceField('level', 'Level', { 1: '1', 2: '2', 3: '3' }, 'no plan'), alsoNamed: 'plan.level' },
   {
     name: 'since',
+    alsoNamed: 'plan.since',
     label: 'Since',
     placeholder: '2026-11-01',
     help: 'Months are counted from here. Empty: as it is, else today.',
   },
   {
     name: 'until',
+    alsoNamed: 'plan.until',
     label: 'Until',
     placeholder: '2027-11-01',
     help: 'Covers no call from then on. Empty: no end.',
