@@ -86,6 +86,7 @@ const accountHtml = ({ style, script }: { style: string; script: string }): stri
 <header class="top"><span class="brand" id="host"></span><nav>${modelsLink} <button type="button" id="language"></button></nav></header>
 <main>
 <h1${t('account')}</h1>
+<p class="card" id="payment" role="status" hidden></p>
 <noscript><p>This page needs JavaScript. Without it, <code>GET /v1/account</code> and <code>GET /v1/account/usage</code> answer the same with your key.</p>
 <p lang="zh-CN">此页面需要 JavaScript。没有它时，可用密钥调用 <code>GET /v1/account</code> 和 <code>GET /v1/account/usage</code> 获取相同内容。</p></noscript>
 ${signMarkup}
@@ -93,12 +94,14 @@ ${signMarkup}
 <p class="bar"><span><span${t('key')}</span> <code id="hint"></code></span> <button type="button" id="refresh"${t('refresh')}</button> <button type="button" id="leave"${t('forget')}</button> <span id="open-state" role="status"></span></p>
 <ul class="notices" id="notices"${label('notices')} hidden></ul>
 <dl class="cards" id="figures"></dl>
-<nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#statement"${t('statement')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
+<form class="bar" id="top-up" hidden><label for="top-up-amount"${t('topUpAmount')}</label> <input id="top-up-amount" type="number" min="5" max="50000" step="0.01" value="50" required> <button class="main"${t('pay')}</button> <span id="top-up-state" role="status"></span></form>
+<nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#keys" id="to-keys" hidden${t('keys')}</a><a href="#statement"${t('statement')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
 <section id="plan" hidden><h2${t('plan')}</h2><div id="plan-parts"></div></section>
 <section id="changes" hidden><h2${t('announced')}</h2><ul class="plain" id="changes-parts"></ul></section>
 ${usageMarkup}
 ${tryMarkup}
 ${ledgerMarkup}
+${keysMarkup}
 ${statementMarkup}
 <section id="errors" hidden><h2${t('errors')}</h2><p class="soft"${t('errorsLead')}</p><table>${heads('hour', 'code', 'calls')}<tbody id="errors-parts"></tbody></table></section>
 <section id="key-limits"><h2${t('thisKey')}</h2><dl class="facts" id="key-limits-parts"></dl></section>
@@ -140,6 +143,27 @@ const ledgerMarkup = `<section id="ledger"><h2${t('ledger')}</h2>
 <p class="bar"><label><span${t('endUser')}</span> <input id="of-user" autocomplete="off"></label> <label><span${t('tag')}</span> <input id="of-tag"${hint('tagHint')} autocomplete="off"></label></p>
 <p class="bar"><button type="button" id="newer" disabled${t('newer')}</button> <button type="button" id="older" disabled${t('older')}</button> <span id="ledger-state" role="status"></span> <button type="button" id="save"${t('csv')}</button> <span id="save-state" role="status"></span></p>
 <div class="wide" tabindex="0" role="region"${label('ledger')}><table class="rows">${heads('time', 'model', 'tokens', 'firstContent', 'end', 'charge', 'id')}<tbody id="rows"></tbody></table></div></section>`;
+
+const field = (name: string, key: PlainText, rest: string): string =>
+  `<div><label for="key-${name}"${t(key)}</label><input id="key-${name}" autocomplete="off" ${rest}></div>`;
+
+const keysMarkup = `<section id="keys" hidden><h2${t('keys')}</h2>
+<p class="soft"${t('keysLead')}</p>
+<div class="card" id="made" hidden><p${t('made')}</p><p><code id="made-key"></code></p><p class="bar"><button type="button" class="main" id="copy-made"${t('copy')}</button> <button type="button" id="hide-made"${t('hide')}</button></p></div>
+<ul class="cards" id="key-list"></ul>
+<p id="no-keys" hidden${t('noKeys')}</p>
+<p class="bar"><button type="button" id="new-key"${t('newKey')}</button> <span id="keys-state" role="status"></span></p>
+<form class="card" id="key-form" hidden><div class="fields">
+${field('name', 'keyName', 'required maxlength="100"')}
+${field('models', 'keyModels', hint('asThisKey').trim())}
+${field('amount', 'keyAmount', `type="number" min="0" step="any"${hint('asThisKey')}`)}
+<div><label for="key-period"${t('keyPeriod')}</label><select id="key-period">${option('month', 'month_')}${option('day', 'day_')}</select></div>
+${field('rpm', 'keyMinute', `type="number" min="1"${hint('asThisKey')}`)}
+${field('max_concurrency', 'keyMost', `type="number" min="1"${hint('asThisKey')}`)}
+${field('expires', 'keyEnd', 'type="date"')}
+<div><label for="key-store"${t('keyStore')}</label><select id="key-store">${option('', 'asThisKey')}${option('yes', 'yes')}${option('no', 'no')}</select></div>
+</div><p class="bar"><button class="main"${t('save')}</button> <button type="button" id="cancel-key"${t('cancel')}</button></p></form>
+</section>`;
 
 const statementMarkup = `<section id="statement"><h2${t('statement')}</h2>
 <p class="bar"><label><span${t('month')}</span> <select id="month"></select></label> <button type="button" id="show-statement"${t('show')}</button> <span id="statement-state" role="status"></span></p>
@@ -204,6 +228,15 @@ progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
 #pictures span { display: grid; gap: .25rem; }
 #ask, #ask details { width: 100%; }
 #model { max-width: 26rem; }
+#key-list { padding: 0; list-style: none; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); }
+#key-list h3 { display: flex; flex-wrap: wrap; gap: .25rem .6rem; align-items: center; color: var(--ink); font-size: 1rem; }
+#key-list .bar { margin: 0; }
+.rest.usable { background: var(--panel); color: var(--good); }
+#made-key { overflow-wrap: anywhere; font-size: 1rem; }
+#key-form, .fields { width: 100%; }
+.fields { display: grid; gap: .75rem 1rem; grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); }
+form.bar { display: flex; margin-top: 1rem; }
+#top-up-amount { width: 8rem; }
 #paper dd { white-space: pre-line; }
 #paper .wide { margin-top: 1.5rem; }
 #paper tbody tr:first-child > *, #paper tbody tr:last-child > * { font-weight: 650; }

@@ -59,6 +59,14 @@ export interface AccountPriceTier extends PartPrices {
   output: number;
 }
 
+/** `GET /v1/account/keys`: the key that asks, then those that customers made, newest first. */
+export interface ManagedKeyList {
+  object: 'list';
+  data: ManagedKey[];
+  /** What `POST /v1/account/top-ups` leads to. */
+  top_up: 'checkout' | 'link' | null;
+}
+
 /** A key as `/v1/account/keys` has it. */
 export interface ManagedKey {
   id: string;
@@ -144,6 +152,8 @@ export interface AccountKey {
   hint: string;
   /** null: the key may call every model. */
   models: string[] | null;
+  /** Whether it makes and ends other keys of the account, by `/v1/account/keys`. */
+  manage: boolean;
   expires_at: number | null;
   limits: { max_concurrency: number | null; rpm: number | null; budget: AccountBudget | null };
 }

@@ -33,6 +33,8 @@ export class PagesServer {
   refusals: HourOfRefusals[] = [];
   /** Epoch milliseconds. */
   planUntil = 2e12;
+  /** More of the row of the page's key. */
+  key: Record<string, unknown> = {};
   statement: AccountStatement | undefined;
   /** More of the account's row. */
   account: Record<string, unknown> = {};
@@ -50,7 +52,13 @@ export class PagesServer {
 
   clear(): void {
     const empty = { settings: {}, snapshot: {}, rows: [], days: [], refusals: [], chat: nothingSaid };
-    Object.assign(this, empty, { planUntil: 2e12, account: {}, statement: undefined, instead: () => false });
+    Object.assign(this, empty, {
+      planUntil: 2e12,
+      account: {},
+      key: {},
+      statement: undefined,
+      instead: () => false,
+    });
     this.seen.length = 0;
   }
 
@@ -121,7 +129,7 @@ export class PagesServer {
         ...accountBody({
           account: { account: 'acme', plan: { level: 1, since: 0, until: this.planUntil }, ...this.account },
           quota: undefined,
-          key: keyRow({ hint: 'sk-page...0001' }),
+          key: keyRow({ hint: 'sk-page...0001', ...this.key }),
           snapshot: this.#current,
           nowMs: Date.now(),
           refusals: this.refusals,

@@ -10,6 +10,7 @@ import {
   wordsOf,
 } from './relay-client.ts';
 import { keepLanguage, languageOf, showIn, t, wantedLanguage, type Language } from './language.ts';
+import { KeysSection, sayPayment } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import type { AccountBody } from '../../../shared/wire/public-api.ts';
 import { showOverview } from './overview.ts';
@@ -75,6 +76,10 @@ function start(client: RelayClient, body: AccountBody): void {
   showOverview(body);
   usage.show(body.days);
   void ledger.show();
+  const keys = body.key.manage ? new KeysSection(client) : undefined;
+  for (const id of ['keys', 'to-keys', 'top-up']) byId(id).hidden = true;
+  void keys?.show();
+  byId('language').addEventListener('click', () => void keys?.show(), { signal: client.ended });
   statementSection(client);
   void new Playground(client, refreshAll).show(body.key.models);
 }
@@ -89,6 +94,7 @@ function show(isOpen: boolean): void {
 function speak(language: Language): void {
   showIn(language);
   const [other, lang] = language === 'en' ? ['中文', 'zh-CN'] : ['English', 'en'];
+  sayPayment();
   Object.assign(byId('language'), { textContent: other, lang });
 }
 

@@ -24,6 +24,12 @@ export class RelayClient {
     return (await (await this.#fetch(path, {})).json()) as Body;
   }
 
+  /** @param body undefined: none is sent */
+  async send<Body>(method: string, path: string, body?: object): Promise<Body> {
+    const sent = body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+    return (await (await this.#fetch(path, { method, ...sent })).json()) as Body;
+  }
+
   post(
     path: string,
     body: object,

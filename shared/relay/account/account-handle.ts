@@ -149,6 +149,7 @@ const ratesOf = ({ input, output, ...parts }: WrittenRates) => ({
 const accountKey = (key: KeyRow, ofKey: AccountBudget | null): AccountKey => ({
   hint: key.hint,
   models: key.models ?? null,
+  manage: key.manage ?? false,
   expires_at: key.expires_at === undefined ? null : seconds(key.expires_at),
   limits: { max_concurrency: key.max_concurrency ?? null, rpm: key.rpm ?? null, budget: ofKey },
 });

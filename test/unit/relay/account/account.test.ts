@@ -91,6 +91,7 @@ describe('GET /v1/account', () => {
       key: {
         hint: 'sk-ab...yz',
         models: ['m'],
+        manage: false,
         expires_at: Date.parse('2027-01-01') / 1000,
         limits: {
           max_concurrency: 3,

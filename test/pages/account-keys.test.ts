@@ -1,0 +1,180 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { defaultSettings } from '../../shared/config/settings.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
+import { accessFaults } from '../support/browser.ts';
+import { ManagedRig } from '../unit/relay/account/managed-rig.ts';
+import { looksSound, pagesRig } from './pages-rig.ts';
+import { pageKey } from './pages-server.ts';
+
+/** The function `selfservice` itself, on an emulator, behind the pages. */
+let rig: ManagedRig;
+let made = 0;
+beforeAll(async () => {
+  rig = await ManagedRig.start();
+});
+afterAll(() => rig.stop());
+
+const { server, open } = pagesRig((each) => {
+  each.key = { manage: true };
+  each.instead = ({ method, url, body }, response) => {
+    if (!/^\/v1\/account\/(keys|top-ups)/.test(url)) return false;
+    void rig.send(method, url, pageKey, body).then((answer) => {
+      response.writeHead(answer.status, answer.headers).end(JSON.stringify(answer.body));
+    });
+    return true;
+  };
+});
+
+beforeEach(async () => {
+  rig.settings = { ...defaultSettings };
+  const account = `acme-${(made += 1)}`;
+  await rig.put('accounts', { account });
+  await rig.put('keys', { hash: keyHash(pageKey), hint: 'sk-page...0001', account, manage: true, rpm: 60 });
+});
+
+const items = (page: Page) => page.locator('#key-list > li');
+async function opened(options = {}) {
+  const shown = await open(`/account#${pageKey}`, options);
+  await items(shown.page).first().waitFor();
+  return shown;
+}
+async function makeKey(page: Page, name: string): Promise<string> {
+  await page.getByRole('button', { name: 'New key' }).click();
+  await page.getByLabel('Name: whose').fill(name);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.locator('#made').waitFor();
+  return page.locator('#made-key').innerText();
+}
+
+describe('keys that customers make', () => {
+  looksSound(async (options) => {
+    rig.settings = { ...rig.settings, topUpUrl: 'https://shop.example/{account}' };
+    await rig.create(pageKey, {
+      name: '前端 web',
+      models: ['gpt-4o', 'qwen-max'],
+      expires_at: 1_893_456_000,
+    });
+    const shown = await opened(options);
+    await shown.page.locator('#new-key').click();
+    await shown.page.locator('#top-up').waitFor();
+    return shown;
+  });
+
+  it('are shown once when they are made, and then by name, state and limits', async () => {
+    const { page, complaints } = await opened();
+    await page.getByText('You have made no key yet.').waitFor();
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByLabel('Name: whose').fill('<b>shop</b>');
+    await page.getByLabel('Models, apart').fill('gpt-4o, qwen-max');
+    await page.getByLabel('Budget in yuan').fill('12.5');
+    await page.getByLabel('Budget of a').selectOption('day');
+    await page.getByLabel('Calls at once').last().fill('3');
+    await page.getByLabel('Last day').fill('2999-12-31');
+    await page.keyboard.press('Enter');
+    await page.locator('#made').waitFor();
+    const secret = await page.locator('#made-key').innerText();
+    expect(await rig.rowOf(secret)).toMatchObject({ name: '<b>shop</b>', models: ['gpt-4o', 'qwen-max'] });
+    await expect.poll(() => items(page).count()).toBe(2);
+    expect(await items(page).nth(1).innerText()).toMatch(
+      /<b>shop<\/b>\s+usable\s+sk-\S+ gpt-4o, qwen-max · ¥12\.50 a day · 60 calls a minute · 3 at once · until/,
+    );
+    // The operator's own is shown, and left alone.
+    expect(await items(page).nth(0).getByRole('button').count()).toBe(0);
+    expect(await accessFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'I have it' }).click();
+    expect(await page.content()).not.toContain(secret);
+    expect(complaints).toEqual([]);
+  });
+
+  it('are changed in what was changed alone, and refused in the words of the relay', async () => {
+    const { page } = await opened();
+    const secret = await makeKey(page, 'shop');
+    await page.getByRole('button', { name: 'Edit shop' }).click();
+    // Meanwhile, by somebody else.
+    const { id } = (await rig.list(pageKey)).body.data[1]!;
+    await rig.edit(pageKey, id, { max_concurrency: 7 });
+    await page.getByLabel('Calls a minute').last().fill('30');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('#key-form').waitFor({ state: 'hidden' });
+    expect(await rig.rowOf(secret)).toMatchObject({ rpm: 30, max_concurrency: 7, name: 'shop' });
+    await page.getByRole('button', { name: 'Edit shop' }).click();
+    await page.getByLabel('Calls a minute').last().fill('61');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('#keys-state.wrong').waitFor();
+    expect(await page.locator('#key-form').isVisible()).toBe(true);
+    expect(await rig.rowOf(secret)).toMatchObject({ rpm: 30 });
+  });
+
+  it('are replaced and revoked, if the customer says so', async () => {
+    const { page } = await opened();
+    const first = await makeKey(page, 'shop');
+    page.once('dialog', (dialog) => void dialog.dismiss());
+    await page.getByRole('button', { name: 'Revoke shop' }).click();
+    page.once('dialog', (dialog) => void dialog.accept('0'));
+    await page.getByRole('button', { name: 'Replace shop' }).click();
+    await expect.poll(() => page.locator('#made-key').innerText()).not.toBe(first);
+    const second = await page.locator('#made-key').innerText();
+    await expect.poll(() => page.locator('#keys-state').innerText()).toBe('Done');
+    expect(await rig.rowOf(second)).toMatchObject({ name: 'shop' });
+    page.on('dialog', (dialog) => void dialog.accept());
+    await page.getByRole('button', { name: 'Revoke shop' }).last().click();
+    await expect.poll(async () => (await rig.rowOf(second))['enabled']).toBe(false);
+  });
+
+  it('are no matter of a key that may not: nothing of it is asked for', async () => {
+    server.key = {};
+    const { page } = await open(`/account#${pageKey}`);
+    await page.locator('#figures .card').first().waitFor();
+    await page.locator('#ledger-state').getByText('No calls yet').waitFor();
+    expect(
+      await page.locator('#keys, #top-up').evaluateAll((all) => all.map((each) => each.checkVisibility())),
+    ).toEqual([false, false]);
+    expect(server.seen.filter(({ url }) => url.includes('/keys'))).toEqual([]);
+  });
+});
+
+describe('a top-up', () => {
+  it('leads to the address that the relay answers, and comes back without a promise', async () => {
+    rig.settings = { ...rig.settings, topUpUrl: 'https://shop.example/{account}' };
+    const { page } = await opened();
+    await page.route('https://shop.example/**', (route) => route.fulfill({ body: 'the shop' }));
+    await page.getByLabel('Top up').fill('20.5');
+    await page.getByRole('button', { name: 'Pay' }).click();
+    await page.waitForURL(`https://shop.example/acme-${made}`);
+    const back = await open('/account?top_up=done');
+    await back.page.getByText('Your balance grows when the payment arrives').waitFor();
+    expect(await accessFaults(back.page)).toEqual([]);
+    await back.page.goto(`${server.address}/account?top_up=<b>`);
+    await back.page.getByRole('button', { name: 'Open' }).waitFor();
+    expect(await back.page.locator('#payment').isVisible()).toBe(false);
+  });
+
+  it('by Stripe is made by the relay for the amount that the customer types', async () => {
+    rig.payments();
+    rig.stripe.answer = (form) => ({
+      session: {
+        url: 'https://checkout.stripe.example/c/1',
+        livemode: false,
+        client_reference_id: form.get('client_reference_id'),
+      },
+    });
+    const { page } = await opened();
+    await page.route('https://checkout.stripe.example/**', (route) => route.fulfill({ body: 'pay here' }));
+    await page.getByLabel('Top up').fill('20.5');
+    await page.getByRole('button', { name: 'Pay' }).click();
+    await page.waitForURL('https://checkout.stripe.example/c/1');
+    expect(rig.stripe.asked.at(-1)?.form.toString()).toContain('2050');
+  });
+
+  it('that the relay refuses is said, and there is none where the operator offers none', async () => {
+    const { page } = await opened();
+    expect(await page.locator('#top-up').isVisible()).toBe(false);
+    rig.payments();
+    rig.stripe.answer = () => ({ status: 500, session: {} });
+    await page.locator('#language').click();
+    await page.locator('#top-up').waitFor();
+    await page.locator('#top-up button').click();
+    await page.locator('#top-up-state.wrong').waitFor();
+  });
+});
