@@ -93,6 +93,8 @@ function asOurs(error: SdkError): Error {
   if (status >= 300)
     return new ServiceRefusal({ status, headers }, { ...error, message: error.message, __type: error.name });
   if (error.name === 'TimeoutError') return new NoReply('ETIMEDOUT', { sent: true });
+  // Only replies are parsed: one that is no JSON was damaged on its way, or is somebody's page.
+  if (error instanceof SyntaxError) return new NoReply('EBADREPLY', { sent: true, requestId });
   return error.code === undefined ? error : new NoReply(error.code, { sent: !unsent.has(error.code) });
 }
 

@@ -55,6 +55,16 @@ describe.each([undefined, 'sdk'] as const)('a call of the store by the client %s
     expect(seen).toHaveLength(2);
   });
 
+  test.each(['<html>', '{"Item": {"n'])(
+    'is StoreUnavailable when the reply is %s: the store may have carried it out',
+    async (reply) => {
+      const { get } = await rig((_request, response) => response.end(reply), { attempts: 1 });
+      const error = await get();
+      expect(error).toBeInstanceOf(StoreUnavailable);
+      expect(error).toMatchObject({ cause: { code: 'EBADREPLY', sent: true } });
+    },
+  );
+
   test('keeps the error of a request that was refused for what it says, and the id that AWS gave it', async () => {
     const { get } = await rig(awsError(400, 'ConditionalCheckFailedException', { Item: { n: { N: '1' } } }));
     const error = await get();
