@@ -265,10 +265,10 @@ const lastOf = (values: Record<string, string[]>): Record<string, string> =>
 /** As clients wrote them, each as often as it came; those of the connection stay here. */
 export function headersAsSent({ rawHeaders, headers }: IncomingMessage): IncomingHttpHeaders {
   const ofConnection = /^(connection|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
-  const sent: Record<string, string[]> = {};
+  const sent = new Map<string, string[]>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
-    if (!ofConnection.test(name)) (sent[name] ??= []).push(value);
+    if (!ofConnection.test(name)) sent.set(name, [...(sent.get(name) ?? []), value]);
   }
-  return { ...sent, ...(headers.host !== undefined && { host: headers.host }) };
+  return { ...Object.fromEntries(sent), ...(headers.host !== undefined && { host: headers.host }) };
 }

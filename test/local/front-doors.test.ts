@@ -141,6 +141,10 @@ const same: Record<string, Sent> = {
   'no body': {},
   'no key': { body: json(chat()), key: undefined },
   'a wrong key': { path: '/messages', body: json(message), key: 'sk-wrong' },
+  'headers named as what every object has': {
+    body: json(chat()),
+    headers: Object.fromEntries(['__proto__', 'constructor', 'toString'].map((name) => [name, 'x'])),
+  },
   'two keys': { body: json(chat()), key: undefined, headers: { authorization: ['Bearer a', 'Bearer b'] } },
   'an unknown model': { body: json(chat({ model: 'none' })) },
   'a wrong method': { method: 'DELETE' },
