@@ -6,6 +6,7 @@ import { mutate } from './test/mutants/mutate.ts';
 /** What takes half a minute and more of both processors, or of waiting: `npm run test:long`. */
 export const longTests = [
   'test/long/**/*.test.ts',
+  'test/console/looks.test.ts',
   'test/extending/*.test.ts',
   'test/hardening/stalled-readers.test.ts',
   'test/hardening/worst-tenant.test.ts',

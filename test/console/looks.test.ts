@@ -106,6 +106,20 @@ const whatIsCut = `
     return isWider(document.documentElement) ? ['the page', ...names] : names;
   })()`;
 
+/** Of a long page the beginning. */
+async function picture(name: string): Promise<void> {
+  if (folder === undefined) return;
+  mkdirSync(folder, { recursive: true });
+  const size = await page.evaluate<{ width: number; height: number }>(
+    '({ width: innerWidth, height: Math.min(2200, document.body.scrollHeight) })',
+  );
+  await page.screenshot({
+    path: path.join(folder, `${name}.png`),
+    fullPage: true,
+    clip: { x: 0, y: 0, ...size },
+  });
+}
+
 describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
   it('every page fits on a phone, a laptop and a large screen, with all columns of its tables', async () => {
     await page.emulateMedia({ colorScheme });
@@ -118,16 +132,22 @@ describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
         for (const each of await page.evaluate<string[]>(whatIsCut)) cut.push(`/${at} at ${width}: ${each}`);
         if (width === 390 && colorScheme === 'light')
           for (const fault of await accessFaults(page)) cut.push(`/${at}: ${fault}`);
-        if (folder === undefined) continue;
-        mkdirSync(folder, { recursive: true });
-        const name = `${at.replaceAll(/[^\w-]+/g, '_') || 'overview'}.${width}.${colorScheme}.png`;
-        const height = Math.min(2200, await page.evaluate<number>('document.body.scrollHeight'));
-        const clip = { x: 0, y: 0, width, height };
-        await page.screenshot({ path: path.join(folder, name), fullPage: true, clip });
+        const name = at.replaceAll(/[^\w-]+/g, '_') || 'overview';
+        await picture(`${name}.${width}.${colorScheme}`);
       }
     }
     expect(cut).toEqual([]);
     expect(complaints.filter((each) => !each.includes('404'))).toEqual([]);
     expect(rig.faults).toEqual([]);
   }, 240_000);
+});
+
+it('prints a statement as black figures alone, also from a dark screen', async () => {
+  await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
+  await page.setViewportSize({ width: 800, height: 1100 });
+  await page.goto(`${base}statements?account=${accountAt(0)}`);
+  expect(await page.locator('nav:visible, form:visible, input:visible').count()).toBe(0);
+  expect(await page.locator('h2').first().innerText()).toContain(accountAt(0));
+  expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(255, 255, 255)');
+  await picture('statement.print');
 });

@@ -1,5 +1,7 @@
 /** What the console adds to the style sheet of the customers' pages: dense tables, forms, tiles, plots. */
 
+import { colours } from '../../../../shared/relay/page/page-kit.ts';
+
 export const consoleStyle = `
 /* Four sizes of type: notes, text, headings, figures. */
 :root { --note: .8rem; --text: .875rem; --heading: 1rem; --figure: 1.3rem; --bad-back: #fdf0ee; --good-back: #edf7f1; --first: var(--mark); --second: #8a5cd1; --third: #12866f; --edge: #8a939c; }
@@ -81,7 +83,7 @@ th[aria-sort="descending"] button.sort::after { content: " ↓"; }
 .console .notice { padding: .65rem .9rem; border: 1px solid var(--line); border-left: 3px solid var(--tone, var(--soft)); border-radius: 6px; margin: 0 0 1rem; background: var(--tone-back, var(--panel)); overflow-wrap: anywhere; max-width: 60rem; }
 pre.command { white-space: pre-wrap; overflow-wrap: anywhere; }
 pre.command code { font-size: 1em; }
-.second-line { color: var(--soft); margin-left: .4em; }
+.second-line { color: var(--soft); font-weight: normal; margin-left: .4em; }
 .notice ul { margin: 0; padding-left: 1.1rem; }
 .notice p:last-child { margin: 0; }
 .empty { border: 1px dashed var(--line); border-radius: 8px; padding: 1.4rem 1.5rem; margin: 0 0 1rem; color: var(--soft); }
@@ -161,7 +163,7 @@ table.data td:has(.strip) { vertical-align: middle; }
 @container (max-width: 30rem) { .plot .tick { font-size: 20px; } }
 @container (max-width: 20rem) { .plot .tick { font-size: 24px; } }
 @media (max-width: 1500px) {
-  td .second-line { display: block; margin: 0; font-size: var(--note); }
+  table.data .second-line { display: block; margin: 0; font-size: var(--note); }
   table.data .second-line .cut { max-width: 7.5rem; }
 }
 @media (max-width: 760px) {
@@ -183,13 +185,20 @@ table.data td:has(.strip) { vertical-align: middle; }
   table.cards tbody tr:last-child { border-bottom: 0; }
   table.cards tbody :is(th, td) { border: 0; padding: .12rem .8rem; position: static; white-space: normal; overflow-wrap: anywhere; }
   table.cards tbody td { position: relative; padding-left: 9.5rem; text-align: start !important; }
+  table.cards tbody td:empty { display: none; }
+  table.cards .badge { white-space: normal; }
   table.cards tbody td::before { content: attr(data-label); position: absolute; left: .8rem; width: 8.5rem; color: var(--soft); font-size: var(--note); }
   table.cards :is(.wide, td.words, .cut, code.cut) { min-width: 0; max-width: none; white-space: normal; }
 }
 @media (prefers-reduced-motion: no-preference) { button, a { transition: filter .12s; } }
 @media print {
-  .top, .sections, .crumbs, .bottom, .filter, form, .actions, .skip, pre.command { display: none !important; }
+  :root { color-scheme: light; ${colours.light} }
+  .top, .sections, .crumbs, .bottom, .filter, form, .actions, .skip, .lead, details, pre.command { display: none !important; }
   body.console { display: block; }
+  .console main { padding: 0; }
   .scroll { overflow: visible; border: 0; }
+  .tiles { grid-template-columns: repeat(5, 1fr); }
+  table.data :is(th, td) { padding-block: .15rem; }
+  tr, .tiles li { break-inside: avoid; }
 }
 `;

@@ -314,8 +314,7 @@ const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | '
     number('Took', ({ line: { duration_ms: tookMs, FirstContentMs: firstMs } }) =>
       both(lasted(tookMs ?? firstMs), firstMs !== undefined && `first ${lasted(firstMs)}`),
     ),
-    number('Input', ({ line }) => counted(line.prompt_tokens)),
-    number('Output', ({ line }) => counted(line.completion_tokens)),
+    number('Input, output', ({ line }) => both(counted(line.prompt_tokens), counted(line.completion_tokens))),
     money(
       'Charged',
       ({ line: { ChargeYuan: charge } }) => (charge === undefined ? undefined : parseYuan(charge.toFixed(9))),
