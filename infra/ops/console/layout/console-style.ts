@@ -5,7 +5,7 @@ import { colours } from '../../../../shared/relay/page/page-kit.ts';
 export const consoleStyle = `
 /* Four sizes of type: notes, text, headings, figures. */
 :root { --note: .8rem; --text: .875rem; --heading: 1rem; --figure: 1.3rem; --bad-back: #fdf0ee; --good-back: #edf7f1; --first: var(--mark); --second: #8a5cd1; --third: #12866f; --edge: #8a939c; }
-@media (prefers-color-scheme: dark) { :root { --bad-back: #33201f; --good-back: #1a2a22; --second: #c3a4ff; --third: #5fd3bb; --edge: #737d88; } }
+@media screen and (prefers-color-scheme: dark) { :root { --bad-back: #33201f; --good-back: #1a2a22; --second: #c3a4ff; --third: #5fd3bb; --edge: #737d88; } }
 /* What a mark or a series is coloured with. */
 .bad { --tone: var(--bad); --tone-back: var(--bad-back); }
 .warning { --tone: var(--warn); --tone-back: var(--warnback); }
@@ -197,7 +197,7 @@ table.data td:has(.strip) { vertical-align: middle; }
   body.console { display: block; }
   .console main { padding: 0; }
   .scroll { overflow: visible; border: 0; }
-  .tiles { grid-template-columns: repeat(5, 1fr); }
+  .tiles strong { font-size: var(--heading); }
   table.data :is(th, td) { padding-block: .15rem; }
   tr, .tiles li { break-inside: avoid; }
 }
