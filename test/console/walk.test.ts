@@ -227,7 +227,7 @@ const formWalks: readonly FormWalk[] = [
     fields: { models: 'walked-one, walked-two', input: '18', output: '72' },
     asks: /charges \d+\s+added/,
     verb: 'Write this',
-    seen: ['charges', /walked-one walked-two\s+18¥/],
+    seen: ['charges', /walked-one walked-two\s+18\s/],
   },
   {
     path: 'charges/model/walked-two',
@@ -336,6 +336,7 @@ it('shows requests as they end, refused ones too, each with its story; paused it
   page.on('request', (request) => asked.push(request.url()));
   expect((await call(stack.key)).status).toBe(200);
   const plain = await opened({ javaScriptEnabled: false });
+  expect(await plain.page.locator('#overview-refused').innerText()).toMatch(/invalid_api_key\s+1/);
   await plain.page.goto(`${plain.base}requests?status=401`);
   expect(await plain.page.locator('#requests-rows tr').count()).toBe(1);
   expect(await plain.page.getByRole('button', { name: 'Watch live' }).count()).toBe(0);

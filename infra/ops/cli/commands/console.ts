@@ -52,6 +52,7 @@ request, or with Ctrl-C. Nothing is written that a page did not show and ask bef
 async function readFirst(ports: OperatorPorts, readOnly: boolean): Promise<void> {
   const { clock, ledger, pages, tables } = ports;
   await viewOverview(ports, 1);
+  await pages.underWay(clock.now());
   const month = utcMonth(clock.now());
   await Promise.all([
     ledger.quotas(['none']),
