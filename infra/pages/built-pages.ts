@@ -248,9 +248,12 @@ form.bar { display: flex; margin-top: 1rem; }
   tr { break-inside: avoid; }
 }
 @media (max-width: 40rem) {
-  .numbers { font-size: .85rem; }
-  .numbers td, .numbers thead th + th { padding-left: .4rem; white-space: normal; overflow-wrap: normal; }
-  .numbers th { min-width: 0; }
+  .numbers thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+  .numbers tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .5rem 0; border-top: 1px solid var(--line); }
+  .numbers th, .numbers td { padding: 0; border: 0; }
+  .numbers tr > th { flex: 1 0 100%; }
+  .numbers td:empty { display: none; }
+  .numbers td::before { content: attr(data-name) " "; color: var(--soft); font-weight: normal; }
   .rows { min-width: 0; }
   .rows thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
   .rows tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .6rem 0; border-top: 1px solid var(--line); }

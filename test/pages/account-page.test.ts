@@ -342,6 +342,13 @@ describe('what the page shows', () => {
       ["'=evil", '-0.250000003'],
       ['Closing balance', '48.499999997'],
     ]);
+    // On a phone no name is squeezed into a column of letters.
+    await page.setViewportSize({ width: 390, height: 800 });
+    const widths = await page
+      .locator('.numbers tbody th')
+      .evaluateAll((all) => all.map((each) => each.clientWidth));
+    expect(Math.min(...widths)).toBeGreaterThan(300);
+    await page.setViewportSize({ width: 1280, height: 800 });
     await page.emulateMedia({ media: 'print' });
     expect(await paper.getByText('Closing balance').isVisible()).toBe(true);
     for (const other of ['.top', 'h1', '#figures', '#usage', '#ledger', '#paper button'])

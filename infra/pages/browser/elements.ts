@@ -14,6 +14,20 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** A row of a table of figures, which names each where a screen has no room for columns. */
+export function figuresRow(
+  head: readonly Child[],
+  names: readonly string[],
+  texts: readonly string[],
+): HTMLElement {
+  const cells = texts.map((text, at) => {
+    const made = element('td', {}, [text]);
+    made.dataset['name'] = names[at] ?? '';
+    return made;
+  });
+  return element('tr', {}, [element('th', { scope: 'row' }, head), ...cells]);
+}
+
 export function button(label: string, act: () => void): HTMLButtonElement {
   const made = element('button', { type: 'button' }, [label]);
   made.addEventListener('click', act);

@@ -1,7 +1,7 @@
 /** A month of the account on paper: from its opening to its closing balance, with the seller's name and address. */
 import { count } from '../../../shared/relay/page/english.ts';
 import type { AccountStatement } from '../../../shared/wire/public-api.ts';
-import { button, byId, choiceById, dayOf, element, say } from './elements.ts';
+import { button, byId, choiceById, dayOf, element, figuresRow, say } from './elements.ts';
 import { t } from './language.ts';
 import { cell, download } from './ledger.ts';
 import { wordsOf, type RelayClient } from './relay-client.ts';
@@ -55,10 +55,11 @@ function paper(statement: AccountStatement): HTMLElement[] {
     [t().days_of_utc, month],
     [t().state, final ? t().final : t().notFinal],
   ];
-  const heads = [t().what, t().calls, t().tokensIn, t().tokensOut, t().amount];
+  const [head, ...names] = [t().what, t().calls, t().tokensIn, t().tokensOut, t().amount];
+  const heads = [head, ...names].map((text) => element('th', { scope: 'col' }, [text]));
   const table = element('table', { className: 'numbers' }, [
-    element('thead', {}, [row('th', heads, 'col')]),
-    element('tbody', {}, lines.map(lineRow(decimalsOf(lines)))),
+    element('thead', {}, [element('tr', {}, heads)]),
+    element('tbody', {}, lines.map(lineRow(names, decimalsOf(lines)))),
   ]);
   return [
     element('h3', {}, [t().statementOf(monthName(month))]),
@@ -99,21 +100,12 @@ const figuresOf = ({ used }: Line): (number | undefined)[] => [
 const decimalsOf = (lines: readonly Line[]): number =>
   Math.max(2, ...lines.map(({ amount }) => amount.toFixed(9).replace(/0+$/, '').split('.')[1]?.length ?? 0));
 
-const lineRow = (decimals: number) => (line: Line) => {
+const lineRow = (names: readonly string[], decimals: number) => (line: Line) => {
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
   const figures = figuresOf(line).map((figure) => (figure === undefined ? '' : count(figure)));
   // -0 of what cost nothing is no amount.
-  return row('td', [line.what, ...figures, (line.amount || 0).toLocaleString('en-US', digits)], 'row');
+  return figuresRow([line.what], names, [...figures, (line.amount || 0).toLocaleString('en-US', digits)]);
 };
-
-const row = (name: 'td' | 'th', texts: readonly string[], scope: string): HTMLElement =>
-  element(
-    'tr',
-    {},
-    texts.map((text, at) =>
-      at === 0 || name === 'th' ? element('th', { scope }, [text]) : element('td', {}, [text]),
-    ),
-  );
 
 const csvOf = (lines: readonly Line[]): string =>
   [

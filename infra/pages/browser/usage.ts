@@ -1,6 +1,6 @@
 /** What was used by day and model, as the relay sums it. */
 import type { AccountDay, AccountDays } from '../../../shared/wire/public-api.ts';
-import { byId, choiceById, element, dayOf, yuan, svg } from './elements.ts';
+import { byId, choiceById, element, dayOf, figuresRow, yuan, svg } from './elements.ts';
 import { count } from '../../../shared/relay/page/english.ts';
 import { t } from './language.ts';
 
@@ -83,8 +83,8 @@ function tableRows(used: AccountDay[], series: Series[]): HTMLElement[] {
         count(total(parts, (day) => day.prompt_tokens)),
         count(total(parts, (day) => day.completion_tokens)),
       ];
-      const head = element('th', { scope: 'row' }, [swatch, element('code', {}, [name])]);
-      return element('tr', {}, [head, ...texts.map((text) => element('td', {}, [text]))]);
+      const names = [t().charges, t().calls, t().tokensIn, t().tokensOut];
+      return figuresRow([swatch, element('code', {}, [name])], names, texts);
     });
 }
 

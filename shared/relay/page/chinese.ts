@@ -49,6 +49,7 @@ export const modelsInChinese: ModelTexts = {
   output: '输出',
   nothing: '没有这个名称的模型。',
   families: '模型系列',
+  others: '其他',
   aliases: '代表多个模型的名称',
   aliasesLead: '由第一个能应答的模型回答，并按该模型的价格计费。',
   name: '名称',

@@ -54,6 +54,7 @@ export const modelsInEnglish = {
   output: 'Output',
   nothing: 'No model has that name.',
   families: 'Families of models',
+  others: 'others',
   aliases: 'Names for several models',
   aliasesLead: 'The first model that can answer does, at its own price.',
   name: 'Name',

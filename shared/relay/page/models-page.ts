@@ -151,7 +151,7 @@ function modelSection(facts: PageFacts): string {
   const { models, resting, words } = facts;
   if (models.length === 0)
     return `<section id="models">\n<h2>${words.models}</h2>\n<p>${words.none}</p>\n</section>`;
-  const families = familiesOf(models);
+  const families = familiesOf(models, words.others);
   const note = models.some((model) => resting.has(model))
     ? ` <b class="rest">${words.resting}</b>${words.restingNote}`
     : '';
@@ -228,7 +228,7 @@ function plain(html: string): string {
   const text = html
     .slice(html.indexOf('<main'))
     .replaceAll(/<nav[^]*?<\/nav>|<\w+[^>]* hidden>[^<]*/g, '')
-    .replaceAll(/<t[hd]\b/g, '\t$&')
+    .replaceAll(/<(?:t[hd]|dd)\b/g, '\t$&')
     .replaceAll(/\n?(<(?:li|tr)\b)/g, '\n$1')
     .replaceAll(/<(?:h\d|p|summary|pre)\b/g, '\n$&')
     .replaceAll(/ ?(<small\b)/g, ' $1')

@@ -130,17 +130,16 @@ export interface Family {
 
 /** So many fit on a screen. */
 const ungroupedMax = 12;
-const others = 'others';
 
 /**
  * The part before a slash (`vendor/model`), else the letters at the beginning (`qwen2.5-max`). A name of its own is put
- * among the others. Few models are one family, in the order of the channels.
+ * among those that are named `others`. Few models are one family, in the order of the channels.
  */
-export function familiesOf(models: readonly string[]): Family[] {
+export function familiesOf(models: readonly string[], others: string): Family[] {
   if (models.length <= ungroupedMax) return [{ name: '', models: [...models] }];
   const byFamily = Map.groupBy(models, familyOf);
-  const families = [...byFamily].filter(([, members]) => members.length > 1);
-  const single = [...byFamily.values()].filter((members) => members.length === 1).flat();
+  const families = [...byFamily].filter(isFamily);
+  const single = [...byFamily].filter((each) => !isFamily(each)).flatMap(([, members]) => members);
   if (families.length === 0 || (families.length === 1 && single.length === 0))
     return [{ name: '', models: sorted(models) }];
   return [
@@ -151,8 +150,10 @@ export function familiesOf(models: readonly string[]): Family[] {
   ];
 }
 
+const isFamily = ([name, members]: [string, string[]]): boolean => name !== '' && members.length > 1;
+
 const familyOf = (model: string): string =>
-  (/^([^/]+)\//.exec(model)?.[1] ?? /^[a-z]+/i.exec(model)?.[0] ?? others).toLowerCase();
+  (/^([^/]+)\//.exec(model)?.[1] ?? /^[a-z]+/i.exec(model)?.[0] ?? '').toLowerCase();
 
 const sorted = (models: readonly string[]): string[] => models.toSorted(inOrder);
 
