@@ -20,9 +20,25 @@ describe('a console that only reads', () => {
       const page = await reader.page(path);
       expect(page).toContain('read only');
       const writing = [...page.matchAll(/<form method="post" action="([^"]*)"/g)].map(([, action]) => action);
-      expect([path, writing.filter((action) => action !== 'audit')]).toEqual([path, []]);
+      expect([path, writing.filter((action) => action !== 'audit' && action !== 'export')]).toEqual([
+        path,
+        [],
+      ]);
       expect(page).not.toMatch(/href="[^"]*\/(edit|grant|rotate|disable|refund)"/);
     }
+  });
+
+  it('downloads everything as one file, by a form of its own session alone', async () => {
+    const form_token = tokenIn(await reader.page('audit'));
+    expect((await reader.get('export')).status).toBe(404);
+    expect((await reader.post('export', { form_token: 'of another' })).status).toBe(403);
+    const reply = await reader.post('export', { form_token });
+    expect(reply.headers.get('content-disposition')).toBe('attachment; filename="everything.jsonl"');
+    const tables = (await reply.text())
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { table: string }).table);
+    expect([...new Set(tables)]).toEqual(expect.arrayContaining(['channels', 'accounts', 'keys', 'ledger']));
   });
 
   it('says what to do next where there is nothing yet', async () => {

@@ -19,9 +19,7 @@ const documented = pages
   .filter((command) => !command.endsWith('...'));
 
 /** Commands without a group. */
-const lone = new Set(
-  'help statement reconcile report restore audit check console doctor init what-if'.split(' '),
-);
+const lone = new Set(['help', ...Object.keys(commandPolicies).filter((name) => !name.includes(' '))]);
 
 /** The words that name the command. */
 function commandOf(line: string): string {

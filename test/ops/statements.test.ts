@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
@@ -58,6 +58,65 @@ describe('statement', () => {
     await rig.call('company', idAt('2026-11-05T00:00:00Z'), close, { metered: true });
     const { output } = await rig.ops('statement company --month 2026-11 --wait 0');
     expect(output).toMatch(/- charged +1\n[^]*\+ metered +1\n[^]*closing +3\n/);
+  });
+
+  it('of all customers is a file each and one CSV, and one that does not add up stops none of the others', async () => {
+    await rig.grant('all/of it', '7');
+    await rig.put('quotas', { account: 'broken', available: 'much' });
+    const all = 'statement --all --month 2026-11 --wait 0';
+    const run = await rig.ops([...all.split(' '), '--html', file('all'), '--csv']);
+    expect(run).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('1 statements do not add up, so they are not made') as string,
+    });
+    const lines = parse<Record<string, string>>(run.output, { columns: true });
+    const closings = lines.flatMap(({ account, kind, amount }) =>
+      kind === 'closing' ? [[account, amount]] : [],
+    );
+    expect(closings).toEqual(
+      expect.arrayContaining([
+        ['acme', '92.999999996'],
+        ['all/of it', '7'],
+      ]),
+    );
+    const names = readdirSync(file('all')).toSorted();
+    expect(names).toHaveLength(closings.length);
+    expect(readFileSync(join(file('all'), 'all%2Fof%20it-2026-11.html'), 'utf8')).toContain(
+      'Statement of all/of it, 2026-11',
+    );
+    await rig.remove('quotas', { account: 'broken' });
+    expect((await rig.ops(`${all} --json`)).output).toContain('"closing": "92.999999996"');
+    expect((await rig.ops(`statement acme --all --month 2026-11`)).errors).toContain('either an account or');
+  });
+
+  it('export has every row of people and money in one file, under its name once it is whole, and no secret', async () => {
+    await rig.put('keys', { hash: 'a'.repeat(64), account: 'acme', hint: 'sk-Good...wXyZ' });
+    await rig.put('keys', { hash: `sk-${'x'.repeat(48)}`, account: 'acme', note: 'sesame' });
+    await rig.put('accounts', { account: 'acme', note: 'VIP' }, { account: 'odd', rpm: 0, pin: 'sesame' });
+    await rig.put('channels', { id: 'leaky', endpoint: 'https://a.example.com/v1', secret: 'sesame' });
+    const to = file('all.jsonl');
+    const run = await rig.ops(['export', to, '--from', '2026-11-01', '--to', '2026-12-01', '--json']);
+    const { rows } = JSON.parse(run.output) as { rows: Record<string, number> };
+    const text = readFileSync(to, 'utf8');
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { table: string; row: Record<string, unknown> });
+    expect(lines).toHaveLength(Object.values(rows).reduce((sum, count) => sum + count, 0));
+    const of = (table: string) => lines.filter((line) => line.table === table).map(({ row }) => row);
+    expect(of('accounts')).toEqual(
+      expect.arrayContaining([
+        { account: 'acme', note: 'VIP' },
+        { account: 'odd', problem: expect.stringContaining('rpm') as string },
+      ]),
+    );
+    expect(of('keys').map(({ hash }) => hash)).toEqual(
+      expect.arrayContaining(['a'.repeat(64), 'sk-xxxx...']),
+    );
+    expect(of('ledger').filter(({ account }) => account === 'acme')).toHaveLength(4);
+    expect(text).not.toContain('sesame');
+    expect(text).not.toContain('x'.repeat(30));
+    expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 
   it('as CSV has lines whose amounts add up to the last', async () => {

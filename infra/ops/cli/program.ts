@@ -16,6 +16,7 @@ import { checkCommand, configCommands, versionCommands } from './commands/config
 import { consoleCommand } from './commands/console.ts';
 import { customerCommands } from './commands/customer.ts';
 import { doctorCommand } from './commands/doctor.ts';
+import { exportCommand } from './commands/export.ts';
 import { grantCommands } from './commands/grant.ts';
 import { initCommand } from './commands/init.ts';
 import { keyCommands } from './commands/key.ts';
@@ -49,6 +50,7 @@ const commands: readonly (CommandGroup | CommandDefinition)[] = [
   settingCommands,
   versionCommands,
   reportCommand,
+  exportCommand,
   checkCommand,
   configCommands,
   whatIfCommand,

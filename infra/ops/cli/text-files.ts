@@ -1,6 +1,8 @@
 /** Files that commands read and write. Messages name the file and never quote it. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
 import { parseCsv } from './csv.ts';
@@ -35,11 +37,18 @@ export const readTextFileIfAny = async (path: string): Promise<string | undefine
     throw unreadable(path);
   });
 
-/** Overwrites an existing file. */
-export async function writeTextFile(path: string, text: string): Promise<void> {
-  await writeFile(path, text).catch(() => {
-    throw new Failure(`the file ${path} cannot be written`);
+/** Overwrites an existing file, and makes the folder where there is none. */
+export async function writeTextFile(file: string, text: string): Promise<void> {
+  const isWritten = mkdir(path.dirname(file), { recursive: true }).then(() => writeFile(file, text));
+  await isWritten.catch(() => {
+    throw new Failure(`the file ${file} cannot be written`);
   });
+}
+
+/** As they come; under its name once it is whole. What broke off stays beside, in `<path>.part`. */
+export async function writeLines(path: string, lines: AsyncIterable<string>): Promise<void> {
+  await pipeline(lines, createWriteStream(`${path}.part`));
+  await rename(`${path}.part`, path);
 }
 
 /** A price list: a JSON text, or the cells of CSV. */

@@ -68,6 +68,18 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
           const sinceMs = Number(call.req.header('last-event-id') ?? visit.query('after')) || visit.nowMs;
           return streams.open(() => watch(visit, sinceMs), visit.path);
         }),
+      // What breaks off breaks the connection, so that no browser takes a part for the whole.
+      file: (at, name, lines) =>
+        void app.post(at, (call) =>
+          call.body(
+            ReadableStream.from(lines(visitIn(call, parts))).pipeThrough(new TextEncoderStream()),
+            200,
+            {
+              'content-type': 'application/jsonl',
+              'content-disposition': `attachment; filename="${name}"`,
+            },
+          ),
+        ),
       form(at, route) {
         app.get(at, (call) => act.form(call, route));
         app.post(at, (call) => act.propose(call, route));

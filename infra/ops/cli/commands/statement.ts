@@ -1,10 +1,11 @@
 /** The commands `statement` and `reconcile`: the relay's sums beside what others reckon: a customer's month, a vendor's invoice. */
+import { join } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import { isAttributedBy, type AttributedBy } from '../../../../shared/billing/ledger-row.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import { deniedExitCode, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   reconcileChannel,
   type ReconciledModel,
@@ -18,11 +19,12 @@ import {
   viewStatement,
   type Statement,
 } from '../../../../shared/operate/statement.ts';
+import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { doubts } from '../../console/layout/frame.ts';
 import { column, head, number, table, wide } from '../../console/layout/table.ts';
 import { html, masked, nothing } from '../../markup.ts';
 import { fileOf } from '../../report/file.ts';
-import { auditing, shows } from '../command.ts';
+import { auditing, shows, type CommandRun } from '../command.ts';
 import { csvLines, delimiterOf } from '../csv.ts';
 import { parseDecimalText, parseNumber } from '../option-values.ts';
 import { textTable, type Column, type Terminal } from '../terminal.ts';
@@ -35,6 +37,7 @@ interface StatementOptions {
   by?: AttributedBy;
   html?: string;
   marked?: boolean;
+  all?: boolean;
   /** Seconds. */
   wait: number;
 }
@@ -44,7 +47,8 @@ export const statementCommand = shows('statement', {
   lists: true,
   needs: ofMonth,
   takes: {
-    '<account>': 'as `customer list` shows it',
+    '[account]': 'as `customer list` shows it',
+    '--all': 'of all customers who had a balance, a call or a grant; --html names a folder then',
     '--by <name>': ['end_user or tag:NAME: the calls by it, in the place of day and model', parseBy],
     '--html <file>': 'write one HTML file too, ready to send',
     '--marked': 'make it although it does not add up, with a mark (default: it is refused)',
@@ -54,10 +58,14 @@ export const statementCommand = shows('statement', {
     'statement acme --month 2026-10 --html acme-2026-10.html',
     'statement acme --month 2026-10 --csv > acme-2026-10.csv',
     'statement acme --month 2026-10 --by tag:team',
+    'statement --all --month 2026-10 --html statements',
   ],
   policies: auditing,
-  async run({ ports, terminal }, account: string, options: StatementOptions) {
-    const { month, by, html: file, marked = false, wait } = options;
+  async run(run, account: string | undefined, options: StatementOptions) {
+    const { ports, terminal } = run;
+    const { month, by, html: file, marked = false, wait, all = false } = options;
+    if (all === (account !== undefined)) throw usageFailure('give either an account or --all');
+    if (account === undefined) return stateAll(run, options);
     const statement = await viewStatement(ports, { account, month, by, waitMs: wait * 1000 });
     if (statement.problems.length > 0 && !marked) refuse(terminal, statement);
     printStatement(terminal, statement);
@@ -66,6 +74,58 @@ export const statementCommand = shows('statement', {
     terminal.remark(`${file} has it as HTML`);
   },
 });
+
+type Stated = Pick<Statement, 'account' | 'opening' | 'granted' | 'charged' | 'metered' | 'closing'>;
+
+const statedColumns: Column<Stated>[] = [
+  ['account', 'ACCOUNT', ({ account }) => account],
+  ...(['opening', 'granted', 'charged', 'metered', 'closing'] as const).map((name): Column<Stated> => [
+    name,
+    name.toUpperCase(),
+    (stated) => formatYuan(stated[name]),
+  ]),
+];
+
+/** One after the other, so that memory stays small. One that does not add up is named, and does not stop the others. */
+async function stateAll({ ports, terminal }: CommandRun, options: StatementOptions): Promise<void> {
+  const { month, by, html: folder, marked = false, wait } = options;
+  const pages = await Array.fromAsync(ports.ledger.accounts());
+  const accounts = [...new Set(pages.flat())].toSorted(compareCodeUnits);
+  const stated: Stated[] = [];
+  let left = 0;
+  if (terminal.format === 'csv') terminal.printCsv(['account', ...statementColumns], []);
+  for (const [at, account] of accounts.entries()) {
+    terminal.count(`${at} of ${accounts.length} customers`);
+    const wanted = { account, month, by, waitMs: wait * 1000 };
+    const statement = await viewStatement(ports, wanted).catch((error: unknown) => {
+      if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
+      terminal.remark(error.message);
+    });
+    left += !statement || statement.problems.length > 0 ? 1 : 0;
+    if (!statement) continue;
+    const { opening, closing, days, grants, problems } = statement;
+    if (opening === 0n && closing === 0n && days.length === 0 && grants.length === 0) continue;
+    for (const problem of problems) terminal.remark(`${account} does not add up: ${problem}`);
+    if (problems.length > 0 && !marked) continue;
+    stated.push(statement);
+    if (folder !== undefined)
+      await writeTextFile(
+        join(folder, `${encodeURIComponent(account)}-${month}.html`),
+        masked(await statementFile(statement)),
+      );
+    if (terminal.format === 'csv')
+      terminal.printCsvRows(
+        ['account', ...statementColumns],
+        statementRows(statement).map((row) => Object.assign({ account }, row)),
+      );
+  }
+  if (terminal.format !== 'csv')
+    terminal.printList(stated, { columns: statedColumns, empty: 'nobody had a balance, a call or a grant' });
+  if (left > 0)
+    throw new Failure(
+      `${left} statements do not add up${marked ? ', and have a mark' : ', so they are not made'}`,
+    );
+}
 
 function parseBy(written: string): AttributedBy {
   if (isAttributedBy(written)) return written;

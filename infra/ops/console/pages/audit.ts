@@ -8,9 +8,10 @@ import {
   type AuditedBalances,
 } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import { Failure, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
+import { exportLines } from '../../export-lines.ts';
 import { html, type Markup } from '../../markup.ts';
 import { bytes, grouped } from '../layout/figures.ts';
-import { form, type SentForm } from '../layout/form.ts';
+import { actionButton, form, type SentForm } from '../layout/form.ts';
 import { command, emptyState, lead, type Page } from '../layout/frame.ts';
 import { column, head, pager, table, wide } from '../layout/table.ts';
 import {
@@ -30,6 +31,7 @@ const rowsMax = 500_000;
 const balancesOfPage = 300;
 
 export function auditPages(routes: Routes): void {
+  routes.file('/export', 'everything.jsonl', ({ ports }) => exportLines(ports, {}));
   routes.form('/audit', { page: auditPage, propose: proposeAudit, reads: true });
 }
 
@@ -56,7 +58,10 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
       })}
       <h2>Every charge of all customers</h2>
       ${lead('That reads the whole ledger: minutes for a million rows, so no page does it.')}
-      ${command('relay-ops audit')}`,
+      ${command('relay-ops audit')}
+      <h2>Everything in one file</h2>
+      ${lead('Channels, prices, plans, settings, customers, keys (their hashes), grants and the whole ledger, a JSON object a line. No secret, no prompt, no answer.')}
+      ${actionButton('export', identity.formToken, 'Download it')}`,
   };
 }
 

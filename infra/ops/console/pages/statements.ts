@@ -32,7 +32,9 @@ async function statement({ ports, nowMs, query }: Visit): Promise<Page> {
       account === ''
         ? emptyBox(
             'Which customer?',
-            html`Type a name, or choose one of the <a href="customers">customers</a>.`,
+            html`Type a name, or choose one of the <a href="customers">customers</a>. Of all at once, as pages
+              and as one table:
+              ${command(`relay-ops statement --all --month ${month} --html statements --csv > ${month}.csv`)}`,
           )
         : // A page does not wait: it says that sums follow, and is loaded again.
           shown(await viewStatement(ports, { account, month, waitMs: 0 }))

@@ -76,6 +76,8 @@ export interface Routes {
   /** Parts of a page, made again while somebody watches it. */
   live(path: string, watch: Watch): void;
   form(path: string, route: FormRoute): void;
+  /** A file that is made while it is sent, of this name. Asked for by a form, so that no other page can. It writes nothing. */
+  file(path: string, name: string, lines: (visit: Visit) => AsyncIterable<string>): void;
 }
 
 interface FormParts {

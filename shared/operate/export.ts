@@ -1,0 +1,49 @@
+/**
+ * View: everything about people and money, page by page: rows of the configuration, keys, accounts, grants, and the ledger of a time.
+ * Of a row that cannot be read the name and the problem alone: it may hold a secret anywhere.
+ */
+import { AccountRow } from '../config/rows/account-row.ts';
+import { shownHash } from '../config/rows/key-row.ts';
+import { plainRow, readRow, textOf } from '../config/rows/read-row.ts';
+import { keyAttributes } from '../config/rows/read-table.ts';
+import { configTables } from './config/row-changes.ts';
+import { listRows } from './config/write-rows.ts';
+import { keyState } from './keys/list-keys.ts';
+import { ledgerJson, selectRows } from './ledger/ledger.ts';
+import type { LedgerSelection, OperatorPorts, RawRow } from './operator-ports.ts';
+
+const pageRows = 1000;
+
+/** @param selection of the ledger alone */
+export async function* exportPages(
+  ports: OperatorPorts,
+  selection: Pick<LedgerSelection, 'fromMs' | 'toMs'>,
+): AsyncGenerator<{ table: string; rows: readonly unknown[]; problems?: readonly string[] }> {
+  for (const table of configTables) {
+    const rows = await listRows(ports, table);
+    yield {
+      table,
+      rows: rows.map(({ key, row, problem }) => row ?? { [keyAttributes[table]]: key, problem }),
+    };
+  }
+  for (const table of ['accounts', 'keys'] as const) {
+    let after: string | undefined;
+    do {
+      const { rows, next } = await ports.pages.rows({ table, after, limit: pageRows });
+      yield { table, rows: rows.map((row) => readable(table, row, ports.clock.now())) };
+      after = next;
+    } while (after !== undefined);
+  }
+  for await (const rows of ports.ledger.grants()) yield { table: 'grants', rows };
+  for await (const { rows, problems } of selectRows(ports, selection, () => undefined))
+    yield { table: 'ledger', rows: rows.map(ledgerJson), problems };
+}
+
+function readable(table: 'accounts' | 'keys', row: RawRow, nowMs: number): unknown {
+  if (table === 'keys') {
+    const { state, why } = keyState(row, nowMs);
+    return state === 'invalid' ? { hash: shownHash(textOf(row, 'hash')), problem: why } : plainRow(row);
+  }
+  const reading = readRow(AccountRow, row);
+  return 'problem' in reading ? { account: textOf(row, 'account'), problem: reading.problem } : plainRow(row);
+}
