@@ -235,7 +235,7 @@ const formWalks: readonly FormWalk[] = [
     fields: { input: '9', output: '36' },
     asks: /rule \d+ prices walked-two from now on, rule \d+ the others/,
     verb: 'Write this',
-    seen: ['charges', /walked-two\s+9¥/],
+    seen: ['charges', /walked-two\s+9\s/],
   },
   {
     path: 'channels-new?type=openai',
