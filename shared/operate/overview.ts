@@ -1,14 +1,12 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
 import type { DailyFigures } from '../billing/daily-figures.ts';
-import type { ConfigRows } from '../config/rows/read-table.ts';
 import { utcDay, utcMonth } from '../wire/iso-time.ts';
 import { listedChannels, type ListedChannel } from './channels/list-channels.ts';
 import { findingsInTables } from './config/row-changes.ts';
 import { mostCharged, rowsIn, summedBy, sumOfFigures, type Summed } from './ledger/ledger.ts';
 import type { Minute, OperatorPorts, UnderWay } from './operator-ports.ts';
 
-export type OverviewView = Awaited<ReturnType<typeof viewOverview>>;
-export type OverviewNow = Awaited<ReturnType<typeof readNow>>;
+export type OverviewNow = ReturnType<typeof joined>;
 export type OverviewMonth = Awaited<ReturnType<typeof readMonth>>;
 
 /** All at once, but what has no room in ten requests: calls under way, and the month. */
@@ -18,7 +16,7 @@ export async function viewOverview(ports: OperatorPorts, hours: OverviewHours) {
     readNow(ports, hours, async () => undefined),
     readToday(ports),
   ]);
-  return { ...now, ...rows, today, channels: channelsIn(rows, now, ports) };
+  return { ...joined(now, rows, ports), today };
 }
 
 /** How often a look is made: plots of a longer time have wider steps. */
@@ -55,7 +53,7 @@ export function watchOverview(ports: OperatorPorts, hours: OverviewHours) {
       }
       const today = due === 'today' && nowMs > readMs.rows ? await readToday(ports) : undefined;
       if (today) readMs.today = nowMs;
-      return { nowMs, today, now: { ...now, ...rows, channels: channelsIn(rows, now, ports) } };
+      return { nowMs, today, now: joined(now, rows, ports) };
     },
   };
 }
@@ -81,6 +79,12 @@ async function readRows(ports: OperatorPorts) {
   return { tables, findings: findingsInTables(tables, ports) };
 }
 
+const joined = (
+  now: Awaited<ReturnType<typeof readNow>>,
+  { tables, findings }: Awaited<ReturnType<typeof readRows>>,
+  ports: OperatorPorts,
+) => ({ ...now, findings, channels: listedChannels(tables.channels, ports, now.entries) });
+
 async function readToday({ clock, ledger }: OperatorPorts) {
   const day = utcDay(clock.now());
   const { rows, problems } = await rowsIn(ledger.served({ from: day, to: day }));
@@ -102,12 +106,6 @@ async function readMonth({ clock, ledger }: OperatorPorts) {
     problems,
   };
 }
-
-const channelsIn = (
-  { tables }: { tables: ConfigRows },
-  { entries }: Pick<OverviewNow, 'entries'>,
-  ports: OperatorPorts,
-): ListedChannel[] => listedChannels(tables.channels, ports, entries);
 
 /** The worst first. `failing`: it failed within the minute, or is to be probed. */
 const conditions = ['off', 'cooldown', 'failing', 'ok'] as const;

@@ -12,7 +12,6 @@ import {
   type OverviewHours,
   type OverviewMonth,
   type OverviewNow,
-  type OverviewView,
   type TimeSpan,
   type TrafficPoint,
 } from '../../../../shared/operate/overview.ts';
@@ -71,14 +70,14 @@ const addressOf = ({ query }: Visit, hours: OverviewHours): string =>
 async function overview(visit: Visit, refused: Refused, history: ChannelHistory): Promise<Page> {
   const hours = hoursIn(visit);
   const view = await viewOverview(visit.ports, hours);
-  const { served, problems, today, channels } = view;
-  history.see(channels, visit.nowMs);
+  const { today } = view;
+  history.see(view.channels, visit.nowMs);
+  if (visit.query('models') === 'all')
+    return { title: 'Models today', above: [], body: modelTable(today.models, true) };
   return {
     title: 'Overview',
-    actions: html`<span class="soft"
-      >${served && html`version ${served.version}, ${when(served.publishedAt * 1000, visit.nowMs)}`}</span
-    >`,
-    body: html`${!served && unpublished} ${warnings([...problems, ...today.problems])}
+    actions: html`<span class="soft" id="overview-version">${versionOf(view, visit.nowMs)}</span>`,
+    body: html`${warnings(today.problems)}
       ${tabs(
         'Time',
         spans.map((each) => [addressOf(visit, each), `Last ${each === 1 ? 'hour' : `${each} hours`}`]),
@@ -105,7 +104,7 @@ async function overview(visit: Visit, refused: Refused, history: ChannelHistory)
       <div class="columns">
         <section>
           <h2>Models today <span class="soft">since midnight UTC</span></h2>
-          <div id="overview-models">${modelTable(today.models, visit.query('models') === 'all')}</div>
+          <div id="overview-models">${modelTable(today.models, false)}</div>
         </section>
         <section>
           <h2>Customers this month</h2>
@@ -139,7 +138,7 @@ type Refused = Awaited<ReturnType<typeof readRefused>>;
 
 const watched = (visit: Visit, history: ChannelHistory): Watched => {
   const watch = watchOverview(visit.ports, hoursIn(visit));
-  const isRefusedRead = visit.ports.target.local || isPaid(visit);
+  const isFree = visit.ports.target.local;
   let refusedAtMs = 0;
   return {
     everyMs: watch.everyMs,
@@ -150,13 +149,14 @@ const watched = (visit: Visit, history: ChannelHistory): Watched => {
       const put = (id: string, markup: Markup): void => void parts.push({ id: `overview-${id}`, markup });
       if (now) {
         history.see(now.channels, nowMs);
+        put('version', versionOf(now, nowMs));
         put('now', figuresOf(now));
         put('channels', channelTable(now, { ...visit, nowMs }, history));
         put('findings', shownFindings(now));
       }
-      if (today) put('models', modelTable(today.models, visit.query('models') === 'all'));
+      if (today) put('models', modelTable(today.models, false));
       if (month) put('month', monthOf(month));
-      if (isRefusedRead && nowMs - refusedAtMs >= refusedMs) {
+      if (isFree || (isPaid(visit) && nowMs - refusedAtMs >= refusedMs)) {
         put('refused', refusedTable(await readRefused(visit)));
         refusedAtMs = nowMs;
       }
@@ -169,19 +169,17 @@ const watched = (visit: Visit, history: ChannelHistory): Watched => {
   };
 };
 
+const versionOf = ({ served }: OverviewNow, nowMs: number): Markup =>
+  html`${served && html`version ${served.version}, ${when(served.publishedAt * 1000, nowMs)}`}`;
+
 const unpublished = notice(
   'warning',
   html`Nothing is published, so no call is served. Add a channel and its prices: the first valid rows are
   published within seconds.`,
 );
 
-interface Shown extends Pick<OverviewNow, 'total' | 'points' | 'span' | 'underWay'> {
-  channels: OverviewView['channels'];
-  findings: OverviewView['findings'];
-}
-
-const figuresOf = (view: Shown): Markup =>
-  html`${tilesOf(view)}
+const figuresOf = (view: OverviewNow): Markup =>
+  html`${!view.served && unpublished} ${warnings(view.problems)} ${tilesOf(view)}
   ${
     (view.total.counts.calls ?? 0) === 0
       ? emptyBox(
@@ -191,7 +189,7 @@ const figuresOf = (view: Shown): Markup =>
       : plotsOf(view.points)
   }`;
 
-function tilesOf({ total, channels, findings, underWay }: Shown): Markup {
+function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
   const { counts, amounts } = total;
   const calls = counts.calls ?? 0;
   const failures = counts.failures ?? 0;
@@ -255,7 +253,11 @@ function plotsOf(all: readonly TrafficPoint[]): Markup {
   </div>`;
 }
 
-const channelTable = ({ channels, span: time }: Shown, { nowMs }: Visit, history: ChannelHistory): Markup =>
+const channelTable = (
+  { channels, span: time }: OverviewNow,
+  { nowMs }: Visit,
+  history: ChannelHistory,
+): Markup =>
   table(channels, {
     caption: 'Channels and what is known against them now',
     isPlain: true,
@@ -301,11 +303,11 @@ function strip(cells: readonly (ChannelCondition | undefined)[], { fromMs, stepM
 
 const findingsMax = 15;
 
-const shownFindings = ({ findings }: Pick<Shown, 'findings'>): Markup =>
+const shownFindings = ({ findings }: Pick<OverviewNow, 'findings'>): Markup =>
   html`${findingTable(findings.slice(0, findingsMax))}
   ${findings.length > findingsMax && html`<p><a href="audit">All ${findings.length} rows with marks</a></p>`}`;
 
-export const findingTable = (findings: OverviewView['findings']): Markup =>
+export const findingTable = (findings: OverviewNow['findings']): Markup =>
   table(findings, {
     caption: 'Rows with a problem or a warning',
     markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
