@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createApp } from '../../infra/stack/create-app.ts';
-import { optionsSchema } from '../../infra/stack/options/option-table.ts';
+import { optionsSchema } from '../scripts/options-schema.ts';
 import { publishedOptions, readOutputs, writeOutputs } from '../../infra/stack/options/published-options.ts';
 import { readOptions, readStageFile, stageNamed } from '../../infra/stack/options/read-options.ts';
 import { resourcesOf, synthesize } from './synthesize.ts';
