@@ -391,7 +391,8 @@ export class Relay extends Construct {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
-    const parts = {
+    acknowledgeFindings({
+      relayName,
       functions,
       originSecrets,
       sealKeys,
@@ -400,10 +401,6 @@ export class Relay extends Construct {
       operatorPolicies,
       triggers,
       service,
-    };
-    acknowledgeFindings({
-      relayName,
-      ...parts,
       alarms,
       shiftRoles,
       canary,

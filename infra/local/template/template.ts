@@ -77,7 +77,7 @@ function readJson(folder: string, name: string): unknown {
 /** Throws StartError for the first part of a template that the local stack does not support. */
 export function checkResources(resources: Record<string, Resource>): void {
   for (const [id, resource] of Object.entries(resources)) {
-    if (resource.Type in ignoredTypes) continue;
+    if (ignoredTypes.has(resource.Type)) continue;
     if (!isRunType(resource.Type)) throw new StartError(`unknown resource type ${resource.Type} (${id})`);
     if (resource.Condition !== undefined) throw new StartError(`conditional resources are not known (${id})`);
     for (const [, name = ''] of JSON.stringify(resource.Properties ?? {}).matchAll(intrinsicKey))
@@ -118,42 +118,26 @@ const runTypes = [
 
 type RunType = (typeof runTypes)[number];
 
-const noPermissionChecks = 'the emulators check no permissions';
-const nothingToShift = 'one template has one version of each function, so nothing is shifted';
-const noAlarmsLocally = 'alarms and dashboards have no local counterpart';
-
-/** Type -> reason why the local stack ignores it. */
-const ignoredTypes: Record<string, string> = {
-  'AWS::IAM::Role': noPermissionChecks,
-  'AWS::IAM::Policy': noPermissionChecks,
-  'AWS::IAM::ManagedPolicy': noPermissionChecks,
-  'AWS::SNS::TopicPolicy': noPermissionChecks,
-  'AWS::S3::BucketPolicy': noPermissionChecks,
-  'AWS::CodeDeploy::Application': nothingToShift,
-  'AWS::CodeDeploy::DeploymentGroup': nothingToShift,
-  'AWS::Logs::MetricFilter': 'the log is not kept, so there is nothing to count',
-  'AWS::Logs::LogGroup': 'output of the functions goes to stderr',
-  'AWS::CloudWatch::Alarm': noAlarmsLocally,
-  'AWS::CloudWatch::Dashboard': noAlarmsLocally,
-  'AWS::Logs::QueryDefinition': 'the log is not kept, so there is nothing to query',
-  'AWS::SNS::Topic': noAlarmsLocally,
-  'AWS::SNS::Subscription': noAlarmsLocally,
-  'AWS::S3::Bucket': 'failed events are logged instead of kept',
-  'Custom::S3AutoDeleteObjects': 'there is no bucket to empty',
-  'AWS::CloudFront::CachePolicy': 'the emulated distribution caches nothing',
-  'AWS::CloudFront::OriginRequestPolicy': 'the emulated distribution forwards everything but the host',
-  'AWS::CloudFront::Function': 'the emulated distribution sets x-forwarded-host itself',
-  'AWS::Route53::RecordSet': 'one machine has no public name',
-  'AWS::Backup::BackupPlan': 'one machine has no other region',
-  'AWS::Backup::BackupSelection': 'one machine has no other region',
-  'AWS::Backup::BackupVault': 'one machine has no other region',
-  'AWS::ApiGateway::Deployment': 'the API is what the template says',
-  'AWS::ApiGateway::DomainName': 'one machine has no public name',
-  'AWS::WAFv2::WebACLAssociation': 'the loopback interface needs no firewall',
-  'AWS::Budgets::Budget': 'one machine costs nothing',
-  'AWS::WAFv2::WebACL': 'the loopback interface needs no firewall',
-  'AWS::CDK::Metadata': 'describes the template itself',
+/** Reason -> the types of AWS that the local stack ignores for it. */
+const ignored: Record<string, string> = {
+  'the emulators check no permissions':
+    'IAM::Role IAM::Policy IAM::ManagedPolicy SNS::TopicPolicy S3::BucketPolicy',
+  'one template has one version of each function': 'CodeDeploy::Application CodeDeploy::DeploymentGroup',
+  'nobody is told':
+    'CloudWatch::Alarm CloudWatch::Dashboard SNS::Topic SNS::Subscription Logs::MetricFilter Logs::QueryDefinition Budgets::Budget',
+  'output of the functions goes to stderr': 'Logs::LogGroup',
+  'failed events are logged instead of kept': 'S3::Bucket',
+  'the emulated distribution caches nothing, forwards everything and sets x-forwarded-host itself':
+    'CloudFront::CachePolicy CloudFront::OriginRequestPolicy CloudFront::Function',
+  'one machine has no public name': 'Route53::RecordSet ApiGateway::DomainName',
+  'one machine has no other region': 'Backup::BackupPlan Backup::BackupSelection Backup::BackupVault',
+  'the loopback interface needs no firewall': 'WAFv2::WebACLAssociation WAFv2::WebACL',
+  'it describes the template itself': 'CDK::Metadata ApiGateway::Deployment',
 };
+const ignoredTypes: ReadonlySet<string> = new Set([
+  ...Object.values(ignored).flatMap((types) => types.split(' ').map((type) => `AWS::${type}`)),
+  'Custom::S3AutoDeleteObjects',
+]);
 
 const isRunType = (type: string): type is RunType => (runTypes as readonly string[]).includes(type);
 
@@ -222,7 +206,7 @@ export function createReferences(template: Template): LocalReferences {
       const { Type } = resourceOf(id);
       if (name === 'Arn') return arn(id);
       if (Type === 'AWS::Lambda::Url' && name === 'FunctionUrl') return `https://${functionUrlHost(id)}/`;
-      if (Type in ignoredTypes) return `local-${id}-${name}`;
+      if (ignoredTypes.has(Type)) return `local-${id}-${name}`;
       throw new StartError(`unknown attribute ${name} of ${Type} (${id})`);
     },
     secret(id, jsonKey) {

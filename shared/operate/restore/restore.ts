@@ -13,7 +13,7 @@ import { isoTime } from '../../wire/iso-time.ts';
 import { grantRow } from '../customers/grants.ts';
 import { auditLedger } from '../ledger/audit-ledger.ts';
 import { readingsOf } from '../ledger/ledger.ts';
-import type { LostRow, OperatorPorts, RowWrite } from '../operator-ports.ts';
+import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { Failure, type Plan } from '../plan.ts';
 import { carryOutWrites } from '../rows.ts';
 import {
@@ -270,30 +270,22 @@ async function dropCopies({ ports, input }: Restoring, { changes }: Plan<TableNa
 
 // Rows that were written once and are gone, or are not as they were.
 
-interface Loss {
-  table: TableName;
-  gone: number;
-  changed: number;
-  amount: NanoYuan;
-}
-
-async function planRows({ ports, input }: Restoring): Promise<Plan<Loss>> {
-  const losses: Loss[] = [];
+async function planRows({ ports, input }: Restoring): Promise<Plan<string>> {
+  const effect: string[] = [];
   for (const table of [...rowTables, ...input.others]) {
-    const loss: Loss = { table, gone: 0, changed: 0, amount: 0n };
-    for await (const page of ports.copies.lost(input.copy, table)) page.forEach((row) => addLoss(loss, row));
-    if (loss.gone + loss.changed > 0) losses.push(loss);
+    let [gone, changed, sum] = [0, 0, 0n];
+    for await (const page of ports.copies.lost(input.copy, table))
+      for (const { isChanged, amount = 0n } of page) {
+        if (isChanged) changed += 1;
+        else gone += 1;
+        sum += amount;
+      }
+    if (gone + changed > 0)
+      effect.push(
+        `${table}: ${gone} rows that are gone and ${changed} that were changed come back, ${formatYuan(sum)} yuan in all`,
+      );
   }
-  const effect = losses.map(
-    ({ table, gone, changed, amount }) =>
-      `${table}: ${gone} rows that are gone and ${changed} that were changed come back, ${formatYuan(amount)} yuan in all`,
-  );
-  return planOf(losses, effect, 'Put these rows back?');
-}
-
-function addLoss(loss: Loss, { isChanged, amount = 0n }: LostRow): void {
-  loss[isChanged ? 'changed' : 'gone'] += 1;
-  loss.amount += amount;
+  return planOf(effect, effect, 'Put these rows back?');
 }
 
 async function putRowsBack({ ports, input }: Restoring): Promise<void> {
