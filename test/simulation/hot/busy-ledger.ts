@@ -1,6 +1,7 @@
 import { dynamoLedgerStore } from '../../../shared/adapters/dynamodb/ledger-store.ts';
 import { dynamoOpenRegistry } from '../../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { emptyQuota, type CloseRecord, type OpenEntry } from '../../../shared/billing/quota-item.ts';
+import type { TableClient } from '../../../shared/adapters/dynamodb/table-client.ts';
 import { ledgerProjector } from '../../../shared/relay/jobs/ledger-projector.ts';
 import { openWatch } from '../../../shared/relay/jobs/sweeper.ts';
 import type { QuotaChange } from '../../../shared/relay/ports/money-stores.ts';
@@ -28,6 +29,8 @@ export interface BusyOptions {
   /** Of a write: that its reply is lost. */
   lost?: number;
   partitions?: number;
+  /** The store throttles every write from this second on, and up to this one. */
+  throttled?: { fromSeconds: number; toSeconds: number };
 }
 
 /** What a row is made of, written down where the call is made and not by what is tested. */
@@ -44,9 +47,10 @@ const partsOfHot = 64;
 const hotShare = 0.005;
 /** Until a record is seen by the poller. */
 const pollMsMax = 250;
-/** Lambda's own, and what the function computes for a record with a seventh of a processor. */
+/** Lambda's own, and what the function computes with a seventh of a processor: to read a record, and to write an item. */
 const invokeMs = 15;
-const computeMs = 0.6;
+const computeMs = 0.3;
+const itemMs = 0.15;
 const deadMs = 1_000;
 /** The time between two arrivals of calls. */
 const tickMs = 50;
@@ -93,8 +97,14 @@ export class BusyLedger {
     this.#options = options;
     this.random = new SeededRandom(options.seed ?? 1);
     const random = (): number => this.random.next();
-    const { partitions = 32, lost = 0, accounts } = options;
-    this.tables = new ModelledTables({ clock: this.clock, random, partitions, lost });
+    const { partitions = 32, lost = 0, accounts, throttled } = options;
+    const beganMs = this.clock.now();
+    const isThrottled = (): boolean => {
+      const { fromSeconds, toSeconds } = throttled ?? { fromSeconds: 0, toSeconds: 0 };
+      const seconds = (this.clock.now() - beganMs) / 1000;
+      return seconds >= fromSeconds && seconds < toSeconds;
+    };
+    this.tables = new ModelledTables({ clock: this.clock, random, partitions, lost, isThrottled });
     this.tables.onWrite = (table, item) => {
       if (table === 'relay-ledger') this.#wrote(item['id']?.S ?? '');
     };
@@ -244,7 +254,17 @@ export class BusyLedger {
       fault: () => {},
       event: (name: string) => void this.events.set(name, (this.events.get(name) ?? 0) + 1),
     };
-    const ledger = dynamoLedgerStore(tables, 'relay', random);
+    let busyUntilMs = 0;
+    const client: TableClient = {
+      async call(operation, input) {
+        // One processor: it computes one transaction while others are at the store.
+        const items = (input as { TransactItems?: unknown[] }).TransactItems?.length ?? 1;
+        busyUntilMs = Math.max(busyUntilMs, clock.now()) + items * itemMs;
+        await clock.sleep(busyUntilMs - clock.now());
+        return tables.call(operation, input);
+      },
+    };
+    const ledger = dynamoLedgerStore(client, 'relay', random);
     const watch = openWatch({ clock, registry: dynamoOpenRegistry(tables, 'relay') }, 120);
     const project = ledgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
     return async (changes) => {
