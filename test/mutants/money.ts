@@ -29,8 +29,8 @@ export const money: Mutants = {
   },
   'rows of a transaction that met another one are not tried again': {
     file: 'shared/relay/jobs/ledger-projector.ts',
-    find: '.until(() => ports.ledger.putCounted(rows));',
-    replace: '.until(() => ports.ledger.putCounted(rows).catch(() => []));',
+    find: 'await ledger.putCounted(group.rows)',
+    replace: 'await ledger.putCounted(group.rows).catch(() => [])',
     noticed: busyLedger,
     by: /are counted once each/,
   },

@@ -7,21 +7,26 @@ import { formatYuan } from '../../billing/price.ts';
 import { minuteSums } from '../../billing/daily-figures.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
 import { imbalance } from '../../billing/quota-item.ts';
-import { Backoff } from '../money/backoff.ts';
+import type { Random } from '../ports/host.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Metrics } from '../ports/telemetry.ts';
-import { Poisoned } from '../ports/store-errors.ts';
+import { Poisoned, StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 
 export interface LedgerProjectorPorts extends Pick<ChatPorts, 'clock' | 'random' | 'log'> {
   ledger: LedgerStore;
   metrics: Metrics;
 }
 
-/** Transactions of other shards of the stream may count in the same items. */
-const putBudgetMs = 5_000;
+/** Half of the function's time: a batch that comes again pays once more for all of its rows, those that are there too. */
+const putBudgetMs = 30_000;
 /** Of more groups than a quiet relay has in a batch some are put at once; more at once would only meet each other. */
 const groupsOfLane = 4;
-const lanesMax = 4;
+const lanesMax = 6;
+/** A transaction takes some 50 ms. */
+const pauseMsMin = 80;
+/** Sixteen shards that are behind and have rows of one account each: at shorter pauses their cancelled tries take its units. */
+const pauseMsMax = 1_500;
+const rowsOfHalvesMin = 4;
 
 /** Why a change was not projected: Poisoned when it can never give a row, else it needs a retry. */
 type Outcome = Error | undefined;
@@ -47,51 +52,81 @@ export function ledgerProjector(
   };
 }
 
+/** Rows for one transaction, and from when on they may be put. */
+interface Group {
+  rows: readonly CloseRow[];
+  fromMs: number;
+  pauseMs: number;
+}
+
 /**
- * Begins no group once one needs a retry: the batch comes again from its first row. `failures`: why rows were not put, by name.
- * `put`: those that were put and counted now, not those that were there.
+ * Some groups at once. One that met another transaction goes behind all others, in halves: a transaction that is cancelled costs
+ * units of all its items, and a smaller one meets less. `failures`: why rows were not put, by name. `put`: those that were put
+ * and counted now, not those that were there.
  */
 async function putAll(ports: LedgerProjectorPorts, rows: readonly CloseRow[]) {
+  const { clock, random, ledger } = ports;
   const failures = new Map<string, Error>();
   const put: CloseRow[] = [];
-  let stopped: Error | undefined;
-  const groups = ports.ledger.groups(rows);
-  // Other shards have rows of the same accounts, and would come to them at the same time.
-  const first = Math.floor(ports.random.next() * groups.length);
-  const waiting = [...groups.slice(first), ...groups.slice(0, first)];
-  const size = Math.max(groupsOfLane, Math.ceil(groups.length / lanesMax));
-  const putLane = async (lane: number): Promise<void> => {
-    // Neighbours count in the same items, so one waits for the other.
-    for (const group of waiting.slice(lane * size, (lane + 1) * size)) {
-      let failed = stopped;
-      try {
-        if (!failed) put.push(...(await putGroup(ports, group, failures)));
-      } catch (error) {
-        failed = stopped = asError(error);
-      }
-      if (failed) for (const row of group) failures.set(nameOf(row), failed);
+  const fromMs = clock.now();
+  const untilMs = fromMs + putBudgetMs;
+  const groups = ledger.groups(rows);
+  const lanes = Math.min(lanesMax, Math.ceil(groups.length / groupsOfLane));
+  const all = apart(groups, lanes, random);
+  const waiting = all.map((own): Group => ({ rows: own, fromMs, pauseMs: pauseMsMin }));
+  const fail = (group: Group, error: unknown): void => {
+    for (const row of group.rows) failures.set(nameOf(row), asError(error));
+  };
+  const again = (group: Group, error: unknown): void => {
+    // Never at once: what it met is at work for some time.
+    const nextMs = clock.now() + (group.pauseMs * (1 + random.next())) / 2;
+    if (nextMs >= untilMs) return fail(group, error);
+    const pauseMs = Math.min(1.5 * group.pauseMs, pauseMsMax);
+    const parts = error instanceof StoreBusy ? halves(group.rows) : [group.rows];
+    waiting.push(...parts.map((part) => ({ rows: part, fromMs: nextMs, pauseMs })));
+  };
+  const putGroup = async (group: Group): Promise<void> => {
+    const [row, ...others] = group.rows;
+    try {
+      put.push(...(await ledger.putCounted(group.rows)));
+    } catch (error) {
+      if (error instanceof StoreBusy || error instanceof StoreUnavailable) again(group, error);
+      else if (!(error instanceof Poisoned)) fail(group, error);
+      // A row that is refused for good must not block the others.
+      else if (others.length > 0) waiting.push(...group.rows.map((one) => ({ ...group, rows: [one] })));
+      else if (row) failures.set(nameOf(row), await putUncounted(ports, row));
     }
   };
-  await Promise.all(Array.from({ length: lanesMax }, (_, lane) => putLane(lane)));
+  const putLane = async (): Promise<void> => {
+    for (let group = waiting.shift(); group; group = waiting.shift()) {
+      if (group.fromMs > clock.now()) await clock.sleep(group.fromMs - clock.now());
+      if (clock.now() < untilMs) await putGroup(group);
+      else fail(group, new StoreBusy('There was no time left.'));
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, putLane));
   return { failures, put };
 }
 
-/** A row that is refused for good must not block the others. */
-async function putGroup(
-  ports: LedgerProjectorPorts,
-  rows: readonly CloseRow[],
-  failures: Map<string, Error>,
-): Promise<readonly CloseRow[]> {
-  try {
-    return await new Backoff(ports, putBudgetMs).until(() => ports.ledger.putCounted(rows));
-  } catch (error) {
-    if (!(error instanceof Poisoned)) throw error;
-    const [row, ...others] = rows;
-    const put: CloseRow[] = [];
-    if (others.length > 0) for (const one of rows) put.push(...(await putGroup(ports, [one], failures)));
-    else if (row) failures.set(nameOf(row), await putUncounted(ports, row));
-    return put;
-  }
+/**
+ * In the order in which so many lanes take them: neighbours count in the same items, so no two are put at once. From any of them
+ * on: other shards have rows of the same accounts, and would come to them at the same time.
+ */
+function apart(groups: readonly CloseRow[][], lanes: number, random: Random): CloseRow[][] {
+  const first = Math.floor(random.next() * groups.length);
+  const turned = [...groups.slice(first), ...groups.slice(0, first)];
+  const ofLane = Math.max(1, Math.ceil(groups.length / lanes));
+  const order = [...turned.keys()].toSorted((a, b) => (a % ofLane) - (b % ofLane));
+  return order.map((at) => turned[at] ?? []);
+}
+
+/** Between two accounts: rows of one are counted in the same items. */
+function halves(rows: readonly CloseRow[]): (readonly CloseRow[])[] {
+  const starts = [...rows.keys()].filter((at) => at > 0 && rows[at]?.account !== rows[at - 1]?.account);
+  const half = starts.find((at) => 2 * at >= rows.length) ?? starts.at(-1);
+  return half === undefined || rows.length < rowsOfHalvesMin
+    ? [rows]
+    : [rows.slice(0, half), rows.slice(half)];
 }
 
 /** For plots alone: a failure is said, and fails no row. */
@@ -105,14 +140,13 @@ async function countMinutes({ ledger, log }: LedgerProjectorPorts, rows: readonl
   }
 }
 
-/** Always poisoned, so that somebody looks: the row is missing, or missing in `daily`. */
-async function putUncounted({ ledger }: LedgerProjectorPorts, row: CloseRow): Promise<Poisoned> {
+/** Poisoned once it is done, so that somebody looks: the row is missing, or missing in `daily`. */
+async function putUncounted({ ledger }: LedgerProjectorPorts, row: CloseRow): Promise<Error> {
   try {
     await ledger.putUncounted(row);
     return new Poisoned('daily: the sums do not take the row, which is in the ledger');
   } catch (error) {
-    if (error instanceof Poisoned) return error;
-    throw error;
+    return asError(error);
   }
 }
 

@@ -2,11 +2,19 @@ import { expect, it } from 'vitest';
 import { expectCountedOnce, runBusyLedger } from './busy-scenarios.ts';
 
 it('2,000 closes a second are counted once each, whatever crashes, conflicts or loses its reply', async () => {
-  const busy = await runBusyLedger({ seconds: 2, shards: 4, crash: 0.3, lost: 0.02 });
+  const busy = await runBusyLedger({ seconds: 2, shards: 4, crash: 0.5, lost: 0.02 });
   expect(busy.tables.counts.conflicts).toBeGreaterThan(0);
   expect(busy.tables.counts.lost).toBeGreaterThan(0);
   expect(busy.crashed).toBeGreaterThan(0);
   expect(busy.buckets.length).toBeGreaterThan(1);
+  await expectCountedOnce(busy);
+});
+
+it('what the store throttled for 4 s is made good, and does not grow from the repeats', async () => {
+  const busy = await runBusyLedger({ seconds: 8, shards: 16, throttled: { fromSeconds: 1, toSeconds: 5 } });
+  expect(busy.lagMs(100)).toBeLessThan(13_000);
+  const { wasted, units } = busy.tables.counts;
+  expect(wasted).toBeLessThan(0.3 * units);
   await expectCountedOnce(busy);
 });
 
