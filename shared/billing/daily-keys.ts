@@ -9,7 +9,7 @@
 import { hash53 } from '../wire/ids.ts';
 import { type LedgerRow, ledgerTimeMs } from './ledger-row.ts';
 
-export const bucketCount = 16;
+export const bucketCount = 32;
 const buckets = Array.from({ length: bucketCount }, (_, bucket) => bucket);
 
 /** Stands for a model in items that sum grants; no model has such a name. */
