@@ -24,7 +24,14 @@ describe('the web ACL', () => {
       Statement: { RateBasedStatement: { AggregateKeyType: 'IP', Limit: 600, EvaluationWindowSec: 60 } },
       Action: {
         Block: {
-          CustomResponse: { ResponseCode: 429, ResponseHeaders: [{ Name: 'retry-after', Value: '60' }] },
+          CustomResponse: {
+            ResponseCode: 429,
+            ResponseHeaders: [
+              { Name: 'retry-after', Value: '60' },
+              { Name: 'access-control-allow-origin', Value: '*' },
+              { Name: 'access-control-expose-headers', Value: 'retry-after' },
+            ],
+          },
         },
       },
     });

@@ -74,7 +74,12 @@ export class WebAcl extends Construct {
               customResponse: {
                 responseCode: 429,
                 customResponseBodyKey: 'tooMany',
-                responseHeaders: [{ name: 'retry-after', value: String(windowSeconds) }],
+                // A page that may not read it would take it for a network that fails, and ask again.
+                responseHeaders: [
+                  { name: 'retry-after', value: String(windowSeconds) },
+                  { name: 'access-control-allow-origin', value: '*' },
+                  { name: 'access-control-expose-headers', value: 'retry-after' },
+                ],
               },
             },
           },
