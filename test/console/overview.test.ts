@@ -8,7 +8,7 @@ import { dynamoOpenRegistry } from '../../shared/adapters/dynamodb/quotas/open-r
 import { emptyAttributes, entryAttribute } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import type { ListedChannel } from '../../shared/operate/channels/list-channels.ts';
-import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import type { CallLog, OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
@@ -118,6 +118,27 @@ describe('the overview that is watched', () => {
     const { page } = await opened();
     const tile = page.locator('.tiles li').first();
     await expect.poll(() => tile.innerText(), { timeout: 10_000 }).toMatch(/Under way\s+2\s+3.00¥ held/);
+  });
+
+  it('reads the log of AWS after a press that says its price, and no sooner', async () => {
+    let counted = 0;
+    const log: CallLog = {
+      ...rig.ports.log,
+      source: async () => ({ groups: ['chat'], kept: [{ bytes: 2.4e9, sinceMs: nowMs - 24 * 3_600_000 }] }),
+      async counts() {
+        counted += 1;
+        return { scannedBytes: 1e8, counts: [{ startMs: nowMs, value: 'limit_rate', count: 7 }] };
+      },
+    };
+    const { page } = await opened({ ...rig.ports, log, target: { ...rig.ports.target, local: false } });
+    const refused = page.locator('#overview-refused');
+    // An hour holds 100 MB, and is read twelve times.
+    expect(await refused.innerText()).toMatch(/reads 1\.2 GB, 0\.006 dollars an hour/);
+    await expect.poll(() => page.locator('#overview-look').innerText()).toContain('Looked at');
+    expect([counted, await page.locator('.live').getAttribute('data-hours')]).toEqual([0, null]);
+    await refused.getByRole('link', { name: 'Count them' }).click();
+    expect(await refused.innerText()).toMatch(/limit_rate\s+7/);
+    expect([counted > 0, await page.locator('.live').getAttribute('data-hours')]).toEqual([true, '12']);
   });
 
   it('shows times of the browser’s zone where that was chosen, in parts that come later too', async () => {

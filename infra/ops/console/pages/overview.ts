@@ -264,7 +264,7 @@ const channelTable = (
     markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
     empty: emptyState(
       'No channel yet',
-      html`A channel is an upstream that serves models: <a href="channels-new">make one</a>, or
+      html`A channel is an upstream that serves models: <code>ops channel new</code>, or
         <code>ops init</code> for the first one.`,
     ),
     columns: [

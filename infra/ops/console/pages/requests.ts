@@ -312,7 +312,7 @@ const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | '
     ),
     column('Model', ({ line: { model, alias, channel } }) => both(named(model, alias), servedBy(channel))),
     number('Took', ({ line: { duration_ms: tookMs, FirstContentMs: firstMs } }) =>
-      both(lasted(tookMs ?? firstMs), firstMs !== undefined && `first ${lasted(firstMs)}`),
+      both(lasted(tookMs), firstMs !== undefined && `first ${lasted(firstMs)}`),
     ),
     number('Input, output', ({ line }) => both(counted(line.prompt_tokens), counted(line.completion_tokens))),
     money(
