@@ -113,8 +113,7 @@ export class KeysSection {
     say('keys-state', t().loading);
     try {
       const { key } = await this.#client.send<{ key?: string }>(method, `/v1/account/keys${path}`, body);
-      if (key !== undefined) byId('made-key').textContent = key;
-      if (key !== undefined) byId('made').hidden = false;
+      if (key !== undefined) showMade(key);
       say('keys-state', t().done);
       return true;
     } catch (error) {
@@ -146,6 +145,12 @@ function onSubmit(id: string, options: AddEventListenerOptions, act: () => void)
     act();
   };
   byId(id).addEventListener('submit', submitted, options);
+}
+
+function showMade(key: string): void {
+  byId('made-key').textContent = key;
+  byId('made').hidden = false;
+  byId('copy-made').focus();
 }
 
 function hideMade(): void {
