@@ -199,6 +199,7 @@ progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
 .rows td:nth-child(3) { white-space: pre; }
 .rows td:nth-child(7) { color: var(--soft); }
 .rows td:nth-child(6) { font-weight: 600; white-space: pre; }
+.rows th:nth-child(6), .rows td:nth-child(6) { text-align: right; }
 .rows td.wrong { color: var(--bad); }
 .inner input { max-width: 14rem; }
 .numbers td, .numbers thead th + th { text-align: right; padding-right: 0; padding-left: 1rem; white-space: nowrap; }

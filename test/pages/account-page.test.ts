@@ -182,10 +182,15 @@ describe('what the page shows', () => {
     server.rows = [
       usageRow('a', 1, { charge: 0, plan_slot: 'chat#2026-11' }),
       usageRow('b', 2, { charge: 0, end: 'failed' }),
+      usageRow('c', 3, { charge: 2.5 }),
+      usageRow('d', 4, { charge: 0.0468 }),
+      usageRow('grant#e', 5, { kind: 'grant', amount: -1, reason: 'refund' }),
     ];
     const { page } = await opened();
     const texts = page.locator('#rows td:nth-child(6)');
-    await expect.poll(() => texts.allInnerTexts()).toEqual(['¥0.00\non your plan', '¥0.00']);
+    await expect
+      .poll(() => texts.allInnerTexts())
+      .toEqual(['¥0.0000\non your plan', '¥0.0000', '¥2.5000', '¥0.0468', '-¥1.0000']);
     expect(await page.locator('#rows .wrong').allInnerTexts()).toEqual(['failed']);
   });
 

@@ -70,12 +70,21 @@ export const svg = (
 
 /** Numbers and times as customers read them. */
 
-/** Small amounts keep the digits that make them. */
-export function yuan(amount: number): string {
+/** Small amounts keep the digits that make them. `decimals`: as many, whatever the amount. */
+export function yuan(amount: number, decimals?: number): string {
   const size = Math.abs(amount);
   const digits = size === 0 || size >= 1 ? 2 : Math.min(9, 2 - Math.floor(Math.log10(size)));
-  const text = size.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: digits });
+  const text = size.toLocaleString('en-US', {
+    minimumFractionDigits: decimals ?? 2,
+    maximumFractionDigits: decimals ?? digits,
+  });
   return `${amount < 0 ? '-' : ''}¥${text}`;
+}
+
+/** How to write the amounts of one column, so that their points stand below each other. */
+export function yuanColumn(amounts: readonly number[]): (amount: number) => string {
+  const decimals = Math.max(2, ...amounts.map((amount) => yuan(amount).split('.')[1]?.length ?? 0));
+  return (amount) => yuan(amount, decimals);
 }
 
 export const perMillion = (perThousand: number): string => yuan(perThousand * 1000);

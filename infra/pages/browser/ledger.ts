@@ -1,7 +1,7 @@
 /** The account's ledger, a page at a time, and all of it as CSV. */
 import { partCounts } from '../../../shared/wire/chat-response.ts';
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
-import { buttonById, byId, element, inputById, say, timeOf, yuan } from './elements.ts';
+import { buttonById, byId, element, inputById, say, timeOf, yuan, yuanColumn } from './elements.ts';
 import { t } from './language.ts';
 import { wordsOf, type RelayClient } from './relay-client.ts';
 
@@ -47,7 +47,8 @@ export class Ledger {
       const list = await this.#client.get<UsageList>(usagePath(pageRows, pages.at(-1) ?? null, selected));
       this.#pages = pages;
       this.#next = list.next_cursor;
-      byId('rows').replaceChildren(...list.data.map(rowOf));
+      const written = yuanColumn(list.data.map(({ amount, charge }) => amount ?? charge));
+      byId('rows').replaceChildren(...list.data.map((entry) => rowOf(entry, written)));
       say('ledger-state', pageWords(list, pages.length, selected !== ''));
     } catch (error) {
       say('ledger-state', wordsOf(error), true);
@@ -95,7 +96,7 @@ function pageWords({ data, has_more: hasMore }: UsageList, at: number, isSelecte
   return t().pageSum(at, data.length, yuan(sum), hasMore);
 }
 
-function rowOf(entry: UsageEntry): HTMLElement {
+function rowOf(entry: UsageEntry, written: typeof yuan): HTMLElement {
   const { id, created, kind, amount, reason } = entry;
   const isGrant = kind === 'grant';
   const isWrong = entry.end === 'failed';
@@ -105,7 +106,7 @@ function rowOf(entry: UsageEntry): HTMLElement {
     isGrant ? '' : tokensOf(entry),
     isGrant || entry.first_content_ms === null ? '' : `${(entry.first_content_ms / 1000).toFixed(1)} s`,
     isGrant ? '' : endOf(entry),
-    isGrant ? `+${yuan(amount ?? 0)}` : chargeOf(entry),
+    isGrant ? `${amount !== null && amount < 0 ? '' : '+'}${written(amount ?? 0)}` : chargeOf(entry, written),
   ];
   const row = element(
     'tr',
@@ -119,8 +120,8 @@ function rowOf(entry: UsageEntry): HTMLElement {
 }
 
 /** A call that a plan covers is no gift. */
-export const chargeOf = ({ charge, plan_slot: slot }: UsageEntry): string =>
-  slot === null ? yuan(charge) : `${yuan(charge)}\n${t().onPlan}`;
+export const chargeOf = ({ charge, plan_slot: slot }: UsageEntry, written = yuan): string =>
+  slot === null ? written(charge) : `${written(charge)}\n${t().onPlan}`;
 
 function modelOf({ model, alias, end_user: endUser, tags }: UsageEntry): string {
   const name = alias === null ? (model ?? '') : t().askedAs(model ?? '', alias);

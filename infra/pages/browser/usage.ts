@@ -1,6 +1,6 @@
 /** What was used by day and model, as the relay sums it. */
 import type { AccountDay, AccountDays } from '../../../shared/wire/public-api.ts';
-import { byId, choiceById, element, dayOf, figuresRow, yuan, svg } from './elements.ts';
+import { byId, choiceById, element, dayOf, figuresRow, yuan, yuanColumn, svg } from './elements.ts';
 import { count } from '../../../shared/relay/page/english.ts';
 import { t } from './language.ts';
 
@@ -71,21 +71,22 @@ function seriesOf(used: AccountDay[], days: number[], of: (day: AccountDay) => n
 }
 
 function tableRows(used: AccountDay[], series: Series[]): HTMLElement[] {
-  return [...Map.groupBy(used, ({ model }) => model)]
+  const rows = [...Map.groupBy(used, ({ model }) => model)]
     .map(([name, parts]) => ({ name, parts, charge: total(parts, measures.charge.of) }))
-    .toSorted((a, b) => b.charge - a.charge)
-    .map(({ name, parts, charge }) => {
-      const at = series.findIndex((one) => one.name === name);
-      const swatch = element('i', { className: `swatch c${at < 0 ? namedMax : at}` });
-      const texts = [
-        yuan(charge),
-        count(total(parts, measures.calls.of)),
-        count(total(parts, (day) => day.prompt_tokens)),
-        count(total(parts, (day) => day.completion_tokens)),
-      ];
-      const names = [t().charges, t().calls, t().tokensIn, t().tokensOut];
-      return figuresRow([swatch, element('code', {}, [name])], names, texts);
-    });
+    .toSorted((a, b) => b.charge - a.charge);
+  const written = yuanColumn(rows.map(({ charge }) => charge));
+  return rows.map(({ name, parts, charge }) => {
+    const at = series.findIndex((one) => one.name === name);
+    const swatch = element('i', { className: `swatch c${at < 0 ? namedMax : at}` });
+    const texts = [
+      written(charge),
+      count(total(parts, measures.calls.of)),
+      count(total(parts, (day) => day.prompt_tokens)),
+      count(total(parts, (day) => day.completion_tokens)),
+    ];
+    const names = [t().charges, t().calls, t().tokensIn, t().tokensOut];
+    return figuresRow([swatch, element('code', {}, [name])], names, texts);
+  });
 }
 
 const total = (used: AccountDay[], of: (day: AccountDay) => number): number =>
