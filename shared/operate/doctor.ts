@@ -157,8 +157,11 @@ const countOf = (value: unknown): number | undefined => (typeof value === 'numbe
 const usualConcurrency = 1000;
 const unreservedMin = 100;
 
+/** The functions of endpoints: each reserves as much. */
+const reserving = ['chat', 'responses', 'messages'];
+
 /**
- * How many calls at once the relay has. Without a reservation its answering functions, chat and responses, share what the
+ * How many calls at once the relay has. Without a reservation the functions of endpoints share what the
  * account has with its own background jobs. https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
  */
 function concurrencyFindings(
@@ -168,21 +171,24 @@ function concurrencyFindings(
   const check = 'concurrency';
   const option = 'reservedConcurrency';
   const given = countOf(file.options?.[option] ?? deployed?.[option]);
-  // Each of the two functions reserves as much.
-  const max = Math.floor((unreserved + (countOf(deployed?.[option]) ?? 0) * 2 - unreservedMin) / 2);
+  const released = (countOf(deployed?.[option]) ?? 0) * reserving.length;
+  const max = Math.floor((unreserved + released - unreservedMin) / reserving.length);
+  const each = `each of ${reserving.join(', ')}`;
   const room = `${most} calls at once in this account and region, ${unreserved} of them unreserved`;
   const set = max < 1 ? undefined : lineOf(file.name, option, max);
   const wrong = (found: string): DoctorFinding => attention(check, room + found, set);
   const reservation = (): DoctorFinding => {
+    if ((file.options ?? deployed)?.['compute'] === 'ecs')
+      return ok(check, `${room}; servers answer, for which none can be reserved`);
     if (given !== undefined && given <= max)
-      return ok(check, `${room}; ${given} are reserved for each of chat and responses, ${max} can be`);
+      return ok(check, `${room}; ${given} are reserved for ${each}, ${max} can be`);
     const out = given === undefined ? '' : `; take ${option} out of ${file.name}`;
     if (max < 1) return wrong(`: none can be reserved, since AWS keeps ${unreservedMin} unreserved${out}`);
     if (given !== undefined) return wrong(`: ${option} ${given} is too much, the deployment would fail`);
     const reserved = deployed
       ? "none reserved: one tenant's calls may take what the relay's background jobs need"
       : 'whether the relay has reserved some is not known';
-    return wrong(`, ${reserved}; at most ${max} can be, for each of chat and responses`);
+    return wrong(`, ${reserved}; at most ${max} can be, for ${each}`);
   };
   if (most >= usualConcurrency) return [reservation()];
   const small = `${most} calls at once is all that this account has in ${region}; ${usualConcurrency} is usual`;

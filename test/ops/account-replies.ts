@@ -33,7 +33,7 @@ export interface ModelState {
 }
 
 export const healthyAccount = (): AccountState => ({
-  concurrency: { most: 1000, unreserved: 900 },
+  concurrency: { most: 1000, unreserved: 700 },
   tableUnits: 40_000,
   fastParameters: true,
   models: {},

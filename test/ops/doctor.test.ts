@@ -75,7 +75,7 @@ describe('doctor', () => {
       'ok              region: eu-west-1: answers stream there',
       'ok              stack: UPDATE_COMPLETE',
       `ok              options: ${join(folder, 'relay.json')} is what is deployed`,
-      '1000 calls at once in this account and region, 900 of them unreserved; 100 are reserved for each of chat and responses, 500 can be',
+      '1000 calls at once in this account and region, 700 of them unreserved; 100 are reserved for each of chat, responses, messages, 300 can be',
       'ok              tables: a table may have 40000 reads and 40000 writes a second',
       'ok              secrets: 1 of 1 are in Parameter Store, which allows 10,000 reads a second here',
       `ok              model ${model}: channel role, us-east-1: may be called`,
@@ -138,7 +138,7 @@ describe('doctor', () => {
       'more reserved than the account has',
       () => Object.assign(account, { concurrency: { most: 1000, unreserved: 50 } }),
       { check: 'concurrency' },
-      '"reservedConcurrency": 75',
+      '"reservedConcurrency": 83',
     ],
   ])('names %s, and what to run or write', async (_case, change, finding, line) => {
     change();
@@ -149,7 +149,7 @@ describe('doctor', () => {
   });
 
   it.each<[string, { most: number; unreserved: number }, string | undefined, string[]]>([
-    ['room for a reservation', { most: 1000, unreserved: 1000 }, undefined, ['"reservedConcurrency": 450']],
+    ['room for a reservation', { most: 1000, unreserved: 1000 }, undefined, ['"reservedConcurrency": 300']],
     [
       'a new account',
       { most: 10, unreserved: 10 },
@@ -168,6 +168,12 @@ describe('doctor', () => {
     expect(found.flatMap(({ set }) => set?.line ?? [])).toEqual(lines);
     if (words !== undefined) expect(found.at(-1)?.found).toContain(words);
     expect(found.length).toBeGreaterThan(0);
+  });
+
+  it('asks for no reservation where servers answer, which have none', async () => {
+    const served = { compute: 'ecs', bedrockModels: [allowed] };
+    Object.assign(account.stack?.outputs ?? {}, { Options: JSON.stringify(served) });
+    expect(attentionOf(await examine(served))).toEqual([]);
   });
 
   it.each<[string, Partial<ModelState>, string]>([
