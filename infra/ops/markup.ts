@@ -1,7 +1,8 @@
 /** Markup with everything stored escaped: `html` escapes each value that is not markup itself; and keys masked, wherever they stand. */
-import { html } from 'hono/html';
+import { html, raw } from 'hono/html';
 
-export { html };
+/** `raw`: markup that was made here before, as text. */
+export { html, raw };
 
 export type Markup = ReturnType<typeof html>;
 

@@ -55,7 +55,7 @@ export interface Visitor {
   post(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
   /** Fills in the form of a page, of the row as it is there, and sends it. */
   send(path: string, fields?: Record<string, string>): Promise<Response>;
-  /** The page to which a reply leads. */
+  /** The page to which a reply leads, or which it is. */
   follow(reply: Response): Promise<string>;
 }
 
@@ -82,7 +82,10 @@ export async function enter({ address }: ServedConsole): Promise<Visitor> {
       const page = await visitor.page(path);
       return visitor.post(path, { form_token: tokenIn(page), seen: seenIn(page), ...fields });
     },
-    follow: (sent) => visitor.page(new URL(sent.headers.get('location') ?? '', base).href.slice(base.length)),
+    async follow(sent) {
+      const location = sent.headers.get('location');
+      return location === null ? sent.text() : visitor.page(new URL(location, base).href.slice(base.length));
+    },
   };
   return visitor;
 }

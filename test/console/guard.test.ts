@@ -56,7 +56,8 @@ describe('the session of a console', () => {
 
   it('takes a token for a minute, and a cookie for 30 minutes after the last request', () => {
     const clock = { ms: 0 };
-    const make = () => new Session({ now: () => clock.ms, hex: (bytes) => 'ab'.repeat(bytes), name: 'li' });
+    const make = () =>
+      new Session({ now: () => clock.ms, hex: (bytes) => 'ab'.repeat(bytes), name: 'li', role: 'operator' });
     const late = make();
     clock.ms = tokenMs + 1;
     expect([late.exchange(late.token), late.isOver()]).toEqual([undefined, true]);
@@ -221,10 +222,10 @@ describe('a page that goes wrong', () => {
 });
 
 it('is a function of a request and an identity: two identities do not see each other’s plans', async () => {
-  const options = { hosts: ['console.example'], base: '/', readOnly: false, where: 'relay' };
+  const options = { hosts: ['console.example'], base: '/', where: 'relay' };
   const handle = consoleHandle({ ports: rig.ports, options, onFault: (error) => rig.faults.push(error) });
-  const li = { name: 'li', formToken: 'a'.repeat(64) };
-  const wei = { name: 'wei', formToken: 'b'.repeat(64) };
+  const li = { name: 'li', formToken: 'a'.repeat(64), role: 'operator' as const };
+  const wei = { ...li, name: 'wei', formToken: 'b'.repeat(64) };
   const headers = { host: 'console.example', origin: 'https://console.example' };
   const body = new URLSearchParams({ ...grantFields, id: 'g-3', form_token: li.formToken });
   const at = (path: string) => `https://console.example/${path}`;

@@ -3,7 +3,7 @@ import { parseYuan } from '../../shared/billing/price.ts';
 import { short, yuan, span, when, written } from '../../infra/ops/console/layout/figures.ts';
 import { errorsByField } from '../../infra/ops/console/layout/form.ts';
 import { plot } from '../../infra/ops/console/layout/plot.ts';
-import { Proposals, type Proposal } from '../../infra/ops/console/visit/visit.ts';
+import { memoryForms } from '../../infra/ops/console/visit/visit.ts';
 import { restingPlaces } from '../../shared/operate/channels/list-channels.ts';
 import { firstContentWithin } from '../../shared/operate/report.ts';
 import { spanUntil, trafficPoints } from '../../shared/operate/overview.ts';
@@ -124,37 +124,37 @@ it('finds what the relay knows against a channel by the relay’s own keys', () 
   expect(restingPlaces(channel, entries, 1_000_000)).toEqual([]);
 });
 
-describe('an action between its form and its end', () => {
-  const identity = { name: 'li', formToken: 'a' };
+describe('a form that waits for its confirmation', () => {
   let ms = 0;
   let id = 0;
-  const proposals = new Proposals({ newId: () => `id${(id += 1)}`, now: () => ms });
-  const add = (carryOut: Proposal['carryOut'] = async () => ({ lines: [] })): string =>
-    proposals.add(
-      { identity, fields: {}, path: 'charges/1' },
-      { title: '', back: '', effect: [], questions: [], verb: '', carryOut },
-    );
+  const forms = memoryForms({
+    clock: { now: () => ms, sleep: async () => undefined },
+    random: { secretKey: () => '', hex: () => `id${(id += 1)}` },
+  });
+  const shown = {
+    title: '',
+    back: '',
+    effect: [],
+    questions: [],
+    warnings: [],
+    verb: '',
+    details: '',
+    basis: '',
+  };
+  const keep = () => forms.keep({ owner: 'a', fields: {}, path: 'charges/1', atMs: ms, shown });
 
-  it('is carried out once, however often it is confirmed', async () => {
-    let times = 0;
-    const kept = proposals.find(
-      identity,
-      add(async () => ({ lines: [`${(times += 1)}`] })),
-    )!;
-    for (let press = 0; press < 2; press += 1) proposals.start(kept);
-    await kept.run?.done;
-    expect([times, kept.run?.ended]).toEqual([1, { outcome: { lines: ['1'] } }]);
+  it('is taken once, by its owner alone', async () => {
+    const kept = await keep();
+    expect(await forms.take('b', kept)).toBe(false);
+    expect([await forms.take('a', kept), await forms.take('a', kept)]).toEqual([true, false]);
   });
 
-  it('is forgotten after half an hour, and no more than a hundred wait', () => {
-    const first = add();
+  it('is forgotten after half an hour, and no more than a hundred wait', async () => {
+    const first = await keep();
     ms = 31 * 60_000;
-    const second = add();
-    expect([proposals.find(identity, first), proposals.find(identity, second)?.id]).toEqual([
-      undefined,
-      second,
-    ]);
-    for (let count = 0; count < 120; count += 1) add();
-    expect(proposals.find(identity, second)).toBeUndefined();
+    const second = await keep();
+    expect([await forms.find('a', first), (await forms.find('a', second))?.id]).toEqual([undefined, second]);
+    for (let count = 0; count < 120; count += 1) await keep();
+    expect(await forms.find('a', second)).toBeUndefined();
   });
 });

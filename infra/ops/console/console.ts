@@ -8,19 +8,36 @@ import { Hono, type Context } from 'hono';
 import { Failure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { sharedStyle } from '../../../shared/relay/page/page-kit.ts';
-import { masked } from '../markup.ts';
+import { html, masked } from '../markup.ts';
+import type { NanoYuan } from '../../../shared/billing/price.ts';
 import { formOf, guardHeaders, isRefusal, refusalOf } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
 import { frame, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
-import { confirmPage, failurePage, faultPage, missingPage, notePage, resultPage } from './pages/outcome.ts';
+import {
+  basisOf,
+  confirmPage,
+  failurePage,
+  faultPage,
+  missingPage,
+  notePage,
+  resultPage,
+  shownOf,
+} from './pages/outcome.ts';
 import { LiveStreams } from './visit/live.ts';
 import {
-  Proposals,
+  may,
+  memoryForms,
+  neededFor,
+  refusedWords,
   type ConsoleOptions,
   type Counted,
+  type Ended,
   type FormRoute,
   type Identity,
+  type KeptForm,
+  type KeptForms,
+  type Proposal,
   type Visit,
 } from './visit/visit.ts';
 
@@ -29,22 +46,44 @@ export interface ConsoleParts {
   options: ConsoleOptions;
   /** Is given what no page expected, with its stack. Pages show none of it. */
   onFault: (error: unknown, path: string) => void;
+  /** Absent: one process, and one person whose credentials the ports have. */
+  hosting?: Hosting;
+}
+
+/** What a console has that many people use at once, answered by many processes. */
+export interface Hosting {
+  forms: KeptForms;
+  /** Whose writes say who made them. */
+  portsOf(identity: Identity): OperatorPorts;
+  /** Puts down what is about to be written. Returns what puts down its end. A write that cannot be put down is not made. */
+  begin(identity: Identity, proposal: Proposal): Promise<(ended: Ended) => Promise<void>>;
+  /** Counts a refund against the limit of a day, before it is written. Returns why it is not allowed. */
+  refusedRefund(identity: Identity, amount: NanoYuan): Promise<string | undefined>;
+  /** Ends the session of a request. */
+  leave(request: Request): Promise<Response>;
+  watchMs: number;
 }
 
 export type ConsoleHandle = (request: Request, identity: Identity) => Promise<Response>;
 
 type Inner = ConsoleParts & { counted: Counted };
-type Call = Context<{ Bindings: { identity: Identity }; Variables: { fields: Record<string, string> } }>;
+
+/** What routes are given. `confirming`: a form of this session that was shown and is confirmed now. */
+interface Given {
+  Bindings: { identity: Identity; confirming?: KeptForm };
+  Variables: { fields: Record<string, string> };
+}
+type Call = Context<Given>;
 type Answer = (call: Call, make: (visit: Visit) => Page | Promise<Page>) => Promise<Response>;
 
 export function consoleHandle(given: ConsoleParts): ConsoleHandle {
   const { options, onFault } = given;
   const parts = { ...given, counted: countedIn(given.ports) };
   const statics = readStaticFiles();
-  const app = new Hono<{ Bindings: { identity: Identity }; Variables: { fields: Record<string, string> } }>();
+  const app = new Hono<Given>();
   const answer = answering(parts, statics);
   const act = actions(parts, answer);
-  const streams = new LiveStreams(parts.ports.clock, onFault);
+  const streams = new LiveStreams(parts.ports.clock, onFault, parts.hosting?.watchMs);
 
   app.use(guarded(options, answer));
   for (const [address, { type, body }] of statics.files)
@@ -86,8 +125,14 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
       },
     });
   app.get('/confirm/:id', (call) => act.confirm(call, call.req.param('id')));
-  app.post('/confirm/:id', (call) => act.start(call, call.req.param('id')));
-  app.get('/done/:id', (call) => act.done(call, call.req.param('id')));
+  app.post('/confirm/:id', async (call) => {
+    const confirming = await act.kept(call, call.req.param('id'));
+    if (!confirming) return act.gone(call);
+    const form = new Request(new URL(`/${confirming.path}`, call.req.url), { method: 'POST' });
+    return app.fetch(form, { ...call.env, confirming });
+  });
+  const { hosting } = parts;
+  if (hosting) app.post('/logout', (call) => hosting.leave(call.req.raw));
   app.notFound((call) => answer(call, missingPage));
   app.onError((error, call) => {
     onFault(error, call.req.path);
@@ -106,6 +151,12 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
 const guarded =
   (options: ConsoleOptions, answer: Answer) =>
   async (call: Call, next: () => Promise<void>): Promise<Response | undefined> => {
+    const { confirming } = call.env;
+    if (confirming) {
+      call.set('fields', confirming.fields);
+      await next();
+      return undefined;
+    }
     const refusal = refusalOf(call.req.raw, options);
     if (refusal) return answer(call, () => notePage(refusal.status, refusal.why));
     if (call.req.method === 'POST') {
@@ -117,13 +168,14 @@ const guarded =
     return undefined;
   };
 
-function visitIn(call: Call, { ports, options, counted }: Inner): Visit {
+function visitIn(call: Call, { ports, options, hosting, counted }: Inner): Visit {
   const fields = call.get('fields') ?? {};
+  const { identity } = call.env;
   return {
-    ports,
-    options,
+    ports: hosting?.portsOf(identity) ?? ports,
+    options: { ...options, readOnly: !may(identity, 'operator') },
     counted,
-    identity: call.env.identity,
+    identity,
     nowMs: ports.clock.now(),
     // As it was sent: of Hono's decoded path a browser would make another one where a name has a backslash or a tab.
     path: new URL(call.req.url).pathname.slice(1),
@@ -155,6 +207,7 @@ function countedIn(ports: OperatorPorts): Counted {
 /** Makes pages, and counts what each of them read. Never shows more of an error than its message. */
 function answering(parts: Inner, { style, scripts }: StaticFiles): Answer {
   const { counted, options, onFault } = parts;
+  const isHosted = parts.hosting !== undefined;
   return async (call, make) => {
     const visit = visitIn(call, parts);
     const made = async (): Promise<Page> => make(visitIn(call, parts));
@@ -166,7 +219,7 @@ function answering(parts: Inner, { style, scripts }: StaticFiles): Answer {
       }),
     );
     const at = visit.path + new URL(call.req.url).search;
-    const framing = { ...options, name: visit.identity.name, path: at, style, scripts, cost };
+    const framing = { ...options, identity: visit.identity, isHosted, path: at, style, scripts, cost };
     const text = withoutIndent(String(await frame(page, framing)));
     return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
   };
@@ -178,73 +231,117 @@ const withoutIndent = (text: string): string =>
     found.startsWith('<') ? found : '\n',
   );
 
-/** How long the answer to a confirmation waits for the end of the work, before it says that it goes on. */
-const waitMs = 1500;
-const onlyReads = notePage(403, 'This console only reads.');
 const gone = notePage(
   404,
   'This step is over: it was carried out, or half an hour has passed, or the console was started again. Nothing is done twice. Look at the list, then begin again if it is still needed.',
 );
+const overtaken = (again: string): Page => ({
+  ...notePage(
+    409,
+    'What this does is no longer what was shown: something changed meanwhile. Nothing was written.',
+  ),
+  actions: html`<a class="button" href="${again}">Look at it again</a>`,
+});
 
-/** Takes a form to its proposal, a proposal to its confirmation, and that to its result. Writes nothing unasked. */
+/**
+ * Takes a form to its proposal, a proposal to its confirmation, and that to its result. Writes nothing unasked. No process needs
+ * to remember a proposal: it is made again from the same fields, as of the same time, and is carried out only if it says what
+ * was shown.
+ */
 function actions(parts: Inner, answer: Answer) {
-  const { ports, options, onFault } = parts;
-  const { clock, random } = ports;
-  const proposals = new Proposals({ newId: () => random.hex(16), now: () => clock.now() });
+  const { options, onFault, hosting } = parts;
+  const forms = hosting?.forms ?? memoryForms(parts.ports);
   const goTo = (call: Call, at: string): Response => call.redirect(options.base + at, 303);
-  const isClosed = ({ reads = false }: { reads?: boolean }): boolean => options.readOnly && !reads;
+  const closed = (call: Call, route: FormRoute): Promise<Response> | undefined =>
+    may(call.env.identity, neededFor(route))
+      ? undefined
+      : answer(call, (visit) => notePage(403, refusedWords(visit.identity)));
 
-  const start = async (call: Call, id: string): Promise<Response> => {
-    const kept = proposals.find(call.env.identity, id);
-    if (!kept) return answer(call, () => gone);
-    const { refusal } = kept.proposal;
-    if (isClosed(kept.proposal)) return answer(call, () => onlyReads);
+  const carryOut = async (call: Call, visit: Visit, proposal: Proposal): Promise<Response> => {
+    const { identity } = visit;
+    const end = proposal.reads ? undefined : await hosting?.begin(identity, proposal);
+    const ended: Ended = await proposal.carryOut().then(
+      (outcome) => ({ outcome }),
+      (error: unknown) => ({ error }),
+    );
+    if ('error' in ended && !(ended.error instanceof Failure)) onFault(ended.error, visit.path);
+    // The write is made, whatever becomes of the line about it.
+    await end?.(ended).catch((error: unknown) => onFault(error, visit.path));
+    return answer(call, () => resultPage(proposal, ended));
+  };
+  const confirmed = async (
+    call: Call,
+    visit: Visit,
+    proposal: Proposal,
+    kept: KeptForm,
+  ): Promise<Response> => {
+    const { identity } = visit;
+    const { refusal, refunds } = proposal;
     if (refusal !== undefined) return answer(call, () => notePage(409, refusal));
-    proposals.start(kept);
-    await Promise.race([kept.run?.done, clock.sleep(waitMs)]);
-    return goTo(call, `done/${id}`);
+    if (basisOf(await shownOf(proposal)) !== basisOf(kept.shown))
+      return answer(call, () => overtaken(`${kept.path}?again=${kept.id}`));
+    // A role that writes little writes only what is counted.
+    if (!may(identity, 'operator') && !proposal.reads && refunds === undefined)
+      return answer(call, () => notePage(403, refusedWords(identity)));
+    if (!(await forms.take(identity.formToken, kept.id))) return answer(call, () => gone);
+    const limit = refunds === undefined ? undefined : await hosting?.refusedRefund(identity, refunds);
+    if (limit !== undefined) return answer(call, () => notePage(403, limit));
+    return carryOut(call, visit, proposal);
   };
 
   return {
-    start,
     /** The form; with what was typed, if it comes from the page that asks. */
-    form(call: Call, route: FormRoute): Promise<Response> {
-      if (isClosed(route)) return answer(call, () => onlyReads);
-      const kept = proposals.find(call.env.identity, call.req.query('again') ?? '');
+    async form(call: Call, route: FormRoute): Promise<Response> {
+      const refused = closed(call, route);
+      if (refused) return refused;
+      const again = call.req.query('again');
+      const kept = again ? await forms.find(call.env.identity.formToken, again) : undefined;
       return answer(call, (visit) =>
-        route.page(visit, kept?.path === visit.path ? { fields: kept.typed } : undefined),
+        route.page(visit, kept?.path === visit.path ? { fields: kept.fields } : undefined),
       );
     },
     async propose(call: Call, route: FormRoute): Promise<Response> {
-      if (isClosed(route)) return answer(call, () => onlyReads);
-      const visit = visitIn(call, parts);
+      const refused = closed(call, route);
+      if (refused) return refused;
+      const { confirming: kept, identity } = call.env;
+      const { visit, release } = heldVisit(call, parts, kept?.atMs);
       try {
         const proposal = await route.propose(visit);
-        const id = proposals.add(visit, proposal);
-        return proposal.reads ? await start(call, id) : goTo(call, `confirm/${id}`);
+        release();
+        if (kept) return await confirmed(call, visit, proposal, kept);
+        if (proposal.reads) return await carryOut(call, visit, proposal);
+        const { fields, path, nowMs: atMs } = visit;
+        const shown = await shownOf(proposal);
+        const id = await forms.keep({ owner: identity.formToken, path, fields, atMs, shown });
+        return goTo(call, `confirm/${id}`);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         const { message: problem, exitCode } = error;
+        if (kept) return answer(call, () => notePage(409, problem));
         // What is wrong with a form itself is a usage failure.
         const tried = { fields: visit.fields, problem, isOvertaken: exitCode !== 2 };
         return answer(call, async () => Object.assign(await route.page(visit, tried), { status: 422 }));
       }
     },
     async confirm(call: Call, id: string): Promise<Response> {
-      const kept = proposals.find(call.env.identity, id);
-      if (kept?.run) return goTo(call, `done/${id}`);
+      const kept = await forms.find(call.env.identity.formToken, id);
       return answer(call, (visit) => (kept ? confirmPage(visit, kept) : gone));
     },
-    done(call: Call, id: string): Promise<Response> {
-      const kept = proposals.find(call.env.identity, id);
-      return answer(call, (visit) => {
-        const run = kept?.run;
-        if (!run) return gone;
-        if (run.ended && 'error' in run.ended && !(run.ended.error instanceof Failure))
-          onFault(run.ended.error, visit.path);
-        return resultPage(visit, { kept, run, secret: proposals.takeSecret(kept) });
-      });
-    },
+    /** The form of what was confirmed, to be sent to its page again. */
+    kept: (call: Call, id: string) => forms.find(call.env.identity.formToken, id),
+    gone: (call: Call) => answer(call, () => gone),
+  };
+}
+
+/** Plans see the time at which they were first made, so that they say the same again; what is carried out sees the clock. */
+function heldVisit(call: Call, parts: Inner, atMs = parts.ports.clock.now()) {
+  let isHeld = true;
+  const { clock } = parts.ports;
+  const held = { ...clock, now: () => (isHeld ? atMs : clock.now()) };
+  const visit = visitIn(call, parts);
+  return {
+    visit: { ...visit, nowMs: atMs, ports: { ...visit.ports, clock: held } },
+    release: (): void => void (isHeld = false),
   };
 }
 

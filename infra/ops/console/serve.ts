@@ -9,6 +9,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import type { Role } from '../../../shared/operate/hosted-console.ts';
 import { consoleHandle, type ConsoleHandle } from './console.ts';
 import { formBytesMax, guardHeaders, isSame } from './guard.ts';
 import { isLive } from './visit/live.ts';
@@ -43,6 +44,7 @@ export async function serveConsole(ports: OperatorPorts, options: ServeOptions):
     now: () => clock.now(),
     hex: (bytes) => random.hex(bytes),
     name: options.name,
+    role: options.readOnly ? 'viewer' : 'operator',
   });
   // `hosts` is known when it listens; no request comes before that.
   let handle: ConsoleHandle | undefined;
@@ -67,7 +69,6 @@ export async function serveConsole(ports: OperatorPorts, options: ServeOptions):
     options: {
       hosts: [host, `localhost:${port}`],
       base: session.base,
-      readOnly: options.readOnly,
       where: options.where,
     },
   });
@@ -172,7 +173,7 @@ export const idleMs = 30 * 60_000;
 const cookieName = 'relay_console';
 
 /** `hex`: so many random bytes. `name`: whose session it is, as pages show it. */
-export type SessionParts = { now: () => number; hex: (bytes: number) => string; name: string };
+export type SessionParts = { now: () => number; hex: (bytes: number) => string; name: string; role: Role };
 
 /**
  * The one session of a console on loopback: a token in the address that works once and within a minute becomes a cookie.
@@ -189,11 +190,11 @@ export class Session {
   #isTokenUsed = false;
   #lastMs: number;
 
-  constructor({ now, hex, name }: SessionParts) {
+  constructor({ now, hex, name, role }: SessionParts) {
     this.token = hex(32);
     this.base = `/${hex(12)}/`;
     this.#cookie = hex(32);
-    this.#identity = { name, formToken: hex(32) };
+    this.#identity = { name, role, formToken: hex(32) };
     this.#now = now;
     this.#madeMs = now();
     this.#lastMs = now();

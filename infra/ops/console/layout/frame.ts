@@ -1,4 +1,5 @@
 /** The frame of every page: navigation, breadcrumbs, notices, and in the footer what the page cost to make. */
+import type { Role } from '../../../../shared/operate/hosted-console.ts';
 import type { TableTraffic } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { bytes, milliseconds } from './figures.ts';
@@ -39,8 +40,6 @@ export interface Page {
   status?: number;
   /** A new key that this page shows; all other keys are masked. */
   secret?: string | undefined;
-  /** Load it again after so many seconds: work is under way. */
-  refreshSeconds?: number;
 }
 
 export type ReadCost = TableTraffic & { elapsedMs: number };
@@ -50,16 +49,18 @@ interface Framing {
   /** The path of this page below the base, with its query: links inside a page need it, because of the base. */
   path: string;
   where: string;
-  name: string;
-  readOnly: boolean;
+  identity: { name: string; role: Role; formToken: string };
+  /** A session that one can leave. */
+  isHosted: boolean;
   style: string;
   scripts: readonly string[];
   cost: ReadCost;
 }
 
 export function frame(page: Page, framing: Framing): Markup {
-  const { title, above, back, body, actions, refreshSeconds } = page;
-  const { base, path, where, name, readOnly, style, scripts } = framing;
+  const { title, above, back, body, actions } = page;
+  const { base, path, where, identity, isHosted, style, scripts } = framing;
+  const { name, role, formToken } = identity;
   const [section, sectionWords] = sectionOf(page.section ?? back ?? path);
   const crumbs =
     back === undefined ? above && [[section, sectionWords] as const, ...above] : [[back, 'Back'] as const];
@@ -70,7 +71,6 @@ export function frame(page: Page, framing: Framing): Markup {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
-        ${refreshSeconds !== undefined && html`<meta http-equiv="refresh" content="${refreshSeconds}" />`}
         <base href="${base}" />
         <title>${title} · relay console</title>
         <link rel="icon" href="data:," />
@@ -83,7 +83,10 @@ export function frame(page: Page, framing: Framing): Markup {
           <a class="brand" href="./">Relay <span>console</span></a>
           <span class="where" title="The tables that this console works on">${where}</span>
           <button type="button" data-zone hidden>UTC</button>
-          <span class="who">${readOnly && html`<span class="badge calm">read only</span> `}${name}</span>
+          <span class="who"
+            >${role !== 'operator' && html`<span class="badge calm">${role === 'viewer' ? 'read only' : role}</span> `}${name}</span
+          >
+          ${isHosted && leaving(formToken)}
         </header>
         <nav class="sections" aria-label="Sections">
           <ul>
@@ -113,6 +116,11 @@ export function frame(page: Page, framing: Framing): Markup {
       </body>
     </html> `;
 }
+
+const leaving = (formToken: string): Markup =>
+  html`<form method="post" action="logout">
+    <input type="hidden" name="form_token" value="${formToken}" /><button type="submit">Log out</button>
+  </form>`;
 
 const crumbsOf = (above: readonly (readonly [path: string, words: string])[], title: string): Markup =>
   html`<nav class="crumbs" aria-label="Breadcrumbs">

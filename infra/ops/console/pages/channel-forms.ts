@@ -181,21 +181,16 @@ async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
 async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
   const id = part('id');
   const plan = await planProbe(ports, { id });
-  return proposed(
-    plan,
-    { title: `Probe ${id}`, back: channelPath(id), verb: 'Send them' },
-    async (onProgress) => {
-      onProgress('a dozen small calls to the upstream');
-      const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
-      return {
-        lines: [
-          `${sent} calls were sent. What they show is written as _can; to params.model_rules: ${JSON.stringify(rules)}`,
-        ],
-        warnings: said,
-        details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,
-      };
-    },
-  );
+  return proposed(plan, { title: `Probe ${id}`, back: channelPath(id), verb: 'Send them' }, async () => {
+    const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
+    return {
+      lines: [
+        `${sent} calls were sent. What they show is written as _can; to params.model_rules: ${JSON.stringify(rules)}`,
+      ],
+      warnings: said,
+      details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,
+    };
+  });
 }
 
 async function proposeSwitch(visit: Visit): Promise<Proposal> {

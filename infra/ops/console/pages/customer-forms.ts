@@ -110,8 +110,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   return proposed(
     plan,
     { title: `New customer ${account}`, back: 'customers', verb: 'Make it' },
-    async (onProgress) => {
-      onProgress('written; the relay applies the first grant');
+    async () => {
       const made = await carryOutNewCustomer(ports, plan, appliedWaitMs);
       const { message, warnings } = welcomeSaid(plan, made, isLinked);
       const granted = plan.grant && made.grant && grantSaid(plan.grant, made.grant).lines;
@@ -276,8 +275,7 @@ async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
   const input = { account, amount: field('amount'), reason: typed(field('reason')), id: typed(field('id')) };
   const plan = await planGrantAmount(ports, input);
   const path = customerPath(account);
-  return proposed(plan, { title: `Top up ${account}`, back: path, verb: 'Grant it' }, async (onProgress) => {
-    onProgress('written; the relay applies it');
+  return proposed(plan, { title: `Top up ${account}`, back: path, verb: 'Grant it' }, async () => {
     const made = await carryOutGrant(ports, plan, appliedWaitMs);
     return { ...grantSaid(plan, made), next: [[path, `To ${account}`]] };
   });

@@ -16,7 +16,7 @@ import {
   planRotateKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { counted, writtenTime, grouped } from '../layout/figures.ts';
+import { counted, writtenTime } from '../layout/figures.ts';
 import { keyFields } from '../../fields/key-fields.ts';
 import { choiceField, rowFields, seenField, typedRow } from '../../fields/row-field.ts';
 import { search } from '../layout/form.ts';
@@ -293,29 +293,22 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
   const path = customerPath(plan.account);
   const { earlier } = plan;
   const verb = earlier ? 'Show its use' : 'Refuse it';
-  return proposed(
-    plan,
-    { title: `Leaked: ${plan.hint}`, back: path, verb, grave: !earlier },
-    async (onProgress) => {
-      let read = 0;
-      const onRead = (count: number): void => {
-        read += count;
-        onProgress(`it is refused; ${grouped(read)} ledger rows read for its use`);
-      };
-      const made: LeakedKeyMade = earlier
-        ? { successor: undefined, use: await viewKeyUse(ports, plan.use, onRead) }
-        : await carryOutLeakedKey(ports, plan, { onProgress: onRead });
-      const refund = leakedRefund({ plan, use: made.use });
-      return {
-        ...shownOf(plan, made),
-        next: [
-          [path, `To ${plan.account}`],
-          ...(refund ? [[grantPath(refund), 'Refund what it spent'] as const] : []),
-        ],
-      };
-    },
-  );
+  return proposed(plan, { title: `Leaked: ${plan.hint}`, back: path, verb, grave: !earlier }, async () => {
+    const made: LeakedKeyMade = earlier
+      ? { successor: undefined, use: await viewKeyUse(ports, plan.use, unheard) }
+      : await carryOutLeakedKey(ports, plan, { onProgress: unheard });
+    const refund = leakedRefund({ plan, use: made.use });
+    return {
+      ...shownOf(plan, made),
+      next: [
+        [path, `To ${plan.account}`],
+        ...(refund ? [[grantPath(refund), 'Refund what it spent'] as const] : []),
+      ],
+    };
+  });
 }
+
+const unheard = (): void => undefined;
 
 /** The form of a grant, with what it is to have. Its amount may be less: the operator chooses. */
 const grantPath = ({ account, ...fields }: LeakedRefund): string =>

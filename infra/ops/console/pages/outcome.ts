@@ -1,23 +1,54 @@
-/** The pages of an action: what asks before a write, what says that it was done or how far it is, and what did not work out. */
+/** The pages of an action: what asks before a write, what says that it was done, and what did not work out. */
 import { Failure } from '../../../../shared/operate/plan.ts';
-import { html, nothing, type Markup } from '../../markup.ts';
-import { span } from '../layout/figures.ts';
+import { canonicalJson } from '../../../../shared/wire/json.ts';
+import { html, nothing, raw, type Markup } from '../../markup.ts';
 import { notice, outcome, sectionOf, warnings, type Page } from '../layout/frame.ts';
-import type { KeptVisit, Outcome, ActionRun, Visit } from '../visit/visit.ts';
+import type { Ended, KeptForm, Outcome, Proposal, ShownProposal, Visit } from '../visit/visit.ts';
 
-export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: KeptVisit): Page {
-  const { title, back, effect, questions, refusal, details, verb, grave } = proposal;
-  const isTyped = Object.keys(typed).some((name) => name !== 'form_token');
+/** What is kept of a proposal: texts and finished markup. */
+export async function shownOf(proposal: Proposal): Promise<ShownProposal> {
+  const { title, back, effect, questions, warnings = [], refusal, verb, grave = false } = proposal;
+  return {
+    title,
+    back,
+    effect,
+    questions,
+    warnings,
+    verb,
+    grave,
+    ...(refusal !== undefined && { refusal }),
+    details: String(await (proposal.details ?? nothing)),
+    basis: proposal.basis ?? '',
+  };
+}
+
+/**
+ * What has to be the same when it is confirmed. A comparison with the last days is another one each minute. Of warnings the words
+ * count, in any order: they go through members of maps, which the store returns in any.
+ */
+export const basisOf = (shown: ShownProposal): string =>
+  canonicalJson({
+    ...shown,
+    details: '',
+    warnings: shown.warnings
+      .join(' ')
+      .split(/[\s;]+/)
+      .toSorted(),
+  });
+
+export function confirmPage({ identity }: Visit, { id, shown, path, fields }: KeptForm): Page {
+  const { title, back, effect, questions, refusal, details, verb, grave } = shown;
+  const isTyped = Object.keys(fields).some((name) => name !== 'form_token');
   const again = isTyped ? html`<a href="${path}?again=${id}">Change the values</a>` : nothing;
   return {
     title,
     back,
-    body: html`${refusal !== undefined && notice('bad', refusal)} ${warnings(proposal.warnings ?? [])}
+    body: html`${refusal !== undefined && notice('bad', refusal)} ${warnings(shown.warnings)}
       <h2>What happens</h2>
       <ul class="effect">
         ${effect.map((each) => html`<li>${each}</li>`)}
       </ul>
-      ${details ?? nothing} ${questions.map((question) => html`<p class="question">${question}</p>`)}
+      ${raw(details)} ${questions.map((question) => html`<p class="question">${question}</p>`)}
       ${
         refusal === undefined
           ? html`<form method="post" action="confirm/${id}">
@@ -33,30 +64,13 @@ export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: 
   };
 }
 
-const refreshSeconds = 2;
-
-interface Shown {
-  kept: KeptVisit;
-  run: ActionRun;
-  secret: Outcome['secret'];
-}
-
-export function resultPage({ nowMs }: Visit, { kept, run, secret }: Shown): Page {
-  const { title, back } = kept.proposal;
-  if (!run.ended) {
-    const words = run.words === '' ? '' : `: ${run.words}`;
-    const body = notice(
-      'calm',
-      `Under way for ${span(nowMs - run.startedMs)}${words}. This page loads itself again; closing it stops nothing.`,
-    );
-    return { title, back, body, refreshSeconds };
-  }
-  if ('error' in run.ended) {
-    const { error } = run.ended;
+export function resultPage({ title, back }: Proposal, ended: Ended): Page {
+  if ('error' in ended) {
+    const { error } = ended;
     const body = unfortunate(error instanceof Failure ? error.message : fault, back, 'Back');
     return { title, back, body, status: 409 };
   }
-  const { lines, details, message = secret?.message, next = [], warnings: said = [] } = run.ended.outcome;
+  const { lines, details, secret, message = secret?.message, next = [], warnings: said = [] } = ended.outcome;
   return {
     title,
     back,
@@ -83,7 +97,7 @@ const messageOf = (lines: readonly string[]): Markup =>
 
 /** Says nothing of the inside. */
 const fault =
-  'Something went wrong that should not. What it was stands in the terminal that started the console.';
+  'Something went wrong that should not. What it was stands in the terminal that started the console, or in its log.';
 
 const unfortunate = (words: string, path: string, link: string): Markup =>
   html`${notice('bad', words)}

@@ -18,6 +18,7 @@ import {
   customerLink,
   customerPath,
   formPage,
+  may,
   proposed,
   pathWith,
   type Proposal,
@@ -31,7 +32,7 @@ export function requestStoryPages(routes: Routes): void {
     ({ ports, part, query }) => readStory(ports, part('id'), query('at')),
     oneRequest,
   );
-  routes.form('/requests/:id/refund', { page: refundPage, propose: proposeRefund });
+  routes.form('/requests/:id/refund', { page: refundPage, propose: proposeRefund, by: 'support' });
 }
 
 export const requestPath = (id: string): string => `requests/${encodeURIComponent(id)}`;
@@ -46,7 +47,7 @@ type FoundStory = Awaited<ReturnType<typeof readStory>>;
 
 /** What the log tells of a request, what it cost by the ledger, and what to do. */
 export async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise<Page> {
-  const { ports, options, nowMs } = visit;
+  const { ports, identity, nowMs } = visit;
   const [logged, ...others] = requests;
   if (others.length > 0)
     return {
@@ -69,7 +70,7 @@ export async function oneRequest(visit: Visit, { requests, note }: FoundStory): 
   const next = logged && nextStep(logged);
   const account = row?.account ?? logged?.line?.fields['account'];
   const isRefundable =
-    row && row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && !options.readOnly;
+    row && row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && may(identity, 'support');
   return {
     title: row?.id ?? id,
     above: typeof account === 'string' ? [[pathWith('requests', { account }), account]] : [],
@@ -121,10 +122,11 @@ async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
   const [amount, reason] = [typed(field('amount')), typed(field('reason'))];
   const plan = await planRefundCharge(ports, { id, amount, reason });
   const words = { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund it' };
-  return proposed(plan, words, async () => ({
+  const proposal = proposed(plan, words, async () => ({
     ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
     next: [[customerPath(plan.account), `To ${plan.account}`]],
   }));
+  return { ...proposal, refunds: plan.amount };
 }
 
 export function statusBadge({ status, outcome, code, reason, retries }: ListedRequest['line']): Markup {

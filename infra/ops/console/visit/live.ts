@@ -42,10 +42,11 @@ export const isLive = ({ headers }: Response): boolean => headers.get('content-t
 export class LiveStreams {
   readonly #clock: Clock;
   readonly #onFault: (error: unknown, path: string) => void;
+  readonly #streamMs: number;
   #count = 0;
 
-  constructor(clock: Clock, onFault: (error: unknown, path: string) => void) {
-    [this.#clock, this.#onFault] = [clock, onFault];
+  constructor(clock: Clock, onFault: (error: unknown, path: string) => void, streamMs = watchMs) {
+    [this.#clock, this.#onFault, this.#streamMs] = [clock, onFault, streamMs];
   }
 
   /** @param begin throws a Failure for what cannot be watched */
@@ -61,7 +62,7 @@ export class LiveStreams {
 
   #bodyOf(watched: Watched, path: string): ReadableStream<Uint8Array> {
     const { signal, ...ending } = controllerOf(() => (this.#count -= 1));
-    const endMs = this.#clock.now() + watchMs;
+    const endMs = this.#clock.now() + this.#streamMs;
     const encoder = new TextEncoder();
     let waitMs = 0;
     this.#count += 1;

@@ -1,5 +1,7 @@
 /** The edit of a row as a proposal: its differences, and what it would have made of the calls of the last days. */
 import type { ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
+import { plainValue } from '../../../../shared/config/rows/read-row.ts';
+import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { nameOf, type RowDifference } from '../../../../shared/operate/config/row-changes.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import {
@@ -24,7 +26,8 @@ export async function rowProposal(
 ): Promise<Proposal> {
   const proposal = proposedWrites(visit, plan, { verb: 'Write this', ...words, said });
   const comparison = proposal.refusal === undefined && (await compared(visit.ports, plan));
-  return { ...proposal, details: html`${differenceTable(plan.differences)} ${comparison}` };
+  const details = html`${differenceTable(plan.differences)} ${comparison}`;
+  return { ...proposal, basis: basisOf(plan.differences), details };
 }
 
 const said = ({ length }: unknown[]): Outcome => ({
@@ -47,6 +50,17 @@ async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Ma
     return notice('warning', `It could not be compared with the last days: ${error.message}`);
   }
 }
+
+/** In one order: the store returns members of maps, and rows, in any. */
+const basisOf = (differences: readonly RowDifference[]): string =>
+  differences
+    .flatMap(({ table: of, key, change, attributes }) =>
+      attributes.map(({ name, before, after }) =>
+        canonicalJson([of, key, change, name, plainValue(before) ?? null, plainValue(after) ?? null]),
+      ),
+    )
+    .toSorted()
+    .join('\n');
 
 export function differenceTable(differences: readonly RowDifference[]): Markup {
   if (differences.length === 0) return nothing;

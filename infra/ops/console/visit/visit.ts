@@ -1,13 +1,16 @@
 /**
- * What a page of the console is given and registers, and actions between their form and their end: proposed, confirmed, carried
- * out, shown. Kept in memory, few and not for long; each is carried out once, however often its button is pressed. Secrets of a
- * result are shown once. Holds no Hono, so pages are functions.
+ * What a page of the console is given and registers, who may do what, and actions between their form and their end: proposed,
+ * confirmed, carried out, shown. Between proposal and confirmation the fields are kept and what was shown, few and not for long;
+ * each is carried out once, however often its button is pressed. Secrets of a result are in one answer, and kept nowhere. Holds
+ * no Hono, so pages are functions.
  */
 import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import type { Field } from '../../fields/row-field.ts';
 import { form, type SentForm } from '../layout/form.ts';
+import type { NanoYuan } from '../../../../shared/billing/price.ts';
+import { roles, type Role } from '../../../../shared/operate/hosted-console.ts';
 import type { Page, ReadCost } from '../layout/frame.ts';
 import type { Watched } from './live.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
@@ -18,14 +21,25 @@ export interface Identity {
   name: string;
   /** Unguessable, and the same for the whole session: every form carries it. */
   formToken: string;
+  role: Role;
 }
+
+/** Of these two the first has all rights of the second. */
+export const may = ({ role }: Pick<Identity, 'role'>, wanted: Role): boolean =>
+  roles.indexOf(role) >= roles.indexOf(wanted);
+
+/** Who may see and send a form. */
+export const neededFor = ({ reads = false, by = 'operator' }: Pick<FormRoute, 'reads' | 'by'>): Role =>
+  reads ? 'viewer' : by;
+
+export const refusedWords = ({ role }: Identity): string =>
+  role === 'viewer' ? 'This console only reads.' : `Your role here is ${role}: it does not do this.`;
 
 export interface ConsoleOptions {
   /** The values of the header Host that are answered: `127.0.0.1:4711`. */
   hosts: readonly string[];
   /** Where the console is, with both slashes: `/`, or a path that only this session knows. */
   base: string;
-  readOnly: boolean;
   /** Which tables it works on, in words. */
   where: string;
 }
@@ -37,7 +51,8 @@ export interface Visit {
   ports: OperatorPorts;
   counted: Counted;
   identity: Identity;
-  options: ConsoleOptions;
+  /** `readOnly`: whoever asks is no operator. */
+  options: ConsoleOptions & { readOnly: boolean };
   nowMs: number;
   /** The path below the base, without the first slash, escaped as it was sent. */
   path: string;
@@ -59,6 +74,8 @@ export interface FormRoute {
   propose: (visit: Visit) => Promise<Proposal>;
   /** It writes nothing when it is carried out either, so a console that only reads has it. */
   reads?: boolean;
+  /** Who may, with all that may more; absent: operators alone. Their proposals say what they return to the customer. */
+  by?: Role;
 }
 
 /** Begins to watch what ends after a time. Throws a Failure for what cannot be watched. */
@@ -137,14 +154,19 @@ export interface Proposal {
   refusal?: string | undefined;
   /** More to see before one agrees: differences of rows, what they would have made of the last days. */
   details?: Markup;
+  /** What of that has to be the same when it is confirmed. */
+  basis?: string;
+  /** It returns this much to a customer, and does nothing else. */
+  refunds?: NanoYuan;
   verb: string;
   /** It switches something off, or moves money: the button says so by its colour. */
   grave?: boolean;
   /** Nothing is written: carried out in a console that only reads, and without a question. */
   reads?: boolean;
-  /** @param onProgress says what it is at, in words */
-  carryOut(onProgress: (words: string) => void): Promise<Outcome>;
+  carryOut(): Promise<Outcome>;
 }
+
+export type Ended = { outcome: Outcome } | { error: unknown };
 
 type Words = Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>;
 
@@ -194,75 +216,55 @@ export interface Outcome {
   next?: readonly (readonly [path: string, words: string])[];
 }
 
-export interface KeptVisit {
+/** A proposal as it was shown, in texts and markup. */
+export type ShownProposal = Pick<Proposal, 'title' | 'back' | 'effect' | 'questions' | 'verb'> & {
+  warnings: readonly string[];
+  refusal?: string;
+  grave?: boolean;
+  details: string;
+  basis: string;
+};
+
+/** A form that waits for its confirmation. */
+export interface KeptForm {
   id: string;
+  /** The form token of its session. */
   owner: string;
-  proposal: Proposal;
-  typed: Readonly<Record<string, string>>;
   path: string;
-  keptMs: number;
-  run?: ActionRun;
+  fields: Readonly<Record<string, string>>;
+  /** When its plan was made. */
+  atMs: number;
+  shown: ShownProposal;
 }
 
-export interface ActionRun {
-  startedMs: number;
-  words: string;
-  ended?: { outcome: Outcome } | { error: unknown };
-  done: Promise<void>;
+/** Forms of half an hour, each of one session alone. */
+export interface KeptForms {
+  keep(form: Omit<KeptForm, 'id'>): Promise<string>;
+  /** Undefined: it is over, was taken, or is another session's. */
+  find(owner: string, id: string): Promise<KeptForm | undefined>;
+  /** Returns true once. */
+  take(owner: string, id: string): Promise<boolean>;
 }
 
+export const keptForMs = 30 * 60_000;
 const keptMax = 100;
-const keptForMs = 30 * 60_000;
 
-export class Proposals {
-  readonly #kept = new Map<string, KeptVisit>();
-  readonly #newId: () => string;
-  readonly #now: () => number;
-
-  constructor({ newId, now }: { newId: () => string; now: () => number }) {
-    this.#newId = newId;
-    this.#now = now;
-  }
-
-  add({ identity, fields, path }: Pick<Visit, 'identity' | 'fields' | 'path'>, proposal: Proposal): string {
-    this.#forgetOld();
-    const id = this.#newId();
-    const typed = proposal.reads ? {} : fields;
-    this.#kept.set(id, { id, owner: identity.formToken, proposal, typed, path, keptMs: this.#now() });
-    return id;
-  }
-
-  /** Of this session alone. Undefined: it is over, or there never was one. */
-  find(identity: Identity, id: string): KeptVisit | undefined {
-    const kept = this.#kept.get(id);
-    return kept?.owner === identity.formToken ? kept : undefined;
-  }
-
-  /** Starts it if it was not started before. */
-  start(kept: KeptVisit): void {
-    if (kept.run) return;
-    const run: ActionRun = { startedMs: this.#now(), words: '', done: Promise.resolve() };
-    kept.run = run;
-    const onProgress = (words: string): void => void (run.words = words);
-    run.done = kept.proposal.carryOut(onProgress).then(
-      (outcome) => void (run.ended = { outcome }),
-      (error: unknown) => void (run.ended = { error }),
-    );
-  }
-
-  /** Takes the secret out of a result that is being shown. */
-  takeSecret({ run }: KeptVisit): Outcome['secret'] {
-    if (!run?.ended || !('outcome' in run.ended)) return undefined;
-    const { secret, ...rest } = run.ended.outcome;
-    run.ended = { outcome: rest };
-    return secret;
-  }
-
-  #forgetOld(): void {
-    const oldest = this.#now() - keptForMs;
-    for (const [id, { keptMs, run }] of this.#kept) {
-      const isRunning = run !== undefined && !run.ended;
-      if (!isRunning && (keptMs < oldest || this.#kept.size >= keptMax)) this.#kept.delete(id);
-    }
-  }
+/** Of one process. */
+export function memoryForms({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): KeptForms {
+  const kept = new Map<string, KeptForm>();
+  const findNow = (owner: string, id: string): KeptForm | undefined => {
+    const found = kept.get(id);
+    return found?.owner === owner && found.atMs > clock.now() - keptForMs ? found : undefined;
+  };
+  return {
+    async keep(form) {
+      const id = random.hex(16);
+      const [oldest = ''] = kept.keys();
+      if (kept.size >= keptMax) kept.delete(oldest);
+      kept.set(id, { ...form, id });
+      return id;
+    },
+    find: async (owner, id) => findNow(owner, id),
+    take: async (owner, id) => findNow(owner, id) !== undefined && kept.delete(id),
+  };
 }

@@ -1,0 +1,64 @@
+/**
+ * What a console that is deployed keeps, in `runtime`: sessions, forms that wait to be confirmed, what support returned to
+ * customers in a day, and the history of what was written through it. Who may do what is no part of it.
+ */
+import type { NanoYuan } from '../billing/price.ts';
+
+/** Each may what those before it may. */
+export const roles = ['viewer', 'support', 'operator'] as const;
+
+export type Role = (typeof roles)[number];
+
+export interface ConsoleSession {
+  /** Who it is, as rows and the history say it: a verified e-mail address, else `sub:` and what the issuer calls them. */
+  name: string;
+  /** Those of the groups that roles are given to, as of the login. */
+  groups: readonly string[];
+  formToken: string;
+}
+
+/** A write through a hosted console. A line that has no end is under way, or its process was ended in between. */
+export interface HistoryLine {
+  /** Of its day, from 1. A number that is missing is a write that was not begun. */
+  number: number;
+  at: string;
+  by: string;
+  role: Role;
+  title: string;
+  effect: readonly string[];
+  result?: readonly string[];
+}
+
+/** A form as it is kept between two requests, opaque here. */
+export interface KeptText {
+  owner: string;
+  text: string;
+}
+
+export interface ConsoleStore {
+  /** Returns the cookie of a new session, which nobody can guess. The store has its hash alone. */
+  beginSession(session: Omit<ConsoleSession, 'formToken'>): Promise<string>;
+  /** Counts as use of it. Undefined: unknown, idle for too long, at its end, left or revoked. */
+  session(cookie: string): Promise<ConsoleSession | undefined>;
+  endSession(cookie: string): Promise<void>;
+  /** Ends all sessions that a person has now, or with `all` those of everybody. Needs no clock that is right. */
+  revoke(name: string): Promise<void>;
+  /** False: this text was given before, within an hour. */
+  isFirst(text: string): Promise<boolean>;
+  /** Returns its id. Throws a Failure for what is too large. */
+  keep(text: KeptText): Promise<string>;
+  /** Undefined: it is over, was taken, or has another owner. */
+  kept(owner: string, id: string): Promise<string | undefined>;
+  /** True once. */
+  take(owner: string, id: string): Promise<boolean>;
+  /** Adds to what a person has returned on this UTC day. False: it would be more than the limit, and nothing was added. */
+  countRefund(name: string, amount: NanoYuan, limit: NanoYuan): Promise<boolean>;
+  /** Appends a line, and returns what appends its end. */
+  append(
+    line: Omit<HistoryLine, 'at' | 'number' | 'result'>,
+  ): Promise<(result: readonly string[]) => Promise<void>>;
+  /** The newest lines of a UTC day, or those before a number, the last one first, `historyMax` at most. */
+  history(day: string, before?: number): Promise<HistoryLine[]>;
+}
+
+export const historyMax = 50;
