@@ -169,8 +169,8 @@ const inputs = [
   'relay.json',
   'tsconfig.json',
 ];
-/** Folders inside `infra` that the build does not read: the local stack, the operators' tool, the deployment. */
-const notInputs = new Set(['infra/local', 'infra/ops', 'infra/deploy']);
+/** Folders inside `infra` that the build does not read: the local stack, the command line, the deployment. */
+const notInputs = new Set(['infra/local', 'infra/ops/cli/commands', 'infra/deploy']);
 
 /** Lists every input file below a folder, in a fixed order. */
 function filesOf(name) {

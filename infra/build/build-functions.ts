@@ -1,5 +1,5 @@
 /**
- * Bundles every file of `functions/` into `dist/<name>/index.mjs`, and the server into `dist/server/index.mjs`. The local
+ * Bundles every file of `functions/`, the server and the console into `dist/<name>/index.mjs`. The local
  * stack, the tests and the deployment use the same bundle. Builds are reproducible: an unchanged function is not deployed again.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,6 +18,8 @@ export interface BuildFolders {
   outputFolder: string;
   /** Absent: no server is built. */
   serverEntry?: string;
+  /** Absent: no console is built. */
+  consoleEntry?: string;
 }
 
 export interface BuiltFunction {
@@ -32,9 +34,8 @@ const defaultFolders: BuildFolders = {
   functionsFolder: join(projectFolder, 'functions'),
   outputFolder: join(projectFolder, 'dist'),
   serverEntry: join(projectFolder, 'infra', 'server', 'main.ts'),
+  consoleEntry: join(projectFolder, 'infra', 'ops', 'console', 'hosted', 'main.ts'),
 };
-
-const serverName = 'server';
 
 /**
  * Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that cannot load on Lambda.
@@ -44,11 +45,15 @@ export async function buildFunctions(folders: BuildFolders = defaultFolders): Pr
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
     .map((file) => basename(file, '.ts'))
     .toSorted();
-  const { outputFolder, serverEntry } = folders;
+  const { outputFolder, serverEntry, consoleEntry } = folders;
   mkdirSync(join(outputFolder, 'meta'), { recursive: true });
   const built = await Promise.all([
     ...names.map((name) => buildFunction(name, folders)),
-    ...(serverEntry === undefined ? [] : [buildServer(serverEntry, outputFolder)]),
+    // Beside what an image copies, so that the folder is all that it is built from, in the package too.
+    ...(serverEntry === undefined ? [] : [buildWhole('server', serverEntry, outputFolder, ['Dockerfile'])]),
+    ...(consoleEntry === undefined
+      ? []
+      : [buildWhole('console', consoleEntry, outputFolder, ['../enhance.js', '../live.js'])]),
   ]);
   removeOthers(outputFolder, new Set([...built.map(({ name }) => name), 'meta']));
   return built;
@@ -94,14 +99,23 @@ async function buildFunction(
   return writeBundle(name, outputFolder, await oneFirstFile(split, options));
 }
 
-/** With the SDK as it is: a process that starts once needs no short start, and finds its credentials by any provider. */
-async function buildServer(entry: string, outputFolder: string): Promise<BuiltFunction> {
-  const outdir = join(outputFolder, serverName);
+/**
+ * With the SDK as it is: what starts seldom needs no short start, and finds its credentials by any provider.
+ * @param files that stand beside the code, by their paths from the entry
+ */
+async function buildWhole(
+  name: string,
+  entry: string,
+  outputFolder: string,
+  files: readonly string[],
+): Promise<BuiltFunction> {
+  const outdir = join(outputFolder, name);
   const built = await build({ ...bundleOptions, ...inParts, outdir, entryPoints: { index: entry } });
-  const contents = readFileSync(join(dirname(entry), 'Dockerfile'));
-  // Beside what it copies, so that the folder is all that an image is built from, in the package too.
-  const dockerfile = { path: join(outdir, 'Dockerfile'), contents, text: contents.toString(), hash: '' };
-  return writeBundle(serverName, outputFolder, { ...built, outputFiles: [...built.outputFiles, dockerfile] });
+  const beside = files.map((file) => {
+    const contents = readFileSync(join(dirname(entry), file));
+    return { path: join(outdir, basename(file)), contents, text: contents.toString(), hash: '' };
+  });
+  return writeBundle(name, outputFolder, { ...built, outputFiles: [...built.outputFiles, ...beside] });
 }
 
 function writeBundle(name: string, outputFolder: string, result: Bundle): BuiltFunction {

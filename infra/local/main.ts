@@ -2,6 +2,7 @@
 import { statfsSync } from 'node:fs';
 import { logToStderr, keptWords, readyText, shownTrouble, StartError } from './host/messages.ts';
 import { readOptions, type LocalOptions } from './host/local-options.ts';
+import { synthesizeConsole } from './console.ts';
 import { startStack, type RunningStack } from './start-stack.ts';
 
 const environmentsMax = 16;
@@ -74,6 +75,8 @@ const isForPeople = (error: unknown): error is Error =>
 
 try {
   options = readOptions(process.env);
+  if (options.console)
+    options = { ...options, templateFolder: await synthesizeConsole(options.templateFolder) };
   start = startStack({ ...options, environmentsMax }, log);
   stack = await start;
   void stack.emulatorEnded.then((reason) => {

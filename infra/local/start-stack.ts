@@ -24,14 +24,16 @@ import {
   createReferences,
   restApiHost,
   type LocalReferences,
+  type Template,
 } from './template/template.ts';
+import { consoleVariables, startLocalIssuer } from './console.ts';
 import { MarksLost } from '../../shared/relay/ports/config-store.ts';
 import { keepingLines, keptLines, publishAddresses, startLogsApi } from './log.ts';
 import { startServerProcess, serverUrl } from './server-process.ts';
 
 const localStackName = 'relay';
 
-interface StackSettings extends Omit<LocalOptions, 'log'> {
+interface StackSettings extends Omit<LocalOptions, 'console' | 'log'> {
   /** Maximum number of processes per function that has a URL. */
   environmentsMax: number;
   /** What runs in place of a function: another version, or two at once. Default: the function of the template. */
@@ -46,6 +48,8 @@ export interface RunningStack {
   logFile: string;
   /** The demo key; undefined when nothing was seeded. */
   key: string | undefined;
+  /** People log in to the console at `/console/`. */
+  hasConsole: boolean;
   /** Resolves with the reason when the DynamoDB emulator stops unexpectedly. */
   emulatorEnded: Promise<string>;
   runSchedules(): Promise<void>;
@@ -85,7 +89,13 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   const invokeApi = started.adopt(await startInvokeApi(log), (api) => api.close());
   const { functionEnvironment: environment, environmentsMax, secretsEndpoint } = settings;
   const endpoints = { dynamodb: emulator.endpoint, lambda: invokeApi.endpoint, secrets: secretsEndpoint };
-  const localEnvironment = localVariables(port, endpoints);
+  const issuer = hasConsole(template)
+    ? started.adopt(await startLocalIssuer(), (running) => running.close())
+    : undefined;
+  const localEnvironment = {
+    ...localVariables(port, endpoints),
+    ...(issuer && consoleVariables(issuer, environment)),
+  };
   const { inPlaceOf = (live) => live } = settings;
   const live = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
   const functions = new Map([...live].map(([id, target]) => [id, inPlaceOf(target)]));
@@ -135,11 +145,18 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
     dynamodbEndpoint: tables ? `http://127.0.0.1:${tablesPort}` : emulator.endpoint,
     logFile: kept.file,
     key,
+    hasConsole: issuer !== undefined,
     emulatorEnded: emulator.ended,
     runSchedules: () => schedules.runAll(),
     close: () => running.disposeAsync(),
   };
 }
+
+const hasConsole = (template: Template): boolean =>
+  resourcesOf(template, 'AWS::Lambda::Function').some(
+    ([, { Properties = {} }]) =>
+      'CONSOLE' in ((Properties['Environment'] as { Variables?: object } | undefined)?.Variables ?? {}),
+  );
 
 /** What functions find in place of AWS. */
 const localVariables = (

@@ -30,6 +30,8 @@ interface AcknowledgedConstructs {
   inVpc: boolean;
   /** Of the scheduled call. */
   canary?: IConstruct | undefined;
+  /** Of operators, where one is deployed. */
+  console?: IConstruct | undefined;
   /** Of copies in another region. */
   backup?: IConstruct | undefined;
   alarms: IConstruct;
@@ -160,7 +162,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   acknowledge('secrets', constructs.originSecrets, constructs.sealKeys);
   acknowledge('api', constructs.api);
   acknowledge('distribution', constructs.distribution);
-  acknowledge('functions', functions, canary);
+  acknowledge('functions', functions, canary, constructs.console);
   acknowledge('triggers', constructs.triggers);
   acknowledge('buckets', failures, ownLog);
   acknowledge('roles', ...shiftRoles.map(({ role }) => role), backup);
@@ -180,14 +182,18 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
         "Operators add channels with secrets of their own; only names under this stack's prefix can be read",
       ),
   );
+  for (const each of [operatorPolicies, ...(constructs.console ? [constructs.console] : [])])
+    accept(
+      each,
+      ...channelSecrets,
+      wildcard('*', 'AWS knows no resource of these actions, which read quotas and lists of models'),
+      wildcard(
+        arn(`cloudformation:stack/${relayName}/*`),
+        'AWS asks for this very resource where a stack is named and its id is not known',
+      ),
+    );
   accept(
     operatorPolicies,
-    ...channelSecrets,
-    wildcard('*', 'AWS knows no resource of these actions, which read quotas and lists of models'),
-    wildcard(
-      arn(`cloudformation:stack/${relayName}/*`),
-      'AWS asks for this very resource where a stack is named and its id is not known',
-    ),
     wildcard(
       arn(`dynamodb:table/${relayName}-restore-20*`),
       'Copies have the second in their names that they are restored to',

@@ -26,6 +26,7 @@ import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import {
   accessLogBucket,
+  consoleOrigin,
   functionUrls,
   privateBalancer,
   httpsHost,
@@ -49,6 +50,7 @@ import {
   type RelayTracing,
   type RelayVpc,
 } from './constructs/relay-functions.ts';
+import { hostedConsole, type RelayConsole } from './constructs/hosted-console.ts';
 import { openKeys, type RelayKeys } from './constructs/encryption-keys.ts';
 import { originOfStage, RelayApi } from './constructs/rest-api.ts';
 import { type FrontDoor, hasDistribution } from './options/front-door.ts';
@@ -69,6 +71,7 @@ export type {
   Objectives,
   RelayBackupCopies,
   RelayBudget,
+  RelayConsole,
   RelayDomain,
   RelayKeys,
   RelayServiceOptions,
@@ -109,6 +112,11 @@ export interface RelayProps {
    * of its calls, and every five minutes, the default, some 0.50 dollars a month on AWS. Default: none.
    */
   canary?: CanaryOptions;
+  /**
+   * The console of operators at `/console/` of the public address, for people who log in at an issuer of OpenID Connect. Only with a
+   * distribution. Default: none; `relay-ops console` needs no deployment.
+   */
+  console?: RelayConsole;
   /**
    * A deployment gives the new versions a tenth of the calls for five minutes, then all of them, and takes them back when they
    * fail before. `linear`: a tenth more each minute. False: at once, for a fix that cannot wait, as without `alarms`, which
@@ -192,6 +200,7 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   pageEmail: 'pageEmail',
   objectives: 'objectives',
   canary: 'canary',
+  console: 'console',
   shifting: 'shifting',
   alarmTopic: '',
   encryptionKey: '',
@@ -328,6 +337,19 @@ export class Relay extends Construct {
           ...(!behindCloudFront && { domain, webAclArn: props.webAclArn }),
         })
       : undefined;
+    const callLogs = logsOf(callingFunctions);
+    const hosted =
+      props.console &&
+      originSecrets &&
+      hostedConsole(this, {
+        ...common,
+        ...props.console,
+        callLogs,
+        acceptedOriginSecrets: [...originSecrets.byNumber.values()].join(','),
+        publicHost: domain?.name,
+        logRetention: props.logRetention,
+        bedrockModels: props.bedrockModels ?? [],
+      });
     // The logical id is derived from this id. A new one would replace the deployed distribution.
     const distribution =
       originSecrets &&
@@ -340,6 +362,7 @@ export class Relay extends Construct {
             : functionUrls(functions, originSecrets.newest),
         webAclArn: props.webAclArn,
         accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
+        ...(hosted && { console: consoleOrigin(hosted, originSecrets.newest) }),
         ...(domain && { domain }),
       });
     // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
@@ -380,7 +403,6 @@ export class Relay extends Construct {
       logsOf,
     });
     this.savedQueries = saveQueries(this, { relayName, logsOf });
-    const callLogs = logsOf(callingFunctions);
     const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables, callLogs });
     this.callLogGroupsOutput = new CfnOutput(this, 'CallLogGroups', {
       description: 'Where the lines of calls are',
@@ -404,6 +426,7 @@ export class Relay extends Construct {
       alarms,
       shiftRoles,
       canary,
+      console: hosted,
       backup,
       topic: alarms.topic,
       ownLog,

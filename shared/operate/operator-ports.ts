@@ -5,6 +5,7 @@
 import type { Clock, Hmac, UpstreamTransport } from '../relay/ports/host.ts';
 import type { PaymentStore, QuotaStore } from '../relay/ports/money-stores.ts';
 import type { TableName } from '../tables/table-names.ts';
+import type { ConsoleStore } from './hosted-console.ts';
 import type { Failure } from './plan.ts';
 import type { DailySum, DailyFigures } from '../billing/daily-figures.ts';
 import type { WrittenGrant, LedgerRow } from '../billing/ledger-row.ts';
@@ -45,6 +46,8 @@ export interface OperatorPorts {
   traffic(): TableTraffic;
   payments: PaymentStore;
   responses: ResponseRows;
+  /** Of the console that the stack deploys, if it does. */
+  consoles: ConsoleStore;
   config: ConfigVersions;
   secrets: SecretWriter;
   /** The relay's transport to upstreams, with its address rules. */

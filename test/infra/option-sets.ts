@@ -40,6 +40,16 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     pageEmail: 'night@example.com',
     objectives: { availabilityPercent: 99.9 },
     canary: { model: 'gpt-5-nano', key: 'ssm:/relay/relay-prod/canary' },
+    console: {
+      oidc: {
+        issuer: 'https://issuer.example.com/tenant/v2.0',
+        clientId: 'relay',
+        clientSecret: 'ssm:/relay/relay-prod/console',
+        groupsClaim: 'roles',
+      },
+      roles: { operator: ['olga@example.com'], support: ['Support Team'], viewer: ['staff'] },
+      supportRefundYuanADay: 200,
+    },
     reservedConcurrency: 200,
     moneyConcurrency: 10,
     memory: { chat: 512, responses: 512 },
@@ -76,7 +86,19 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     alarmTopicArn: `arn:aws:sns:ap-northeast-1:${account}:ops`,
     encryptionKeyArn: keyIn('ap-northeast-1'),
   },
-  'servers in a VPC of their own': { stage: 'served', compute: 'ecs' },
+  'servers in a VPC of their own': {
+    stage: 'served',
+    compute: 'ecs',
+    console: {
+      oidc: {
+        issuer: 'https://issuer.example.com/tenant/v2.0',
+        clientId: 'relay',
+        clientSecret: 'ssm:/relay/relay-served/console',
+      },
+      roles: { operator: ['olga@example.com'], support: ['Support Team'], viewer: ['staff'] },
+      supportRefundYuanADay: 200,
+    },
+  },
   'servers in a VPC that exists': {
     stage: 'company',
     region: 'us-east-1',

@@ -66,7 +66,7 @@ function synthesizeAnew({ stage, ...options }: Record<string, unknown>, validate
 
 /** Returns the folder, with a bundle for every function that holds nothing. */
 export function emptyBundles(folder: string): string {
-  for (const name of [...functionNames, 'canary']) {
+  for (const name of [...functionNames, 'canary', 'console']) {
     mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, name, 'index.mjs'), `export const handler = '${name}';\n`);
   }

@@ -9,6 +9,7 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { consoleOption } from '../../infra/local/console.ts';
 import { createApp } from '../../infra/stack/create-app.ts';
 import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
 
@@ -36,7 +37,9 @@ async function start(door: string, options: object): Promise<void> {
 
 beforeAll(async () => {
   await Promise.all(
-    Object.entries({ cloudfront: {}, ...doors }).map(([door, options]) => start(door, options)),
+    Object.entries({ cloudfront: { console: consoleOption }, ...doors }).map(([door, options]) =>
+      start(door, options),
+    ),
   );
 }, 120_000);
 
@@ -221,4 +224,31 @@ describe.each(Object.keys(doors))('behind %s', (door) => {
     expect(status).toBe(404);
     expect(body).not.toContain('evil.example');
   });
+});
+
+test('the console is behind the distribution: one logs in, reads by role, and watches', async () => {
+  const { origin } = new URL(stackOf('cloudfront').baseUrl);
+  const cookies = new Map<string, string>();
+  const open = async (address: string, more: Record<string, string> = {}): Promise<Response> => {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const headers = { 'sec-fetch-dest': 'document', cookie, ...more };
+    const reply = await fetch(new URL(address, origin), { redirect: 'manual', headers });
+    for (const each of reply.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(each) ?? [];
+      cookies.set(name, value);
+    }
+    return reply;
+  };
+  const next = (reply: Response): string => reply.headers.get('location') ?? '';
+  const issuer = next(await open(next(await open('/console/customers/demo'))));
+  const page = await open(next(await open(next(await fetch(`${issuer}&as=vera`, { redirect: 'manual' })))));
+  expect(page.url).toBe(`${origin}/console/customers/demo`);
+  expect(await page.text()).toMatch(/read only[^]*vera@example\.com[^]*demo/);
+  expect((await open('/console/customers/demo/grant')).status).toBe(403);
+  expect((await open('/console/customers/demo', { 'sec-fetch-dest': 'empty' })).status).toBe(403);
+  const watched = await open('/console/requests/live?live=on', { 'sec-fetch-dest': 'empty' });
+  expect(watched.headers.get('content-type')).toMatch(/^text\/event-stream/);
+  const reader = watched.body!.getReader();
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain('retry: 500');
+  await reader.cancel();
 });

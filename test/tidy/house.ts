@@ -16,6 +16,7 @@ export const typeNameHolders: Record<string, string> = {
   'infra/local/vendors/messages/rules.ts': 'the header of betas, which is public',
   'infra/local/vendors/openai.ts': 'a double of the vendor',
   'infra/local/vendors/vendors.ts': 'all doubles, one line each',
+  'infra/stack/constructs/hosted-console.ts': 'the option bedrockModels, which is public',
   'infra/stack/constructs/operator-policies.ts': 'the service in IAM actions',
   'infra/ops/access/policies.ts': 'the service in IAM actions',
   'shared/adapters/aws/aws-account.ts': 'the service that a signature names',

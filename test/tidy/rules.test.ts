@@ -312,6 +312,8 @@ describe('code', () => {
     'const { stdout } = process;',
     "import { stdout as out } from 'node:process';",
     "import { log } from 'node:console';",
+    'globalThis.console.log(1)',
+    "global['console'].log(1)",
   ])('prints only where that is its task: %s', (text) => {
     const sources = tree({
       'shared/operate/a.ts': text,

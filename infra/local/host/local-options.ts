@@ -16,6 +16,8 @@ export interface LocalOptions {
   /** Folder of the synthesized template. */
   templateFolder: string;
   seed: 'demo' | 'none';
+  /** The console of operators as it is deployed, with people to log in as. */
+  console: boolean;
   /** `server`: one server process answers instead of the functions that have a URL. */
   compute: 'event' | 'server';
   /** True when an OpenAI key is set: a channel to OpenAI is then added. */
@@ -49,6 +51,7 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
     templateFolder:
       environment['RELAY_TEMPLATE_FOLDER'] || path.resolve(import.meta.dirname, '../../../cdk.out'),
     seed,
+    console: environment['RELAY_CONSOLE'] === '1',
     compute,
     log,
     upstreamKey: Boolean(environment['OPENAI_API_KEY']),

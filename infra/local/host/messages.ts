@@ -33,6 +33,7 @@ interface Started {
   dynamodbEndpoint: string;
   logFile: string;
   key: string | undefined;
+  hasConsole: boolean;
 }
 
 const usualTables = 'http://127.0.0.1:8000';
@@ -43,7 +44,7 @@ const tool = 'npx --no relay-ops';
  * @param dataFolder undefined: nothing is kept
  */
 export function readyText(
-  { origin, dynamodbEndpoint, logFile, key }: Started,
+  { origin, dynamodbEndpoint, logFile, key, hasConsole }: Started,
   dataFolder: string | undefined,
 ): string {
   const body = '{"model":"demo-chat","stream":true,"messages":[{"role":"user","content":"Hello!"}]}';
@@ -61,6 +62,7 @@ export function readyText(
   return [
     `tables ${dynamodbEndpoint}`,
     ...trials,
+    ...(hasConsole ? [`${origin}/console/ is the operators' console: choose who you are`] : []),
     `Ctrl-C stops it; ${keptWords(dataFolder)}; log ${logFile}`,
     `relay ready on ${origin}/v1`,
     '',

@@ -55,8 +55,11 @@ export interface PolicyAccess {
 
 const configuration = ['channels', 'charges', 'plans', 'settings'] as const;
 
-/** Published versions. Everything else in `runtime` belongs to functions: turns, idempotency keys, notices. */
-const versionIds = ['config', 'snapshot#*', 'rows#*'];
+/**
+ * Published versions, and what was written through a deployed console. Everything else in `runtime` belongs to functions: turns,
+ * idempotency keys, notices.
+ */
+const readableIds = ['config', 'snapshot#*', 'rows#*', 'console-count#*', 'console-history#*'];
 
 const auditReads: readonly TableAccess[] = [
   { tables: ['quotas'], actions: ['GetItem', 'Scan'] },
@@ -71,7 +74,7 @@ const reads: readonly TableAccess[] = [
   // A table stands in few statements: a policy of IAM has 6,144 characters.
   { tables: [...configuration, 'payments'], actions: ['Scan'] },
   { tables: ['keys', 'accounts'], actions: ['Scan', 'GetItem', 'BatchGetItem'] },
-  { tables: ['runtime'], actions: ['BatchGetItem'], ids: versionIds },
+  { tables: ['runtime'], actions: ['BatchGetItem'], ids: readableIds },
   // Lists of the tool and the console: balances by their keys, and what is known against channels.
   { tables: ['quotas'], actions: ['BatchGetItem'] },
   { tables: ['runtime'], actions: ['GetItem'], ids: ['cooldowns'] },
@@ -114,7 +117,7 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       { tables: ['grants', 'payments'], actions: ['PutItem'] },
       // Content of conversations. `support` has none of it.
       { tables: ['responses'], actions: ['BatchGetItem', 'Query', 'DeleteItem', 'BatchWriteItem'] },
-      { tables: ['runtime'], actions: ['PutItem'], ids: ['content-read#*'] },
+      { tables: ['runtime'], actions: ['PutItem'], ids: ['content-read#*', 'console-revoked#*'] },
       {
         tables: ['grants'],
         actions: ['GetItem'],
@@ -188,6 +191,29 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       'BatchWriteItem',
     ].map((action) => ({ action: `dynamodb:${action}`, resource: 'dynamodb:table/<stack>-restore-20*' })),
   },
+};
+
+const { operator } = policyAccess;
+
+/** No page of the console shows what clients said to models. */
+const isOfPages = ({ tables, ids = [], byHand }: TableAccess): boolean =>
+  byHand === undefined && !tables.includes('responses') && !ids.some((id) => id.startsWith('content-read'));
+
+/** Of the function `console`: what its pages do, and its own items. It deletes none of these, so that no line of history goes. */
+export const consoleAccess: PolicyAccess = {
+  ...operator,
+  purpose: 'the pages of the console, for people whose roles it checks itself',
+  tables: [
+    ...operator.tables.filter(isOfPages),
+    { tables: ['runtime'], actions: ['BatchGetItem', 'PutItem'], ids: ['console-*'] },
+    {
+      tables: ['runtime'],
+      actions: ['UpdateItem'],
+      ids: ['console-session#*', 'console-kept#*', 'console-refunds#*', 'console-count#*'],
+    },
+  ],
+  // It makes none.
+  secrets: [],
 };
 
 /** The name of a managed policy. IAM has one set of names for all regions. */

@@ -109,16 +109,14 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
         }),
       // What breaks off breaks the connection, so that no browser takes a part for the whole.
       file: (at, name, lines) =>
-        void app.post(at, (call) =>
-          call.body(
-            ReadableStream.from(lines(visitIn(call, parts))).pipeThrough(new TextEncoderStream()),
-            200,
-            {
-              'content-type': 'application/jsonl',
-              'content-disposition': `attachment; filename="${name}"`,
-            },
-          ),
-        ),
+        void app.post(at, async (call) => {
+          const visit = visitIn(call, parts);
+          if (!visit.options.exports) return answer(call, () => notePage(403, refusedWords(visit.identity)));
+          return call.body(ReadableStream.from(lines(visit)).pipeThrough(new TextEncoderStream()), 200, {
+            'content-type': 'application/jsonl',
+            'content-disposition': `attachment; filename="${name}"`,
+          });
+        }),
       form(at, route) {
         app.get(at, (call) => act.form(call, route));
         app.post(at, (call) => act.propose(call, route));
@@ -173,7 +171,12 @@ function visitIn(call: Call, { ports, options, hosting, counted }: Inner): Visit
   const { identity } = call.env;
   return {
     ports: hosting?.portsOf(identity) ?? ports,
-    options: { ...options, readOnly: !may(identity, 'operator') },
+    options: {
+      ...options,
+      readOnly: !may(identity, 'operator'),
+      // Whoever has AWS credentials may read it all with them.
+      exports: !hosting || may(identity, 'operator'),
+    },
     counted,
     identity,
     nowMs: ports.clock.now(),

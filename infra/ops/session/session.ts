@@ -2,6 +2,7 @@
 import { insightsCallLog } from '../../../shared/adapters/aws/insights-call-log.ts';
 import { callerIdentity } from '../../../shared/adapters/aws/aws-request.ts';
 import { signedAwsAccount } from '../../../shared/adapters/aws/aws-account.ts';
+import { dynamoConsoleStore } from '../../../shared/adapters/dynamodb/console-store.ts';
 import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/config-store.ts';
 import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger-reader.ts';
 import { dynamoResponseRows } from '../../../shared/adapters/dynamodb/responses/response-rows.ts';
@@ -32,6 +33,8 @@ import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 
 interface OpenedSession {
   ports: OperatorPorts;
+  /** The same, writing for somebody whom these credentials do not say. */
+  portsOf: (name: string) => OperatorPorts;
   /** Undefined: the environment sets no region, so every read fails. */
   region: string | undefined;
 }
@@ -50,7 +53,12 @@ export async function openSession(
   const caller = { stack: target.stack, environment, aws: store.aws };
   const { accessKey } = told({ accessKey: async () => (await store.aws()).credentials.accessKeyId });
   const operator = target.local ? async () => 'local' : callerIdentity(caller, accessKey);
-  const author = rowAuthor(operator);
+  /** What says who wrote. */
+  const signedPorts = (who: OperatorPorts['operator']) => ({
+    operator: who,
+    tables: told(dynamoRowTables(store, rowAuthor(who))),
+    payments: told(dynamoPaymentStore(store.tables, target.stack, rowAuthor(who))),
+  });
   const local = told({ stack: () => localStackOf(store) });
   const limits = told({ tableLimits: () => tableLimitsOf(store) });
   const ports: OperatorPorts = {
@@ -58,13 +66,13 @@ export async function openSession(
     clock: systemClock,
     random: { secretKey: newSecretKey, hex: randomHex },
     hmac: nodeHmac,
-    tables: told(dynamoRowTables(store, author)),
+    ...signedPorts(operator),
     pages: told(dynamoRowPages(store)),
     ledger: told(dynamoLedgerReader(store)),
     copies: told(dynamoTableCopies(store)),
     traffic: store.traffic,
-    payments: told(dynamoPaymentStore(store.tables, target.stack, author)),
     responses: told(dynamoResponseRows(store, systemClock)),
+    consoles: told(dynamoConsoleStore({ ...store, stack: target.stack, clock: systemClock, hex: randomHex })),
     config: told(dynamoConfigVersions(store)),
     secrets: awsSecretWriter({ ...caller, target, explain }),
     upstreams: httpsUpstreamTransport(target),
@@ -79,10 +87,10 @@ export async function openSession(
               throw explain(error, 'CloudFormation');
             }),
     }),
-    operator,
     account: signedAwsAccount({ ...caller, explain, ...limits }),
   };
-  return { ports, region: store.region };
+  const portsOf = (name: string): OperatorPorts => ({ ...ports, ...signedPorts(async () => name) });
+  return { ports, portsOf, region: store.region };
 }
 
 // Decides which tables a run works on, before anything is opened. Every run prints the target first.

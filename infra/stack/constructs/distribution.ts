@@ -40,7 +40,7 @@ import { Construct, type IDependable } from 'constructs';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { type FunctionName, defaultFunction, routes } from './function-descriptions.ts';
 import { listHeaders } from '../../../shared/endpoints/routes.ts';
-import type { RelayFunctions } from './relay-functions.ts';
+import type { RelayFunction, RelayFunctions } from './relay-functions.ts';
 import { originSecretHeader } from './numbered-secrets.ts';
 
 /** The public host name, in place of the one that CloudFront makes. */
@@ -121,12 +121,24 @@ export function privateBalancer(
   };
 }
 
+/** A function with an origin of its own, whatever answers the other paths. */
+interface ConsoleOrigin {
+  origin: IOrigin;
+  live: IDependable;
+}
+
+export const consoleOrigin = ({ live, url }: RelayFunction, sentOriginSecret: string): ConsoleOrigin => {
+  if (live === undefined || url === undefined) throw new Error('the console has no URL');
+  return { live, origin: new FunctionUrlOrigin(url, originSettings(sentOriginSecret)) };
+};
+
 interface RelayDistributionProps {
   relayName: string;
   origins: RelayOrigins;
   domain?: RelayDomain;
   /** Of an ACL that WAF has for CloudFront. */
   webAclArn?: string | undefined;
+  console?: ConsoleOrigin | undefined;
   /** Of standard logs. Absent: none are written. */
   accessLog?: IBucket | undefined;
 }
@@ -164,10 +176,13 @@ export class RelayDistribution extends Construct {
       comment: `${props.relayName}: OpenAI-compatible relay`,
       httpVersion: HttpVersion.HTTP2_AND_3,
       errorResponses: uncachedErrors(),
-      defaultBehavior: behaviour(defaultFunction, false),
-      additionalBehaviors: Object.fromEntries(
-        routes.map((route) => [route.path, behaviour(route.function, route.cached)]),
-      ),
+      defaultBehavior: behaviour(props.origins.of(defaultFunction), false),
+      additionalBehaviors: {
+        ...Object.fromEntries(
+          routes.map((route) => [route.path, behaviour(props.origins.of(route.function), route.cached)]),
+        ),
+        ...(props.console && { '/console*': behaviour(props.console.origin, false) }),
+      },
       ...(props.webAclArn !== undefined && { webAclId: props.webAclArn }),
       // By relay, for buckets that several share. Keys are in no path and no query, and headers are not logged.
       ...(props.accessLog && { logBucket: props.accessLog, logFilePrefix: `${props.relayName}/` }),
@@ -179,7 +194,10 @@ export class RelayDistribution extends Construct {
         minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
       }),
     });
-    this.distribution.node.addDependency(...props.origins.dependencies);
+    this.distribution.node.addDependency(
+      ...props.origins.dependencies,
+      ...(props.console ? [props.console.live] : []),
+    );
     this.host = props.domain?.name ?? this.distribution.distributionDomainName;
     const { name, hostedZone: zone } = props.domain ?? {};
     const target = new CloudFrontTarget(this.distribution);
@@ -187,9 +205,7 @@ export class RelayDistribution extends Construct {
       name === undefined || zone === undefined ? [] : addressRecords(this, { zone, name, target });
   }
 
-  private behaviours(
-    props: RelayDistributionProps,
-  ): (name: FunctionName, cached: boolean) => BehaviorOptions {
+  private behaviours(props: RelayDistributionProps): (origin: IOrigin, cached: boolean) => BehaviorOptions {
     const cacheForSeconds = this.shortCachePolicy(props.relayName);
     const keepHost = new EdgeFunction(this, 'KeepHost', {
       functionName: accountWide(this, props.relayName, 'keep-host'),
@@ -197,8 +213,8 @@ export class RelayDistribution extends Construct {
       runtime: FunctionRuntime.JS_2_0,
       comment: 'Sets x-forwarded-host',
     });
-    return (name, cached) => ({
-      origin: props.origins.of(name),
+    return (origin, cached) => ({
+      origin,
       // No redirect: plain HTTP fails, so that a client notices that it sent its key unencrypted.
       viewerProtocolPolicy: ViewerProtocolPolicy.HTTPS_ONLY,
       // Allows all methods, so that a wrong one gets the relay's JSON error instead of CloudFront's HTML.

@@ -53,7 +53,11 @@ const managedPolicy = (scope: Construct, props: OperatorPoliciesProps, name: Pol
     }),
   });
 
-function statementsOf(stack: Stack, props: OperatorPoliciesProps, access: PolicyAccess): PolicyStatement[] {
+export function statementsOf(
+  stack: Stack,
+  props: OperatorPoliciesProps,
+  access: PolicyAccess,
+): PolicyStatement[] {
   const { secrets = [], neverWrites = [] } = access;
   return [
     ...access.tables.map((each) => tableStatement(props.tables, each)),

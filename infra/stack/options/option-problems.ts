@@ -67,6 +67,19 @@ const checks: readonly Check[] = [
       doorOf(options) !== 'cloudfront' &&
       'compute is "ecs": the server is behind CloudFront alone',
   ],
+  notWith('console', 'the console is behind CloudFront alone', isDirect),
+  [
+    'console',
+    ({ console: hosted, vpc }) =>
+      hosted !== undefined && vpc !== undefined && 'its function streams, and so runs in no VPC',
+  ],
+  [
+    'console.roles',
+    ({ console: hosted }) =>
+      hosted !== undefined &&
+      Object.values(hosted.roles).flat().length === 0 &&
+      'nobody could log in: name a group or a verified e-mail address',
+  ],
   notWith('domain', 'a private API has the name that API Gateway makes', isPrivate),
   notWith('edgeAlarms', 'there is no CloudFront that could fail', isDirect),
   notWith('accessLog', 'it is a log of CloudFront', isDirect),

@@ -205,6 +205,16 @@ const accessLogWanted = 'true, or the name of a bucket with ACLs';
 const shiftingWanted = 'true, false or "linear"';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
 
+/** @param what that it is of */
+const secretReference = (what: string) =>
+  text(
+    /^(ssm:\/relay\/[\w.-]+(\/[\w.-]+)+|secretsmanager:[\w+=.@-]+(\/[\w+=.@-]+)+)$/,
+    `${what}: ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>`,
+  );
+
+const wantedPeople = 'a list of groups and e-mail addresses';
+const people = z.array(text(/^[^\s,]{1,200}( [^\s,]{1,200}){0,9}$/, wantedPeople), wantedPeople);
+
 const ascending = (numbers: readonly number[]): boolean =>
   numbers.every((number, index) => number > (numbers[index - 1] ?? 0));
 
@@ -269,13 +279,39 @@ export const optionTable = {
   canary: option(
     fields({
       model: text(/^[A-Za-z0-9._:/@-]{1,128}$/, 'the public name of a model'),
-      key: text(
-        /^(ssm:\/relay\/[\w.-]+(\/[\w.-]+)+|secretsmanager:[\w+=.@-]+(\/[\w+=.@-]+)+)$/,
-        'the reference of a key: ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>',
-      ),
+      key: secretReference('the reference of a key'),
       everyMinutes: z.optional(count(2, 10)),
     }),
     'a scheduled call through the public address, with a key of its own',
+  ),
+  console: option(
+    fields({
+      oidc: fields({
+        issuer: text(
+          /^https:\/\/(?!login\.microsoftonline\.com\/(common|organizations|consumers)\b)[a-z0-9.-]+(:\d{1,5})?(\/[\w./~-]*)?$/,
+          'the https address of an issuer of one organisation, without query or fragment',
+        ),
+        clientId: text(/^[\x21-\x7e]{1,256}$/, 'the id of a client at the issuer'),
+        clientSecret: secretReference('the reference of the client’s secret'),
+        scopes: z.optional(
+          z
+            .array(text(/^[\x21\x23-\x5b\x5d-\x7e]{1,100}$/, 'a scope'), 'a list of scopes with openid')
+            .check(z.refine((list) => list.includes('openid'), 'a list of scopes with openid')),
+        ),
+        groupsClaim: z.optional(text(/^[\x21-\x7e]{1,200}$/, 'the name of a claim, such as cognito:groups')),
+      }),
+      roles: fields({
+        viewer: z.optional(people),
+        support: z.optional(people),
+        operator: z.optional(people),
+      }),
+      supportRefundYuanADay: z.optional(
+        z
+          .number('yuan from 0 to 1000000')
+          .check(z.gte(0, 'yuan from 0'), z.lte(1_000_000, 'yuan to 1000000')),
+      ),
+    }),
+    'the console of operators at /console/, for people who log in at an issuer of OpenID Connect, by role',
   ),
   shifting: option(
     z.union([flag, z.literal('linear')], shiftingWanted),

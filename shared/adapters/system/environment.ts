@@ -118,6 +118,10 @@ export const readCanary = (variables: Variables = process.env) => ({
   key: required(variables, 'CANARY_KEY'),
 });
 
+/** The option `console` of the deployment: only the function of that name has this variable. */
+export const readConsole = (variables: Variables = process.env): unknown =>
+  JSON.parse(required(variables, 'CONSOLE'));
+
 /** Where traces of calls go. */
 export interface TracingSettings {
   /** The address that takes OTLP over HTTP as JSON. */

@@ -1,6 +1,6 @@
 /** What code may reach: the core sees no clock, no random, no environment and no network; nobody prints from it. */
 import { isProduct, within, type Source } from '../sources.ts';
-import { nameOf, propertyOf, textOf, variablesOf, type Place } from '../syntax.ts';
+import { isMemberName, isNode, nameOf, propertyOf, textOf, variablesOf, type Place } from '../syntax.ts';
 
 const core = ['tables', 'wire', 'stream', 'endpoints', 'upstreams', 'billing', 'config', 'relay', 'operate'];
 
@@ -60,10 +60,17 @@ const loose = new RegExp(halves.map((half) => half.replace('|', '')).join('|'));
 export const looseEnds = (sources: Source[]): string[] =>
   sources.filter(({ text }) => loose.test(text)).map(({ file }) => file);
 
-/** `console`, and the streams of a process however they are reached. */
-const isPrinting = ({ node }: Place): boolean =>
-  /^(console|stdout|stderr)$/.test(nameOf(node) ?? textOf(node) ?? '') ||
-  /^(node:)?console$/.test(textOf(node['source']) ?? '');
+/** The global `console`, and the streams of a process however they are reached. A member may have that name. */
+const isPrinting = (place: Place): boolean => {
+  const { node } = place;
+  const isGlobal = isNode(node['object']) && /^global(This)?$/.test(nameOf(node['object']) ?? '');
+  return (
+    /^(stdout|stderr)$/.test(nameOf(node) ?? textOf(node) ?? '') ||
+    (nameOf(node) === 'console' && !isMemberName(place)) ||
+    (isGlobal && propertyOf(node) === 'console') ||
+    /^(node:)?console$/.test(textOf(node['source']) ?? '')
+  );
+};
 
 export function printing(sources: Source[], printers: Record<string, string>): string[] {
   const found = sources.filter((source) => isProduct(source) && source.places.some(isPrinting));

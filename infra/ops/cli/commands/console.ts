@@ -10,6 +10,8 @@ interface ConsoleCommandOptions {
   readOnly?: boolean;
   port: number;
   check?: boolean;
+  revoke?: string;
+  history?: string;
 }
 
 export const consoleCommand = shows('console', {
@@ -18,16 +20,31 @@ export const consoleCommand = shows('console', {
     '--read-only': 'show no forms that write; needs the policy support alone',
     '--port <n>': ['on this port of 127.0.0.1 (default: a free one)', parseNumber, 0],
     '--check': 'read what the first pages read, then end',
+    '--revoke <person>':
+      'of the console that the stack deploys: end the sessions of a person (the name that its pages show), or of `all`',
+    '--history <day>': 'of that console: what was written through it on a day, such as 2026-11-27, in UTC',
   },
   notes: `
 It listens on 127.0.0.1 alone. The address works once, within a minute; the session ends after 30 minutes without a
 request, or with Ctrl-C. Nothing is written that a page did not show and ask before.`,
   examples: ['console', 'console --stack relay --read-only'],
   policies: operating,
-  optionPolicies: { '--read-only': reading },
-  async run({ ports, terminal }, { readOnly = false, port, check }: ConsoleCommandOptions) {
-    await readFirst(ports, readOnly);
+  optionPolicies: { '--read-only': reading, '--history': reading },
+  async run({ ports, terminal }, { readOnly = false, port, check, revoke, history }: ConsoleCommandOptions) {
     const { print, printAs } = terminal;
+    if (revoke !== undefined) {
+      await ports.consoles.revoke(revoke);
+      return printAs({ revoked: revoke }, () => print(`Sessions of ${revoke} are over.`));
+    }
+    if (history !== undefined) {
+      const lines = await ports.consoles.history(history);
+      return printAs(lines, () => {
+        if (lines.length === 0) print(`Nothing was written through a deployed console on ${history}.`);
+        for (const { at, by, role, title, effect, result = ['no end'] } of lines)
+          print(`${at} ${by} (${role}): ${title}: ${effect.join('; ')} -> ${result.join('; ')}`);
+      });
+    }
+    await readFirst(ports, readOnly);
     if (check) return printAs({ allowed: true }, () => print('The credentials allow what the console does.'));
     const { stack, local } = ports.target;
     const served = await serveConsole(ports, {

@@ -14,6 +14,7 @@ const sections = [
   ['requests', 'Requests'],
   ['statements', 'Statements'],
   ['versions', 'Versions'],
+  ['history', 'History'],
   ['audit', 'Audit'],
 ] as const;
 

@@ -8,6 +8,7 @@ import { chargePages } from './charges.ts';
 import { customerFormPages } from './customer-forms.ts';
 import { customerPage } from './customer.ts';
 import { customerPages } from './customers.ts';
+import { historyPages } from './history.ts';
 import { keyPages } from './keys.ts';
 import { overviewPages } from './overview.ts';
 import { requestStoryPages } from './request-story.ts';
@@ -31,5 +32,6 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   requestStoryPages,
   statementPages,
   versionPages,
+  historyPages,
   auditPages,
 ];

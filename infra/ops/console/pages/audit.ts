@@ -36,7 +36,7 @@ export function auditPages(routes: Routes): void {
 }
 
 async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
-  const { ports, identity, query } = visit;
+  const { ports, identity, options, query } = visit;
   const [findings, balances] = await Promise.all([
     configFindings(ports),
     auditBalances(ports, { after: query('after') || undefined, limit: balancesOfPage }),
@@ -59,9 +59,12 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
       <h2>Every charge of all customers</h2>
       ${lead('That reads the whole ledger: minutes for a million rows, so no page does it.')}
       ${command('relay-ops audit')}
-      <h2>Everything in one file</h2>
-      ${lead('Channels, prices, plans, settings, customers, keys (their hashes), grants and the whole ledger, a JSON object a line. No secret, no prompt, no answer.')}
-      ${actionButton('export', identity.formToken, 'Download it')}`,
+      ${
+        options.exports &&
+        html`<h2>Everything in one file</h2>
+          ${lead('Channels, prices, plans, settings, customers, keys (their hashes), grants and the whole ledger, a JSON object a line. No secret, no prompt, no answer.')}
+          ${actionButton('export', identity.formToken, 'Download it')}`
+      }`,
   };
 }
 

@@ -51,8 +51,8 @@ export interface Visit {
   ports: OperatorPorts;
   counted: Counted;
   identity: Identity;
-  /** `readOnly`: whoever asks is no operator. */
-  options: ConsoleOptions & { readOnly: boolean };
+  /** `readOnly`: whoever asks is no operator. `exports`: they may take everything along as a file. */
+  options: ConsoleOptions & { readOnly: boolean; exports: boolean };
   nowMs: number;
   /** The path below the base, without the first slash, escaped as it was sent. */
   path: string;

@@ -1,0 +1,50 @@
+/**
+ * The event of a Function URL as a request of a browser. Must refuse what did not come through the distribution, and every host
+ * but the relay's own; passes on no header that the console does not read.
+ */
+import type { LambdaFunctionURLEvent } from 'aws-lambda';
+import { isFromOrigin, originHeader } from '../../../../shared/adapters/entry/http-entry.ts';
+import type { Environment } from '../../../../shared/adapters/system/environment.ts';
+import { formBytesMax, guardHeaders } from '../guard.ts';
+
+type Host = Pick<Environment, 'local' | 'originSecrets' | 'publicHost'>;
+export type UrlEvent = Pick<
+  LambdaFunctionURLEvent,
+  'body' | 'cookies' | 'headers' | 'isBase64Encoded' | 'rawPath' | 'rawQueryString'
+> & { requestContext: { http: { method: string } } };
+
+/** Returns the answer to what is no request of a browser here. */
+export function requestOf(event: UrlEvent, { local, publicHost, ...host }: Host): Request | Response {
+  if (!isFromOrigin(event.headers[originHeader], host))
+    return plain(403, 'This address is not public. Use the address of the relay.');
+  const name = event.headers['x-forwarded-host'] ?? '';
+  // Without a domain of its own the function cannot know its name; the distribution answers to no other.
+  const isOwn = publicHost === undefined ? /^[a-z0-9]+\.cloudfront\.net$/.test(name) : name === publicHost;
+  if (!isOwn) return plain(421, 'This address is not the console’s own.');
+  return browserRequest(event, `${local ? 'http' : 'https'}://${name}`) ?? plain(400, 'Not of a browser.');
+}
+
+const kept = ['accept', 'content-type', 'last-event-id', 'origin', 'sec-fetch-dest', 'sec-fetch-site'];
+
+function browserRequest(event: UrlEvent, origin: string): Request | undefined {
+  const { method } = event.requestContext.http;
+  const query = event.rawQueryString === '' ? '' : `?${event.rawQueryString}`;
+  const address = URL.parse(event.rawPath + query, origin);
+  if (!address || address.origin !== origin || !['GET', 'POST'].includes(method)) return undefined;
+  const headers = kept.flatMap((name): [string, string][] => {
+    const value = event.headers[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  const cookie = event.cookies?.join('; ');
+  if (cookie) headers.push(['cookie', cookie]);
+  if (method === 'GET') return new Request(address, { headers });
+  const body = Buffer.from(event.body ?? '', event.isBase64Encoded ? 'base64' : 'utf8');
+  // One byte more than a form may have says that it has more.
+  return new Request(address, { method, headers, body: new Uint8Array(body.subarray(0, formBytesMax + 1)) });
+}
+
+export const plain = (status: number, words: string): Response =>
+  new Response(`${words}\n`, {
+    status,
+    headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
+  });

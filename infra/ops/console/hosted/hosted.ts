@@ -1,0 +1,219 @@
+/**
+ * The console for many people, below `/console/` of the relay's public address: who logs in at the issuer gets a session, and
+ * each request the role that the deployment gives its person now. Must answer nothing of a page to whoever has no session.
+ *
+ * Customers' pages are of the same origin, so a script in one of them is another site here: pages are answered to a browser that
+ * opens them, never to a script that fetches them, and their windows are out of each other's reach.
+ */
+import { formatYuan, parseYuan } from '../../../../shared/billing/price.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import { Failure } from '../../../../shared/operate/plan.ts';
+import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
+import { html, masked } from '../../markup.ts';
+import { consoleHandle, type ConsoleHandle, type Hosting } from '../console.ts';
+import { guardHeaders } from '../guard.ts';
+import { may, type Identity, type KeptForm } from '../visit/visit.ts';
+import { roleOf, type BegunLogin, type Login } from './login.ts';
+
+export interface HostedParts {
+  ports: OperatorPorts;
+  /** Ports that write for somebody. */
+  portsOf: (name: string) => OperatorPorts;
+  login: Login;
+  options: Pick<RelayConsole, 'roles' | 'supportRefundYuanADay'>;
+  where: string;
+  /** On one machine there is no certificate, so cookies are not bound to one. */
+  isLocal: boolean;
+  onFault: (error: unknown, path: string) => void;
+  onRefused: (error: unknown) => void;
+}
+
+export const consoleBase = '/console/';
+const loginMs = 10 * 60_000;
+/** A function runs on after its browser has left: a watch that nobody sees ends then. */
+const watchMs = 5 * 60_000;
+
+/** @returns what answers a request whose address has the public host */
+export function hostedConsole(parts: HostedParts): (request: Request) => Promise<Response> {
+  const { ports, login, options, isLocal, onRefused } = parts;
+  const { clock, consoles } = ports;
+  const cookies = cookiesOf(isLocal);
+  const hosting = hostingOf(parts, cookies);
+  let made: { host: string; handle: ConsoleHandle } | undefined;
+  const handleOf = (host: string): ConsoleHandle => {
+    if (made?.host !== host) {
+      const { where, onFault } = parts;
+      const own = { hosts: [host], base: consoleBase, where };
+      made = { host, handle: consoleHandle({ ports, options: own, onFault, hosting }) };
+    }
+    return made.handle;
+  };
+
+  const begin = async ({ origin, searchParams }: URL): Promise<Response> => {
+    const started = await login.begin(`${origin}${consoleBase}callback`).catch(onRefused);
+    if (!started) return note(503, 'The issuer does not answer. Try it again in a minute.');
+    const { address, begun } = started;
+    const kept = { ...begun, to: searchParams.get('to') ?? '', untilMs: clock.now() + loginMs };
+    const value = Buffer.from(JSON.stringify(kept)).toString('base64url');
+    return redirect(address.href, [cookies.set('login', value, loginMs / 1000)]);
+  };
+
+  const end = async (request: Request, url: URL): Promise<Response> => {
+    const over = (status: number, words: string) => note(status, words, [cookies.clear('login')]);
+    const begun = begunIn(cookies.get(request, 'login'));
+    if (!begun || begun.untilMs < clock.now())
+      return over(400, 'This login is over, or was begun in another browser.');
+    const person = await login.end(url, begun).catch(onRefused);
+    // The issuer takes a code once; this holds where it does not.
+    if (!person || !(await consoles.isFirst(begun.state))) return over(403, 'The login did not succeed.');
+    if (roleOf(person, options.roles) === undefined)
+      return over(
+        403,
+        `You are ${person.name}, to whom this console gives no role. Ask an operator for one.`,
+      );
+    const before = cookies.get(request, 'session');
+    if (before) await consoles.endSession(before);
+    const session = await consoles.beginSession(person);
+    return redirect(placeBelow(url.origin, begun.to), [
+      cookies.set('session', session),
+      cookies.clear('login'),
+    ]);
+  };
+
+  return async (request) => {
+    const url = new URL(request.url);
+    const path = url.pathname.slice(consoleBase.length);
+    const isGet = request.method === 'GET';
+    if (!url.pathname.startsWith(consoleBase)) return isGet ? redirect(consoleBase) : note(404, 'Not found.');
+    if (isGet && path === 'login') return begin(url);
+    if (isGet && path === 'callback') return end(request, url);
+    const isPart = path.startsWith('static/') || /(^|\/)live$/.test(path);
+    const isOpened = request.headers.get('sec-fetch-dest') === 'document';
+    if (!isPart && !isOpened) return note(403, 'Open this page in a browser.');
+    const session = await consoles.session(cookies.get(request, 'session') ?? '');
+    const role = session && roleOf(session, options.roles);
+    if (!role) {
+      const to = new URLSearchParams({ to: path + url.search });
+      return isGet && isOpened
+        ? redirect(`${consoleBase}login?${to.toString()}`)
+        : note(401, 'Your session is over. Nothing was written.');
+    }
+    const { name, formToken } = session;
+    url.pathname = `/${path}`;
+    return handleOf(url.host)(new Request(url, request), { name, formToken, role });
+  };
+}
+
+function hostingOf(
+  { ports: { consoles }, portsOf, options }: HostedParts,
+  cookies: ReturnType<typeof cookiesOf>,
+): Hosting {
+  const limit = parseYuan(String(options.supportRefundYuanADay ?? 0)) ?? 0n;
+  return {
+    watchMs,
+    portsOf: ({ name }) => portsOf(name),
+    forms: {
+      keep: ({ owner, ...form }) => consoles.keep({ owner, text: JSON.stringify(form) }),
+      async find(owner, id) {
+        const text = await consoles.kept(owner, id);
+        return text === undefined
+          ? undefined
+          : { ...(JSON.parse(text) as Omit<KeptForm, 'id' | 'owner'>), owner, id };
+      },
+      take: (owner, id) => consoles.take(owner, id),
+    },
+    async begin({ name: by, role }, { title, effect }) {
+      const end = await consoles.append({ by, role, title, effect: lines(effect) });
+      return (ended) => end(lines('outcome' in ended ? ended.outcome.lines : [reasonOf(ended.error)]));
+    },
+    async refusedRefund(identity: Identity, amount) {
+      if (may(identity, 'operator') || (await consoles.countRefund(identity.name, amount, limit)))
+        return undefined;
+      return `Support refunds at most ${formatYuan(limit)} yuan a day each, and this would be more than is left of yours today. Nothing was written. Ask an operator.`;
+    },
+    async leave(request) {
+      const session = cookies.get(request, 'session');
+      if (session) await consoles.endSession(session);
+      return note(200, 'You are logged out here. Your account at the issuer may still be logged in.', [
+        cookies.clear('session'),
+      ]);
+    },
+  };
+}
+
+const lines = (texts: readonly string[]): string[] => texts.map((text) => masked(text));
+
+const reasonOf = (error: unknown): string =>
+  error instanceof Failure ? `not done: ${error.message}` : 'a mistake of the console: see its log';
+
+/** With a certificate their names bind them to this host and to TLS. */
+function cookiesOf(isLocal: boolean) {
+  const names = { session: 'relay-console', login: 'relay-console-login' };
+  const nameOf = (which: keyof typeof names): string => (isLocal ? '' : '__Host-') + names[which];
+  const rest = `; Path=/; HttpOnly; SameSite=Lax${isLocal ? '' : '; Secure'}`;
+  return {
+    /** Lax: the issuer's site leads back here. */
+    set: (which: keyof typeof names, value: string, seconds?: number): string =>
+      `${nameOf(which)}=${value}${rest}${seconds === undefined ? '' : `; Max-Age=${seconds}`}`,
+    clear: (which: keyof typeof names): string => `${nameOf(which)}=${rest}; Max-Age=0`,
+    get(request: Request, which: keyof typeof names): string | undefined {
+      const prefix = `${nameOf(which)}=`;
+      const all = (request.headers.get('cookie') ?? '').split(';').map((each) => each.trim());
+      return all.find((each) => each.startsWith(prefix))?.slice(prefix.length);
+    },
+  };
+}
+
+type KeptLogin = BegunLogin & { to: string; untilMs: number };
+
+/** Whoever has the browser may write this cookie: it binds a login to the browser, and gives no right. */
+function begunIn(cookie = ''): KeptLogin | undefined {
+  try {
+    const kept = JSON.parse(Buffer.from(cookie, 'base64url').toString()) as Record<string, unknown>;
+    const texts = [kept['state'], kept['nonce'], kept['verifier'], kept['to']];
+    return texts.every((each) => typeof each === 'string') && typeof kept['untilMs'] === 'number'
+      ? (kept as unknown as KeptLogin)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An address below the console, and no other: of anything else the console itself. */
+function placeBelow(origin: string, to: string): string {
+  const place = URL.parse(consoleBase + to, origin);
+  const isOwn = place?.href.startsWith(`${origin}${consoleBase}`) && !/^(login|callback)\b/.test(to);
+  return place && isOwn ? place.pathname + place.search : consoleBase;
+}
+
+function answered(
+  status: number,
+  body: string | null,
+  more: Record<string, string>,
+  cookies: readonly string[],
+) {
+  const headers = new Headers({ ...guardHeaders, ...more });
+  for (const cookie of cookies) headers.append('set-cookie', cookie);
+  return new Response(body, { status, headers });
+}
+
+const redirect = (location: string, cookies: readonly string[] = []): Response =>
+  answered(303, null, { location }, cookies);
+
+const note = async (status: number, words: string, cookies: readonly string[] = []): Promise<Response> => {
+  const page = await html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>Relay console</title>
+      </head>
+      <body>
+        <main>
+          <h1>Relay console</h1>
+          <p>${words}</p>
+          <p><a href="${consoleBase}">To the console</a></p>
+        </main>
+      </body>
+    </html> `;
+  return answered(status, String(page), { 'content-type': 'text/html; charset=utf-8' }, cookies);
+};

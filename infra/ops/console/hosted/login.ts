@@ -1,0 +1,107 @@
+/**
+ * Who somebody is, by an OpenID Connect issuer: authorization code with PKCE, by the library `openid-client`. The ID token's
+ * signature, issuer, audience, nonce and times are checked by it; nothing else of the answer counts, and no token is kept.
+ */
+import * as oidc from 'openid-client';
+import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
+import { roles, type Role } from '../../../../shared/operate/hosted-console.ts';
+
+/** What has to come back with the code, and what proves that it is for us. */
+export interface BegunLogin {
+  state: string;
+  nonce: string;
+  verifier: string;
+}
+
+export interface Person {
+  name: string;
+  /** Of those that roles are given to. */
+  groups: readonly string[];
+}
+
+export interface Login {
+  begin(callback: string): Promise<{ address: URL; begun: BegunLogin }>;
+  /** Throws for everything that is not a login of this client, begun with this state. */
+  end(callback: URL, begun: BegunLogin): Promise<Person>;
+}
+
+interface LoginParts {
+  options: RelayConsole;
+  secretOf: (reference: string) => Promise<string>;
+  /** An issuer on this machine has no certificate. */
+  isLocal: boolean;
+}
+
+const answerSeconds = 10;
+const skewSeconds = 30;
+
+export function oidcLogin({ options, secretOf, isLocal }: LoginParts): Login {
+  const { issuer, clientId, clientSecret, scopes = ['openid', 'email', 'profile'] } = options.oidc;
+  let found: Promise<oidc.Configuration> | undefined;
+  const discover = async (): Promise<oidc.Configuration> =>
+    oidc.discovery(
+      new URL(issuer),
+      clientId,
+      { client_secret: await secretOf(clientSecret), [oidc.clockTolerance]: skewSeconds },
+      undefined,
+      {
+        timeout: answerSeconds,
+        // TLS alone would be trusted otherwise.
+        execute: [oidc.enableNonRepudiationChecks, ...(isLocal ? [oidc.allowInsecureRequests] : [])],
+      },
+    );
+  const configuration = (): Promise<oidc.Configuration> =>
+    (found ??= discover().catch((error: unknown) => {
+      found = undefined;
+      throw error;
+    }));
+  return {
+    async begin(callback) {
+      const verifier = oidc.randomPKCECodeVerifier();
+      const begun = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier };
+      const address = oidc.buildAuthorizationUrl(await configuration(), {
+        redirect_uri: callback,
+        scope: scopes.join(' '),
+        state: begun.state,
+        nonce: begun.nonce,
+        code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+      });
+      return { address, begun };
+    },
+    async end(callback, { state, nonce, verifier }) {
+      const tokens = await oidc.authorizationCodeGrant(await configuration(), callback, {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        idTokenExpected: true,
+      });
+      const claims = tokens.claims();
+      // Of an issuer of many tenants anybody's would come with another name.
+      if (!claims || withoutSlash(claims.iss) !== withoutSlash(issuer)) throw new Error('another issuer');
+      return personOf(claims, options);
+    },
+  };
+}
+
+const withoutSlash = (address: string): string => address.replace(/\/$/, '');
+
+function personOf(
+  claims: oidc.IDToken,
+  { oidc: { groupsClaim = 'groups' }, roles: given }: RelayConsole,
+): Person {
+  const { sub, email, email_verified: isVerified } = claims;
+  const named = new Set(Object.values(given).flat());
+  const groups = [claims[groupsClaim] ?? []].flat().filter((each) => typeof each === 'string');
+  return {
+    // At some issuers anybody writes any address into their profile.
+    name: typeof email === 'string' && isVerified === true ? email.toLowerCase() : `sub:${sub}`,
+    groups: groups.filter((group) => named.has(group)),
+  };
+}
+
+/** The highest that is given to this address or to one of these groups; what has an @ is an address. Undefined: none. */
+export const roleOf = ({ name, groups }: Person, given: RelayConsole['roles']): Role | undefined =>
+  roles.findLast((role) =>
+    given[role]?.some((each) => (each.includes('@') ? each.toLowerCase() === name : groups.includes(each))),
+  );

@@ -1,0 +1,58 @@
+/**
+ * The Lambda function `console`: a request of its Function URL in, the console's answer out, streamed since a page may be
+ * watched.
+ */
+import type { LambdaFunctionURLEvent } from 'aws-lambda';
+import { trapRejections, writeBody } from '../../../../shared/adapters/entry/lambda-handlers.ts';
+import { cachedSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
+import { readConsole, readEnvironment } from '../../../../shared/adapters/system/environment.ts';
+import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
+import { jsonLog } from '../../../../shared/adapters/telemetry/log.ts';
+import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
+import { openSession, resolveTarget } from '../../session/session.ts';
+import { plain, requestOf } from './event.ts';
+import { hostedConsole } from './hosted.ts';
+import { oidcLogin } from './login.ts';
+
+const environment = readEnvironment();
+const { local: isLocal, stack, version } = environment;
+const log = jsonLog(version);
+trapRejections(log);
+const answering = openConsole();
+
+async function openConsole() {
+  const options = readConsole() as RelayConsole;
+  const { ports, portsOf } = await openSession(resolveTarget({ stack }, process.env), process.env);
+  const secrets = cachedSecretStore({ environment, clock: systemClock });
+  return hostedConsole({
+    ports,
+    portsOf,
+    options,
+    isLocal,
+    where: `${stack}${isLocal ? ', local tables' : ''}`,
+    login: oidcLogin({ options, isLocal, secretOf: (reference) => secrets.read(reference) }),
+    onFault: (error, path) => log.fault(path, error),
+    onRefused: (error) => log.fault('login', error),
+  });
+}
+
+export const handler = awslambda.streamifyResponse(
+  async (event: LambdaFunctionURLEvent, connection, { awsRequestId: id }) => {
+    const response = await answer(event).catch((error: unknown) => {
+      log.fault(id, error);
+      return plain(500, 'Something went wrong that should not. The log of the function console has it.');
+    });
+    const { status: statusCode, headers } = response;
+    const cookies = headers.getSetCookie();
+    headers.delete('set-cookie');
+    const head = { statusCode, headers: Object.fromEntries(headers), cookies };
+    const stream = awslambda.HttpResponseStream.from(connection, head);
+    const texts = response.body?.pipeThrough(new TextDecoderStream()) ?? '';
+    await writeBody(stream, { body: texts }, (error) => log.fault(id, error));
+  },
+);
+
+async function answer(event: LambdaFunctionURLEvent): Promise<Response> {
+  const request = requestOf(event, environment);
+  return request instanceof Request ? (await answering)(request) : request;
+}

@@ -1,0 +1,41 @@
+/** What was written through a hosted console, by whom and with what result, a UTC day at a time. Lines are never changed. */
+import { historyMax, type HistoryLine } from '../../../../shared/operate/hosted-console.ts';
+import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { html } from '../../markup.ts';
+import { when } from '../layout/figures.ts';
+import { emptyState, lead, type Page } from '../layout/frame.ts';
+import { column, head, table } from '../layout/table.ts';
+import type { Routes, Visit } from '../visit/visit.ts';
+
+export function historyPages(routes: Routes): void {
+  routes.page('/history', history);
+}
+
+const dayMs = 86_400_000;
+
+async function history({ ports, query, nowMs }: Visit): Promise<Page> {
+  const day = query('day') || isoTime(nowMs).slice(0, 10);
+  if (!/^\d{4}-\d\d-\d\d$/.test(day) || Number.isNaN(Date.parse(day)))
+    throw usageFailure(`day: found ${day}, wanted a day such as 2026-11-27`);
+  const lines = await ports.consoles.history(day, Number(query('before')) || undefined);
+  const previous = isoTime(Date.parse(day) - dayMs).slice(0, 10);
+  return {
+    title: `History of ${day}`,
+    body: html`${lead('Each write through the console that is deployed with the relay. Writes by the command line and by hand are in no line; rows say who wrote them last.')}
+      ${table(lines, {
+        caption: 'Writes',
+        empty: emptyState('Nothing was written', 'Not through a deployed console, on this day.'),
+        columns: [
+          head('When', ({ at }: HistoryLine) => when(Date.parse(at), nowMs)),
+          column('Who', ({ by, role }) => `${by}, ${role}`),
+          column('What', ({ title, effect }) => [html`<strong>${title}</strong> `, effect.join('; ')]),
+          column('Result', ({ result }) => result?.join('; ') ?? 'none: under way, or ended in between'),
+        ],
+      })}
+      <p>
+        ${lines.length === historyMax && html`<a href="history?day=${day}&before=${lines.at(-1)?.number}">Older ones of this day</a> &nbsp; `}
+        <a href="history?day=${previous}">The day before, UTC</a>
+      </p>`,
+  };
+}

@@ -1,0 +1,183 @@
+/**
+ * What a hosted console keeps, as items of `runtime`. No item is ever deleted here: what is over is marked, and DynamoDB removes
+ * it by its `expires`; lines of the history have none. A cookie or a text that must come once is stored as its hash.
+ */
+import { hash } from 'node:crypto';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { historyMax, type ConsoleStore, type HistoryLine } from '../../operate/hosted-console.ts';
+import { Failure } from '../../operate/plan.ts';
+import type { Clock } from '../../relay/ports/host.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { getItems, type RuntimeItem } from './runtime-items.ts';
+import { expressed, Table, type TableClient } from './table-client.ts';
+
+const idleSeconds = 30 * 60;
+const sessionSeconds = 8 * 3600;
+/** An item is written at most so often for use alone. */
+const touchSeconds = 60;
+const keptSeconds = 30 * 60;
+const onceSeconds = 3600;
+const daySeconds = 2 * 86_400;
+/** An item has 400 KB at most. */
+const keptBytesMax = 350_000;
+const lineCharactersMax = 500;
+const linesMax = 20;
+
+interface ConsoleStoreParts {
+  tables: TableClient;
+  stack: string;
+  clock: Clock;
+  hex: (bytes: number) => string;
+}
+
+export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStoreParts): ConsoleStore {
+  const runtime = new Table(tables, stack, 'runtime');
+  const now = (): number => Math.floor(clock.now() / 1000);
+  const isNew = expressed({ ConditionExpression: 'attribute_not_exists(#id)' });
+  const set = (id: string, update: Record<'set' | 'where', string>, values: object) =>
+    runtime.update(
+      { id },
+      expressed({ UpdateExpression: `SET ${update.set}`, ConditionExpression: update.where }, values),
+    );
+
+  return {
+    async beginSession({ name, groups }) {
+      const person = personId(name);
+      const cookie = `${person}.${hex(32)}`;
+      const revoked = await getItems(runtime, revocations(person));
+      await runtime.put({
+        id: sessionId(cookie),
+        name,
+        groups: [...groups],
+        form_token: hex(32),
+        revocation: revocationIn(revoked, person),
+        until: now() + sessionSeconds,
+        expires: now() + idleSeconds,
+      });
+      return cookie;
+    },
+    async session(cookie) {
+      if (!cookiePattern.test(cookie)) return undefined;
+      const person = cookie.slice(0, cookie.indexOf('.'));
+      const id = sessionId(cookie);
+      const items = await getItems(runtime, [id, ...revocations(person)]);
+      const { name, groups, form_token: formToken, ended, expires, until, revocation } = items.get(id) ?? {};
+      const isOver = Boolean(ended) || !(Number(expires) > now()) || !(Number(until) > now());
+      if (isOver || revocation !== revocationIn(items, person)) return undefined;
+      const renewed = Math.min(now() + idleSeconds, Number(until));
+      if (renewed - Number(expires) > touchSeconds) {
+        const where = 'attribute_exists(#id) AND attribute_not_exists(#ended)';
+        const { done } = await set(id, { set: '#expires = :expires', where }, { ':expires': renewed });
+        if (!done) return undefined;
+      }
+      return { name: String(name), groups: groups as string[], formToken: String(formToken) };
+    },
+    async endSession(cookie) {
+      const where = 'attribute_exists(#id)';
+      await set(sessionId(cookie), { set: '#ended = :ended', where }, { ':ended': now() });
+    },
+    async revoke(name) {
+      const [id = ''] = revocations(name === 'all' ? name : personId(name));
+      await runtime.put({ id, name, mark: hex(16), at: isoTime(clock.now()) });
+    },
+    async isFirst(text) {
+      const item = { id: `console-once#${hash('sha256', text)}`, expires: now() + onceSeconds };
+      return (await runtime.put(item, isNew)).done;
+    },
+
+    async keep({ owner, text }) {
+      const body = gzipSync(text);
+      if (body.length > keptBytesMax) throw new Failure('this is too much for one step: do it in parts');
+      const id = hex(16);
+      await runtime.put({ id: keptId(id), owner, body, expires: now() + keptSeconds });
+      return id;
+    },
+    async kept(owner, id) {
+      const {
+        owner: own,
+        body,
+        taken,
+        expires,
+      } = (await getItems(runtime, [keptId(id)])).get(keptId(id)) ?? {};
+      const isOver = own !== owner || Boolean(taken) || !(Number(expires) > now());
+      return isOver || !(body instanceof Uint8Array) ? undefined : gunzipSync(body).toString();
+    },
+    async take(owner, id) {
+      const where = '#owner = :owner AND #expires > :now AND attribute_not_exists(#taken)';
+      return (await set(keptId(id), { set: '#taken = :now', where }, { ':owner': owner, ':now': now() }))
+        .done;
+    },
+
+    async countRefund(name, amount, limit) {
+      if (amount > limit) return false;
+      const id = `console-refunds#${isoTime(clock.now()).slice(0, 10)}#${personId(name)}`;
+      const sum = '#refunded = if_not_exists(#refunded, :zero) + :amount';
+      const { done } = await set(
+        id,
+        {
+          set: `${sum}, #expires = :expires`,
+          where: 'attribute_not_exists(#refunded) OR #refunded <= :room',
+        },
+        { ':zero': 0, ':amount': amount, ':room': limit - amount, ':expires': now() + daySeconds },
+      );
+      return done;
+    },
+
+    async append({ effect, ...line }) {
+      const at = isoTime(clock.now());
+      const day = at.slice(0, 10);
+      const counted = await tables.call('UpdateItem', {
+        ...runtime.at({ id: countId(day) }),
+        ...expressed({ UpdateExpression: 'ADD #lines :one' }, { ':one': 1 }),
+        ReturnValues: 'UPDATED_NEW',
+      });
+      const number = Number(counted.Attributes?.['lines']?.N);
+      const id = lineId(day, number);
+      await runtime.put({ id, number, at, ...line, effect: shortened(effect) }, isNew);
+      return async (result) => {
+        await runtime.put({ id: endId(id), at: isoTime(clock.now()), result: shortened(result) }, isNew);
+      };
+    },
+    async history(day, before = Infinity) {
+      const { lines = 0 } = (await getItems(runtime, [countId(day)])).get(countId(day)) ?? {};
+      const last = Math.min(Number(lines), before - 1);
+      const numbers = Array.from(
+        { length: Math.max(0, Math.min(historyMax, last)) },
+        (_, back) => last - back,
+      );
+      const ids = numbers.map((number) => lineId(day, number));
+      const items = await getItems(runtime, [...ids, ...ids.map(endId)]);
+      return ids.flatMap((id) => {
+        const line = items.get(id);
+        if (!line) return [];
+        const { id: _, ...rest } = line;
+        return [{ ...rest, ...resultOf(items.get(endId(id))) } as unknown as HistoryLine];
+      });
+    },
+  };
+}
+
+const cookiePattern = /^[0-9a-f]{16}\.[0-9a-f]{64}$/;
+
+const personId = (name: string): string => hash('sha256', name.toLowerCase()).slice(0, 16);
+const sessionId = (cookie: string): string => `console-session#${hash('sha256', cookie)}`;
+const keptId = (id: string): string => `console-kept#${id}`;
+const countId = (day: string): string => `console-count#${day}`;
+const lineId = (day: string, number: number): string => `console-history#${day}#${number}`;
+const endId = (line: string): string => `${line}#end`;
+
+/** A session is good while both are as they were when it began: a mark says more than times of two clocks. */
+const revocations = (person: string): string[] => [person, 'all'].map((each) => `console-revoked#${each}`);
+
+const revocationIn = (items: ReadonlyMap<string, RuntimeItem>, person: string): string =>
+  revocations(person)
+    .map((id) => (items.get(id)?.['mark'] ?? '') as string)
+    .join('.');
+
+const resultOf = (end: RuntimeItem | undefined) => (end ? { result: end['result'] as string[] } : {});
+
+/** A line is evidence of what was done, not a copy of it. */
+const shortened = (texts: readonly string[]): string[] => [
+  ...texts.slice(0, linesMax).map((text) => text.slice(0, lineCharactersMax)),
+  ...(texts.length > linesMax ? [`and ${texts.length - linesMax} more`] : []),
+];

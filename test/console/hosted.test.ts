@@ -1,0 +1,591 @@
+/** The console that is deployed: who comes in, what each role may, and what is put down; against an issuer that signs what a test says. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { requestOf, type UrlEvent } from '../../infra/ops/console/hosted/event.ts';
+import { hostedConsole } from '../../infra/ops/console/hosted/hosted.ts';
+import { oidcLogin } from '../../infra/ops/console/hosted/login.ts';
+import { pages } from '../../infra/ops/console/pages/all-pages.ts';
+import { may, neededFor } from '../../infra/ops/console/visit/visit.ts';
+import { startIssuer, type IssuerOptions, type LocalIssuer } from '../../infra/local/oidc.ts';
+import { openSession } from '../../infra/ops/session/session.ts';
+import { dynamoConsoleStore } from '../../shared/adapters/dynamodb/console-store.ts';
+import { randomHex } from '../../shared/adapters/system/node-ports.ts';
+import { roles, type ConsoleStore, type Role } from '../../shared/operate/hosted-console.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
+import { idAt } from '../ops/ledger-rig.ts';
+import { seenIn, startConsoleRig, tokenIn, type ConsoleRig } from './console-rig.ts';
+import { put } from './large-relay.ts';
+
+const host = '127.0.0.1:8787';
+const origin = `http://${host}`;
+const given = {
+  roles: { viewer: ['viewers'], support: ['support', 'sam@example.com'], operator: ['Olga@example.com'] },
+  supportRefundYuanADay: 1,
+};
+const people = {
+  olga: { email: 'olga@example.com', email_verified: true },
+  sam: { email: 'sam@example.com', email_verified: true },
+  vera: { groups: ['others', 'viewers'] },
+  liar: { email: 'olga@example.com' },
+  worded: { email: 'olga@example.com', email_verified: 'true' },
+  titled: { groups: ['olga@example.com', 'operator'] },
+};
+type Name = keyof typeof people;
+
+let rig: ConsoleRig;
+let issuer: LocalIssuer;
+let tokenOf: IssuerOptions['tokenOf'];
+let answer: ReturnType<typeof hostedConsole>;
+const refused: unknown[] = [];
+
+/** Of the same tables; nobody waits. */
+async function openConsole(changed: (consoles: ConsoleStore) => ConsoleStore = (each) => each) {
+  const target = { stack: 'relay', endpoint: rig.emulator.endpoint, local: true };
+  const session = await openSession(target, {});
+  let sleptMs = 0;
+  const clock = { now: () => Date.now() + sleptMs, sleep: async (ms: number) => void (sleptMs += ms) };
+  const ports = { ...session.ports, clock, consoles: changed(session.ports.consoles) };
+  const portsOf = (name: string) => ({ ...session.portsOf(name), clock });
+  const oidc = { issuer: issuer.issuer, clientId: 'relay', clientSecret: 'env:SECRET' };
+  const login = oidcLogin({
+    options: { ...given, oidc },
+    isLocal: true,
+    secretOf: async () => 'secret',
+  });
+  return hostedConsole({
+    ports,
+    portsOf,
+    login,
+    options: given,
+    where: 'relay',
+    isLocal: true,
+    onFault: (error) => rig.faults.push(error),
+    onRefused: (error) => void refused.push(error),
+  });
+}
+
+beforeAll(async () => {
+  rig = await startConsoleRig();
+  issuer = await startIssuer({
+    clientId: 'relay',
+    clientSecret: 'secret',
+    people,
+    tokenOf: (claims, signed) => tokenOf?.(claims, signed) ?? signed(claims),
+  });
+  answer = await openConsole();
+  await put(rig.client, 'accounts', [{ account: 'acme' }]);
+});
+afterAll(async () => {
+  await issuer.close();
+  await rig.stop();
+});
+
+/** A browser: keeps cookies, opens pages, follows nothing by itself. */
+class Browser {
+  cookies = new Map<string, string>();
+
+  async open(at: string, init: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> } = {}) {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const headers = { 'sec-fetch-dest': 'document', 'sec-fetch-site': 'none', cookie, ...init.headers };
+    const reply = await answer(new Request(new URL(at, `${origin}/console/`), { ...init, headers }));
+    for (const each of reply.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(each) ?? [];
+      if (/Max-Age=0/.test(each)) this.cookies.delete(name);
+      else this.cookies.set(name, value);
+    }
+    return reply;
+  }
+
+  page = async (at: string): Promise<string> => (await this.open(at)).text();
+
+  async post(at: string, fields: Record<string, string>, headers: Record<string, string> = {}) {
+    const body = new URLSearchParams(fields);
+    return this.open(at, {
+      method: 'POST',
+      body,
+      headers: { origin, 'sec-fetch-site': 'same-origin', ...headers },
+    });
+  }
+
+  /** To the issuer and back; returns the address that the issuer leads to. */
+  async begin(name: string, to = ''): Promise<string> {
+    const reply = await this.open(`login?to=${encodeURIComponent(to)}`);
+    const chosen = `${reply.headers.get('location')}&as=${name}`;
+    const back = await fetch(chosen, { redirect: 'manual' });
+    return back.headers.get('location') ?? '';
+  }
+
+  async login(name: Name, to = ''): Promise<Response> {
+    return this.open(await this.begin(name, to));
+  }
+
+  /** Fills in a form, sends it, and confirms what is shown. */
+  async carryOut(at: string, fields: Record<string, string>): Promise<Response> {
+    const confirm = await this.proposed(at, fields);
+    return this.post(confirm.at, confirm.fields);
+  }
+
+  async proposed(at: string, fields: Record<string, string>) {
+    const form = await this.page(at);
+    const own = { form_token: tokenIn(form), seen: seenIn(form) };
+    const reply = await this.post(at, { ...own, ...fields });
+    if (reply.status !== 303) throw new Error(await reply.text());
+    const confirm = new URL(reply.headers.get('location') ?? '', origin).pathname;
+    return { at: confirm, fields: { form_token: own.form_token } };
+  }
+}
+
+async function loggedIn(name: Name): Promise<Browser> {
+  const browser = new Browser();
+  expect((await browser.login(name)).status).toBe(303);
+  return browser;
+}
+
+describe('a login', () => {
+  it('leads back to the page that was asked for, with a cookie that scripts do not get', async () => {
+    const browser = new Browser();
+    const first = await browser.open('customers?order=spent');
+    expect(first.headers.get('location')).toBe('/console/login?to=customers%3Forder%3Dspent');
+    const reply = await browser.login('olga', 'customers?order=spent');
+    expect(reply.headers.get('location')).toBe('/console/customers?order=spent');
+    expect(reply.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^relay-console=[0-9a-f]{16}\.[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Lax$/),
+      expect.stringContaining('relay-console-login=; Path=/'),
+    ]);
+    expect(await browser.page('customers')).toMatch(/olga@example\.com[^]*Log out[^]*acme/);
+  });
+
+  it.each([
+    '//evil.example/',
+    '/\\evil.example',
+    'https://evil.example/',
+    '../v1/models',
+    '..%2f..%2fv1',
+    'javascript:alert(1)',
+    'login',
+    'callback?code=x',
+    '\r\nset-cookie: a=b',
+  ])('never leads away from the console: %j', async (to) => {
+    const reply = await new Browser().login('olga', to);
+    const location = new URL(reply.headers.get('location') ?? '', origin);
+    expect(location.href).toMatch(new RegExp(`^${origin}/console/(?!login|callback)`));
+    expect(reply.headers.get('set-cookie')).not.toContain('a=b');
+  });
+
+  it.each(['liar', 'worded', 'titled'] as const)(
+    'gives nobody a role by an address that is not verified, or by a group named like one: %s',
+    async (name) => {
+      const browser = new Browser();
+      const reply = await browser.login(name);
+      expect([reply.status, await reply.text()]).toEqual([403, expect.stringContaining('gives no role')]);
+      expect(browser.cookies.size).toBe(0);
+    },
+  );
+
+  it('makes a session of its own, whatever cookie was there, and ends the one before', async () => {
+    const browser = await loggedIn('olga');
+    const before = browser.cookies.get('relay-console') ?? '';
+    await browser.login('olga');
+    const after = browser.cookies.get('relay-console');
+    expect(after).not.toBe(before);
+    browser.cookies.set('relay-console', before);
+    expect((await browser.open('customers')).status).toBe(303);
+
+    const planted = `${'a'.repeat(16)}.${'b'.repeat(64)}`;
+    const victim = new Browser();
+    victim.cookies.set('relay-console', planted);
+    await victim.login('olga');
+    expect(victim.cookies.get('relay-console')).not.toBe(planted);
+  });
+
+  it('is not taken from another browser, a second time, or without its state', async () => {
+    const attacker = new Browser();
+    const callback = await attacker.begin('sam');
+    const victim = new Browser();
+    expect((await victim.open(callback)).status).toBe(400);
+    await victim.begin('olga');
+    expect((await victim.open(callback)).status).toBe(403);
+    expect(victim.cookies.has('relay-console')).toBe(false);
+
+    const kept = new Map(attacker.cookies);
+    expect((await attacker.open(callback)).status).toBe(303);
+    const replayed = new Browser();
+    replayed.cookies = kept;
+    expect((await replayed.open(callback)).status).toBe(403);
+    for (const bare of ['callback', 'callback?code=x', 'callback?error=access_denied&state=x'])
+      expect((await new Browser().open(bare)).status).toBe(400);
+  });
+
+  it('is taken once, even of an issuer that takes its codes twice', async () => {
+    const browser = new Browser();
+    const callback = await browser.begin('olga');
+    const state = new URL(callback).searchParams.get('state') ?? '';
+    expect([await rig.ports.consoles.isFirst(state), await rig.ports.consoles.isFirst(state)]).toEqual([
+      true,
+      false,
+    ]);
+    expect((await browser.open(callback)).status).toBe(403);
+  });
+
+  it.each<[string, NonNullable<IssuerOptions['tokenOf']>]>([
+    ['of another client', (claims, signed) => signed({ ...claims, aud: 'another' })],
+    ['of another issuer', (claims, signed) => signed({ ...claims, iss: 'https://evil.example' })],
+    ['that is over', (claims, signed) => signed({ ...claims, exp: claims.iat - 120 })],
+    ['of another login', (claims, signed) => signed({ ...claims, nonce: 'x' })],
+    ['without a login', (claims, signed) => signed({ ...claims, nonce: undefined })],
+    ['without a signature', (claims) => unsigned({ alg: 'none' }, claims)],
+    [
+      'with a signature of nobody',
+      (claims, signed) => `${signed(claims).split('.').slice(0, 2).join('.')}.AAAA`,
+    ],
+    ['signed by a key that is none', (claims, signed) => signed(claims, { alg: 'HS256', kid: 'local' })],
+    ['of a key that the issuer has not', (claims, signed) => signed(claims, { alg: 'RS256', kid: 'other' })],
+  ])('is refused with a token %s', async (_, made) => {
+    tokenOf = made;
+    try {
+      const browser = new Browser();
+      expect((await browser.login('olga')).status).toBe(403);
+      expect(browser.cookies.size).toBe(0);
+    } finally {
+      tokenOf = undefined;
+    }
+  });
+});
+
+const unsigned = (header: object, claims: object): string =>
+  `${[header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')}.`;
+
+describe('a session', () => {
+  const cookieOf = (browser: Browser): string => browser.cookies.get('relay-console') ?? '';
+
+  it('is asked for by every page, and nothing of a page is said without', async () => {
+    const browser = new Browser();
+    for (const path of ['', 'customers', 'nowhere', 'static/none.js', 'requests/live']) {
+      const reply = await browser.open(path);
+      expect(reply.status).toBe(303);
+    }
+    expect((await browser.post('customers/acme/grant', { amount: '1' })).status).toBe(401);
+    for (const value of ['', 'x', `${'a'.repeat(16)}.${'b'.repeat(64)}`, '__proto__.x']) {
+      browser.cookies.set('relay-console', value);
+      expect((await browser.open('customers')).status).toBe(303);
+    }
+  });
+
+  it('ends with the button, for whoever has its cookie', async () => {
+    const browser = await loggedIn('olga');
+    const stolen = new Browser();
+    stolen.cookies = new Map(browser.cookies);
+    const form_token = tokenIn(await browser.page('customers'));
+    expect((await browser.post('logout', { form_token: 'x' })).status).toBe(403);
+    expect((await browser.post('logout', { form_token })).status).toBe(200);
+    expect((await stolen.open('customers')).status).toBe(303);
+  });
+
+  it('is over at once when it is revoked, for one person or for all; the next login is good', async () => {
+    const [olga, sam] = [await loggedIn('olga'), await loggedIn('sam')];
+    await rig.ports.consoles.revoke('Olga@Example.com');
+    expect([(await olga.open('customers')).status, (await sam.open('customers')).status]).toEqual([303, 200]);
+    const again = await loggedIn('olga');
+    expect((await again.open('customers')).status).toBe(200);
+    await rig.ports.consoles.revoke('all');
+    for (const each of [again, sam]) expect((await each.open('customers')).status).toBe(303);
+    expect((await (await loggedIn('sam')).open('customers')).status).toBe(200);
+  });
+
+  it('ends after 30 minutes without use, and 8 hours after its login', async () => {
+    const beginMs = Date.now();
+    let nowMs = beginMs;
+    const clock = { now: () => nowMs, sleep: async () => undefined };
+    const tables = tablesOn(rig.client);
+    const consoles = dynamoConsoleStore({ tables, stack: 'relay', clock, hex: randomHex });
+    const cookie = await consoles.beginSession({ name: 'olga@example.com', groups: [] });
+    const minute = 60_000;
+    nowMs += 29 * minute;
+    expect(await consoles.session(cookie)).toMatchObject({ name: 'olga@example.com' });
+    nowMs += 31 * minute;
+    expect(await consoles.session(cookie)).toBeUndefined();
+
+    nowMs = beginMs;
+    const busy = await consoles.beginSession({ name: 'olga@example.com', groups: [] });
+    for (let spent = 0; spent < 479; spent += 20) {
+      nowMs = beginMs + spent * minute;
+      expect(await consoles.session(busy)).toBeDefined();
+    }
+    nowMs = beginMs + 481 * minute;
+    expect(await consoles.session(busy)).toBeUndefined();
+  });
+
+  it('has the role that the deployment gives its person now, not the one of its login', async () => {
+    const browser = await loggedIn('olga');
+    const before = answer;
+    const former = given.roles.operator;
+    given.roles.operator = [];
+    try {
+      answer = await openConsole();
+      expect((await browser.open('customers')).status).toBe(303);
+    } finally {
+      given.roles.operator = former;
+      answer = before;
+    }
+  });
+
+  it('is stored as a hash alone', async () => {
+    const browser = await loggedIn('olga');
+    const rows = await rig.ports.tables.scan('runtime');
+    expect(rows.some(({ id }) => String(id).startsWith('console-session#'))).toBe(true);
+    const [, random = 'none'] = cookieOf(browser).split('.');
+    expect(JSON.stringify(rows)).not.toContain(random);
+  });
+});
+
+describe('a request', () => {
+  it('is of this browser and site: forms of others, and without the token of this session, write nothing', async () => {
+    const [olga, other] = [await loggedIn('olga'), await loggedIn('olga')];
+    const at = 'customers/acme/grant';
+    const form_token = tokenIn(await olga.page(at));
+    const form = { amount: '1', id: 'g', form_token };
+    const foreign: Record<string, string>[] = [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+    ];
+    for (const headers of foreign) expect((await olga.post(at, form, headers)).status).toBe(403);
+    expect((await olga.post(at, { ...form, form_token: '' })).status).toBe(403);
+    expect((await other.post(at, form)).status).toBe(403);
+    expect((await olga.post(at, form)).status).toBe(303);
+  });
+
+  it('of a script, from a customers’ page of the same host, gets no page', async () => {
+    const browser = await loggedIn('olga');
+    for (const dest of ['empty', 'iframe', 'script', ''])
+      for (const path of ['', 'customers', 'customers/acme/grant'])
+        expect((await browser.open(path, { headers: { 'sec-fetch-dest': dest } })).status).toBe(403);
+    const { headers } = await browser.open('');
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+    expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; .*frame-ancestors 'none'$/);
+    expect(headers.get('content-security-policy')).not.toMatch(/unsafe|http|\*/);
+  });
+});
+
+describe('an event', () => {
+  const event = (headers: Record<string, string>, more: Partial<UrlEvent> = {}): UrlEvent => ({
+    headers: { 'x-relay-origin': 'secret', 'x-forwarded-host': 'llm.example.com', ...headers },
+    rawPath: '/console/customers',
+    rawQueryString: 'order=spent',
+    isBase64Encoded: false,
+    requestContext: { http: { method: 'GET' } },
+    ...more,
+  });
+  const own = { local: false, originSecrets: ['old', 'secret'], publicHost: 'llm.example.com' };
+  const statusOf = (made: Request | Response): number => (made instanceof Response ? made.status : 0);
+
+  it('of the function itself is answered through the distribution alone, and to its own host', () => {
+    const statuses = [
+      requestOf(event({ 'x-relay-origin': 'guess' }), own),
+      requestOf(event({ 'x-relay-origin': '' }), own),
+      requestOf(event({}), { ...own, originSecrets: [] }),
+      requestOf(event({ 'x-forwarded-host': 'evil.example' }), own),
+      requestOf(event({ 'x-forwarded-host': 'llm.example.com:1' }), own),
+      requestOf(event({ 'x-forwarded-host': 'd1.cloudfront.net.evil.example' }), {
+        ...own,
+        publicHost: undefined,
+      }),
+      requestOf(event({}, { requestContext: { http: { method: 'HEAD' } } }), own),
+    ];
+    expect(statuses.map(statusOf)).toEqual([403, 403, 403, 421, 421, 421, 400]);
+    for (const host of ['llm.example.com', 'd1a2b3.cloudfront.net']) {
+      const publicHost = host.endsWith('.net') ? undefined : host;
+      const made = requestOf(event({ 'x-forwarded-host': host }), { ...own, publicHost });
+      expect(made).toBeInstanceOf(Request);
+      expect(made.url).toBe(`https://${host}/console/customers?order=spent`);
+      expect(made.headers.get('x-relay-origin')).toBeNull();
+    }
+  });
+
+  it.each(['//evil.example/console/', '/\\evil.example/', '/console/../../x'])(
+    'stays on its host: %s',
+    (rawPath) => {
+      const made = requestOf(event({}, { rawPath }), own);
+      if (made instanceof Request) expect(new URL(made.url).origin).toBe('https://llm.example.com');
+      else expect(made.status).toBe(400);
+    },
+  );
+});
+
+interface Registered {
+  path: string;
+  needed: Role;
+  isForm: boolean;
+  /** No page leads to it by GET. */
+  isPosted?: true;
+}
+
+/** Every address that a page registers. A new page is among them. */
+function registered(): Registered[] {
+  const all: Registered[] = [];
+  const read = (path: string) => void all.push({ path, needed: 'viewer', isForm: false });
+  for (const addPages of pages)
+    addPages({
+      page: read,
+      slowPage: read,
+      live: read,
+      file: (path) => void all.push({ path, needed: 'operator', isForm: true, isPosted: true }),
+      form: (path, route) => void all.push({ path, needed: neededFor(route), isForm: true }),
+    });
+  return all;
+}
+
+describe('a role', () => {
+  const names = { viewer: 'vera', support: 'sam', operator: 'olga' } as const;
+
+  it.each(roles)('%s gets every address that is registered for it, and no other', async (role) => {
+    const browser = await loggedIn(names[role]);
+    const form_token = tokenIn(await browser.page('keys/check'));
+    const all = registered();
+    expect(all.length).toBeGreaterThan(35);
+    for (const { path, needed, isForm, isPosted } of all) {
+      const at = path.slice(1).replaceAll(/:\w+/g, '1');
+      const isAllowed = may({ role }, needed);
+      const got = await browser.open(at);
+      await got.body?.cancel();
+      if (!isPosted) expect([role, 'GET', at, got.status === 403]).toEqual([role, 'GET', at, !isAllowed]);
+      const sent = await browser.post(at, { form_token });
+      await sent.body?.cancel();
+      // A page that is no form takes none.
+      const isClosed = sent.status === (isForm ? 403 : 404);
+      expect([role, 'POST', at, isClosed]).toEqual([role, 'POST', at, !isAllowed || !isForm]);
+    }
+  });
+
+  it('of an operator alone writes what is not a refund', () => {
+    expect(registered().filter(({ needed }) => needed === 'support')).toEqual([
+      { path: '/requests/:id/refund', needed: 'support', isForm: true },
+    ]);
+  });
+
+  it('does not confirm what another session, or a higher role, has begun', async () => {
+    const [olga, other, vera] = [await loggedIn('olga'), await loggedIn('olga'), await loggedIn('vera')];
+    const { at } = await olga.proposed('customers/acme/grant', { amount: '3', id: 'g-other' });
+    for (const each of [other, vera]) {
+      const form_token = tokenIn(await each.page('keys/check'));
+      expect((await each.post(at, { form_token })).status).toBe(404);
+      expect(await each.page(at)).toContain('This step is over');
+    }
+    const grants = await rig.ports.tables.scan('grants');
+    expect(grants.filter(({ grant_id: id }) => id === 'g-other')).toEqual([]);
+  });
+
+  it('shows no button that it may not press', async () => {
+    const [vera, olga] = [await loggedIn('vera'), await loggedIn('olga')];
+    expect(await vera.page('customers/acme')).not.toMatch(/Top up|\/edit"/);
+    expect(await olga.page('customers/acme')).toMatch(/Top up/);
+    expect(await vera.page('')).toContain('read only');
+  });
+});
+
+describe('a refund by support', () => {
+  async function charged(tail: string): Promise<string> {
+    const id = idAt('2026-11-10T12:00:00Z', tail);
+    const row = {
+      account: 'acme',
+      id,
+      at: '2026-11-10T12:00:05Z',
+      kind: 'settled',
+      model: 'm',
+      key: '0123456789ab',
+    };
+    await put(rig.client, 'ledger', [{ ...row, charge: 9, reserved: 9, price: '1:tokens:1:1' }]);
+    return id;
+  }
+  const refunds = async (id: string) =>
+    (await rig.ports.tables.scan('grants')).filter(({ grant_id: grant }) => String(grant).includes(id));
+
+  it('is counted against the day before it is written, many at once too; an operator’s is not', async () => {
+    const sam = await loggedIn('sam');
+    const ids = await Promise.all(Array.from({ length: 8 }, (_, at) => charged(`s${at}`)));
+    const asked = [];
+    for (const id of ids) asked.push(await sam.proposed(`requests/${id}/refund`, { amount: '0.3' }));
+    const replies = await Promise.all(asked.map(({ at, fields }) => sam.post(at, fields)));
+    const statuses = replies.map(({ status }) => status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([200, 200, 200, 403, 403, 403, 403, 403]);
+    const made = (await Promise.all(ids.map(refunds))).flat();
+    expect(made.map(({ amount, _by }) => [amount, _by])).toEqual(
+      Array.from({ length: 3 }, () => [0.3, 'sam@example.com']),
+    );
+    const refusal = replies.find(({ status }) => status === 403);
+    expect(await refusal?.text()).toContain('Support refunds at most 1 yuan a day each');
+
+    const olga = await loggedIn('olga');
+    const id = await charged('o');
+    expect((await olga.carryOut(`requests/${id}/refund`, { amount: '5' })).status).toBe(200);
+  });
+});
+
+describe('a write', () => {
+  it('has its person in the row, and a line in the history with its result; pressed twice it is one', async () => {
+    const olga = await loggedIn('olga');
+    const { at, fields } = await olga.proposed('customers/acme/edit', { note: 'spoken to, <b>twice</b>' });
+    expect(await olga.page(at)).toContain('What happens');
+    const replies = await Promise.all([1, 2, 3].map(() => olga.post(at, fields)));
+    const statuses = replies.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+    // Over; or planned anew, after the row was written.
+    expect(statuses.every((status) => [200, 404, 409].includes(status))).toBe(true);
+    expect(await rig.ports.tables.get('accounts', 'acme')).toMatchObject({ _by: 'olga@example.com' });
+    const vera = await loggedIn('vera');
+    const page = await vera.page('history');
+    expect(page).toMatch(/olga@example\.com, operator[^]*Edit acme[^]*&lt;b&gt;twice/);
+    const [newest] = await rig.ports.consoles.history(new Date().toISOString().slice(0, 10));
+    expect(newest).toMatchObject({
+      by: 'olga@example.com',
+      title: 'Edit acme',
+      result: [expect.any(String)],
+    });
+  });
+
+  it('is not made where it is no longer what was shown', async () => {
+    const olga = await loggedIn('olga');
+    const row = { id: 'a', type: 'openai', endpoint: 'http://127.0.0.1:1', secret: 'env:X', state: true };
+    await put(rig.client, 'channels', [{ ...row, models: ['m'] }]);
+    const form_token = tokenIn(await olga.page('channels'));
+    const asked = await olga.post('channels/a/switch', { form_token });
+    const confirm = new URL(asked.headers.get('location') ?? '', origin).pathname;
+    expect(await olga.page(confirm)).toContain('Switch a off');
+    await put(rig.client, 'channels', [{ ...row, models: ['m'], state: false }]);
+    const reply = await olga.post(confirm, { form_token });
+    expect([reply.status, await reply.text()]).toEqual([
+      409,
+      expect.stringContaining('no longer what was shown'),
+    ]);
+    const [channel] = await rig.ports.tables.scan('channels');
+    expect(channel).not.toHaveProperty('_by');
+  });
+
+  it('is not made where its line cannot be put down', async () => {
+    const olga = await loggedIn('olga');
+    const { at, fields } = await olga.proposed('customers/acme/edit', { note: 'unseen' });
+    const before = answer;
+    answer = await openConsole((consoles) => ({
+      ...consoles,
+      append: async () => {
+        throw new Error('the store is away');
+      },
+    }));
+    try {
+      expect((await olga.post(at, fields)).status).toBe(500);
+    } finally {
+      answer = before;
+    }
+    expect(rig.faults.splice(0).map(String)).toEqual(['Error: the store is away']);
+    expect((await rig.ports.tables.get('accounts', 'acme'))?.['note']).not.toBe('unseen');
+  });
+
+  it('shows a new key in its answer, and keeps it nowhere', async () => {
+    const olga = await loggedIn('olga');
+    const made = await olga.carryOut('customers/acme/keys/new', { name: 'k' });
+    const [, key = 'none'] = /data-secret>(sk-[\w-]+)</.exec(await made.text()) ?? [];
+    expect(key).toMatch(/^sk-/);
+    for (const table of ['runtime', 'keys', 'accounts'] as const)
+      expect(JSON.stringify(await rig.ports.tables.scan(table))).not.toContain(key);
+  });
+});
