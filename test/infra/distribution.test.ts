@@ -43,6 +43,8 @@ describe('the distribution', () => {
       ['/v1/models*', 'catalog', 'kept'],
       ['/v1/charge', 'catalog', 'kept'],
       ['/v1/plans', 'catalog', 'kept'],
+      ['/v1/account/keys*', 'selfservice', 'never kept'],
+      ['/v1/account/top-ups', 'selfservice', 'never kept'],
       ['/v1/account*', 'catalog', 'never kept'],
       ['/hooks/payments/stripe', 'payments', 'never kept'],
       ['/health', 'catalog', 'kept'],
@@ -71,7 +73,7 @@ describe('the distribution', () => {
   });
 
   test('waits for 120 s of silence and shows the functions the newest origin secret', () => {
-    expect(distribution.Origins).toHaveLength(5);
+    expect(distribution.Origins).toHaveLength(6);
     for (const origin of distribution.Origins) {
       expect(origin.CustomOriginConfig).toMatchObject({
         OriginReadTimeout: 120,

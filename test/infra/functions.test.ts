@@ -31,12 +31,12 @@ describe('functions', () => {
 
   test('have a public address at their alias alone: none leads past the version that a deployment chose', () => {
     const urls = resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties }]) => Properties);
-    expect(urls).toHaveLength(5);
+    expect(urls).toHaveLength(6);
     for (const { Qualifier } of urls) expect(Qualifier).toBe('live');
     const open = resourcesOf(template, 'AWS::Lambda::Permission')
       .map(([, { Properties }]) => Properties)
       .filter(({ Principal }) => Principal === '*');
-    expect(open).toHaveLength(10);
+    expect(open).toHaveLength(12);
     for (const { FunctionName } of open) expect(JSON.stringify(FunctionName)).toMatch(/Live/);
   });
 
@@ -62,7 +62,7 @@ describe('functions', () => {
       String.raw`^\{"1":"${value('SealKeysSecret', 1)}","2":"${value('SealKeysSecret', 2)}"\}$`,
     );
     for (const [name, { ORIGIN_SECRETS, SEAL_KEYS, PSEUDONYM_KEY }] of variables()) {
-      if ([...answeringFunctions, 'catalog', 'payments'].includes(name))
+      if ([...answeringFunctions, 'catalog', 'payments', 'selfservice'].includes(name))
         expect(readable(ORIGIN_SECRETS)).toMatch(accepted);
       else expect([name, ORIGIN_SECRETS]).toEqual([name, '']);
       if (callingFunctions.some((calling) => calling === name)) {

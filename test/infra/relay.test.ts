@@ -55,7 +55,7 @@ test('servers take a VPC and an image of the app, run in its private subnets wit
   const image = ContainerImage.fromRegistry('registry.example.com/relay:1');
   const relay = newRelay(stack, { compute: 'ecs', service: { vpc, image, tasksMin: 4 } });
   expect(relay.service?.vpc).toBe(vpc);
-  expect(Object.keys(relay.functionUrls)).toEqual(['payments']);
+  expect(Object.keys(relay.functionUrls)).toEqual(['payments', 'selfservice']);
   const service = resourcesOf(templateOf(stack), 'AWS::ECS::Service').at(0)?.[1];
   const subnets = vpc.privateSubnets.map(({ subnetId }) => stack.resolve(subnetId) as unknown);
   expect(service?.Properties).toMatchObject({
@@ -71,7 +71,12 @@ describe('a relay shows', () => {
     const stack = newStack();
     const relay = newRelay(stack, { name: 'models', alarmEmail: 'ops@example.com' });
     expect(Object.keys(relay.tables)).toEqual(tableNames);
-    expect(Object.keys(relay.functionUrls)).toEqual([...answeringFunctions, 'catalog', 'payments']);
+    expect(Object.keys(relay.functionUrls)).toEqual([
+      ...answeringFunctions,
+      'catalog',
+      'payments',
+      'selfservice',
+    ]);
     expect(Object.keys(relay.functions)).toEqual(expect.arrayContaining(['chat', 'ledger', 'notify']));
     const resolve = (value: unknown): string => readable(stack.resolve(value));
     expect(resolve(relay.tables.keys.tableName)).toMatch(/^<RelayTableskeys\w+>$/);

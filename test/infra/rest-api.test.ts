@@ -36,7 +36,7 @@ describe.each(sets)('%s', (_, options) => {
       ([, { Properties }]) => Properties,
     );
     const ofApi = permissions.filter(({ Principal }) => Principal === 'apigateway.amazonaws.com');
-    expect(ofApi).toHaveLength(5);
+    expect(ofApi).toHaveLength(6);
     for (const { SourceArn, FunctionName, Action } of ofApi) {
       expect([Action, readable(FunctionName)]).toEqual([
         'lambda:InvokeFunction',
@@ -53,7 +53,7 @@ describe.each(sets)('%s', (_, options) => {
       const { uri, responseTransferMode } =
         integrationOf(template, path === node ? node : `${node}/{proxy+}`) ?? {};
       expect(readable(uri)).toContain(`<Functions${name}Live`);
-      const streams = name !== 'catalog' && name !== 'payments';
+      const streams = !['catalog', 'payments', 'selfservice'].includes(name);
       expect(responseTransferMode).toBe(streams ? 'STREAM' : 'BUFFERED');
       expect(readable(uri)).toMatch(
         streams ? /response-streaming-invocations$/ : /2015-03-31.*\/invocations$/,

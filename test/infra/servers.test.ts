@@ -36,17 +36,19 @@ const valuesOf = (pairs: unknown): Record<string, string> =>
   Object.fromEntries((pairs as { Name: string; Value: string }[]).map(({ Name, Value }) => [Name, Value]));
 
 describe('a server in the place of functions', () => {
-  test('may do what these functions may together, and nothing else: payments stay with a function of their own', () => {
+  test('may do what these functions may together, and nothing else: payments and keys stay with functions of their own', () => {
     const functions = new RegExp(`Functions(${servedFunctions.join('|')})Role`);
     const rights = rightsOf(ofFunctions, functions);
     expect(rights.length).toBeGreaterThan(25);
     expect(rights.join()).not.toMatch(/Tables(payments|grants)/);
+    expect(rights.filter((right) => /Put|Update/.test(right)).join()).not.toMatch(/Tableskeys/);
     expect(rightsOf(template, /ServerTaskTaskRole/)).toEqual(rights);
     const made = resourcesOf(template, 'AWS::Lambda::Function').map(([id]) => id);
     expect(made.filter((id) => servedFunctions.some((name) => id.includes(`Functions${name}`)))).toEqual([]);
-    expect(made).toHaveLength(8);
+    expect(made).toHaveLength(9);
     expect(resourcesOf(template, 'AWS::Lambda::Url').map(([id]) => id)).toEqual([
       expect.stringMatching(/^Functionspayments/),
+      expect.stringMatching(/^Functionsselfservice/),
     ]);
   });
 
@@ -81,7 +83,7 @@ describe('a server in the place of functions', () => {
     expect(only('AWS::ECS::Service')).not.toHaveProperty('DesiredCount');
   });
 
-  test('is reached by the distribution alone, through a balancer without a public address; payments go to their function', () => {
+  test('is reached by the distribution alone, through a balancer without a public address; payments and keys go to their functions', () => {
     expect(only('AWS::ElasticLoadBalancingV2::LoadBalancer')).toMatchObject({ Scheme: 'internal' });
     const config = only('AWS::CloudFront::Distribution')['DistributionConfig'] as {
       Origins: { Id: string }[];
@@ -93,11 +95,16 @@ describe('a server in the place of functions', () => {
         OriginCustomHeaders: [{ HeaderName: 'x-relay-origin' }],
       },
       { CustomOriginConfig: {}, OriginCustomHeaders: [{ HeaderName: 'x-relay-origin' }] },
+      { CustomOriginConfig: {}, OriginCustomHeaders: [{ HeaderName: 'x-relay-origin' }] },
     ]);
     const alone = config.CacheBehaviors.filter(
       ({ TargetOriginId }) => TargetOriginId !== config.Origins[0]?.Id,
     );
-    expect(alone.map(({ PathPattern }) => PathPattern)).toEqual(['/hooks/payments/stripe']);
+    expect(alone.map(({ PathPattern }) => PathPattern)).toEqual([
+      '/v1/account/keys*',
+      '/v1/account/top-ups',
+      '/hooks/payments/stripe',
+    ]);
   });
 
   test('is watched: requests that none answered count as failures, and its log is where calls are looked for', () => {

@@ -84,7 +84,7 @@ describe('CloudFormation’s double', () => {
         !JSON.stringify(properties).includes('"ORIGIN_SECRETS":""'),
     );
     const distribution = all.find(({ type }) => type === 'AWS::CloudFront::Distribution');
-    expect(accepting).toHaveLength(5);
+    expect(accepting).toHaveLength(6);
     const early = accepting.filter(({ id }) => !distribution || !waitsFor(resources, distribution, id));
     expect(early.map(({ id }) => id)).toEqual([]);
   });

@@ -1,6 +1,10 @@
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { DeleteCommand, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
+import { listening } from '../support/listening.ts';
 import { dispute, reference, session, stripe, refund } from '../support/stripe-rig.ts';
 
 /** Stripe's webhook on the running stack: distribution, function, tables, streams. */
@@ -16,8 +20,12 @@ let stack: WatchedStack;
 beforeAll(async () => {
   stack = await startWatchedStack({
     environmentsMax: 4,
-    functionEnvironment: { HOOK: 'whsec_one', LINKS: 'link secret' },
-    rows: [['accounts', { account: 'acme' }]],
+    functionEnvironment: { HOOK: 'whsec_one', LINKS: 'link secret', STRIPE: 'sk_test_1' },
+    rows: [
+      ['accounts', { account: 'acme' }],
+      ['accounts', { account: 'beta' }],
+      ['keys', { hash: keyHash('sk-maker'), account: 'beta', hint: 'sk-ma...er', manage: true, rpm: 60 }],
+    ],
   });
 });
 afterAll(() => stack.stop());
@@ -37,8 +45,8 @@ async function deliver(type: string, object: object, timestamp?: number): Promis
   });
 }
 
-const available = async (): Promise<unknown> => {
-  const command = new GetCommand({ TableName: 'relay-quotas', Key: { account: 'acme' } });
+const available = async (account = 'acme'): Promise<unknown> => {
+  const command = new GetCommand({ TableName: 'relay-quotas', Key: { account } });
   return (await stack.store.documents.send(command)).Item?.['available'];
 };
 
@@ -72,4 +80,57 @@ it('is an unknown path until the setting exists, then tops up once and takes ref
   const Key = { name: 'payments' };
   await stack.store.documents.send(new DeleteCommand({ TableName: 'relay-settings', Key }));
   await vi.waitFor(async () => expect((await deliver('ping', {})).status).toBe(404), liveWithin);
+}, 60_000);
+
+it('with a key that may, a customer makes and revokes keys and tops up: what is paid for the session is granted', async () => {
+  const asked: URLSearchParams[] = [];
+  const double = createServer((request, response) => {
+    void text(request).then((body) => {
+      const form = new URLSearchParams(body);
+      asked.push(form);
+      const client_reference_id = form.get('client_reference_id');
+      response.end(
+        JSON.stringify({ livemode: true, client_reference_id, url: 'https://checkout.example/1' }),
+      );
+    });
+  });
+  const checkout = { secret_key: 'env:STRIPE', currency: 'usd', endpoint: await listening(double) };
+  const Item = { ...setting, value: { stripe: { ...setting.value.stripe, checkout } } };
+  await stack.store.documents.send(new PutCommand({ TableName: 'relay-settings', Item }));
+  const ask = async (method: string, path: string, body?: object, key = 'sk-maker') => {
+    const response = await fetch(`${stack.origin}/v1/account${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, string> };
+  };
+  const made = await ask('POST', '/keys', { name: 'till', rpm: 5 });
+  expect(made).toMatchObject({ status: 201, body: { name: 'till', state: 'usable' } });
+  expect((await ask('GET', '', undefined, made.body['key'])).body).toMatchObject({
+    key: { hint: made.body['hint'], limits: { rpm: 5 } },
+  });
+  const next = await ask('POST', `/keys/${made.body['id']}/rotate`, { grace_hours: 1 });
+  expect(next.status).toBe(201);
+  expect((await ask('DELETE', `/keys/${next.body['id']}`)).status).toBe(200);
+  expect((await ask('GET', '', undefined, next.body['key'])).status).toBe(401);
+  expect((await ask('GET', '/keys', undefined, made.body['key'])).status).toBe(403);
+
+  await vi.waitFor(
+    async () => expect((await ask('GET', '/keys')).body).toMatchObject({ top_up: 'checkout' }),
+    liveWithin,
+  );
+  expect(await ask('POST', '/top-ups', { amount: 71 })).toEqual({
+    status: 200,
+    body: { url: 'https://checkout.example/1' },
+  });
+  const client_reference_id = asked.at(-1)?.get('client_reference_id');
+  const paid = session({ client_reference_id, payment_intent: 'pi_9', amount_total: 1000 });
+  expect(asked.at(-1)?.get('success_url')).toBe(`${stack.origin}/account?top_up=done`);
+  expect(await available('beta')).toBeUndefined();
+  await vi.waitFor(
+    async () => expect((await deliver('checkout.session.completed', paid)).status).toBe(200),
+    liveWithin,
+  );
+  await vi.waitFor(async () => expect(await available('beta')).toBe(71_000_000_000), liveWithin);
 }, 60_000);

@@ -132,6 +132,19 @@ const descriptions = {
     // The secrets that sign its events have references as those of channels.
     readsChannelSecrets: true,
   },
+  selfservice: {
+    purpose: 'What customers do for their own account: keys that they make, and top-ups',
+    url: 'BUFFERED',
+    timeoutSeconds: 30,
+    tables: {
+      // Beside the configuration which keys customers made, and how often a key asks.
+      runtime: ['BatchGetItem', 'GetItem', 'UpdateItem'],
+      keys: ['BatchGetItem', 'ConditionCheckItem', 'GetItem', 'PutItem', 'UpdateItem'],
+      accounts: ['GetItem'],
+    },
+    // Of payments: the keys that sign references, and that of Stripe.
+    readsChannelSecrets: true,
+  },
   config: {
     purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
     keepsBooks: true,
@@ -256,7 +269,7 @@ export type PublicFunctionName = {
 }[FunctionName];
 
 /** Those in whose place a server may answer. */
-export type ServedFunctionName = Exclude<PublicFunctionName, 'payments'>;
+export type ServedFunctionName = Exclude<PublicFunctionName, 'payments' | 'selfservice'>;
 
 export const functionDescriptions: Record<FunctionName, FunctionDescription> = descriptions;
 
@@ -269,11 +282,11 @@ export const callingFunctions = functionNames.filter(
 );
 
 /**
- * `payments` stays a function: a process that reads calls, and what upstreams answer, would else have the right to write payments and
- * grants, which are money.
+ * `payments` and `selfservice` stay functions: a process that reads calls, and what upstreams answer, would else have the right to write
+ * payments and grants, which are money, and keys, which spend it.
  */
 export const isServed = (name: FunctionName): name is ServedFunctionName =>
-  functionDescriptions[name].url !== undefined && name !== 'payments';
+  functionDescriptions[name].url !== undefined && name !== 'payments' && name !== 'selfservice';
 export const servedFunctions = functionNames.filter(isServed);
 
 /** What one process needs that answers in the place of all of these. */
@@ -309,6 +322,8 @@ export const routes: readonly Route[] = [
   { path: '/v1/models*', function: 'catalog', cached: true },
   { path: '/v1/charge', function: 'catalog', cached: true },
   { path: '/v1/plans', function: 'catalog', cached: true },
+  { path: '/v1/account/keys*', function: 'selfservice', cached: false },
+  { path: '/v1/account/top-ups', function: 'selfservice', cached: false },
   { path: '/v1/account*', function: 'catalog', cached: false },
   { path: '/hooks/payments/stripe', function: 'payments', cached: false },
   { path: '/health', function: 'catalog', cached: true },

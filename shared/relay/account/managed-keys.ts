@@ -16,16 +16,9 @@ import { isoTime } from '../../wire/iso-time.ts';
 import { boundedValues, isRecord, parseJson } from '../../wire/json.ts';
 import type { ManagedKey } from '../../wire/public-api.ts';
 import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
-import {
-  accountKeysPrefix,
-  type Handle,
-  matchRoute,
-  type RelayRequest,
-  type RouteName,
-  secondsOfMinuteLeft,
-} from '../http/http.ts';
+import { type Handle, type RelayRequest, secondsOfMinuteLeft } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
-import { refuseRoute } from '../http/refuse-route.ts';
+import { accountKeyIdOf, matchSelfServiceRoute, refuseRoute } from '../http/refuse-route.ts';
 import { jsonResponse, refuse, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
 import { counterKey } from '../money/bill.ts';
@@ -65,7 +58,7 @@ interface Caller {
 
 type Work = (ports: ManagedKeysPorts, caller: Caller) => Promise<{ status?: number; answer: object }>;
 
-const works: Partial<Record<RouteName, Work>> = {
+const works: Readonly<Record<NonNullable<ReturnType<typeof matchSelfServiceRoute>>, Work>> = {
   account_keys: list,
   account_key_create: create,
   account_key_edit: edit,
@@ -80,14 +73,13 @@ const works: Partial<Record<RouteName, Work>> = {
 export const managedKeysHandle = (ports: ManagedKeysPorts): Handle =>
   loggedHandle(ports, { endpoint: 'account_keys' }, async (request, found) => {
     const { clock, keys } = ports;
-    const route = matchRoute(request);
-    const work = route && works[route];
-    if (!work) throw refuseRoute(request);
+    const route = matchSelfServiceRoute(request);
+    if (!route) throw refuseRoute(request);
     const admitted = admitKey(await keys.find(readKey(request.headers['authorization'])), clock.now());
     found({ endpoint: route, key_hint: admitted.row.hint, account: admitted.row.account });
     if (request.method !== 'GET') await countWrite(ports, admitted.row);
     const body = request.method === 'POST' ? bodyOf(request) : {};
-    const { status = 200, answer } = await work(ports, { admitted, request, body });
+    const { status = 200, answer } = await works[route](ports, { admitted, request, body });
     return { ...jsonResponse(request.id, answer), status };
   });
 
@@ -215,11 +207,11 @@ async function rotate(ports: ManagedKeysPorts, caller: Caller) {
     });
   };
   const answer = await changing(ports, caller, { tryOnce: rotated, secretKey });
-  return { status: 201, answer: { ...answer, key: secretKey, replaces: idIn(caller.request) } };
+  return { status: 201, answer: { ...answer, key: secretKey, replaces: accountKeyIdOf(caller.request) } };
 }
 
 async function remove(ports: ManagedKeysPorts, caller: Caller) {
-  const id = idIn(caller.request);
+  const id = accountKeyIdOf(caller.request);
   const removed = async ({ own, maker }: Asker, isRepeat: boolean): Promise<void> => {
     const before = await ports.managed.made(own.account);
     if (isRepeat && before.every((hash) => keyId(hash) !== id)) return;
@@ -342,7 +334,7 @@ async function write({ managed }: ManagedKeysPorts, change: KeyChange) {
 
 /** A key that a customer made of this account, and that is a customer's still. */
 async function targetOf({ managed }: ManagedKeysPorts, own: KeyRow, request: RelayRequest) {
-  const id = idIn(request);
+  const id = accountKeyIdOf(request);
   if (id === keyId(own.hash)) throw notYours();
   const hash = (await managed.made(own.account)).find((each) => keyId(each) === id);
   const seen = hash === undefined ? undefined : await managed.find(hash);
@@ -366,9 +358,6 @@ const isCustomers = ({ raw }: SeenKey, account: string): boolean =>
   raw['account'] === account && attributeOf(raw, 'made_by') !== undefined;
 
 const hashOf = ({ raw }: SeenKey): string => String(raw['hash']);
-
-/** The id in `/v1/account/keys/{id}` and below. */
-const idIn = ({ path }: RelayRequest): string => path.slice(accountKeysPrefix.length).split('/', 1).join('');
 
 const notYours = (): Refusal =>
   refuse('key_not_yours_to_change', 'Only the operator of the relay changes this key.');

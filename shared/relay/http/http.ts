@@ -114,9 +114,6 @@ export const routes = [
   { name: 'plans', method: 'GET', path: '/v1/plans' },
   { name: 'account', method: 'GET', path: '/v1/account' },
   { name: 'usage', method: 'GET', path: '/v1/account/usage' },
-  { name: 'account_keys', method: 'GET', path: '/v1/account/keys' },
-  { name: 'account_key_create', method: 'POST', path: '/v1/account/keys' },
-  { name: 'top_ups', method: 'POST', path: '/v1/account/top-ups' },
   { name: 'statement', method: 'GET', path: '/v1/account/statement' },
   { name: 'health', method: 'GET', path: '/health' },
   { name: 'page', method: 'GET', path: '/' },
@@ -130,23 +127,11 @@ const modelRoute = { name: 'model', method: 'GET', path: '/v1/models/{id}' } as 
 /** The path of one stored response is this prefix, its id, and what is done with it. */
 export const responsesPrefix = `${endpointRoutes.responses.path}/`;
 
-/** The path of one key of an account is this prefix, its id, and what is done with it. */
-export const accountKeysPrefix = '/v1/account/keys/';
-const accountKeyRoutes = [
-  { name: 'account_key_edit', method: 'POST', path: '/v1/account/keys/{id}' },
-  { name: 'account_key_delete', method: 'DELETE', path: '/v1/account/keys/{id}' },
-  { name: 'account_key_rotate', method: 'POST', path: '/v1/account/keys/{id}/rotate' },
-] as const;
-
 /** What the pages load. */
 const assetPrefix = '/assets/';
 const assetRoute = { name: 'asset', method: 'GET', path: '/assets/{name}' } as const;
 
-type Route =
-  | (typeof routes)[number]
-  | (typeof accountKeyRoutes)[number]
-  | typeof modelRoute
-  | typeof assetRoute;
+type Route = (typeof routes)[number] | typeof modelRoute | typeof assetRoute;
 export type RouteName = Route['name'];
 
 /**
@@ -167,9 +152,6 @@ export const modelIdOf = (request: RelayRequest): string => request.path.slice(m
 export function routesAt(path: string): Route[] {
   if (path.startsWith(modelPrefix) && path.length > modelPrefix.length) return [modelRoute];
   if (path.startsWith(assetPrefix) && path.length > assetPrefix.length) return [assetRoute];
-  const key = /^\/v1\/account\/keys\/[^/]+(\/rotate)?$/.exec(path);
-  if (key)
-    return accountKeyRoutes.filter((route) => route.path.endsWith('/rotate') === (key[1] !== undefined));
   return routes.filter((route) => route.path === path);
 }
 

@@ -36,10 +36,36 @@ function storedRoutesAt(path: string): StoredRoute[] {
   return storedResponseRoutes.filter((route) => route.path === `${responsesPrefix}{id}${below}`);
 }
 
+// The paths of what customers do for their own account: of one function, so no other has them at its start.
+
+const keyPath = '/v1/account/keys/{id}';
+const selfServiceRoutes = [
+  { name: 'account_keys', method: 'GET', path: '/v1/account/keys' },
+  { name: 'account_key_create', method: 'POST', path: '/v1/account/keys' },
+  { name: 'account_key_edit', method: 'POST', path: keyPath },
+  { name: 'account_key_delete', method: 'DELETE', path: keyPath },
+  { name: 'account_key_rotate', method: 'POST', path: `${keyPath}/rotate` },
+  { name: 'top_ups', method: 'POST', path: '/v1/account/top-ups' },
+] as const;
+
+type SelfServiceRoute = (typeof selfServiceRoutes)[number];
+
+/** As `matchRoute`. */
+export const matchSelfServiceRoute = ({ method, path }: RelayRequest): SelfServiceRoute['name'] | undefined =>
+  selfServiceRoutesAt(path).find((route) => methodsOf(route).includes(method))?.name;
+
+/** The id in `/v1/account/keys/{id}` and below. */
+export const accountKeyIdOf = ({ path }: Pick<RelayRequest, 'path'>): string => path.split('/')[4] ?? '';
+
+const selfServiceRoutesAt = (path: string): SelfServiceRoute[] => {
+  const shape = path.replace(/^(\/v1\/account\/keys\/)[^/]+/, '$1{id}');
+  return selfServiceRoutes.filter((route) => route.path === shape);
+};
+
 /** A refusal that explains why the path or method is not served and what to call instead. */
 export function refuseRoute(request: RelayRequest): Refusal {
   const { baseUrl, method, path } = request;
-  const found = [...routesAt(path), ...storedRoutesAt(path)];
+  const found = [...routesAt(path), ...storedRoutesAt(path), ...selfServiceRoutesAt(path)];
   const methods = found.flatMap(methodsOf);
   const [route] = found;
   if (path === responsesRoute.path && asksForWebsocket(request))
@@ -83,7 +109,7 @@ const asksForWebsocket = ({ method, headers }: RelayRequest): boolean =>
 const belowBase = (path: string): string => path.replace(/^\/v1(?=\/)/, '');
 
 const offered = (): string =>
-  [...routes, ...storedResponseRoutes]
+  [...routes, ...storedResponseRoutes, ...selfServiceRoutes]
     .filter((route) => route.name !== 'page' && route.name !== 'account_page')
     .map((route) => `${route.method} ${route.path}`)
     .join(', ');
