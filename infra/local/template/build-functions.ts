@@ -1,5 +1,6 @@
 import { type StackLog, StartError } from '../host/messages.ts';
 import type { FunctionSettings } from '../lambda/environment.ts';
+import { servedFunctions } from '../../stack/constructs/function-descriptions.ts';
 import { functionUrl, type FunctionUrl, type InvokeMode } from '../lambda/function-url.ts';
 import { LocalFunction } from '../lambda/local-function.ts';
 import { resourcesOf, type Template, functionOf, functionUrlHost, type LocalReferences } from './template.ts';
@@ -112,8 +113,8 @@ export function buildFunctionUrls(
       const mode = (Properties['InvokeMode'] ?? 'BUFFERED') as InvokeMode;
       const host = functionUrlHost(urlId);
       const called = functionNamed(functions, id);
-      const isAlone = called.settings.name === 'payments';
-      return [host, server && !isAlone ? server : functionUrl(called, mode, host)];
+      const isInPlace = servedFunctions.some((name) => name === called.settings.name);
+      return [host, server && isInPlace ? server : functionUrl(called, mode, host)];
     }),
   );
 }

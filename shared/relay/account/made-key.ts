@@ -88,7 +88,6 @@ const exceeds: Readonly<Record<string, (own: KeyRow, made: KeyRow) => boolean>> 
   expires_at: (own, made) => above(made.expires_at, own.expires_at),
   store: (own, made) => storing(made) > storing(own),
   official: (own, made) => made.official && !own.official,
-  manage: (_, made) => made.manage === true,
 };
 
 const daysMax = 31n;

@@ -358,10 +358,15 @@ describe('many at once', () => {
   });
 
   it('an edit that an operator’s comes before is refused, and undoes nothing of it', async () => {
-    const { key } = await rig.maker();
+    const { key, account } = await rig.maker();
     const { id, key: made } = (await rig.create(key)).body;
     rig.beforeWrite = async () => rig.change(String(made), { models: ['a'] });
     expect(said(await rig.edit(key, id, { rpm: 5 }))).toEqual([409, 'key_changed', null]);
+    rig.beforeWrite = async () => rig.change(String(made), { models: ['a', 'b'] });
+    expect(said(await rig.rotate(key, id))).toEqual([409, 'key_changed', null]);
+    expect(await madeOf(account)).toHaveLength(1);
+    rig.beforeWrite = async () => rig.change(String(made), { models: ['a'] });
+    expect((await rig.edit(key, id, { rpm: 5 })).status).toBe(409);
     expect(await rig.rowOf(String(made))).toMatchObject({ models: ['a'] });
     expect(await rig.rowOf(String(made))).not.toHaveProperty('rpm');
     // A key that is to be refused is, whatever else was changed.
