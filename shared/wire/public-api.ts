@@ -62,6 +62,9 @@ export interface AccountPriceTier extends PartPrices {
 /** `GET /v1/account/keys`: the key that asks, then those that customers made, newest first. */
 export interface ManagedKeyList {
   object: 'list';
+  can_manage: true;
+  /** The most that customers make of an account. */
+  limit: number;
   data: ManagedKey[];
   /** What `POST /v1/account/top-ups` leads to. */
   top_up: 'checkout' | 'link' | null;

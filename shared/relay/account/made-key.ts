@@ -111,23 +111,19 @@ export function shownKey(raw: unknown, own: KeyRow, nowMs: number): ManagedKey {
   return {
     id: keyId(hash),
     hint: row?.hint ?? '',
-    ...shownFields(row),
+    name: row?.name ?? null,
+    models: row?.models ?? null,
+    budget: row?.budget ?? null,
+    rpm: row?.rpm ?? null,
+    max_concurrency: row?.max_concurrency ?? null,
+    expires_at: row?.expires_at === undefined ? null : Math.floor(row.expires_at / 1000),
+    store: row?.store ?? null,
     state: state === 'kind' ? 'disabled' : state,
     made_by: row?.made_by !== undefined && !row.manage ? 'customer' : 'operator',
     created_at: Number.isNaN(created) ? null : Math.floor(created / 1000),
     self: hash === own.hash,
   };
 }
-
-export const shownFields = (row: KeyRow | undefined) => ({
-  name: row?.name ?? null,
-  models: row?.models ?? null,
-  budget: row?.budget ?? null,
-  rpm: row?.rpm ?? null,
-  max_concurrency: row?.max_concurrency ?? null,
-  expires_at: row?.expires_at === undefined ? null : Math.floor(row.expires_at / 1000),
-  store: row?.store ?? null,
-});
 
 export const unknownField = (name: string, known: readonly string[]): InvalidRequest =>
   new InvalidRequest(

@@ -32,7 +32,6 @@ import {
   invalid,
   type KeyFields,
   keyId,
-  shownFields,
   shownKey,
   unknownField,
 } from './made-key.ts';
@@ -136,23 +135,13 @@ async function askerOf(
 async function list(ports: ManagedKeysPorts, caller: Caller) {
   const { own, maker } = await askerOf(ports, caller);
   const made = await ports.managed.rows(await ports.managed.made(own.account));
+  const others = made.filter((seen) => isCustomers(seen, own.account) && hashOf(seen) !== own.hash);
   const nowMs = ports.clock.now();
-  const ofAccount = made.filter((seen) => isCustomers(seen, own.account) && hashOf(seen) !== own.hash);
-  const shown = ofAccount.map(({ raw }) => shownKey(raw, own, nowMs));
-  const { name: _, ...bounds } = shownFields(own);
-  return {
-    answer: {
-      object: 'list',
-      can_manage: true,
-      limit: keysMax,
-      top_up: topUpOffer((await ports.config.current()).settings),
-      bounds,
-      data: [
-        shownKey(maker.raw, own, nowMs),
-        ...shown.toSorted((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0)),
-      ],
-    },
-  };
+  const [asking, ...shown] = [maker, ...others].map(({ raw }) => shownKey(raw, own, nowMs));
+  const newestFirst = shown.toSorted((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0));
+  const top_up = topUpOffer((await ports.config.current()).settings);
+  const data = asking ? [asking, ...newestFirst] : [];
+  return { answer: { object: 'list', can_manage: true, limit: keysMax, top_up, data } };
 }
 
 async function create(ports: ManagedKeysPorts, caller: Caller) {
@@ -169,7 +158,7 @@ async function create(ports: ManagedKeysPorts, caller: Caller) {
 
 async function edit(ports: ManagedKeysPorts, caller: Caller) {
   const edited = async ({ own, maker }: Asker): Promise<ManagedKey> => {
-    const { seen } = await readableTarget(ports, own, caller.request);
+    const { seen } = await targetOf(ports, own, caller.request);
     const nowMs = ports.clock.now();
     const fields = fieldsIn(caller.body, own, nowMs);
     const row = { ...seen.raw, ...fields };
@@ -195,7 +184,7 @@ async function rotate(ports: ManagedKeysPorts, caller: Caller) {
   if (unknown !== undefined) throw unknownField(unknown, ['grace_hours']);
   const secretKey = ports.random.secretKey();
   const rotated = async (asker: Asker): Promise<ManagedKey> => {
-    const { seen, row: old } = await readableTarget(ports, asker.own, caller.request);
+    const { seen, row: old } = await targetOf(ports, asker.own, caller.request);
     const nowMs = ports.clock.now();
     if (refusedFor(old, nowMs) !== undefined)
       throw new InvalidRequest('key_not_usable', null, 'This key does not work any more: make a new one.');
@@ -344,13 +333,7 @@ async function targetOf({ managed }: ManagedKeysPorts, own: KeyRow, request: Rel
       'No key of this id was made here. GET /v1/account/keys lists those that were.',
     );
   const reading = readRow(KeyRow, seen.raw);
-  if ('row' in reading && reading.row.manage) throw notYours();
-  return { seen, reading };
-}
-
-async function readableTarget(ports: ManagedKeysPorts, own: KeyRow, request: RelayRequest) {
-  const { seen, reading } = await targetOf(ports, own, request);
-  if ('problem' in reading) throw notYours();
+  if ('problem' in reading || reading.row.manage) throw notYours();
   return { seen, row: reading.row };
 }
 

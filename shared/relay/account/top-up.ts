@@ -18,7 +18,7 @@ import { TransportError } from '../../upstreams/exchange.ts';
 import { asRecord, parseJson, textIn } from '../../wire/json.ts';
 import type { AdmittedKey } from '../call/read.ts';
 import type { RelayRequest } from '../http/http.ts';
-import { refuse, type Refusal } from '../http/refusal.ts';
+import { refuse, Refusal } from '../http/refusal.ts';
 import { within } from '../money/backoff.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, SecretUnusable } from '../ports/config-store.ts';
@@ -75,38 +75,48 @@ type Paying = StripeSettings & { checkout: CheckoutSettings; fen: bigint };
 /** Stripe answers within a second or two. */
 const stripeMsMax = 10_000;
 
-async function checkoutUrl(ports: TopUpPorts, asked: TopUp, paying: Paying): Promise<string> {
-  const { row, account } = asked.admitted;
+async function checkoutUrl(ports: TopUpPorts, { admitted, request }: TopUp, paying: Paying): Promise<string> {
   const { currency } = paying.checkout;
   const paid = { minor: minorOf(paying), currency };
-  const body = referenceBody({ account: row.account, ...paid, nonce: ports.random.hex(8) });
+  const body = referenceBody({ account: admitted.row.account, ...paid, nonce: ports.random.hex(8) });
   // What is paid for an account without a row waits for an operator, and Stripe drops a reference that is too long.
-  if (!account || withSignature(body, 'f'.repeat(64)).length > referenceLengthMax) throw notOffered();
+  if (!admitted.account || withSignature(body, 'f'.repeat(64)).length > referenceLengthMax)
+    throw notOffered();
   const abort = new AbortController();
+  const tryOnce = (): Promise<string> =>
+    openedSession(ports, { ...paying, paid, body, request, signal: abort.signal });
+  const work = async (): Promise<string> => {
+    try {
+      return await tryOnce();
+    } catch (error) {
+      if (error instanceof SecretUnusable || (error instanceof Refusal && error.status !== 503)) throw error;
+      // With the id of the first, so that Stripe makes one session of both.
+      return tryOnce();
+    }
+  };
   try {
-    const work = openedSession(ports, {
-      ...paying,
-      paid,
-      body,
-      request: asked.request,
-      signal: abort.signal,
-    });
-    const late = { failed: 'busy', reason: 'stripe_timeout' } as const;
-    const session = await within(ports.clock, stripeMsMax, { work, late });
-    if ('url' in session) return session.url;
-    const { failed, reason } = session;
-    throw failed === 'busy'
-      ? refuse('unavailable', 'Payments do not answer right now, and nothing was paid. Try again.', {
-          headers: { 'retry-after': '5' },
-          reason,
-        })
-      : refuse('top_up_failed', 'The payment could not be begun, and nothing was paid. Tell the operator.', {
-          reason,
-        });
+    const url = await within(ports.clock, stripeMsMax, { work: work(), late: undefined });
+    if (url === undefined) throw busy('timeout');
+    return url;
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    if (error instanceof SecretUnusable) throw failed('secret');
+    throw busy(error instanceof TransportError ? error.kind : 'reply');
   } finally {
     abort.abort();
   }
 }
+
+/** Of all that goes wrong with Stripe, the log has the reason and the customer nothing. */
+const busy = (reason: string): Refusal =>
+  refuse('unavailable', 'Payments do not answer right now, and nothing was paid. Try again.', {
+    headers: { 'retry-after': '5' },
+    reason: `stripe_${reason}`,
+  });
+const failed = (reason: string): Refusal =>
+  refuse('top_up_failed', 'The payment could not be begun, and nothing was paid. Tell the operator.', {
+    reason: `stripe_${reason}`,
+  });
 
 /** The least amount that grants what was asked for: by less than one of its smallest unit more. */
 function minorOf({ rates, checkout: { currency }, fen }: Paying): bigint {
@@ -116,8 +126,6 @@ function minorOf({ rates, checkout: { currency }, fen }: Paying): bigint {
   return ((fen * nanoPerFen + nano - 1n) / nano) * step;
 }
 
-type Session = { url: string } | { failed: 'busy' | 'refused'; reason: string };
-
 interface SessionWanted extends Paying {
   paid: PaymentAmount;
   /** Of the reference, without its signature. */
@@ -126,43 +134,15 @@ interface SessionWanted extends Paying {
   signal: AbortSignal;
 }
 
-/** Never rejects. A second try has the id of the first, so that Stripe makes one session of both. */
-async function openedSession(ports: TopUpPorts, wanted: SessionWanted): Promise<Session> {
-  try {
-    const { linkSecrets, checkout, body } = wanted;
-    const signer = await ports.secrets.read(linkSecrets.at(-1) ?? '');
-    const reference = withSignature(body, ports.hmac.sign(signer, signedReference(body)));
-    const secretKey = await ports.secrets.read(checkout.secretKey);
-    const tryOnce = (): Promise<Session> =>
-      askedSession(ports, { ...wanted, reference, secretKey }).catch((error: unknown) => ({
-        failed: 'busy',
-        reason: error instanceof TransportError ? `stripe_${error.kind}` : 'stripe_reply',
-      }));
-    const first = await tryOnce();
-    return 'failed' in first && first.failed === 'busy' ? await tryOnce() : first;
-  } catch (error) {
-    return {
-      failed: 'refused',
-      reason: error instanceof SecretUnusable ? 'stripe_secret' : 'stripe_secret_store',
-    };
-  }
-}
-
-const replyLengthMax = 256 * 1024;
 const connectTimeoutMs = 3_000;
 
-async function askedSession(
-  { transport }: TopUpPorts,
-  {
-    checkout,
-    live,
-    paid,
-    reference,
-    request,
-    secretKey,
-    signal,
-  }: SessionWanted & { reference: string; secretKey: string },
-): Promise<Session> {
+/** @returns its address. Throws a Refusal, or what secrets and transport throw. */
+async function openedSession(
+  { hmac, secrets, transport }: TopUpPorts,
+  { linkSecrets, checkout, live, paid, body, request, signal }: SessionWanted,
+): Promise<string> {
+  const signer = await secrets.read(linkSecrets.at(-1) ?? '');
+  const reference = withSignature(body, hmac.sign(signer, signedReference(body)));
   const accountPage = request.baseUrl.replace(/v1$/, 'account');
   const form = new URLSearchParams({
     mode: 'payment',
@@ -176,7 +156,7 @@ async function askedSession(
     'line_items[0][price_data][product_data][name]': 'Balance',
   });
   const headers = {
-    authorization: `Bearer ${secretKey}`,
+    authorization: `Bearer ${await secrets.read(checkout.secretKey)}`,
     'content-type': 'application/x-www-form-urlencoded',
     'idempotency-key': `relay-${request.id}`,
   };
@@ -184,16 +164,17 @@ async function askedSession(
   const reply = await transport.send({ url, headers, body: form.toString(), connectTimeoutMs }, signal);
   const session = asRecord(parseJson(await textOf(reply.body)));
   const { status } = reply;
-  if (status === 429 || status === 409 || status >= 500)
-    return { failed: 'busy', reason: `stripe_${status}` };
-  if (status !== 200) return { failed: 'refused', reason: `stripe_${status}` };
+  if (status === 429 || status === 409 || status >= 500) throw busy(String(status));
+  if (status !== 200) throw failed(String(status));
   // A key of another mode makes sessions that the webhook would not credit.
   if (session['livemode'] !== live || session['client_reference_id'] !== reference)
-    return { failed: 'refused', reason: 'stripe_other_session' };
+    throw failed('other_session');
   const address = URL.parse(textIn(session['url']));
-  if (address?.protocol !== 'https:') return { failed: 'refused', reason: 'stripe_url' };
-  return { url: address.href };
+  if (address?.protocol !== 'https:') throw failed('url');
+  return address.href;
 }
+
+const replyLengthMax = 256 * 1024;
 
 async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();

@@ -62,8 +62,10 @@ describe('a key that may', () => {
       can_manage: true,
       limit: 20,
       top_up: null,
-      bounds: { models: ['a', 'b'], rpm: 60, budget: null, store: null },
-      data: [{ id: keyHash(key).slice(0, 16), self: true, made_by: 'operator' }, shown],
+      data: [
+        { id: keyHash(key).slice(0, 16), self: true, made_by: 'operator', models: ['a', 'b'], rpm: 60 },
+        shown,
+      ],
     });
     expect(JSON.stringify([body, rig.events, rig.logged])).not.toContain(String(secretKey));
   });

@@ -18,6 +18,7 @@ import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { defaultSettings, type Settings, type StripeSettings } from '../../../../shared/config/settings.ts';
 import { managedKeysHandle } from '../../../../shared/relay/account/managed-keys.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
+import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { keyHash } from '../../../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -169,7 +170,7 @@ export class ManagedRig {
       secrets: {
         read: async (reference) => {
           const value = this.secrets.get(reference);
-          if (value === undefined) throw new Error('no such secret');
+          if (value === undefined) throw new SecretUnusable('missing');
           return value;
         },
         refresh: async () => false,
