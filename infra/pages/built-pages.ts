@@ -37,10 +37,18 @@ export const withBuiltPages: Plugin = {
   setup: (plugin) => plugin.onLoad({ filter: place }, async () => ({ contents: await moduleText() })),
 };
 
+interface KeepsModules {
+  defineCacheKeyGenerator: (keyOf: (module: { id: string }) => false | undefined) => void;
+}
+
 /** For tests. */
 export const testsWithBuiltPages = {
   name: 'built pages',
   load: (id: string) => (place.test(id) ? moduleText() : undefined),
+  /** Vitest keeps modules by their own text, and this one is made of others: pages of an earlier run would be tested. */
+  configureVitest(context: KeepsModules): void {
+    context.defineCacheKeyGenerator(({ id }) => (place.test(id) ? false : undefined));
+  },
 };
 
 async function bundled(name: string): Promise<string> {
