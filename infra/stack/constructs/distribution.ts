@@ -32,7 +32,6 @@ import {
   RecordTarget,
   type IAliasRecordTarget,
   type IHostedZone,
-  type RecordSet,
 } from 'aws-cdk-lib/aws-route53';
 import { type IBucket, BlockPublicAccess, Bucket, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
@@ -166,8 +165,6 @@ export class RelayDistribution extends Construct {
   readonly distribution: Distribution;
   /** The public host name. */
   readonly host: string;
-  /** What leads from the name to the distribution. */
-  readonly records: readonly RecordSet[];
 
   constructor(scope: Construct, id: string, props: RelayDistributionProps) {
     super(scope, id);
@@ -200,9 +197,8 @@ export class RelayDistribution extends Construct {
     );
     this.host = props.domain?.name ?? this.distribution.distributionDomainName;
     const { name, hostedZone: zone } = props.domain ?? {};
-    const target = new CloudFrontTarget(this.distribution);
-    this.records =
-      name === undefined || zone === undefined ? [] : addressRecords(this, { zone, name, target });
+    if (name !== undefined && zone !== undefined)
+      addressRecords(this, { zone, name, target: new CloudFrontTarget(this.distribution) });
   }
 
   private behaviours(props: RelayDistributionProps): (origin: IOrigin, cached: boolean) => BehaviorOptions {
@@ -252,17 +248,14 @@ interface Addressed {
 }
 
 /** What leads from a name to the front door. */
-export function addressRecords(
-  scope: Construct,
-  { zone, name, target, ipv6 = true }: Addressed,
-): RecordSet[] {
+export function addressRecords(scope: Construct, { zone, name, target, ipv6 = true }: Addressed): void {
   const zoneName = zone.zoneName.replace(/\.$/, '');
   // CDK would add the zone's name to one that is not in it, and make a record that nobody asks for.
   if (!Token.isUnresolved(zoneName) && name !== zoneName && !name.endsWith(`.${zoneName}`))
     throw new Error(`domain ${name} is not in the hosted zone ${zoneName}`);
   const record = { zone, recordName: `${name}.`, target: RecordTarget.fromAlias(target) };
-  const address = new ARecord(scope, 'Address', record);
-  return ipv6 ? [address, new AaaaRecord(scope, 'AddressIpv6', record)] : [address];
+  void new ARecord(scope, 'Address', record);
+  if (ipv6) void new AaaaRecord(scope, 'AddressIpv6', record);
 }
 
 /**

@@ -13,7 +13,6 @@ import {
   CfnStage,
 } from 'aws-cdk-lib/aws-apigateway';
 import { CfnPermission } from 'aws-cdk-lib/aws-lambda';
-import type { RecordSet } from 'aws-cdk-lib/aws-route53';
 import { CfnWebACLAssociation } from 'aws-cdk-lib/aws-wafv2';
 import { Construct } from 'constructs';
 import { addressRecords, type RelayDomain } from './distribution.ts';
@@ -51,11 +50,7 @@ export class RelayApi extends Construct {
   /** The host name, and the path of the stage or nothing. */
   readonly host: string;
   readonly path: string;
-  readonly stage: CfnStage;
   readonly api: CfnRestApi;
-  readonly records: readonly RecordSet[];
-  /** Without them it answers 500. */
-  readonly permissions: readonly CfnPermission[];
 
   constructor(scope: Construct, id: string, props: RelayApiProps) {
     super(scope, id);
@@ -75,39 +70,37 @@ export class RelayApi extends Construct {
     const written = JSON.stringify(Stack.of(this).resolve(body));
     const version = createHash('sha256').update(written).digest('hex').slice(0, 12);
     const deployment = new CfnDeployment(this, `Deployment${version}`, { restApiId: this.api.ref });
-    this.stage = new CfnStage(this, 'Stage', {
+    const stage = new CfnStage(this, 'Stage', {
       restApiId: this.api.ref,
       deploymentId: deployment.ref,
       stageName,
       ...(props.direct && { variables: { origin: originOfStage } }),
     });
     const ofStage = `arn:${partition}:execute-api:${region}:${account}:${this.api.ref}/${stageName}/*/*`;
-    this.permissions = [...functions.byName].flatMap(([name, { live }]) =>
-      live === undefined
-        ? []
-        : new CfnPermission(this, `${name}Permission`, {
-            action: 'lambda:InvokeFunction',
-            functionName: live.functionArn,
-            principal: 'apigateway.amazonaws.com',
-            sourceArn: ofStage,
-          }),
-    );
+    // Without them it answers 500.
+    for (const [name, { live }] of functions.byName)
+      if (live)
+        void new CfnPermission(this, `${name}Permission`, {
+          action: 'lambda:InvokeFunction',
+          functionName: live.functionArn,
+          principal: 'apigateway.amazonaws.com',
+          sourceArn: ofStage,
+        });
     if (webAclArn !== undefined)
       void new CfnWebACLAssociation(this, 'WebAcl', {
-        resourceArn: `arn:${partition}:apigateway:${region}::/restapis/${this.api.ref}/stages/${this.stage.ref}`,
+        resourceArn: `arn:${partition}:apigateway:${region}::/restapis/${this.api.ref}/stages/${stage.ref}`,
         webAclArn,
       });
     const [first] = vpcEndpointIds ?? [];
     // Of a private API the name with an endpoint in it leads to that endpoint wherever it is looked up.
     const ownName = first === undefined ? this.api.ref : `${this.api.ref}-${first}`;
-    const named = domain && this.named(domain);
+    if (domain) this.named(domain, stage);
     this.host = domain?.name ?? `${ownName}.execute-api.${region}.${Aws.URL_SUFFIX}`;
     this.path = domain ? '' : `/${stageName}`;
-    this.records = named ?? [];
   }
 
   /** A name of one's own has no stage in its paths. */
-  private named({ name, certificate, hostedZone }: RelayDomain): RecordSet[] {
+  private named({ name, certificate, hostedZone }: RelayDomain, stage: CfnStage): void {
     const custom = new CfnDomainName(this, 'Domain', {
       domainName: name,
       regionalCertificateArn: certificate.certificateArn,
@@ -117,13 +110,12 @@ export class RelayApi extends Construct {
     void new CfnBasePathMapping(this, 'Mapping', {
       domainName: custom.ref,
       restApiId: this.api.ref,
-      stage: this.stage.ref,
+      stage: stage.ref,
     });
     const target = { dnsName: custom.attrRegionalDomainName, hostedZoneId: custom.attrRegionalHostedZoneId };
     // Such a name has addresses of IPv4 alone.
-    return hostedZone
-      ? addressRecords(this, { zone: hostedZone, name, target: { bind: () => target }, ipv6: false })
-      : [];
+    if (hostedZone)
+      addressRecords(this, { zone: hostedZone, name, target: { bind: () => target }, ipv6: false });
   }
 }
 
