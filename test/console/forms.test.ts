@@ -54,6 +54,7 @@ describe('a key', () => {
     await put(rig.client, 'accounts', [{ account: 'acme' }]);
     await put(rig.client, 'keys', [base]);
     const fields = {
+      account: 'acme',
       name: 'the batch job',
       models: 'a\nb',
       rpm: '60',
@@ -66,7 +67,8 @@ describe('a key', () => {
     const { budget, ...edited } = (await row('keys', hash)) ?? {};
     expect(budget).toEqual({ amount: 12.5, period: 'day' });
     expect(edited).toMatchObject({ name: 'the batch job', rpm: 60, expires_at: '2099-01-01', store: false });
-    await done(`keys/${hash}/edit`, Object.fromEntries(Object.keys(fields).map((name) => [name, ''])));
+    const nothing = Object.fromEntries(Object.keys(fields).map((name) => [name, '']));
+    await done(`keys/${hash}/edit`, { ...nothing, account: 'acme' });
     const kept = Object.keys((await row('keys', hash)) ?? {}).filter((name) => !name.startsWith('_'));
     expect(kept.toSorted()).toEqual(['account', 'enabled', 'hash', 'hint']);
   });

@@ -59,9 +59,11 @@ describe('the limits of a key', () => {
 it('a key that moves is paid for by an account that exists', async () => {
   const { hash, key } = await made('seller');
   await rig.put('accounts', { account: 'buyer' });
-  expect((await rig.ops(`key move ${hash} nobody --yes`)).errors).toContain('there is no account nobody');
-  expect((await rig.ops(`key move ${hash} buyer`)).code).toBe(2);
-  expect((await rig.ops(`key move ${hash} buyer --yes`)).code).toBe(0);
+  expect((await rig.ops(`key set ${hash} account=nobody --yes`)).errors).toContain(
+    'there is no account nobody',
+  );
+  expect((await rig.ops(`key set ${hash} account=buyer`)).code).toBe(2);
+  expect((await rig.ops(`key set ${hash} account=buyer --yes`)).code).toBe(0);
   expect((await rig.ops('key check', key)).output).toContain('of account buyer');
 });
 

@@ -5,7 +5,7 @@ import { choiceField, flagField, third, typedList, type RowField } from './row-f
 /** No name of a model has parentheses. */
 const noModels = '(none)';
 
-/** Of a key that is made, and of one that is there. */
+/** Of a key that is made for a customer. */
 export const keyFields: readonly RowField[] = [
   { name: 'name', label: 'Name', help: 'For people: whose or what it is.' },
   {
@@ -46,4 +46,10 @@ export const keyFields: readonly RowField[] = [
     'no',
     'Its holder makes, changes and ends keys that may no more than it.',
   ),
+];
+
+/** Of one that is there. */
+export const heldKeyFields: readonly RowField[] = [
+  { name: 'account', label: 'Customer', help: 'Who pays. Earlier calls stay where they were paid.' },
+  ...keyFields,
 ];

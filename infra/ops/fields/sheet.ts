@@ -15,7 +15,7 @@ import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
 import { csvLines, csvText, delimiterOf } from '../cli/csv.ts';
 import { shownValue } from '../markup.ts';
 import { accountFields } from './account-fields.ts';
-import { keyFields } from './key-fields.ts';
+import { heldKeyFields } from './key-fields.ts';
 import { flagField, rowFields, typedNumber, writtenRow, type RowField } from './row-field.ts';
 import { ruleFields } from './rule-fields.ts';
 
@@ -40,8 +40,8 @@ export interface Sheet {
 export const keySheet: Sheet = {
   table: 'keys',
   key: 'hash',
-  shown: ['hint', 'account'],
-  fields: [flagField('enabled', '', ''), ...keyFields],
+  shown: ['hint'],
+  fields: [flagField('enabled', '', ''), ...heldKeyFields],
   isShown: (row, nowMs) => keyState(row, nowMs).state !== 'invalid',
   plan: (ports, edits) =>
     rowByRow(edits, ({ key, attributes, found }) => {
@@ -82,7 +82,9 @@ export async function sheetLines(
   const own = [key, ...shown];
   const nowMs = clock.now();
   const rows = (await tables.scan(table))
-    .filter((row) => isShown(row, nowMs) && own.some((name) => String(row[name]).includes(text)))
+    .filter(
+      (row) => isShown(row, nowMs) && [...own, 'account'].some((name) => String(row[name]).includes(text)),
+    )
     .toSorted((a, b) => Number(a[key]) - Number(b[key]) || compareCodeUnits(String(a[key]), String(b[key])));
   return {
     header: csvText([[...own, ...fields.map(({ name }) => name), markColumn]]),

@@ -146,7 +146,7 @@ export interface EditKeyPlan extends Plan<RowWrite> {
 }
 
 /**
- * An undefined attribute is removed; others stay.
+ * An undefined attribute is removed; others stay. Another `account` has to exist; what the key called before stays with the former one.
  * @param seen `rowMark` of the row as it was looked at. Absent: it is not compared
  */
 export async function planEditKey(ports: OperatorPorts, written: string, attributes: RawRow, seen?: string) {
@@ -154,9 +154,18 @@ export async function planEditKey(ports: OperatorPorts, written: string, attribu
   refuseChanged(key.name, key.row, seen);
   if (key.row['enabled'] === false && Object.hasOwn(attributes, 'enabled') && attributes['enabled'] !== false)
     refuseLeaked(key);
+  const account = textOf(attributes, 'account');
+  const isMoved = account !== '' && account !== key.account;
+  if (isMoved) await findAccount(ports, account);
   const plan = editOf(ports, key, attributes);
   const models = attributes['models'] === undefined ? undefined : namedModels(attributes);
-  return { ...plan, warnings: await unservedModels(ports, models) };
+  const moved = [`${account} pays for ${key.name}; earlier calls stay with ${key.account}`];
+  return {
+    ...plan,
+    effect: [...plan.effect, ...(isMoved ? moved : [])],
+    questions: isMoved ? [`Let ${account} pay for ${key.name}?`] : [],
+    warnings: await unservedModels(ports, models),
+  };
 }
 
 function refuseLeaked({ row, name }: FoundKey): void {
@@ -172,22 +181,6 @@ export async function planEnableKey(ports: OperatorPorts, written: string): Prom
   const { state, why } = keyState({ ...key.row, enabled: true }, ports.clock.now());
   if (state !== 'usable') throw new Failure(`${key.name} would not work: ${why}`);
   return plan;
-}
-
-/** Lets another account pay for the key. What it called before stays with the former one. */
-export async function planMoveKey(
-  ports: OperatorPorts,
-  { written, account }: { written: string; account: string },
-): Promise<EditKeyPlan> {
-  const key = await findKey(ports, written);
-  await findAccount(ports, account);
-  const plan = editOf(ports, key, { account });
-  if (plan.changes.length === 0) return plan;
-  return {
-    ...plan,
-    questions: [`Let ${account} pay for ${key.name}?`],
-    effect: [`${account} pays for ${key.name} within 30 seconds; earlier calls stay with ${key.account}`],
-  };
 }
 
 function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, typed: RawRow): EditKeyPlan {

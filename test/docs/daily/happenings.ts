@@ -90,18 +90,24 @@ embedding-3,0.1
 
   'A leaked key': async (relay) => {
     relay.named['KEY'] = hintOf(await relay.quietly('key list --account acme --json'));
-    await relay.call('acme');
+    await relay.answered('acme');
     await summed(relay, 'acme');
   },
 
-  'Move a key to another account': async (relay) => {
-    const made = JSON.parse(await relay.quietly('key new globex --json')) as {
-      key: string;
-      hint: string;
-    };
-    Object.assign(relay.named, { movedKey: made.key, KEY: made.hint });
-  },
+  'Move a key to another account': newKey,
+  'Give a key a budget': newKey,
+  'Hide a model from a customer': newKey,
+
+  'The price of one model of a shared rule': async (relay) =>
+    relay.keep('charges', [
+      { id: 20, type: 'token-billing', models: ['twin-one', 'twin-two'], input: 0.001, output: 0.004 },
+    ]),
 };
+
+async function newKey(relay: DailyRelay): Promise<void> {
+  const made = JSON.parse(await relay.quietly('key new globex --json')) as { key: string; hint: string };
+  Object.assign(relay.named, { movedKey: made.key, KEY: made.hint });
+}
 
 /** By the task's heading. */
 export const outcomes: Readonly<Record<string, Happening>> = {
@@ -112,6 +118,8 @@ export const outcomes: Readonly<Record<string, Happening>> = {
     for (const model of ['llama3', 'gpt-5']) await relay.answered('globex', model);
     expect(relay.main.requests.at(-1)?.headers.authorization).toBe('Bearer vendor-secret-2');
   },
+  'Hide a model from a customer': async (relay) =>
+    expect((await relay.call('moved', 'gpt-4o')).status).toBe(403),
   'Announce a notice': async (relay) => relay.announced('gpt-4o costs more from Monday on'),
   // Functions keep keys for half a minute: what they will find is asked for instead.
   'A leaked key': async (relay) => refused(relay, 'acme', 'disabled'),
@@ -189,8 +197,13 @@ async function refused(relay: DailyRelay, account: string, why: string): Promise
   expect(await relay.check(account)).toMatchObject({ code: 1, screen: expect.stringContaining(why) });
 }
 
-/** Waits until the sums have all that an account has called. */
+/** Waits until the sums have all that an account has called. A call is closed after its answer has ended. */
 async function summed(relay: DailyRelay, account: string): Promise<void> {
+  const closed = async (): Promise<void> => {
+    const shown = JSON.parse(await relay.quietly(`customer show ${account} --json`)) as { open: number };
+    expect(shown.open).toBe(0);
+  };
+  await vi.waitFor(closed, within);
   await relay.quietly(`statement ${account} --month $MONTH --json`);
 }
 

@@ -233,7 +233,7 @@ export class DailyRelay {
           (bare, single?: string, double?: string) => single ?? filledIn(double ?? bare, this.named),
         ),
       )
-      .map((word) => (/^[\w-]+\.(csv|html|json)$/.test(word) ? path.join(this.folder, word) : word));
+      .map((word) => (/^[\w-]+\.(csv|html|jsonl?)$/.test(word) ? path.join(this.folder, word) : word));
   }
 }
 

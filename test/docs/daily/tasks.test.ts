@@ -1,5 +1,6 @@
 /** The tasks of docs/daily-tasks.md, as they are, in their order, on the running stack. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readPage } from '../pages.ts';
 import { happenings, outcomes } from './happenings.ts';
 import { patternOf, readTasks } from './page.ts';
 import { DailyRelay, filledIn } from './relay.ts';
@@ -15,6 +16,20 @@ afterAll(() => relay?.stop());
 it('every task for which something happens is on the page', () => {
   const headings = tasks.map(({ heading }) => heading);
   expect(headings).toEqual(expect.arrayContaining(Object.keys({ ...happenings, ...outcomes })));
+});
+
+it('the table of tasks counts the commands and the steps of each, and no task is without commands', () => {
+  const counted = [
+    ...readPage('docs/daily-tasks.md').matchAll(/^\| \[(.+)\]\(#.*\| +(\d+) \| +(\d+|-) \|$/gm),
+  ];
+  expect(counted.map(([, heading, commands, steps]) => [heading, commands, steps])).toEqual(
+    tasks.map(({ heading, steps, walk }) => [
+      heading,
+      String(steps.flatMap(({ commands }) => commands).length),
+      walk === undefined || walk.isAfterCommands ? '-' : String(walk.steps.length),
+    ]),
+  );
+  expect(counted.filter(([, , commands]) => commands === '0')).toEqual([]);
 });
 
 // Each begins with what the one before it left.

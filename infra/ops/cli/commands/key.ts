@@ -16,7 +16,6 @@ import {
   planDisableKey,
   planEditKey,
   planEnableKey,
-  planMoveKey,
   planRotateKey,
   type MadeKey,
   type NewKeyPlan,
@@ -36,7 +35,7 @@ import {
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { keyFields } from '../../fields/key-fields.ts';
+import { heldKeyFields, keyFields } from '../../fields/key-fields.ts';
 import { keySheet } from '../../fields/sheet.ts';
 import {
   changes,
@@ -155,16 +154,17 @@ The relay answers 401 invalid_api_key.`);
       },
     }),
     editCommand('set', {
-      does: 'set attributes of a key: name, models, limits, budget, end',
+      does: 'set attributes of a key: customer, name, models, limits, budget, end',
       takes: { '<attributes...>': attributesMean },
-      notes: attributesHelp(keyFields),
+      notes: attributesHelp(heldKeyFields),
       examples: [
         'key set 3f9a1c rpm=60 max_concurrency=5 budget.amount=20 budget.period=month',
         'key set 3f9a1c models=gpt-4o,gpt-4o-mini rpm=',
+        'key set 3f9a1c account=other',
       ],
       async edit(ports, written, words: string[]) {
         const { hash, row } = await findKey(ports, written);
-        return planEditKey(ports, hash, attributesIn(words, keyFields, row));
+        return planEditKey(ports, hash, attributesIn(words, heldKeyFields, row));
       },
     }),
     changes('off', {
@@ -205,12 +205,6 @@ The relay answers 401 invalid_api_key.`);
           }),
         });
       },
-    }),
-    editCommand('move', {
-      does: 'let another account pay for a key; earlier calls stay where they are',
-      takes: { '<account>': 'who pays from now on' },
-      examples: ['key move 3f9a1c other'],
-      edit: (ports, written, account: string) => planMoveKey(ports, { written, account }),
     }),
     shows('use', {
       does: 'what a key called and spent since a time, by hour and model',

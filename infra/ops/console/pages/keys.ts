@@ -17,7 +17,7 @@ import {
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { counted, writtenTime } from '../layout/figures.ts';
-import { keyFields } from '../../fields/key-fields.ts';
+import { heldKeyFields } from '../../fields/key-fields.ts';
 import { choiceField, rowFields, seenField, typedRow } from '../../fields/row-field.ts';
 import { search } from '../layout/form.ts';
 import { rowMark } from '../../../../shared/operate/rows.ts';
@@ -155,7 +155,7 @@ const editPage = formPage(async ({ ports, part }) => {
   const { hint, row } = await readableKey(ports, part('hash'));
   return {
     title: `Edit ${hint}`,
-    fields: [...rowFields(keyFields, row), seenField(rowMark(row))],
+    fields: [...rowFields(heldKeyFields, row), seenField(rowMark(row))],
     verb: 'Check and go on',
     cancel: 'keys',
   };
@@ -171,7 +171,7 @@ async function readableKey(ports: Visit['ports'], written: string): Promise<Foun
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, part, field } = visit;
   const { row } = await readableKey(ports, part('hash'));
-  const plan = await planEditKey(ports, part('hash'), typedRow(keyFields, field, row), field('seen'));
+  const plan = await planEditKey(ports, part('hash'), typedRow(heldKeyFields, field, row), field('seen'));
   const said = `${plan.name} within 30 seconds: ${plan.rights}`;
   const words = { title: 'Edit a key', back: 'keys', verb: 'Write this' };
   return proposedWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
