@@ -290,7 +290,7 @@ it('every form is opened, refuses nonsense at its field, keeps the rest, is prev
     await send();
     expect(await main(page)).toMatch(asks);
     await page.getByRole('button', { name: verb, exact: true }).click();
-    await page.waitForURL(/\/done\//);
+    await page.locator('.notice.good[role=status]').waitFor();
     expect([path, await page.getByRole('alert').count()]).toEqual([path, 0]);
     await page.goto(base + seen[0]);
     expect(await main(page)).toMatch(seen[1]);
