@@ -12,6 +12,7 @@ import { randomHex } from '../../shared/adapters/system/node-ports.ts';
 import { roles, type ConsoleStore, type Role } from '../../shared/operate/hosted-console.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
 import { idAt } from '../ops/ledger-rig.ts';
+import { runOps } from '../ops/run-ops.ts';
 import { seenIn, startConsoleRig, tokenIn, type ConsoleRig } from './console-rig.ts';
 import { put } from './large-relay.ts';
 
@@ -289,6 +290,27 @@ describe('a session', () => {
     await rig.ports.consoles.revoke('all');
     for (const each of [again, sam]) expect((await each.open('customers')).status).toBe(303);
     expect((await (await loggedIn('sam')).open('customers')).status).toBe(200);
+  });
+
+  it('is revoked by the command line, where the history is read, too', async () => {
+    const ops = (...words: string[]) =>
+      runOps(['console', ...words], { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint });
+    const olga = await loggedIn('olga');
+    await olga.carryOut('customers/acme/edit', { note: 'by olga' });
+    const today = new Date().toISOString().slice(0, 10);
+    const { output } = await ops('--history', today, '--json');
+    expect(JSON.parse(output)[0]).toMatchObject({
+      by: 'olga@example.com',
+      role: 'operator',
+      title: 'Edit acme',
+    });
+    expect((await ops('--history', today)).output).toMatch(
+      /olga@example\.com \(operator\): Edit acme: .* -> /,
+    );
+    expect((await ops('--revoke', 'olga@example.com')).output).toContain(
+      'Sessions of olga@example.com are over',
+    );
+    expect((await olga.open('customers')).status).toBe(303);
   });
 
   it('ends after 30 minutes without use, and 8 hours after its login', async () => {
