@@ -28,7 +28,7 @@ const people = {
   vera: { groups: ['others', 'viewers'] },
   liar: { email: 'olga@example.com' },
   worded: { email: 'olga@example.com', email_verified: 'true' },
-  titled: { groups: ['olga@example.com', 'operator'] },
+  titled: { groups: ['sam@example.com', 'operator'] },
 };
 type Name = keyof typeof people;
 
@@ -600,6 +600,15 @@ describe('a write', () => {
     }
     expect(rig.faults.splice(0).map(String)).toEqual(['Error: the store is away']);
     expect((await rig.ports.tables.get('accounts', 'acme'))?.['note']).not.toBe('unseen');
+  });
+
+  it('is made once, however often and at once it is confirmed', async () => {
+    const olga = await loggedIn('olga');
+    const { at, fields } = await olga.proposed('customers/acme/keys/new', { name: 'only one' });
+    const replies = await Promise.all(Array.from({ length: 10 }, () => olga.post(at, fields)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    const made = (await rig.ports.tables.scan('keys')).filter(({ name }) => name === 'only one');
+    expect(made).toHaveLength(1);
   });
 
   it('shows a new key in its answer, and keeps it nowhere', async () => {

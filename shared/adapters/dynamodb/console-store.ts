@@ -62,7 +62,8 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
       const id = sessionId(cookie);
       const items = await getItems(runtime, [id, ...revocations(person)]);
       const { name, groups, form_token: formToken, ended, expires, until, revocation } = items.get(id) ?? {};
-      const isOver = Boolean(ended) || !(Number(expires) > now()) || !(Number(until) > now());
+      // Never beyond `until`.
+      const isOver = Boolean(ended) || !(Number(expires) > now());
       if (isOver || revocation !== revocationIn(items, person)) return undefined;
       const renewed = Math.min(now() + idleSeconds, Number(until));
       if (renewed - Number(expires) > touchSeconds) {
