@@ -86,24 +86,25 @@ describe('the overview that is watched', () => {
         .poll(
           async () =>
             (await page.evaluate<number>('looks')) >= count && clock.now() - nowMs >= hours * 3_600_000,
-          { timeout: 60_000, interval: 200 },
+          { timeout: 90_000, interval: 200 },
         )
         .toBe(true);
-    await until(30, 0);
+    await until(20, 0);
     const before = await kept(page);
     // A session without a request lasts half of this.
-    await until(180, 1);
+    await until(120, 1);
     const after = await kept(page);
-    // One element a look would be 150. Strips have more pieces, as there is more to tell.
+    // One element a look would be 100. Strips have more pieces, as there is more to tell.
     expect(after.elements).toBeLessThan(before.elements + 50);
-    expect(after.nodes).toBeLessThan(before.nodes + 1_000);
+    // What was taken out and is not collected yet; kept, it would be half a million.
+    expect(after.nodes).toBeLessThan(50_000);
     expect(after.jsEventListeners).toBeLessThan(before.jsEventListeners + 20);
     expect(after.page - before.page).toBeLessThan(megabyte);
     expect(after.process - before.process).toBeLessThan(10 * megabyte);
     expect(await page.getByRole('status').innerText()).toBe('Live');
     expect(complaints).toEqual([]);
     expect(rig.faults).toEqual([]);
-  }, 120_000);
+  }, 180_000);
 
   it('counts the calls under way of those who called last, and what their balances hold', async () => {
     const { client } = rig;
