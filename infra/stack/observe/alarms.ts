@@ -253,7 +253,7 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
       // Crashes too, for which Lambda and a balancer answer 502.
       id: 'ServerErrors',
       severity: 'ticket',
-      description: `Within an hour ${service ? `the balancer had no server for ${failuresMin} requests, or payments failed` : `function catalog ${viaUrls ? `answered ${failuresMin} times with 5xx or crashed` : `crashed ${failuresMin} times`}, or payments`} once: can DynamoDB and the secrets of payments be reached?`,
+      description: `Within an hour ${service ? `the balancer had no server, or selfservice no answer, for ${failuresMin} requests, or payments failed` : `functions catalog and selfservice ${viaUrls ? `answered ${failuresMin} times with 5xx or crashed` : `crashed ${failuresMin} times`}, or payments`} once: can DynamoDB and the secrets of payments be reached?`,
       metric: sumOf(
         {
           ...(service && { unanswered: service.unanswered(hour) }),

@@ -88,8 +88,11 @@ function rows({ relayName, functions, triggers, service, logsOf }: DashboardProp
   const ofEach = (metric: string, statistic: string, names: readonly FunctionName[]): IMetric[] =>
     names.map((label) => functions.get(label).lambda.metric(metric, { statistic, label, period: minute }));
   const streamReaders = [...new Set(triggers.mappings.map((mapping) => mapping.function))];
-  // A dashboard with more metrics is not free. Runs that crash are among the reservations that expire.
-  const watched = [...functions.byName.keys()].filter((name) => name !== 'background');
+  // A dashboard with more metrics is not free. Runs that crash are among the reservations that expire, and what customers do for
+  // their account among the 5xx of the alarm ServerErrors.
+  const watched = [...functions.byName.keys()].filter(
+    (name) => name !== 'background' && name !== 'selfservice',
+  );
   return [
     [
       total('Requests', own('Requests', Stats.SUM, 'requests')),
