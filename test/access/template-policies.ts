@@ -24,6 +24,17 @@ export function policiesOf(template: Template): Map<string, ManagedPolicy> {
   );
 }
 
+/** What the one inline policy of a function's role allows. @param role the beginning of its logical id */
+export function rolePolicyOf(template: Template, role: string): ManagedPolicy {
+  const [id, policy] =
+    resourcesOf(template, 'AWS::IAM::Policy').find(([name]) => name.startsWith(role)) ?? [];
+  if (!id || !policy) throw new Error(`the template has no policy of ${role}`);
+  const { Statement: statements } = resolved(template, policy.Properties['PolicyDocument']) as {
+    Statement: Statement[];
+  };
+  return { name: id, statements };
+}
+
 const pseudo: Readonly<Record<string, string>> = {
   'AWS::Partition': partition,
   'AWS::Region': region,

@@ -6,6 +6,12 @@ import { oidcLogin } from '../../infra/ops/console/hosted/login.ts';
 import { pages } from '../../infra/ops/console/pages/all-pages.ts';
 import { may, neededFor } from '../../infra/ops/console/visit/visit.ts';
 import { startIssuer, type IssuerOptions, type LocalIssuer } from '../../infra/local/oidc.ts';
+import { consoleOption } from '../../infra/local/console.ts';
+import { Enforcer } from '../access/enforcer.ts';
+import { evaluate } from '../access/policy-document.ts';
+import { arnOf, rolePolicyOf } from '../access/template-policies.ts';
+import { synthesize } from '../infra/synthesize.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
 import { dynamoConsoleStore } from '../../shared/adapters/dynamodb/console-store.ts';
 import { randomHex } from '../../shared/adapters/system/node-ports.ts';
@@ -33,15 +39,16 @@ const people = {
 type Name = keyof typeof people;
 
 let rig: ConsoleRig;
+let enforcer: Enforcer;
+let tables: Awaited<ReturnType<typeof startFaultProxy>>;
 let issuer: LocalIssuer;
 let tokenOf: IssuerOptions['tokenOf'];
 let answer: ReturnType<typeof hostedConsole>;
 const refused: unknown[] = [];
 
-/** Of the same tables; nobody waits. */
+/** Of the same tables, with the rights of the deployed function; nobody waits. */
 async function openConsole(changed: (consoles: ConsoleStore) => ConsoleStore = (each) => each) {
-  const target = { stack: 'relay', endpoint: rig.emulator.endpoint, local: true };
-  const session = await openSession(target, {});
+  const session = await openSession({ stack: 'relay', endpoint: tables.endpoint, local: true }, {});
   let sleptMs = 0;
   const clock = { now: () => Date.now() + sleptMs, sleep: async (ms: number) => void (sleptMs += ms) };
   const ports = { ...session.ports, clock, consoles: changed(session.ports.consoles) };
@@ -72,11 +79,16 @@ beforeAll(async () => {
     people,
     tokenOf: (claims, signed) => tokenOf?.(claims, signed) ?? signed(claims),
   });
+  const { template } = synthesize({ console: consoleOption });
+  enforcer = new Enforcer(new Map([['console', rolePolicyOf(template, 'ConsoleRole')]]));
+  enforcer.localPolicy = 'console';
+  tables = await startFaultProxy({ upstream: rig.emulator.endpoint, refuse: enforcer.refuse });
   answer = await openConsole();
   await put(rig.client, 'accounts', [{ account: 'acme' }]);
 });
 afterAll(async () => {
   await issuer.close();
+  await tables.close();
   await rig.stop();
 });
 
@@ -317,8 +329,12 @@ describe('a session', () => {
     const beginMs = Date.now();
     let nowMs = beginMs;
     const clock = { now: () => nowMs, sleep: async () => undefined };
-    const tables = tablesOn(rig.client);
-    const consoles = dynamoConsoleStore({ tables, stack: 'relay', clock, hex: randomHex });
+    const consoles = dynamoConsoleStore({
+      tables: tablesOn(rig.client),
+      stack: 'relay',
+      clock,
+      hex: randomHex,
+    });
     const cookie = await consoles.beginSession({ name: 'olga@example.com', groups: [] });
     const minute = 60_000;
     nowMs += 29 * minute;
@@ -618,5 +634,29 @@ describe('a write', () => {
     expect(key).toMatch(/^sk-/);
     for (const table of ['runtime', 'keys', 'accounts'] as const)
       expect(JSON.stringify(await rig.ports.tables.scan(table))).not.toContain(key);
+  });
+});
+
+describe('the rights of the function', () => {
+  it('allow all that was done above, but to ask a local stack where its log is', () => {
+    const denied = enforcer.denied.map(({ action, resource }) => `${action} ${resource.split('/').at(-1)}`);
+    expect([...new Set(denied)]).toEqual(['dynamodb:GetItem relay-runtime']);
+  });
+
+  it('let it delete no line of the history, write no balance, and read no stored response', () => {
+    const { statements } = rolePolicyOf(synthesize({ console: consoleOption }).template, 'ConsoleRole');
+    const isAllowed = (action: string, table: string, keys?: string[]) => {
+      const resource = arnOf('dynamodb', `table/relay-${table}`);
+      const given: Record<string, string[]> = keys ? { 'dynamodb:LeadingKeys': keys } : {};
+      return evaluate(statements, { action: `dynamodb:${action}`, resource, keys: given }).allowed;
+    };
+    const line = ['console-history#2026-11-27#1'];
+    expect(isAllowed('PutItem', 'runtime', line)).toBe(true);
+    for (const action of ['DeleteItem', 'UpdateItem', 'BatchWriteItem'])
+      expect([action, isAllowed(action, 'runtime', line)]).toEqual([action, false]);
+    for (const table of ['quotas', 'ledger', 'daily']) expect(isAllowed('PutItem', table)).toBe(false);
+    for (const action of ['GetItem', 'Query', 'BatchGetItem', 'Scan'])
+      expect(isAllowed(action, 'responses')).toBe(false);
+    expect(isAllowed('BatchGetItem', 'runtime', ['turn#x'])).toBe(false);
   });
 });
