@@ -295,6 +295,15 @@ it('every form is opened, refuses nonsense at its field, keeps the rest, is prev
     await page.goto(base + seen[0]);
     expect(await main(page)).toMatch(seen[1]);
   }
+  // What a version changed, a line a row, and the way back from there.
+  await page.goto(`${base}versions`);
+  await page
+    .getByRole('link', { name: /^compare with/ })
+    .first()
+    .click();
+  expect(await main(page)).toMatch(/(channels|charges|plans|settings) \S+ (added|changed): \w/);
+  await page.getByRole('button', { name: /^Roll back to/ }).click();
+  expect(await main(page)).toMatch(/Write this\?/);
   expect(complaints.filter((each) => !each.includes('422'))).toEqual([]);
 }, 60_000);
 

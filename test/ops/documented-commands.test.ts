@@ -6,7 +6,7 @@ import { runOps } from './run-ops.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
 const pages =
-  'README.md AGENTS.md docs/tables.md docs/operate.md docs/deploy.md docs/billing.md docs/payments.md docs/observability.md docs/add-an-upstream-type.md docs/daily-tasks.md docs/channels.md docs/tables.md docs/local.md docs/first-deployment.md'.split(
+  'README.md AGENTS.md docs/tables.md docs/operate.md docs/deploy.md docs/billing.md docs/payments.md docs/observability.md docs/add-an-upstream-type.md docs/daily-tasks.md docs/channels.md docs/tables.md docs/local.md docs/first-deployment.md docs/console.md docs/account-page.md'.split(
     ' ',
   );
 

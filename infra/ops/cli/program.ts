@@ -100,7 +100,9 @@ export function createProgram(process: ProcessContext, terminal = new Terminal(p
   const program = addTargetOptions(new Command(programName))
     // npx keeps options that stand before the command to itself.
     .usage('<command> [options]')
-    .description("The operators' tool: keys, channels, prices, accounts and ledger of a relay.")
+    .description(
+      "The operators' tool: customers, keys, channels, prices and money of a relay. A noun and a verb: `key list`.",
+    )
     .showHelpAfterError('(add --help for more)')
     .exitOverride()
     .configureOutput({

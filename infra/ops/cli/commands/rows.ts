@@ -61,7 +61,8 @@ export const attributesHelp = (fields: readonly RowField[]): string =>
 
 function fieldLine({ name, label, help = '', choices = [] }: RowField): string {
   const values = choices.map(([value]) => value).filter((value) => value !== '');
-  const means = values.length === 0 ? label : `${label}: ${values.join(', ')}`;
+  const title = label.toLowerCase().replaceAll(' ', '_') === name ? [] : [label];
+  const means = [...title, ...(values.length === 0 ? [] : [values.join(', ')])].join(': ');
   return `  ${name.padEnd(22)} ${[means, help].filter((text) => text !== '').join('. ')}`;
 }
 

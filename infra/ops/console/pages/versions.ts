@@ -1,6 +1,7 @@
 /** Versions: what was published when, what differs, and the way back. */
 import { planRollback } from '../../../../shared/operate/config/write-rows.ts';
 import { diffConfig } from '../../../../shared/operate/config/check-rows.ts';
+import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { publishedMax, publishedVersions } from '../../../../shared/operate/config/versions.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html, nothing } from '../../markup.ts';
@@ -9,7 +10,7 @@ import { actionButton, search } from '../layout/form.ts';
 import { command, emptyBox, emptyState, lead, type Page } from '../layout/frame.ts';
 import { actions, badge, column, cut, head, table } from '../layout/table.ts';
 import { differenceTable, rowProposal } from '../visit/row-proposal.ts';
-import { formPage, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { formPage, unlessReading, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 export function versionPages(routes: Routes): void {
   routes.page('/versions', list);
@@ -61,12 +62,17 @@ async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
 
 const numberIn = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
 
-async function diff({ ports, query }: Visit): Promise<Page> {
+async function diff(visit: Visit): Promise<Page> {
+  const { ports, identity, query } = visit;
   const [from, to] = [query('from'), query('to')];
   const { differences, ...names } = await diffConfig(ports, { from: numberIn(from), to: numberIn(to) });
+  const back = `versions/${numberIn(from)}/rollback`;
   return {
     title: `${names.from} and ${names.to}`,
     above: [],
+    actions:
+      numberIn(from) !== undefined &&
+      unlessReading(visit, actionButton(back, identity.formToken, `Roll back to ${from}`)),
     body: html`${search({
       action: 'versions/diff',
       verb: 'Compare',
@@ -83,7 +89,15 @@ async function diff({ ports, query }: Visit): Promise<Page> {
     ${
       differences.length === 0
         ? emptyBox('No difference', `${names.from} and ${names.to} have the same rows.`)
-        : differenceTable(differences)
+        : html`<ul>
+              ${differences.map(
+                (row) =>
+                  html`<li>
+                    ${nameOf(row)} ${row.change}: ${row.attributes.map(({ name }) => name).join(', ')}
+                  </li>`,
+              )}
+            </ul>
+            ${differenceTable(differences)}`
     }`,
   };
 }
