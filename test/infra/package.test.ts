@@ -56,7 +56,8 @@ describe('the tarball', () => {
     const others = files.filter(
       (file) =>
         !/^(infra\/stack|infra\/ops\/access|shared)\/[\w/-]+\.(js|d\.ts)$/.test(file) &&
-        !/^dist\/[a-z]+\/[\w-]+\.mjs$/.test(file),
+        !/^dist\/[a-z]+\/[\w-]+\.mjs$/.test(file) &&
+        !/^dist\/(console\/(enhance|live)\.js|server\/Dockerfile)$/.test(file),
     );
     expect(others.toSorted()).toEqual(['LICENSE', 'README.md', 'package.json']);
     for (const name of functionNames) expect(files).toContain(`dist/${name}/index.mjs`);
