@@ -22,6 +22,13 @@ export const guardHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
+/** An answer that is no page: for whoever has no session. */
+export const plain = (status: number, words: string): Response =>
+  new Response(`${words}\n`, {
+    status,
+    headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
+  });
+
 /** A form of this console is far smaller: 300 models of a billing rule are some 10 KB. */
 export const formBytesMax = 256 * 1024;
 const addressLengthMax = 4096;

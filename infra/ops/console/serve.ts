@@ -11,7 +11,7 @@ import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import type { Role } from '../../../shared/operate/hosted-console.ts';
 import { consoleHandle, type ConsoleHandle } from './console.ts';
-import { formBytesMax, guardHeaders, isSame } from './guard.ts';
+import { formBytesMax, guardHeaders, isSame, plain } from './guard.ts';
 import { isLive } from './visit/live.ts';
 import type { Identity } from './visit/visit.ts';
 
@@ -124,12 +124,6 @@ function enter(session: Session, request: Request, { searchParams, host }: URL):
     headers: { ...guardHeaders, location: session.base, 'set-cookie': cookie },
   });
 }
-
-const plain = (status: number, words: string): Response =>
-  new Response(`${words}\n`, {
-    status,
-    headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
-  });
 
 async function requestOf(message: IncomingMessage): Promise<Request | undefined> {
   const { method = 'GET', url = '/', headers } = message;

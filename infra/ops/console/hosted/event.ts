@@ -5,7 +5,7 @@
 import type { LambdaFunctionURLEvent } from 'aws-lambda';
 import { isFromOrigin, originHeader } from '../../../../shared/adapters/entry/http-entry.ts';
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
-import { formBytesMax, guardHeaders } from '../guard.ts';
+import { formBytesMax, plain } from '../guard.ts';
 
 type Host = Pick<Environment, 'local' | 'originSecrets' | 'publicHost'>;
 export type UrlEvent = Pick<
@@ -42,9 +42,3 @@ function browserRequest(event: UrlEvent, origin: string): Request | undefined {
   // One byte more than a form may have says that it has more.
   return new Request(address, { method, headers, body: new Uint8Array(body.subarray(0, formBytesMax + 1)) });
 }
-
-export const plain = (status: number, words: string): Response =>
-  new Response(`${words}\n`, {
-    status,
-    headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
-  });

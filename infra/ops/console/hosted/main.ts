@@ -10,7 +10,8 @@ import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { jsonLog } from '../../../../shared/adapters/telemetry/log.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { openSession, resolveTarget } from '../../session/session.ts';
-import { plain, requestOf } from './event.ts';
+import { plain } from '../guard.ts';
+import { requestOf } from './event.ts';
 import { hostedConsole } from './hosted.ts';
 import { oidcLogin } from './login.ts';
 
