@@ -96,5 +96,9 @@ export function costOf(page: string): { requests: number; bytes: number } {
   return { requests: Number(requests), bytes: Number(bytes) };
 }
 
+/** The address of the stream of a page. */
+export const watchedBy = (page: string): string =>
+  (/data-live="([^"]*)"/.exec(page)?.[1] ?? '').replaceAll('&amp;', '&');
+
 export const tokenIn = (page: string): string => /name="form_token" value="(\w+)"/.exec(page)?.[1] ?? '';
 export const seenIn = (page: string): string => /name="seen" value="(\w+)"/.exec(page)?.[1] ?? '';

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { consoleHandle } from '../../infra/ops/console/console.ts';
 import { serveConsole, Session, idleMs, tokenMs } from '../../infra/ops/console/serve.ts';
-import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
+import { enter, startConsoleRig, tokenIn, watchedBy, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
 
 let rig: ConsoleRig;
@@ -185,11 +185,11 @@ describe('a page that is watched', () => {
   it('is for this session and host alone, blocks no other page, and ends with the console', async () => {
     const served = await rig.serve({ readOnly: true });
     const one = await enter(served);
-    const path = 'requests/live?live=on';
+    const path = watchedBy(await one.page('')).replace('live?hours=1', 'requests/live?live=on');
     expect((await fetch(one.base + path)).status).toBe(403);
     const { pathname } = new URL(one.base);
     expect(await rawRequest(pathname + path, { host: 'evil.example', cookie: one.cookie })).toBe(403);
-    expect((await one.get('requests/live?from=soon')).status).toBe(400);
+    expect((await one.get(path.replace('live=on', 'from=soon'))).status).toBe(400);
     const reply = await one.get(path);
     expect(reply.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
     expect(reply.headers.get('content-security-policy')).toMatch(/^default-src 'none'/);

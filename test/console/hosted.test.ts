@@ -19,7 +19,7 @@ import { roles, type ConsoleStore, type Role } from '../../shared/operate/hosted
 import { tablesOn } from '../support/sdk-tables.ts';
 import { idAt } from '../ops/ledger-rig.ts';
 import { runOps } from '../ops/run-ops.ts';
-import { seenIn, startConsoleRig, tokenIn, type ConsoleRig } from './console-rig.ts';
+import { seenIn, startConsoleRig, tokenIn, watchedBy, type ConsoleRig } from './console-rig.ts';
 import { put } from './large-relay.ts';
 
 const host = '127.0.0.1:8787';
@@ -399,9 +399,28 @@ describe('a request', () => {
       for (const path of ['', 'customers', 'customers/acme/grant'])
         expect((await browser.open(path, { headers: { 'sec-fetch-dest': dest } })).status).toBe(403);
     const { headers } = await browser.open('');
-    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
     expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; .*frame-ancestors 'none'$/);
     expect(headers.get('content-security-policy')).not.toMatch(/unsafe|http|\*/);
+  });
+
+  it('of a script gets the parts of a page alone, and a stream by the address that its page has', async () => {
+    const [browser, other] = [await loggedIn('vera'), await loggedIn('vera')];
+    const live = watchedBy(await browser.page(''));
+    const [, style = ''] = /href="(static\/[^"]*)"/.exec(await browser.page('')) ?? [];
+    const script = { 'sec-fetch-dest': 'empty', 'sec-fetch-site': 'same-origin' };
+    const statusOf = async (path: string, by = browser) => (await by.open(path, { headers: script })).status;
+    for (const page of ['static/none.js', 'nowhere/live', 'customers/live', 'requests/live/live'])
+      expect(await statusOf(page)).toBe(403);
+    for (const stream of ['live?hours=1', 'requests/live?live=on', live.replace(/watch=./, 'watch=x')])
+      expect(await statusOf(stream)).toBe(403);
+    expect(await statusOf(live, other)).toBe(403);
+    expect(await statusOf(style)).toBe(200);
+    const watched = await browser.open(live, { headers: script });
+    expect(watched.headers.get('content-type')).toMatch(/^text\/event-stream/);
+    await watched.body?.cancel();
+    const form_token = tokenIn(await browser.page('keys/check'));
+    const posted = await browser.post('keys/live', { form_token }, script);
+    expect(posted.status).toBe(403);
   });
 });
 
@@ -479,10 +498,11 @@ describe('a role', () => {
   it.each(roles)('%s gets every address that is registered for it, and no other', async (role) => {
     const browser = await loggedIn(names[role]);
     const form_token = tokenIn(await browser.page('keys/check'));
+    const { search: watch } = new URL(watchedBy(await browser.page('')), origin);
     const all = registered();
     expect(all.length).toBeGreaterThan(35);
     for (const { path, needed, isForm, isPosted } of all) {
-      const at = path.slice(1).replaceAll(/:\w+/g, '1');
+      const at = path.slice(1).replaceAll(/:\w+/g, '1') + (path.endsWith('/live') ? watch : '');
       const isAllowed = may({ role }, needed);
       const got = await browser.open(at);
       await got.body?.cancel();

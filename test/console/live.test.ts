@@ -1,7 +1,11 @@
 /** A page that is watched: the server's events with a clock of their own, and what a real browser makes of ten thousand of them. */
 import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { guardHeaders } from '../../infra/ops/console/guard.ts';
 import { LiveStreams, type LiveLook } from '../../infra/ops/console/visit/live.ts';
 import { html } from '../../infra/ops/markup.ts';
 import { Failure } from '../../shared/operate/plan.ts';
@@ -59,6 +63,35 @@ describe('the stream of a page that is watched', () => {
     expect(text).not.toContain('inner words');
     expect(faults.map(String)).toEqual(['Error: inner words']);
     expect([...text.matchAll(/^id: (\d+)$/gm)].slice(0, 2).map(([, id]) => id)).toEqual(['0', '21000']);
+  });
+});
+
+describe('a window of the console', () => {
+  it('is out of reach for a page of customers, which is of the same host and opened it', async () => {
+    const customers = { 'cross-origin-opener-policy': 'same-origin' };
+    const server = createServer(({ url = '' }, reply) => {
+      reply.writeHead(200, {
+        'content-type': 'text/html',
+        ...(url === '/console/' ? guardHeaders : customers),
+      });
+      reply.end(`<title>${url}</title>`);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    try {
+      const { page } = await openPage(browser);
+      await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/account`);
+      const titleOf = async (path: string): Promise<unknown> => {
+        const opened = page.context().waitForEvent('page');
+        await page.evaluate(`globalThis.made = open('${path}')`);
+        await (await opened).waitForURL(`**${path}`);
+        return page.evaluate('made.closed ? undefined : made.document.title');
+      };
+      expect(await titleOf('/other')).toBe('/other');
+      expect(await titleOf('/console/')).toBeUndefined();
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
   });
 });
 

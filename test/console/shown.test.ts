@@ -91,7 +91,7 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
     const page = (await (await aws()).page('requests')).replaceAll(/\s+/g, ' ');
     expect(page).toContain('1.6 GB, 0.008 dollars of the log were read');
     expect(page).toMatch(/Watched live, each hour reads some 1\d\.\d GB, 0\.0\d+ dollars\./);
-    expect(page).toMatch(/data-live="requests\/live\?live=on" [^>]*data-hours="12"/);
+    expect(page).toMatch(/data-live="requests\/live\?live=on&(amp;)?watch=\w{64}" [^>]*data-hours="12"/);
     expect(page).not.toMatch(/data-on\b/);
   });
 

@@ -246,7 +246,8 @@ test('the console is behind the distribution: one logs in, reads by role, and wa
   expect(await page.text()).toMatch(/read only[^]*vera@example\.com[^]*demo/);
   expect((await open('/console/customers/demo/grant')).status).toBe(403);
   expect((await open('/console/customers/demo', { 'sec-fetch-dest': 'empty' })).status).toBe(403);
-  const watched = await open('/console/requests/live?live=on', { 'sec-fetch-dest': 'empty' });
+  const [, live = ''] = /data-live="([^"]*)"/.exec(await (await open('/console/requests')).text()) ?? [];
+  const watched = await open(`/console/${live}`, { 'sec-fetch-dest': 'empty' });
   expect(watched.headers.get('content-type')).toMatch(/^text\/event-stream/);
   const reader = watched.body!.getReader();
   expect(new TextDecoder().decode((await reader.read()).value)).toContain('retry: 500');

@@ -24,7 +24,7 @@ import {
   resultPage,
   shownOf,
 } from './pages/outcome.ts';
-import { LiveStreams } from './visit/live.ts';
+import { LiveStreams, refusedWatch } from './visit/live.ts';
 import {
   may,
   memoryForms,
@@ -105,7 +105,7 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
         void app.get(at, (call) => {
           const visit = visitIn(call, parts);
           const sinceMs = Number(call.req.header('last-event-id') ?? visit.query('after')) || visit.nowMs;
-          return streams.open(() => watch(visit, sinceMs), visit.path);
+          return refusedWatch(visit) ?? streams.open(() => watch(visit, sinceMs), visit.path);
         }),
       // What breaks off breaks the connection, so that no browser takes a part for the whole.
       file: (at, name, lines) =>

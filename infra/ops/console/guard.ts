@@ -17,6 +17,8 @@ export const guardHeaders: Readonly<Record<string, string>> = {
   // With no-referrer, browsers send `Origin: null` with the console's own forms.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
+  // With both, no other page of this host has a window of the console: those of customers have the first alone.
+  'cross-origin-embedder-policy': 'require-corp',
   'cross-origin-resource-policy': 'same-origin',
   'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=()',
   'cache-control': 'no-store',

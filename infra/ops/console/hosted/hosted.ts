@@ -87,9 +87,9 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
     if (!url.pathname.startsWith(consoleBase)) return isGet ? redirect(consoleBase) : note(404, 'Not found.');
     if (isGet && path === 'login') return begin(url);
     if (isGet && path === 'callback') return end(request, url);
-    const isPart = path.startsWith('static/') || /(^|\/)live$/.test(path);
+    const isPart = isGet && (path.startsWith('static/') || /(^|\/)live$/.test(path));
     const isOpened = request.headers.get('sec-fetch-dest') === 'document';
-    if (!isPart && !isOpened) return note(403, 'Open this page in a browser.');
+    if (!isPart && !isOpened) return notOpened();
     const session = await consoles.session(cookies.get(request, 'session') ?? '');
     const role = session && roleOf(session, options.roles);
     if (!role) {
@@ -100,7 +100,10 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
     }
     const { name, formToken } = session;
     url.pathname = `/${path}`;
-    return handleOf(url.host)(new Request(url, request), { name, formToken, role });
+    const answer = await handleOf(url.host)(new Request(url, request), { name, formToken, role });
+    // Every page, also one that says what is missing, has the token of its session.
+    const isPage = answer.headers.get('content-type')?.startsWith('text/html') ?? true;
+    return isOpened || !isPage ? answer : notOpened();
   };
 }
 
@@ -199,6 +202,8 @@ function answered(
 
 const redirect = (location: string, cookies: readonly string[] = []): Response =>
   answered(303, null, { location }, cookies);
+
+const notOpened = (): Promise<Response> => note(403, 'Open this page in a browser.');
 
 const note = async (status: number, words: string, cookies: readonly string[] = []): Promise<Response> => {
   const page = await html`<!doctype html>

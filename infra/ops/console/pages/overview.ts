@@ -84,6 +84,7 @@ async function overview(visit: Visit, refused: Refused, history: ChannelHistory)
         addressOf(visit, hours),
       )}
       ${liveBar({
+        identity: visit.identity,
         address: pathWith('live', { hours: String(hours), refused: visit.query('refused') }),
         afterMs: visit.nowMs,
         isOn: visit.query('live') !== 'off',

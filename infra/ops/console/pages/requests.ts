@@ -259,6 +259,7 @@ function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefi
   const { ports, query, nowMs } = visit;
   const isFree = ports.target.local;
   return liveBar({
+    identity: visit.identity,
     address: pathWith('requests/live', { live: 'on', ...givenIn(visit) }),
     afterMs: nowMs,
     isOn: query('live') === 'on' || (isFree && query('live') !== 'off'),

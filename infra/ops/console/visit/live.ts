@@ -6,10 +6,15 @@
  * is told so.
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
+import { createHash } from 'node:crypto';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { watchMs } from '../../../../shared/operate/requests/list-requests.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
+import { isSame } from '../guard.ts';
 import { html, masked, type Content, type Markup } from '../../markup.ts';
+import type { Identity, Visit } from './visit.ts';
+
+type Watcher = Pick<Identity, 'formToken'>;
 
 /** `rows`: new ones of the table whose body has this id. Otherwise it takes the place of what the element holds. */
 export interface LivePart {
@@ -122,7 +127,17 @@ const refusal = (status: number, words: string): Response =>
 /** A watch that costs something ends by itself, after a night. */
 export const paidHours = 12;
 
+/** A stream cannot be told from a script that fetches it, so its address has what the pages of this session alone know. */
+const watchKeyOf = ({ formToken }: Watcher): string =>
+  createHash('sha256').update(`watch ${formToken}`).digest('hex');
+
+export const refusedWatch = ({ identity, query }: Pick<Visit, 'identity' | 'query'>): Response | undefined =>
+  isSame(query('watch'), watchKeyOf(identity))
+    ? undefined
+    : refusal(403, 'only a page of this session is watched');
+
 interface LiveBarOf {
+  identity: Watcher;
   /** Of the stream, with a query. */
   address: string;
   afterMs: number;
@@ -134,10 +149,18 @@ interface LiveBarOf {
 }
 
 /** What live.js begins with, and says how the watch is. Without script it has no button. */
-export const liveBar = ({ address, afterMs, isOn, rowsMax = 0, hoursMax, words }: LiveBarOf): Markup =>
+export const liveBar = ({
+  identity,
+  address,
+  afterMs,
+  isOn,
+  rowsMax = 0,
+  hoursMax,
+  words,
+}: LiveBarOf): Markup =>
   html`<div
     class="live"
-    data-live="${address}"
+    data-live="${address}&watch=${watchKeyOf(identity)}"
     data-after="${afterMs}"
     data-rows="${rowsMax}"
     ${isOn && html`data-on`}
