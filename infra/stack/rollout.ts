@@ -10,7 +10,7 @@ import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import {
   type RelayFunctions,
-  type RelayFunctionsProps,
+  type RelayCodeProps,
   type RelayVpc,
   allow,
   RelayFunction,
@@ -76,10 +76,7 @@ export interface CanaryOptions {
   everyMinutes?: number;
 }
 
-interface CanaryProps
-  extends
-    CanaryOptions,
-    Pick<RelayFunctionsProps, 'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'keys'> {
+interface CanaryProps extends CanaryOptions, RelayCodeProps {
   /** With `/v1`. */
   baseUrl: string;
   vpc: RelayVpc | undefined;

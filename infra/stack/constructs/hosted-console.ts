@@ -4,12 +4,11 @@
  */
 import { join } from 'node:path';
 import { Stack } from 'aws-cdk-lib';
-import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
-import { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { RetentionDays, type ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import { consoleAccess } from '../../ops/access/policies.ts';
 import { callsBedrock, statementsOf } from './operator-policies.ts';
-import { RelayFunction, type RelayFunctionsProps } from './relay-functions.ts';
+import { RelayFunction, type RelayCodeProps, type RelayFunctionsProps } from './relay-functions.ts';
 
 /** A console in the browser for people who log in at an OpenID Connect issuer: docs/console.md. */
 export interface RelayConsole {
@@ -35,19 +34,7 @@ export interface RelayConsole {
 }
 
 interface HostedConsoleProps
-  extends
-    RelayConsole,
-    Pick<
-      RelayFunctionsProps,
-      | 'relayName'
-      | 'version'
-      | 'tables'
-      | 'disposable'
-      | 'bundlesFolder'
-      | 'keys'
-      | 'logRetention'
-      | 'publicHost'
-    > {
+  extends RelayConsole, RelayCodeProps, Pick<RelayFunctionsProps, 'logRetention' | 'publicHost'> {
   acceptedOriginSecrets: string;
   bedrockModels: readonly string[];
   callLogs: readonly ILogGroup[];

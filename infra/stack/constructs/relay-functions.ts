@@ -51,6 +51,12 @@ export interface RelayVpc {
   securityGroupIds: readonly string[];
 }
 
+/** What all that runs the relay's code is deployed with, whatever it is. */
+export type RelayCodeProps = Pick<
+  RelayFunctionsProps,
+  'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'keys'
+>;
+
 export interface RelayFunctionsProps {
   relayName: string;
   version: string;

@@ -46,6 +46,7 @@ import {
   logRemoval,
   pseudonymKey,
   type RelayFunctions,
+  type RelayCodeProps,
   type RelayFunctionsProps,
   tracingVariables,
 } from './relay-functions.ts';
@@ -70,18 +71,8 @@ export interface RelayServiceOptions {
 interface RelayServiceProps
   extends
     RelayServiceOptions,
-    Pick<
-      RelayFunctionsProps,
-      | 'relayName'
-      | 'version'
-      | 'tables'
-      | 'disposable'
-      | 'bundlesFolder'
-      | 'keys'
-      | 'logRetention'
-      | 'tracing'
-      | 'awsClient'
-    > {
+    RelayCodeProps,
+    Pick<RelayFunctionsProps, 'logRetention' | 'tracing' | 'awsClient'> {
   functions: RelayFunctions;
   originSecrets: NumberedSecrets;
   sealKeys: NumberedSecrets;
