@@ -166,8 +166,8 @@ ${field('name', 'keyName', 'required maxlength="100"')}
 ${field('models', 'keyModels', hint('asThisKey').trim())}
 ${field('amount', 'keyAmount', `type="number" min="0" step="any"${hint('asThisKey')}`)}
 <div><label for="key-period"${t('keyPeriod')}</label><select id="key-period">${option('month', 'month_')}${option('day', 'day_')}</select></div>
-${field('rpm', 'keyMinute', `type="number" min="1"${hint('asThisKey')}`)}
-${field('max_concurrency', 'keyMost', `type="number" min="1"${hint('asThisKey')}`)}
+${field('rpm', 'aMinute', `type="number" min="1"${hint('asThisKey')}`)}
+${field('max_concurrency', 'atOnce', `type="number" min="1"${hint('asThisKey')}`)}
 ${field('expires', 'keyEnd', 'type="date"')}
 <div><label for="key-store"${t('keyStore')}</label><select id="key-store">${option('', 'asThisKey')}${option('yes', 'yes')}${option('no', 'no')}</select></div>
 </div><p class="bar"><button class="main"${t('save')}</button> <button type="button" id="cancel-key"${t('cancel')}</button></p></form>

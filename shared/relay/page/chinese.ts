@@ -146,8 +146,6 @@ export const accountInChinese: AccountTexts = {
   keyPeriod: '预算周期',
   month_: '每月',
   day_: '每天',
-  keyMinute: '每分钟调用',
-  keyMost: '并发调用',
   keyEnd: '最后有效日（UTC）',
   keyStore: '可存储响应',
   yes: '是',

@@ -155,8 +155,6 @@ export const accountInEnglish = {
   keyPeriod: 'Budget of a',
   month_: 'month',
   day_: 'day',
-  keyMinute: 'Calls a minute',
-  keyMost: 'Calls at once',
   keyEnd: 'Last day, in UTC',
   keyStore: 'May store responses',
   yes: 'yes',
