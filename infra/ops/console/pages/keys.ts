@@ -31,6 +31,7 @@ import {
   reading,
   pathWith,
   unlessReading,
+  type FormRoute,
   type Proposal,
   type Routes,
   type Visit,
@@ -59,8 +60,12 @@ export function keyPages(routes: Routes): void {
   routes.page('/keys', list);
   routes.form('/keys/check', { page: checkPage, propose: proposeCheck, reads: true });
   routes.form('/keys/:hash/edit', { page: editPage, propose: proposeEdit });
-  routes.form('/keys/:hash/enable', { page: enablePage, propose: proposeEnable });
-  routes.form('/keys/:hash/disable', { page: disablePage, propose: proposeDisable });
+  const [again, no] = [
+    'calls with it are answered again.',
+    'calls with it are refused within 30 seconds. Its row stays.',
+  ];
+  routes.form('/keys/:hash/enable', switching('Enable', again, planEnableKey));
+  routes.form('/keys/:hash/disable', switching('Disable', no, planDisableKey));
   routes.form('/keys/:hash/rotate', { page: rotatePage, propose: proposeRotate });
   routes.form('/keys/:hash/leaked', { page: leakedPage, propose: proposeLeaked });
 }
@@ -177,41 +182,24 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   return proposedWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
 }
 
-const enablePage = formPage(async ({ ports, part }) => {
-  const { name, hint } = await findKey(ports, part('hash'));
-  return {
-    title: `Enable ${hint}`,
-    intro: lead(`${name}: calls with it are answered again.`),
-    cancel: 'keys',
-  };
+/** A key is switched by a button alone: what it means is said, and asked. */
+const switching = (
+  verb: 'Enable' | 'Disable',
+  means: string,
+  planOf: typeof planEnableKey | typeof planDisableKey,
+): FormRoute => ({
+  page: formPage(async ({ ports, part }) => {
+    const { name, hint } = await findKey(ports, part('hash'));
+    return { title: `${verb} ${hint}`, intro: lead(`${name}: ${means}`), cancel: 'keys' };
+  }),
+  async propose(visit) {
+    const plan = await planOf(visit.ports, visit.part('hash'));
+    const grave = verb === 'Disable';
+    const lines = grave ? [`${plan.name} is refused within 30 seconds.`] : plan.effect;
+    const words = { title: `${verb} a key`, back: 'keys', verb: `${verb} it`, grave };
+    return proposedWrites(visit, plan, { ...words, said: () => ({ lines }) });
+  },
 });
-
-async function proposeEnable(visit: Visit): Promise<Proposal> {
-  const plan = await planEnableKey(visit.ports, visit.part('hash'));
-  return proposedWrites(visit, plan, {
-    title: 'Enable a key',
-    back: 'keys',
-    verb: 'Enable it',
-    said: () => ({ lines: plan.effect }),
-  });
-}
-
-const disablePage = formPage(async ({ ports, part }) => {
-  const { name, hint } = await findKey(ports, part('hash'));
-  const intro = html`<p>${name}: calls with it are refused within 30 seconds. Its row stays.</p>`;
-  return { title: `Disable ${hint}`, intro, cancel: 'keys' };
-});
-
-async function proposeDisable(visit: Visit): Promise<Proposal> {
-  const plan = await planDisableKey(visit.ports, visit.part('hash'));
-  return proposedWrites(visit, plan, {
-    title: 'Disable a key',
-    back: 'keys',
-    verb: 'Disable it',
-    grave: true,
-    said: () => ({ lines: [`${plan.name} is refused within 30 seconds.`] }),
-  });
-}
 
 const rotatePage = formPage(async ({ ports, part }) => {
   const { name, hint } = await findKey(ports, part('hash'));
