@@ -222,28 +222,35 @@ const figureColumns: readonly (readonly [head: string, title: string, text: (of:
     ['CHARGED', 'Yuan', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
   ];
 
+const textColumns = <Row extends { figures: DailyFigures }>(): Column<Row>[] =>
+  figureColumns.map(([head, , text]) => ['', head, ({ figures }) => text(figures)]);
+
 const dayColumns: Column<Day>[] = [
   ['', '  DAY', ({ day }) => `  ${day}`],
   ['', 'MODEL', ({ model }) => model],
-  ...figureColumns.map(([head, , text]): Column<Day> => ['', head, ({ figures }) => text(figures)]),
+  ...textColumns<Day>(),
 ];
 
-const groupColumns: Column<Summed>[] = [
-  ['', '  FOR', ({ name }) => `  ${name}`],
-  ...figureColumns.map(([head, , text]): Column<Summed> => ['', head, ({ figures }) => text(figures)]),
+const groupColumns: Column<Summed>[] = [['', '  FOR', ({ name }) => `  ${name}`], ...textColumns<Summed>()];
+
+/** The first four make the last one. */
+const balanceOf = ({ opening, granted, charged, metered, closing, month }: Statement) => [
+  { name: 'opening', title: `Opening balance, ${month}-01`, yuan: formatYuan(opening) },
+  { name: '+ granted', title: '+ top-ups and corrections', yuan: formatYuan(granted) },
+  { name: '- charged', title: '- calls', yuan: formatYuan(charged) },
+  ...(metered === 0n
+    ? []
+    : [{ name: '+ metered', title: '+ calls that no balance pays', yuan: formatYuan(metered) }]),
+  { name: 'closing', title: 'Closing balance', yuan: formatYuan(closing) },
 ];
+
+const nameOf = ({ account, month, isRunning }: Statement): string =>
+  `${account}, ${month}${isRunning ? ' (until now)' : ''}`;
 
 function printText({ print, printFacts, printTable }: Terminal, statement: Statement): void {
-  const { account, opening, granted, charged, metered, closing, grants, days, summed, sum, isRunning } =
-    statement;
-  print(`${account}, ${statement.month}${isRunning ? ' (until now)' : ''}, in yuan; days are UTC`);
-  printFacts([
-    ['opening', formatYuan(opening)],
-    ['+ granted', formatYuan(granted)],
-    ['- charged', formatYuan(charged)],
-    ...(metered === 0n ? [] : [['+ metered', formatYuan(metered)] as const]),
-    ['closing', formatYuan(closing)],
-  ]);
+  const { grants, days, summed, sum } = statement;
+  print(`${nameOf(statement)}, in yuan; days are UTC`);
+  printFacts(balanceOf(statement).map(({ name, yuan }) => [name, yuan]));
   for (const { applied = '', grantId, amount, reason = '' } of grants)
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());
   if (days.length === 0) return print('  no calls');
@@ -257,37 +264,17 @@ const figuresIn = <Row extends { figures: DailyFigures }>() =>
 
 /** For the customer. */
 function statementFile(statement: Statement): Promise<string> {
-  const {
-    account,
-    opening,
-    granted,
-    charged,
-    metered,
-    closing,
-    grants,
-    days,
-    summed,
-    sum,
-    problems,
-    isRunning,
-  } = statement;
-  const title = `Statement of ${account}, ${statement.month}${isRunning ? ' (until now)' : ''}`;
-  const balance = [
-    [`Opening balance, ${statement.month}-01`, opening],
-    ['+ top-ups and corrections', granted],
-    ['- calls', charged],
-    ...(metered === 0n ? [] : [['+ calls that no balance pays', metered] as const]),
-    ['Closing balance', closing],
-  ] as const;
+  const { grants, days, summed, sum, problems } = statement;
+  const title = `Statement of ${nameOf(statement)}`;
   return fileOf(
     title,
     html`<h1>${title}</h1>
       ${problems.length > 0 && doubts(problems)}
       <h2>Balance, in yuan</h2>
-      ${table(balance, {
+      ${table(balanceOf(statement), {
         caption: 'Balance, in yuan',
         empty: nothing,
-        columns: [head('', ([name]) => name), number('Yuan', ([, amount]) => formatYuan(amount))],
+        columns: [head('', (line) => line.title), number('Yuan', ({ yuan }) => yuan)],
       })}
       <h2>Top-ups and corrections</h2>
       ${table(grants, {
