@@ -51,7 +51,7 @@ beforeAll(async () => {
 afterAll(() => app?.remove());
 
 describe('the tarball', () => {
-  test('holds the construct with its types and the bundles, in less than 1.8 MB, and nothing else', () => {
+  test('holds the construct with its types and the bundles, in less than 3.6 MB, and nothing else', () => {
     const { bytes, files } = app.packed;
     const others = files.filter(
       (file) =>
@@ -65,7 +65,8 @@ describe('the tarball', () => {
     expect(files.filter((file) => /stack\/(app|create-app)|\/(test|local|adapters)\//.test(file))).toEqual(
       [],
     );
-    expect(bytes).toBeLessThan(1_800_000);
+    // A third of it is AWS's own client, which each function carries for `awsClient: "sdk"` and none loads unasked.
+    expect(bytes).toBeLessThan(3_600_000);
   });
 
   test('brings no package along and asks for CDK as a peer', () => {
