@@ -97,6 +97,7 @@ export const scenarios: Scenario[] = [
   run('doctor', '', { code: 1 }),
   run('console', '--check'),
   run('console --read-only', '--check'),
+  run('console --history', '2026-11-27'),
 
   run('secret new', 'openai', { input: 'sk-upstream' }),
   run('secret new', 'second --secretsmanager', { input: 'sk-second' }),

@@ -37,7 +37,7 @@ async function chargedLate(difference: string, tokens: object): Promise<{ accoun
 }
 
 const refund = (id: string, ...words: string[]) =>
-  rig.ops(['request', 'show', 'refund', id, '--wait', '0', '--yes', ...words]);
+  rig.ops(['request', 'refund', id, '--wait', '0', '--yes', ...words]);
 
 async function granted(account: string): Promise<bigint | undefined> {
   await rig.applyGrants();
