@@ -4,14 +4,13 @@
  */
 import * as z from 'zod/mini';
 import { time } from '../config/rows/read-row.ts';
-import { isoTime, utcDay } from '../wire/iso-time.ts';
+import { isoTime, utcDay, dayMs } from '../wire/iso-time.ts';
 import { isRecord } from '../wire/json.ts';
 
 /** Where a moment is looked for that may be before now or after it: `2h`, `14:05`, `monday`. */
 export type Towards = 'past' | 'future';
 
 const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
-const dayMs = 86_400_000;
 const weekdays = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
 const near: Readonly<Record<string, number>> = { yesterday: -1, today: 0, tomorrow: 1 };
 

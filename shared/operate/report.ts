@@ -4,7 +4,7 @@
  */
 import { formatYuan } from '../billing/price.ts';
 import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
-import { isoTime, utcDay } from '../wire/iso-time.ts';
+import { isoTime, utcDay, dayMs } from '../wire/iso-time.ts';
 import { findingsInTables, servedRows, type Finding } from './config/row-changes.ts';
 import {
   mostCharged,
@@ -119,7 +119,6 @@ interface AskedPeriod {
   week?: string | undefined;
 }
 
-const dayMs = 86_400_000;
 const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 const daysLater = (day: string, days: number): string => utcDay(startOf(day) + days * dayMs);
 const isDay = (text: string): boolean =>

@@ -1,3 +1,6 @@
+/** Of UTC, which has no summer time. */
+export const dayMs = 86_400_000;
+
 /** ISO 8601 without milliseconds: the form of times in rows. */
 export const isoTime = (timeMs: number): string => new Date(timeMs).toISOString().replace(/\.\d+Z$/, 'Z');
 

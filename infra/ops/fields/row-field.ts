@@ -6,7 +6,7 @@ import { parseDecimal } from '../../../shared/billing/price.ts';
 import { attributeOf, plainRow } from '../../../shared/config/rows/read-row.ts';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
-import { asRecord } from '../../../shared/wire/json.ts';
+import { asRecord, isRecord, parseJson } from '../../../shared/wire/json.ts';
 import { shownValue } from '../markup.ts';
 
 export interface Field {
@@ -226,12 +226,8 @@ export const typedList = (text: string): string[] => text.split(/[\s,]+/).filter
 
 export function typedJson(name: string, text: string): Record<string, unknown> {
   if (text === '') return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as Record<string, unknown>;
-  } catch {
-    // The parser's message quotes the text, which may contain a secret.
-  }
+  const value = parseJson(text);
+  if (isRecord(value)) return value;
+  // Without the parser's message, which quotes the text: it may contain a secret.
   throw usageFailure(`${name}: found no JSON, wanted a map such as {"params": {...}}`);
 }

@@ -15,6 +15,7 @@ import type {
 import { Failure, usageFailure } from '../../operate/plan.ts';
 import { systemClock } from '../system/node-ports.ts';
 import { callAws, jsonCall, readReply, type AwsCaller } from './aws-request.ts';
+import { dayMs } from '../../wire/iso-time.ts';
 
 export interface CallLogParts extends AwsCaller {
   /** Where the log is. `endpoint` absent: CloudWatch. Undefined: it is not known. */
@@ -100,7 +101,6 @@ const described = z.object({
     }),
   ),
 });
-const dayMs = 86_400_000;
 
 /** Each by its name: the names that a prefix finds may be more. Undefined: a policy of an older stack does not allow it. */
 async function keptIn(groups: readonly string[], call: Call): Promise<LogSource['kept']> {

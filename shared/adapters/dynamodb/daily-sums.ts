@@ -34,6 +34,7 @@ import { transactionCall } from './transactions.ts';
 import type { DayRange, LedgerReader, Reading, ServedDay, SumReader } from '../../operate/operator-ports.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { type Store, reading } from './operator-store.ts';
+import { dayMs } from '../../wire/iso-time.ts';
 
 /** For the transaction that puts these ledger rows: the two are written together or not at all. */
 export const countInDaily = (stack: string, rows: readonly LedgerRow[]): TransactWriteItem[] =>
@@ -173,7 +174,6 @@ const dailyItems = (
 
 // Reads the sums of months, of what was served, and of minutes for operators.
 
-const dayMs = 24 * 60 * 60 * 1000;
 const keptMs = 3 * dayMs;
 /** DynamoDB refuses a request that names a longer one, whatever else it asks for. */
 const sortKeyBytesMax = 1024;

@@ -4,7 +4,7 @@
  */
 import type { HeldRoom } from '../../relay/http/http.ts';
 import { refuse, type Refusal } from '../../relay/http/refusal.ts';
-import { boundedValues } from '../../wire/json.ts';
+import { boundedValues, parseJson } from '../../wire/json.ts';
 
 const megabyte = 1024 * 1024;
 /**
@@ -64,11 +64,9 @@ function parsed(body: string | Uint8Array, host: SharedHost | undefined, most?: 
   if (found === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
   if (found === 'values') throw refuse('json_too_wide', `The body holds more than ${valuesMax} values.`);
   takeRoom(host, found * valueBytes);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw refuse('invalid_json', 'The body is not valid JSON.');
-  }
+  const json = parseJson(text);
+  if (json === undefined) throw refuse('invalid_json', 'The body is not valid JSON.');
+  return json;
 }
 
 /** Few clients compress, so what unpacks is loaded by the first that does: 1.5 KB of a start. */

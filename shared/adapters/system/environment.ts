@@ -3,6 +3,7 @@
  * lists them.
  */
 import { usualVariable } from '../../config/rows/secret-reference.ts';
+import { parseJson } from '../../wire/json.ts';
 
 export interface Environment {
   /** The stack's name. Table names and secrets' paths contain it. */
@@ -100,7 +101,7 @@ export function readSweepGraceSeconds(variables: Variables = process.env): numbe
 
 /** The value of the setting `limits` while it has no row: `RELAY_LIMITS`, JSON. Undefined: the deployment gives none. */
 export const readDefaultLimits = (variables: Variables = process.env): unknown =>
-  parsed(variables['RELAY_LIMITS'] ?? '');
+  parseJson(variables['RELAY_LIMITS'] ?? '');
 
 /**
  * What the stack offers for alerts: the ARN of a topic, and the verified address of mail to customers. Absent or empty
@@ -187,7 +188,7 @@ export function readSealKeys(variables: Variables = process.env): SealKey[] {
   const text = variables['SEAL_KEYS'];
   // The stack sets it. On a host that does not, state comes back while the environment lives, and is dropped after.
   if (text === undefined) return [{ number: 1, secret: crypto.randomUUID() }];
-  const found = parsed(text);
+  const found = parseJson(text);
   const entries = typeof found === 'object' && found !== null ? Object.entries(found) : [];
   const keys = entries.flatMap(([number, secret]) =>
     /^[1-9]\d{0,3}$/.test(number) && typeof secret === 'string' && secret !== ''
@@ -197,14 +198,6 @@ export function readSealKeys(variables: Variables = process.env): SealKey[] {
   if (keys.length === 0 || keys.length < entries.length)
     throw new Error('The environment variable SEAL_KEYS is not a JSON object of numbers to secret texts.');
   return keys.toSorted((a, b) => a.number - b.number);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function readAwsAccess(variables: Variables): AwsAccess {

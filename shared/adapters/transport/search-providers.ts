@@ -3,6 +3,7 @@ import type { SearchSettings } from '../../config/settings.ts';
 import type { UpstreamTransport, SearchProvider, SearchResult } from '../../relay/ports/host.ts';
 import type { SecretStore } from '../../relay/ports/config-store.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
+import { parseJson } from '../../wire/json.ts';
 
 /** Requests to SearXNG (docs.searxng.org, "Search API"; the instance must allow the format `json`) and to Tavily (its own client). */
 const dialects: Record<SearchSettings['type'], (query: string, settings: SearchSettings) => Dialect> = {
@@ -110,9 +111,7 @@ async function readJson(reply: UpstreamReply): Promise<unknown> {
     if (bytes > bodyBytesMax) throw new SearchFailure('The search provider sends too much.');
     parts.push(part);
   }
-  try {
-    return JSON.parse(Buffer.concat(parts).toString('utf8'));
-  } catch {
-    throw new SearchFailure('The search provider did not answer with JSON.');
-  }
+  const json = parseJson(Buffer.concat(parts).toString('utf8'));
+  if (json === undefined) throw new SearchFailure('The search provider did not answer with JSON.');
+  return json;
 }

@@ -26,7 +26,7 @@ import {
 } from '../endpoint.ts';
 import { compactRoute, countingRoutes, endpointRoutes } from '../routes.ts';
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
-import { type JsonRecord, isRecord } from '../../wire/json.ts';
+import { type JsonRecord, isRecord, asRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { keptMessages, triggerType } from './compaction.ts';
 import { responsesInputToChat } from './input.ts';
@@ -281,7 +281,7 @@ function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentFacts): 
     instructions: request.instructions ?? null,
     max_output_tokens: limitInForce(request.max_output_tokens ?? null, sent),
     max_tool_calls: countOrNull(inForce('max_tool_calls', request['max_tool_calls'])),
-    metadata: recordOrEmpty(inForce('metadata', request['metadata'])),
+    metadata: asRecord(inForce('metadata', request['metadata'])),
     parallel_tool_calls: inForce('parallel_tool_calls', request.parallel_tool_calls) ?? true,
     presence_penalty: numberOr(0, inForce('presence_penalty', request['presence_penalty'])),
     previous_response_id: request.previous_response_id ?? null,
@@ -342,7 +342,6 @@ function echoedTool(tool: JsonRecord): JsonRecord {
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 const numberOr = (usual: number, value: unknown): number => (typeof value === 'number' ? value : usual);
 const countOrNull = (value: unknown): number | null => (Number.isInteger(value) ? Number(value) : null);
-const recordOrEmpty = (value: unknown): JsonRecord => (isRecord(value) ? value : {});
 
 /** OpenAI's schema requires a type in a choice, so a choice without one becomes `auto`. */
 const echoedChoice = (choice: unknown): unknown =>

@@ -8,7 +8,7 @@ import { markOfVariable } from '../../config/rows/secret-reference.ts';
 import { candidatesOf } from '../../relay/call/serving-channels.ts';
 import { healthKeysOf } from '../../relay/health/health-recorder.ts';
 import { forgottenAtMs, type HealthEntry, type RestKind } from '../../relay/ports/runtime-stores.ts';
-import { utcDay } from '../../wire/iso-time.ts';
+import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { rowsIn, summedBy, sumOfFigures } from '../ledger/ledger.ts';
 import type { OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
@@ -93,7 +93,6 @@ function listed(
   return { id, state: state ? 'on' : 'off', ...shown, ...(warning !== undefined && { warning }) };
 }
 
-const dayMs = 86_400_000;
 const activityDays = 14;
 /** A channel that is on and was not called for so long is idle, or for longer. */
 const idleDays = 10;

@@ -8,7 +8,7 @@ import { accountPlan } from '../../billing/reservation.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
-import { utcDay } from '../../wire/iso-time.ts';
+import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { settingsNow } from '../config/row-changes.ts';
 import { keyViewsOf } from '../keys/list-keys.ts';
@@ -79,7 +79,6 @@ const { account: _, plan: __, enabled: ___, ...shown } = AccountRow.shape;
 export const useDays = 30;
 /** Some 350 bytes each: 30 days of 66 models, or a week of 285. */
 const sumsMax = 2000;
-const dayMs = 86_400_000;
 
 /**
  * What a customer called and was charged in the last days, from the sums of `daily`, by one bounded read. Days are those of UTC.

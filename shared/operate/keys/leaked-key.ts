@@ -5,7 +5,7 @@
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
 import { ledgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
-import { isoTime } from '../../wire/iso-time.ts';
+import { isoTime, dayMs } from '../../wire/iso-time.ts';
 import { chargedOf, selectRows, sumRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { Failure, shellWord, usageFailure } from '../plan.ts';
@@ -22,7 +22,6 @@ interface LeakedKeyInput {
   alone?: boolean | undefined;
 }
 
-const dayMs = 86_400_000;
 const hourMs = 3_600_000;
 
 export async function planLeakedKey(

@@ -13,7 +13,7 @@ import {
   type CloseRow,
   type LedgerRow,
 } from '../../billing/ledger-row.ts';
-import { isoTime, utcDay, utcMonth } from '../../wire/iso-time.ts';
+import { isoTime, utcDay, utcMonth, dayMs } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { LedgerSelection, OperatorPorts, Reading } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
@@ -151,7 +151,6 @@ export async function sumRows<Row extends LedgerRow>(
 
 const separator = '\u0000';
 
-const dayMs = 86_400_000;
 const ownPaceDays = 7;
 
 const startOf = (ms: number): number => Date.parse(`${utcMonth(ms)}-01T00:00:00Z`);

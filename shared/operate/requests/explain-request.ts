@@ -12,6 +12,7 @@ import {
   whomWords,
   type RequestStep,
 } from './find-request.ts';
+import { dayMs } from '../../wire/iso-time.ts';
 
 /**
  * Throws a Failure when nothing is known. `found` undefined: nothing was charged, and nothing is reserved. `note`: why the log has no
@@ -98,7 +99,6 @@ const isEnd = ({ fields }: LoggedLine): boolean => fields['message'] === 'reques
 
 /** Around the time in the id: a call lasts 15 minutes at most, and clocks differ a little. */
 const aroundMs = 15 * 60_000;
-const dayMs = 24 * 60 * 60_000;
 
 /** Why the log has no line of a request. What is deleted and what never was look the same, so both are said. */
 function missingLines(timeMs: number, nowMs: number): string {

@@ -3,7 +3,7 @@ import { larger, largestFirst, type NanoYuan } from '../../billing/price.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { accountId } from '../../billing/daily-keys.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
-import { utcDay } from '../../wire/iso-time.ts';
+import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import {
   compiled,
@@ -19,7 +19,6 @@ import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
 
 /** Today is one of them. */
 const dayCount = 7;
-const dayMs = 24 * 60 * 60 * 1000;
 
 /** `atMs`: the prices of then are compared. `problems`: rows of the edit that would not be used. */
 export type WhatIf = Awaited<ReturnType<typeof whatIf>>;

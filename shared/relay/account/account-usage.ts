@@ -27,6 +27,7 @@ import { requestTimeMs, timeText } from '../../wire/ids.ts';
 import { grantsModel } from '../../billing/daily-keys.ts';
 import { addFigures, figuresOf, type DailySum } from '../../billing/daily-figures.ts';
 import { shownEndUser, tagsIn } from '../call/attribution.ts';
+import { dayMs } from '../../wire/iso-time.ts';
 
 const limitMax = 100;
 const limitDefault = 20;
@@ -209,7 +210,6 @@ function countParameter(query: URLSearchParams, name: string, max: number): numb
 const daysMax = 31;
 /** Some 350 bytes each, so that one answer costs at most 45 read units, and has at most 200 KB. */
 const sumsMax = 1_000;
-const dayMs = 24 * 60 * 60 * 1000;
 
 /** How many days are asked for; undefined: none. Throws an InvalidRequest. */
 export const readDays = (query: URLSearchParams): number | undefined =>

@@ -60,6 +60,7 @@ import { namedValues, type Column, type Terminal } from '../terminal.ts';
 import { figureColumns, hashText, hintText, shortHash } from './key.ts';
 import { sheetCommands } from './sheets.ts';
 import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
+import { textIn } from '../../../../shared/wire/json.ts';
 
 /** `wait`: seconds. */
 type NewOptions = Omit<NewCustomerInput, 'account'> & { wait: number; link?: boolean };
@@ -309,8 +310,8 @@ function customerJson(view: CustomerView) {
     settled: item.settled,
     plan,
     attributes,
-    written_by: textOf(written._by) || null,
-    written_at: textOf(written._at) || null,
+    written_by: textIn(written._by) || null,
+    written_at: textIn(written._at) || null,
     keys: keys.map(({ row, state }) => ({ hint: hintText(row['hint']), hash: hashText(row['hash']), state })),
     all_keys: hasAllKeys,
     grants: grants.map((grant) => Object.assign({}, grant, { amount: amountText(grant) })),
@@ -392,9 +393,7 @@ function grantText(grant: WrittenGrant): string {
 }
 
 const writtenText = ({ _by, _at }: CustomerView['written']): string =>
-  `${textOf(_at)}${_by === undefined ? '' : ` by ${textOf(_by)}`}`;
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+  `${textIn(_at)}${_by === undefined ? '' : ` by ${textIn(_by)}`}`;
 
 interface NewCustomer<Made> {
   plan: NewCustomerPlan;

@@ -6,6 +6,7 @@ import { readOptions, stageNamed, type Stage } from '../../../stack/options/read
 import { regionProblem } from '../../../stack/options/streaming-regions.ts';
 import { shows } from '../command.ts';
 import { inRepository, readTextFile, readTextFileIfAny } from '../text-files.ts';
+import { parseJson } from '../../../../shared/wire/json.ts';
 
 export const doctorCommand = shows('doctor', {
   does: 'look at quotas, region, model access and options; exit code 1 when something needs attention',
@@ -47,8 +48,10 @@ async function readStageFile(stack: string, named: string | undefined): Promise<
   const text = named === undefined ? await readTextFileIfAny(inRepository(name)) : await readTextFile(name);
   const file = { name, deploy, options: undefined };
   if (text === undefined) return file;
+  const content = parseJson(text);
+  if (content === undefined) return { ...file, problem: `${name} is not JSON` };
   try {
-    const options = publishedOptions(readOptions({ ...stage, file: name }, parse(name, text)));
+    const options = publishedOptions(readOptions({ ...stage, file: name }, content));
     return { ...file, options };
   } catch (error) {
     return { ...file, problem: error instanceof Error ? error.message : String(error) };
@@ -62,14 +65,6 @@ function stageOf(stack: string): Stage {
     return stageNamed(stage);
   } catch {
     return { stackName: stack, file: 'relay.json' };
-  }
-}
-
-function parse(name: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Error(`${name} is not JSON`);
   }
 }
 

@@ -34,7 +34,7 @@ import {
 } from '../../../../shared/operate/keys/leaked-key.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { heldKeyFields, keyFields } from '../../fields/key-fields.ts';
 import { keySheet } from '../../fields/sheet.ts';
 import {
@@ -51,6 +51,7 @@ import { parseHours, parsePast, type Moment } from '../option-values.ts';
 import { cellText, columnsIn, namedValues, type Column, type Terminal } from '../terminal.ts';
 import { sheetCommands } from './sheets.ts';
 import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
+import { textIn } from '../../../../shared/wire/json.ts';
 
 const named = { '<key>': 'hash or hint' };
 
@@ -71,7 +72,6 @@ const editCommand = <Words extends unknown[]>(name: string, { edit, takes, ...pa
   });
 
 const rowsRead = 'ledger rows read';
-const dayMs = 86_400_000;
 
 type Figures = Pick<DailyFigures, 'counts' | 'amounts'>;
 
@@ -301,7 +301,7 @@ const keyColumns: Column<KeyView>[] = [
     ({ row }) => shortHash(row['hash']),
   ],
   ['hint', '', ({ row, state }) => (state === 'invalid' ? hintText(row['hint']) : row['hint'])],
-  ['account', 'ACCOUNT', ({ row }) => row['account'], ({ row }) => textOf(row['account'])],
+  ['account', 'ACCOUNT', ({ row }) => row['account'], ({ row }) => textIn(row['account'])],
   ['state', 'STATE', ({ state }) => state],
   ['why', 'WHY', ({ why }) => why],
 ];
@@ -317,10 +317,9 @@ function keyJson(key: KeyView): Record<string, unknown> & { row?: object } {
 /** The notes that this tool and the relay write. */
 const marks = new Set(['_created', '_replaces', '_by', '_at', '_problem', '_warning']);
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 /** Anything longer than a hint is none. */
-export const hintText = (hint: unknown): string => textOf(hint).slice(0, hintCharacters) || '-';
-export const hashText = (hash: unknown): string => shownHash(textOf(hash));
+export const hintText = (hint: unknown): string => textIn(hint).slice(0, hintCharacters) || '-';
+export const hashText = (hash: unknown): string => shownHash(textIn(hash));
 export const shortHash = (hash: unknown): string => hashText(hash).slice(0, shownHashCharacters);
 
 const stateWords: Partial<Record<KeyCheck['state'], string>> = {

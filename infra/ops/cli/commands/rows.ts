@@ -17,6 +17,7 @@ import { changes, shows, type CommandDefinition, type CommandGroup } from '../co
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { parseCount } from '../option-values.ts';
 import type { Column } from '../terminal.ts';
+import { parseJson } from '../../../../shared/wire/json.ts';
 
 export interface RowGroup {
   table: ConfigTable;
@@ -127,11 +128,8 @@ export function attributesIn(
 
 /** Text that is no JSON is meant as it stands. */
 function jsonOrText(value: string): unknown {
-  try {
-    return JSON.parse(value) as unknown;
-  } catch {
-    return value;
-  }
+  const json = parseJson(value);
+  return json === undefined ? value : json;
 }
 
 const rowJson = (keyName: string, { key, row, problem, warning, by, at }: ShownRow): object => ({

@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/operate/channels/list-channels.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
-import { utcDay } from '../../../../shared/wire/iso-time.ts';
+import { utcDay, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { html, shownValue, type Content, type Markup } from '../../markup.ts';
 import { span, written } from '../layout/figures.ts';
 import { actionButton } from '../layout/form.ts';
@@ -38,8 +38,6 @@ function restWords({ kind, atMs, model, failures }: RestingPlace, nowMs: number)
     ? `${of}${restKinds[kind]}, rests ${span(atMs - nowMs)}`
     : `${of}${restKinds[kind]}, to be probed`;
 }
-
-const dayMs = 86_400_000;
 
 /** `yesterday`, with the day as its title. Days are what is known. */
 function dayWords(day: string, nowMs: number): Content {

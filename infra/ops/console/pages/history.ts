@@ -1,7 +1,7 @@
 /** What was written through a hosted console, by whom and with what result, a UTC day at a time. Lines are never changed. */
 import { historyMax, type HistoryLine } from '../../../../shared/operate/hosted-console.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { html } from '../../markup.ts';
 import { when } from '../layout/figures.ts';
 import { emptyState, lead, type Page } from '../layout/frame.ts';
@@ -11,8 +11,6 @@ import type { Routes, Visit } from '../visit/visit.ts';
 export function historyPages(routes: Routes): void {
   routes.page('/history', history);
 }
-
-const dayMs = 86_400_000;
 
 async function history({ ports, query, nowMs }: Visit): Promise<Page> {
   const day = query('day') || isoTime(nowMs).slice(0, 10);

@@ -52,7 +52,7 @@ import {
 } from '../../../../shared/operate/keys/leaked-key.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 
 const pageRows = 100;
 
@@ -248,7 +248,6 @@ async function proposeCheck({ ports, field }: Visit): Promise<Proposal> {
   return reading(words, async () => ({ lines: [line] }));
 }
 
-const dayMs = 86_400_000;
 const daysMax = 3650;
 
 const leakedPage = formPage(async ({ ports, part }) => {
