@@ -49,8 +49,15 @@ import {
   wide,
   withinWords,
 } from '../layout/table.ts';
-import { liveBar, paidHours, type LivePart, type Watched } from '../visit/live.ts';
-import { customerLink, pathWith, type Routes, type Visit } from '../visit/visit.ts';
+import { liveBar, paidHours } from '../visit/live.ts';
+import {
+  customerLink,
+  pathWith,
+  type Routes,
+  type Visit,
+  type LivePart,
+  type Watched,
+} from '../visit/visit.ts';
 import { channelPath, stateOf } from './channels.ts';
 
 const spans = [1, 6, 24] as const;

@@ -12,29 +12,9 @@ import { watchMs } from '../../../../shared/operate/requests/list-requests.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import { isSame } from '../guard.ts';
 import { html, masked, type Content, type Markup } from '../../markup.ts';
-import type { Identity, Visit } from './visit.ts';
+import type { Identity, LiveLook, Visit, Watched } from './visit.ts';
 
 type Watcher = Pick<Identity, 'formToken'>;
-
-/** `rows`: new ones of the table whose body has this id. Otherwise it takes the place of what the element holds. */
-export interface LivePart {
-  id: string;
-  rows?: true;
-  markup: Markup;
-}
-
-export interface LiveLook {
-  parts: readonly LivePart[];
-  /** How the watch is, in a few words beside its button. */
-  words: string;
-  /** Epoch milliseconds: a watch that breaks off goes on from here. */
-  nowMs: number;
-}
-
-export interface Watched {
-  everyMs: number;
-  look(): Promise<LiveLook>;
-}
 
 const streamsMax = 3;
 /** After a look that did not work out: the store may be throttled, or credentials be renewed. */

@@ -12,7 +12,6 @@ import { form, type SentForm } from '../layout/form.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
 import { roles, type Role } from '../../../../shared/operate/hosted-console.ts';
 import type { Page, ReadCost } from '../layout/frame.ts';
-import type { Watched } from './live.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 
 /** Who asks. Whoever puts the console behind a login makes one for each session. */
@@ -76,6 +75,26 @@ export interface FormRoute {
   reads?: boolean;
   /** Who may, with all that may more; absent: operators alone. Their proposals say what they return to the customer. */
   by?: Role;
+}
+
+/** `rows`: new ones of the table whose body has this id. Otherwise it takes the place of what the element holds. */
+export interface LivePart {
+  id: string;
+  rows?: true;
+  markup: Markup;
+}
+
+export interface LiveLook {
+  parts: readonly LivePart[];
+  /** How the watch is, in a few words beside its button. */
+  words: string;
+  /** Epoch milliseconds: a watch that breaks off goes on from here. */
+  nowMs: number;
+}
+
+export interface Watched {
+  everyMs: number;
+  look(): Promise<LiveLook>;
 }
 
 /** Begins to watch what ends after a time. Throws a Failure for what cannot be watched. */
