@@ -57,6 +57,7 @@ async function openConsole(changed: (consoles: ConsoleStore) => ConsoleStore = (
   const login = oidcLogin({
     options: { ...given, oidc },
     isLocal: true,
+    clock,
     secretOf: async () => 'secret',
   });
   return hostedConsole({
@@ -193,6 +194,32 @@ describe('a login', () => {
       expect(browser.cookies.size).toBe(0);
     },
   );
+
+  it('asks an issuer that does not answer once in 15 seconds, however many come', async () => {
+    let [nowMs, asked] = [0, 0];
+    const down = { issuer: 'http://127.0.0.1:1', clientId: 'relay', clientSecret: 'env:SECRET' };
+    const login = oidcLogin({
+      options: { ...given, oidc: down },
+      isLocal: true,
+      clock: { now: () => nowMs },
+      secretOf: async () => `secret ${(asked += 1)}`,
+    });
+    const tries = Array.from({ length: 20 }, () => login.begin(`${origin}/console/callback`));
+    expect((await Promise.allSettled(tries)).filter(({ status }) => status === 'fulfilled')).toEqual([]);
+    await expect(login.begin(origin)).rejects.toThrow('fetch failed');
+    expect(asked).toBe(1);
+    nowMs += 15_000;
+    await expect(login.begin(origin)).rejects.toThrow('fetch failed');
+    expect(asked).toBe(2);
+  });
+
+  it('keeps a cookie that browsers take, however long the address is that was asked for', async () => {
+    for (const to of ['\u6f22'.repeat(900), 'x'.repeat(8_000)]) {
+      const browser = new Browser();
+      await browser.begin('vera', to);
+      expect(browser.cookies.get('relay-console-login')?.length).toBeLessThan(4_000);
+    }
+  });
 
   it('makes a session of its own, whatever cookie was there, and ends the one before', async () => {
     const browser = await loggedIn('olga');

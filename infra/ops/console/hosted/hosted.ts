@@ -30,6 +30,8 @@ export interface HostedParts {
 
 export const consoleBase = '/console/';
 const loginMs = 10 * 60_000;
+/** Browsers drop a cookie of more than 4,096 bytes; a character has three at most, and four of the cookie stand for three. */
+const toLengthMax = 900;
 /** A function runs on after its browser has left: a watch that nobody sees ends then. */
 const watchMs = 5 * 60_000;
 
@@ -53,7 +55,8 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
     const started = await login.begin(`${origin}${consoleBase}callback`).catch(onRefused);
     if (!started) return note(503, 'The issuer does not answer. Try it again in a minute.');
     const { address, begun } = started;
-    const kept = { ...begun, to: searchParams.get('to') ?? '', untilMs: clock.now() + loginMs };
+    const to = searchParams.get('to') ?? '';
+    const kept = { ...begun, to: to.length > toLengthMax ? '' : to, untilMs: clock.now() + loginMs };
     const value = Buffer.from(JSON.stringify(kept)).toString('base64url');
     return redirect(address.href, [cookies.set('login', value, loginMs / 1000)]);
   };

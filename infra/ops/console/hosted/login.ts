@@ -4,6 +4,7 @@
  */
 import * as oidc from 'openid-client';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
+import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import { roles, type Role } from '../../../../shared/operate/hosted-console.ts';
 
 /** What has to come back with the code, and what proves that it is for us. */
@@ -30,14 +31,18 @@ interface LoginParts {
   secretOf: (reference: string) => Promise<string>;
   /** An issuer on this machine has no certificate. */
   isLocal: boolean;
+  clock: Pick<Clock, 'now'>;
 }
 
-const answerSeconds = 10;
+const answerSeconds = 5;
+/** So long nobody waits again for an issuer that did not answer: each who waits, known or not, holds a function. */
+const failedMs = 15_000;
 const skewSeconds = 30;
 
-export function oidcLogin({ options, secretOf, isLocal }: LoginParts): Login {
+export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts): Login {
   const { issuer, clientId, clientSecret, scopes = ['openid', 'email', 'profile'] } = options.oidc;
   let found: Promise<oidc.Configuration> | undefined;
+  let failedUntilMs = Infinity;
   const discover = async (): Promise<oidc.Configuration> =>
     oidc.discovery(
       new URL(issuer),
@@ -50,11 +55,13 @@ export function oidcLogin({ options, secretOf, isLocal }: LoginParts): Login {
         execute: [oidc.enableNonRepudiationChecks, ...(isLocal ? [oidc.allowInsecureRequests] : [])],
       },
     );
-  const configuration = (): Promise<oidc.Configuration> =>
-    (found ??= discover().catch((error: unknown) => {
-      found = undefined;
+  const configuration = (): Promise<oidc.Configuration> => {
+    if (clock.now() >= failedUntilMs) [found, failedUntilMs] = [undefined, Infinity];
+    return (found ??= discover().catch((error: unknown) => {
+      failedUntilMs = clock.now() + failedMs;
       throw error;
     }));
+  };
   return {
     async begin(callback) {
       const verifier = oidc.randomPKCECodeVerifier();

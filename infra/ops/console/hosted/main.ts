@@ -31,7 +31,12 @@ async function openConsole() {
     options,
     isLocal,
     where: `${stack}${isLocal ? ', local tables' : ''}`,
-    login: oidcLogin({ options, isLocal, secretOf: (reference) => secrets.read(reference) }),
+    login: oidcLogin({
+      options,
+      isLocal,
+      clock: systemClock,
+      secretOf: (reference) => secrets.read(reference),
+    }),
     onFault: (error, path) => log.fault(path, error),
     onRefused: (error) => log.fault('login', error),
   });
