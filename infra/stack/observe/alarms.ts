@@ -389,7 +389,7 @@ function availability(
   return {
     id: `Availability${suffix}`,
     severity,
-    description: `Of a hundred calls ${trigger} fail, and ${availabilityPercent} % availability allows ${budget}: the dashboard says on which channels, ops channel list how they are`,
+    description: `Of a hundred calls ${trigger} fail, and ${availabilityPercent} % availability allows ${budget}: the dashboard says on which channels, relay-ops channel list how they are`,
     metric: new MathExpression({
       expression: `IF(calls >= ${callsMin}, 100 * bad / calls, 0)`,
       usingMetrics: {

@@ -31,7 +31,7 @@ const LossLine = z.object({
   ...Object.fromEntries(fields.map(([name, form]) => [lineName(name, form), z.optional(forms[form])])),
 });
 
-/** A close as the fields of a log line, from which `ops audit --repair` can write it again. */
+/** A close as the fields of a log line, from which `relay-ops audit --repair` can write it again. */
 export const lossOf = ({
   account,
   part,

@@ -272,8 +272,8 @@ const channelTable = (
     markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
     empty: emptyState(
       'No channel yet',
-      html`A channel is an upstream that serves models: <code>ops channel new</code>, or
-        <code>ops init</code> for the first one.`,
+      html`A channel is an upstream that serves models: <code>relay-ops channel new</code>, or
+        <code>relay-ops init</code> for the first one.`,
     ),
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
