@@ -56,6 +56,7 @@ describe('a wrong command line', () => {
   it.each([
     [['chanel', 'list'], "unknown command 'chanel'\n(Did you mean channel?)"],
     [['channel', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
+    [['plan', 'create'], 'plan has list, new, show, set, off\n'],
     [['grant', 'new', 'acme', '1', '--reson', 'x'], "unknown option '--reson'\n(Did you mean --reason?)"],
     [['grant', 'new', 'acme'], "missing required argument 'amount'"],
     [['key', 'list', '--stage', 'test', '--stack', 'relay'], 'give --stage or --stack, not both'],

@@ -137,6 +137,15 @@ export function addCommands(
     examplesOf(each, `${given.name} ${each.name}`).slice(0, 2),
   );
   group.addHelpText('after', examplesText(examples));
+  // What is spelt like `create` is `rotate`: of so few verbs all are named.
+  group.configureOutput({
+    outputError: (text, write) =>
+      write(
+        text.startsWith('error: unknown command')
+          ? `${text}${given.name} has ${given.commands.map(({ name }) => name).join(', ')}\n`
+          : text,
+      ),
+  });
 }
 
 function addCommand(parent: Command, definition: CommandDefinition, { process, terminal }: Hosting): void {

@@ -43,7 +43,7 @@ export const configWriting = (
   print({ print }, { written, version }) {
     const published =
       version && `version ${version.version} is published (${isoTime(version.publishedAt * 1000)}); `;
-    print(`${written.length} rows are written.`);
+    print(`${written.length} ${written.length === 1 ? 'row is' : 'rows are'} written.`);
     print(`${published ?? ''}live within 10 seconds.`);
   },
   facts: (made) => ({

@@ -162,7 +162,7 @@ export async function planSetRow(
   const row = jsonRow({ ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key });
   const plan = planRows(ports, { before, after: putOver(before, { [table]: [row] }) });
   const problem = plan.problems.find(({ written }) => written)?.finding.problem;
-  if (problem !== undefined) throw usageFailure(problem);
+  if (problem !== undefined) throw usageFailure(withoutMeantime(problem));
   const effect =
     plan.changes.length === 0
       ? 'nothing to write: the row is like this already.'
@@ -170,6 +170,9 @@ export async function planSetRow(
   const variable = newVariable(ports, { table, attributes, before });
   return { ...plan, warnings: warningsBy(ports, plan), effect: [effect, ...variable] };
 }
+
+/** A mark says what holds until its row is mended. Of an edit that is refused nothing holds: nothing was written. */
+const withoutMeantime = (problem: string): string => problem.replace(/; until .*$/s, '');
 
 /** Sets attributes of many rows of a table, or makes them. Refuses all where the relay would not use one. */
 export async function planSetRows(
@@ -185,7 +188,7 @@ export async function planSetRows(
   });
   const plan = planRows(ports, { before, after: putOver(before, { [table]: rows }) });
   const wrong = plan.problems.find(({ written }) => written)?.finding;
-  if (wrong) throw usageFailure(`${nameOf(wrong)}: ${wrong.problem}`);
+  if (wrong) throw usageFailure(`${nameOf(wrong)}: ${withoutMeantime(wrong.problem ?? '')}`);
   return { ...plan, warnings: warningsBy(ports, plan) };
 }
 

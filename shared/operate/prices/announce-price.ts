@@ -111,7 +111,9 @@ export function ruleOfModel(rows: readonly RawRow[], model: string, nowMs: numbe
   const row = rows.find((each) => each['id'] === rule?.id);
   if (rule?.type === 'token-billing' && row) return row;
   throw usageFailure(
-    `${rule ? `rule ${rule.id} prices ${model} by ${rule.type}` : `no rule prices ${model}`}: see \`charge set\``,
+    rule
+      ? `rule ${rule.id} prices ${model} by ${rule.type}: see \`charge set\``
+      : `no rule prices ${model}: \`charge new type=token-billing models=${model} input=... output=...\` makes one`,
   );
 }
 

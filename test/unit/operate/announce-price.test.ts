@@ -67,7 +67,7 @@ describe('another price for one model', () => {
   });
 
   it('is none of a model without a price by tokens', async () => {
-    await expect(planned([])).rejects.toThrow('no rule prices m');
+    await expect(planned([])).rejects.toThrow('no rule prices m: `charge new type=token-billing models=m ');
     await expect(planned([{ ...rule, type: 'non-billing' }])).rejects.toThrow(
       'rule 1 prices m by non-billing',
     );

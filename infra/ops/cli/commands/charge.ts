@@ -44,6 +44,7 @@ import {
   parsePrice,
   parsePricePair,
   parseFuture,
+  parseFutureText,
   type Moment,
   parseTokens,
   type PricePair,
@@ -168,8 +169,10 @@ prices already are left alone.`,
       takes: {
         '<id>': 'as `charge list` shows it',
         '<attributes...>': attributesMean,
-        '--from <time>':
+        '--from <time>': [
           'let a rule of its own begin then, such as "next monday", and leave this one until then',
+          parseFutureText,
+        ],
         ...waiting,
       },
       examples: [
@@ -191,7 +194,7 @@ prices already are left alone.`,
         '<model>': 'public name',
         '<in/out>': ['yuan per million tokens of input and output, such as 18/72', parsePricePair],
         '--cached <yuan>': ['per million tokens of input read from the cache', parsePrice],
-        '--from <time>': 'when it begins, such as 2d or "next monday" (default: at once)',
+        '--from <time>': ['when it begins, such as 2d or "next monday" (default: at once)', parseFutureText],
         ...waiting,
       },
       examples: [

@@ -55,7 +55,7 @@ import {
   type Policies,
   reading,
 } from '../command.ts';
-import { parseList, parseNumber } from '../option-values.ts';
+import { parseFutureText, parseList, parseNumber, parsePastText } from '../option-values.ts';
 import { namedValues, type Column, type Terminal } from '../terminal.ts';
 import { figureColumns, hashText, hintText, shortHash } from './key.ts';
 import { sheetCommands } from './sheets.ts';
@@ -178,8 +178,8 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
       takes: {
         ...named,
         '--level <n>': ['1, 2 or 3', parseNumber],
-        '--since <time>': 'months are counted from here (default: as it is, else today)',
-        '--until <time>': 'covers no call from then on (default: no end)',
+        '--since <time>': ['months are counted from here (default: as it is, else today)', parsePastText],
+        '--until <time>': ['covers no call from then on (default: no end)', parseFutureText],
         '--none': 'take the plan away',
         '--new': 'make the account when there is none',
       },
