@@ -209,7 +209,7 @@ export const accountInChinese: AccountTexts = {
   what: '项目',
   amount: '金额（¥）',
   openingBalance: '期初余额',
-  toppedUp: (day, reason) => `充值，${day}：${reason}`,
+  toppedUp: (day, reason) => `充值，${day}${reason && `：${reason}`}`,
   allCalls: '全部调用：日期和模型过多，请见调用 CSV',
   metered: '不由余额支付',
   closingBalance: '期末余额',
@@ -235,7 +235,7 @@ export const accountInChinese: AccountTexts = {
   pageSum: (page, calls, sum, hasMore) =>
     `第 ${page} 页：${count(calls)} 次调用，${sum}${hasMore ? '，可能还有更早的' : ''}`,
   onPlan: '套餐内',
-  topUp: (reason) => `充值：${reason}`,
+  topUp: (reason) => `充值${reason && `：${reason}`}`,
   askedAs: (model, alias) => `${model}（请求名 ${alias}）`,
   forWhom: (whom) => `用于 ${whom}`,
   tokensOf: (input, output) => `输入 ${count(input)}，输出 ${count(output)}`,

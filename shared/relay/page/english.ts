@@ -224,7 +224,7 @@ export const accountInEnglish = {
   what: 'What',
   amount: 'Amount, ¥',
   openingBalance: 'Opening balance',
-  toppedUp: (day: string, reason: string) => `Top-up, ${day}: ${reason}`,
+  toppedUp: (day: string, reason: string) => `Top-up, ${day}${reason && `: ${reason}`}`,
   allCalls: 'All calls: too many days and models to list, the CSV of calls has them',
   metered: 'Paid by no balance',
   closingBalance: 'Closing balance',
@@ -253,7 +253,7 @@ export const accountInEnglish = {
   pageSum: (page: number, calls: number, sum: string, hasMore: boolean) =>
     `Page ${page}: ${plural(calls, 'call')}, ${sum}${hasMore ? ', there may be older ones' : ''}`,
   onPlan: 'on your plan',
-  topUp: (reason: string) => `Top-up: ${reason}`,
+  topUp: (reason: string) => `Top-up${reason && `: ${reason}`}`,
   askedAs: (model: string, alias: string) => `${model} (asked for as ${alias})`,
   forWhom: (whom: string) => `for ${whom}`,
   tokensOf: (input: number, output: number) => `${count(input)} in, ${count(output)} out`,

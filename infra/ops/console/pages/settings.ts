@@ -187,6 +187,16 @@ const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   cors_origins: names('Origins whose pages may call the relay', 'Such as https://app.example.com.'),
   content_urls: names('How URLs of images and files may begin', 'Such as https: and data:image/.'),
   top_up_url: text('Where customers top up', { help: '{account} stands for the account. Empty: nowhere.' }),
+  model_facts: {
+    about: 'What the page of a model says beside its prices',
+    fields: () => [
+      jsonField(
+        'value',
+        'Facts',
+        'A map by model: `{"gpt-4o": {"context": 128000, "takes": ["text", "image"]}}`.',
+      ),
+    ],
+  },
   payments: {
     about: 'Payments by Stripe',
     fields: () => [
