@@ -12,6 +12,11 @@ const relay = stageNamed(undefined);
 const keyArn = 'arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012';
 const vpc = { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] };
 const vpcEndpointIds = ['vpce-0123456789abcdef0'];
+const staff = Array.from({ length: 200 }, (_, at) => `person-${at}@example.com`);
+const consoleOf = (operator: string[]) => ({
+  oidc: { issuer: 'https://issuer.example.com', clientId: 'relay', clientSecret: 'ssm:/relay/relay/console' },
+  roles: { operator },
+});
 const aclOf = (region: string, scope: string) =>
   `arn:aws:wafv2:${region}:123456789012:${scope}/webacl/company/12345678-1234-1234-1234-123456789012`;
 const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
@@ -42,6 +47,11 @@ describe('options', () => {
       /certificateArn: is in eu-west-1, wanted one in us-east-1, the one region CloudFront reads certificates from/,
     ],
     [{ domain: 'https://api.example.com', certificateArn }, /domain: .*wanted a lower-case host name/],
+    [{ console: consoleOf([]) }, /console\.roles: nobody could log in/],
+    [
+      { console: consoleOf(staff) },
+      /console: more than 3000 bytes do not fit into its function: name groups in the place of people/,
+    ],
     [{ shifting: 'canary' }, /shifting: found "canary", wanted true, false or "linear"/],
     [{ disposable: 'yes' }, /disposable: found "yes", wanted true or false/],
     [{ alarmEmail: 'nobody' }, /alarmEmail: .*wanted an e-mail address/],

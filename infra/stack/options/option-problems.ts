@@ -46,6 +46,9 @@ const notWith = (field: OptionName, why: string, isDoor: (door: FrontDoor) => bo
 const isDirect = (door: FrontDoor): boolean => !hasDistribution(door);
 const isPrivate = (door: FrontDoor): boolean => door === 'private-api';
 
+/** Of the 4 KB that all variables of a function have, the others need less than 1 KB. */
+const consoleBytesMax = 3_000;
+
 const checks: readonly Check[] = [
   notWith(
     'vpc',
@@ -79,6 +82,12 @@ const checks: readonly Check[] = [
       hosted !== undefined &&
       Object.values(hosted.roles).flat().length === 0 &&
       'nobody could log in: name a group or a verified e-mail address',
+  ],
+  [
+    'console',
+    ({ console: hosted = {} }) =>
+      Buffer.byteLength(JSON.stringify(hosted)) > consoleBytesMax &&
+      `more than ${consoleBytesMax} bytes do not fit into its function: name groups in the place of people`,
   ],
   notWith('domain', 'a private API has the name that API Gateway makes', isPrivate),
   notWith('edgeAlarms', 'there is no CloudFront that could fail', isDirect),
