@@ -63,22 +63,29 @@ const hourMs = 3_600_000;
 /** Where it is not known how much a time holds. */
 const unaskedMs = 6 * hourMs;
 
-const filterNames = [
-  'status',
-  'account',
-  'model',
-  'channel',
-  'key',
-  'end_user',
-  'tags',
-  'from',
-  'to',
-] as const;
 const spans = { '15m': '15 minutes', '1h': '1 hour', '6h': '6 hours', '24h': '24 hours', '7d': '7 days' };
 const usualSpan = '1h';
 
+/** What lists are asked by, in the address of the page. */
+const filters: readonly Field[] = [
+  {
+    name: 'status',
+    label: 'Status',
+    kind: 'choice',
+    choices: [['', 'all'], ...requestStatuses.map((each) => [each, each] as const)],
+  },
+  { name: 'account', label: 'Customer' },
+  { name: 'model', label: 'Model' },
+  { name: 'channel', label: 'Channel' },
+  { name: 'key', label: 'Key', placeholder: 'sk-AbCd...wXyZ' },
+  { name: 'end_user', label: 'End user' },
+  { name: 'tags', label: 'Tags', placeholder: 'team=search' },
+  { name: 'from', label: 'From', placeholder: usualSpan },
+  { name: 'to', label: 'To', placeholder: 'now' },
+];
+
 const givenIn = ({ query }: Visit): Record<string, string> =>
-  Object.fromEntries(filterNames.map((name) => [name, query(name)]));
+  Object.fromEntries(filters.map(({ name }) => [name, query(name)]));
 
 /** Throws a Failure that names the field. */
 function askedIn({ query, nowMs }: Visit): AskedRequests {
@@ -146,7 +153,7 @@ async function list(visit: Visit, found: FoundList): Promise<Page> {
   return {
     title: 'Requests',
     actions: search({ action: 'requests', verb: 'Explain it', fields: [idField] }),
-    body: html`${search({ action: 'requests', verb: 'Show', fields: filterFields(given), isDense: true })}
+    body: html`${search({ action: 'requests', verb: 'Show', fields: filters.map((field) => Object.assign({}, field, { value: given[field.name] })), isDense: true })}
     ${placeTabs(given['account'] ?? '', 'requests')}
     ${tabs(
       'Time',
@@ -157,27 +164,6 @@ async function list(visit: Visit, found: FoundList): Promise<Page> {
     ${asked && (view ? foundList(visit, { ...found, asked, view }) : askToRead(found.bytes, given))}`,
   };
 }
-
-const filterFields = (given: Readonly<Record<string, string>>): Field[] => {
-  const text = (name: string, label: string, placeholder = ''): Field => ({
-    name,
-    label,
-    placeholder,
-    value: given[name],
-  });
-  const choices = [['', 'all'] as const, ...requestStatuses.map((each) => [each, each] as const)];
-  return [
-    { name: 'status', label: 'Status', kind: 'choice', value: given['status'], choices },
-    text('account', 'Customer'),
-    text('model', 'Model'),
-    text('channel', 'Channel'),
-    text('key', 'Key', 'sk-AbCd...wXyZ'),
-    text('end_user', 'End user'),
-    text('tags', 'Tags', 'team=search'),
-    text('from', 'From', usualSpan),
-    text('to', 'To', 'now'),
-  ];
-};
 
 /** The same customer in both: the ledger goes back for ever, and has no call that was refused. */
 const placeTabs = (account: string, current: string): Markup =>
