@@ -13,12 +13,12 @@ import { accountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
 import {
   choiceField,
+  namesField,
   rowFields,
   seenField,
   typed,
   typedList,
   typedRow,
-  type Field,
   type RowField,
 } from '../../fields/row-field.ts';
 import { lead } from '../layout/frame.ts';
@@ -50,13 +50,6 @@ const ofCustomer = ({ part }: Visit) => {
   return { above: [[customerPath(account), account]] as const, cancel: customerPath(account) };
 };
 
-const modelsField = (label: string): Field => ({
-  name: 'models',
-  label,
-  kind: 'area',
-  help: 'The only models it may call, apart by commas or lines. Empty: every model.',
-});
-
 const newPage = formPage(() => ({
   title: 'New customer',
   intro: lead('The account, its first top-up and a key in one step, with a message to send.'),
@@ -84,7 +77,11 @@ const newPage = formPage(() => ({
       help: 'An e-mail address: alerts of the balance go there.',
     },
     { name: 'note', label: 'Note', help: 'For you. The customer does not see it.' },
-    modelsField('Models of the key'),
+    namesField(
+      'models',
+      'Models of the key',
+      'The only models it may call, apart by commas or lines. Empty: every model.',
+    ),
     {
       name: 'link',
       label: 'Link with the key in the message',
