@@ -45,17 +45,13 @@ interface SettingForm {
   fields: (value: unknown) => readonly RowField[];
 }
 
-const flag = (about: string, isDefault: boolean): SettingForm => ({
-  about,
-  fields: () => [
-    flagField('value', about, isDefault ? 'yes, as it is by default' : 'no, as it is by default'),
-  ],
-});
+const parts = (about: string, ...fields: RowField[]): SettingForm => ({ about, fields: () => fields });
 
-const text = (about: string, more: Partial<RowField> = {}): SettingForm => ({
-  about,
-  fields: () => [{ name: 'value', label: about, help: 'Empty: its default.', ...more }],
-});
+const flag = (about: string, isDefault: boolean): SettingForm =>
+  parts(about, flagField('value', about, `${isDefault ? 'yes' : 'no'}, as it is by default`));
+
+const text = (about: string, more: Partial<RowField> = {}): SettingForm =>
+  parts(about, { name: 'value', label: about, help: 'Empty: its default.', ...more });
 
 const names = (about: string, help: string): SettingForm =>
   text(about, {
@@ -67,8 +63,6 @@ const typedNames = (typed: string): string[] | undefined => {
   const list = typedList(typed);
   return list.length === 0 ? undefined : list;
 };
-
-const parts = (about: string, ...fields: RowField[]): SettingForm => ({ about, fields: () => fields });
 
 const switchIn = (value: unknown): boolean =>
   value === true || (isRecord(value) && value['all_keys'] !== false);
@@ -114,17 +108,15 @@ const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   notices: { about: 'Notices to customers', fields: (value) => listFields(value, noticeFields) },
   relay_closed: flag('The relay is closed: every call is refused', false),
   'subscription.enabled': flag('Plans cover calls', false),
-  unpriced_models: {
-    about: 'Models without a price',
-    fields: () => [
-      choiceField(
-        'value',
-        'Models without a price',
-        { free: 'free: calls cost nothing', refuse: 'refuse: calls are refused' },
-        'free, as it is by default',
-      ),
-    ],
-  },
+  unpriced_models: parts(
+    'Models without a price',
+    choiceField(
+      'value',
+      'Models without a price',
+      { free: 'free: calls cost nothing', refuse: 'refuse: calls are refused' },
+      'free, as it is by default',
+    ),
+  ),
   limits: parts(
     'Limits of calls and of accounts',
     figure('account_concurrency', 'Calls at once, an account', 'no limit'),
@@ -157,10 +149,10 @@ const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     figure('days', 'Days that they are kept', '30'),
     figure('event_minutes', 'Minutes that the events of a background response are kept', '10'),
   ),
-  aliases: {
-    about: 'Names that stand for models, in the order in which they are tried',
-    fields: () => [jsonField('value', 'Aliases', 'A map: `{"smart": ["gpt-4o", "glm-5"]}`.')],
-  },
+  aliases: parts(
+    'Names that stand for models, in the order in which they are tried',
+    jsonField('value', 'Aliases', 'A map: `{"smart": ["gpt-4o", "glm-5"]}`.'),
+  ),
   alerts: parts(
     'Whom alerts of accounts go to',
     { name: 'value.webhook', label: 'Webhook', help: 'An address that alerts are posted to.' },
@@ -187,22 +179,18 @@ const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   cors_origins: names('Origins whose pages may call the relay', 'Such as https://app.example.com.'),
   content_urls: names('How URLs of images and files may begin', 'Such as https: and data:image/.'),
   top_up_url: text('Where customers top up', { help: '{account} stands for the account. Empty: nowhere.' }),
-  model_facts: {
-    about: 'What the page of a model says beside its prices',
-    fields: () => [
-      jsonField(
-        'value',
-        'Facts',
-        'A map by model: `{"gpt-4o": {"context": 128000, "takes": ["text", "image"]}}`.',
-      ),
-    ],
-  },
-  payments: {
-    about: 'Payments by Stripe',
-    fields: () => [
-      jsonField('value', 'Payments', 'A map {stripe}: see docs/payments.md. Secrets are references.'),
-    ],
-  },
+  model_facts: parts(
+    'What the page of a model says beside its prices',
+    jsonField(
+      'value',
+      'Facts',
+      'A map by model: `{"gpt-4o": {"context": 128000, "takes": ["text", "image"]}}`.',
+    ),
+  ),
+  payments: parts(
+    'Payments by Stripe',
+    jsonField('value', 'Payments', 'A map {stripe}: see docs/payments.md. Secrets are references.'),
+  ),
 };
 
 const formOf = (name: string, value: unknown): readonly RowField[] =>
