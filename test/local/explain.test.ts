@@ -214,7 +214,7 @@ describe('`ops requests`', () => {
   it('says what it searches before it lists, and lists what was asked for', async () => {
     const refused = await ops('request', 'list', '--account', 'poor', '--since', '1h', '--status', 'refused');
     expect(refused.errors).toMatch(
-      /^searches the log groups relay-chat, relay-responses, .* from \S+Z to \S+Z: some 0\.\d+ MB/,
+      /^searches the log groups relay-chat, relay-responses, .* from \S+Z to \S+Z: some 0\.\d+ MB\n/,
     );
     expect(refused.output).toMatch(/poor +dear +none +429 insufficient_quota +quota_insufficient/);
     const failed = await ops('request', 'list', '--model', 'late', '--status', 'failed');

@@ -79,7 +79,7 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
   }));
   const refused = problems.filter((each) => each.written).length;
   const removed = changes.length - written.size;
-  const counts = `${written.size} rows to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
+  const counts = `${written.size} ${written.size === 1 ? 'row' : 'rows'} to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
   return {
     changes: writesOf(changes, before),
     effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],

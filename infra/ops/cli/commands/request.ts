@@ -141,7 +141,7 @@ const listRequestsCommand = shows('list', {
       throw usageFailure('--follow goes on for ever and prints lines: leave out --until, --json and --csv');
     const source = await ports.log.source();
     if (!source) throw new Failure('it is not known where the log of this relay is');
-    terminal.remark(scopeWords(source, search, expectedBytes(source, search, nowMs)));
+    terminal.remark(scopeWords(source, search, expectedBytes(source, search, nowMs), ports.target.local));
     const { requests, scannedBytes } = await listRequests(ports, search);
     terminal.printList(requests, { columns, empty: 'none' });
     if (requests.length >= limit)
@@ -199,13 +199,12 @@ function scopeWords(
   source: LogSource,
   { fromMs, toMs }: { fromMs: number; toMs: number },
   bytes: number | undefined,
+  isLocal: boolean,
 ): string {
   const [from, to] = [fromMs, toMs].map((ms) => isoTime(ms));
   const size = bytes === undefined ? 'how much that is, is not known yet' : `some ${megabytes(bytes)}`;
-  return (
-    `searches the log groups ${source.groups.join(', ')} from ${from} to ${to}: ${size}; ` +
-    'CloudWatch bills some 0.005 dollars for each GB that is read'
-  );
+  const price = isLocal ? '' : '; CloudWatch bills some 0.005 dollars for each GB that is read';
+  return `searches the log groups ${source.groups.join(', ')} from ${from} to ${to}: ${size}${price}`;
 }
 
 const columns: Column<ListedRequest>[] = [
