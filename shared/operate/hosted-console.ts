@@ -19,7 +19,7 @@ export interface ConsoleSession {
 
 /** A write through a hosted console. A line that has no end is under way, or its process was ended in between. */
 export interface HistoryLine {
-  /** Of its day, from 1. A number that is missing is a write that was not begun. */
+  /** Of its day, from 1. */
   number: number;
   at: string;
   by: string;
@@ -27,6 +27,12 @@ export interface HistoryLine {
   title: string;
   effect: readonly string[];
   result?: readonly string[];
+}
+
+/** A number without a line: its write was not begun, or the line is gone. */
+export interface HistoryGap {
+  number: number;
+  at?: undefined;
 }
 
 /** A form as it is kept between two requests, opaque here. */
@@ -57,8 +63,8 @@ export interface ConsoleStore {
   append(
     line: Omit<HistoryLine, 'at' | 'number' | 'result'>,
   ): Promise<(result: readonly string[]) => Promise<void>>;
-  /** The newest lines of a UTC day, or those before a number, the last one first, `historyMax` at most. */
-  history(day: string, before?: number): Promise<HistoryLine[]>;
+  /** The newest numbers of a UTC day, or those before a number, the last one first: `historyMax`, or all down to 1. */
+  history(day: string, before?: number): Promise<(HistoryLine | HistoryGap)[]>;
 }
 
 export const historyMax = 50;

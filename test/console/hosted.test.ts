@@ -665,6 +665,34 @@ describe('a write', () => {
     expect((await rig.ports.tables.get('accounts', 'acme'))?.['note']).not.toBe('unseen');
   });
 
+  it('whose line is gone leaves its number in the history, and hides none before it', async () => {
+    const day = '2026-01-02';
+    const lineOf = (number: number) => ({
+      id: `console-history#${day}#${number}`,
+      number,
+      at: `${day}T00:00:0${number % 10}Z`,
+      by: 'olga@example.com',
+      role: 'operator',
+      title: `Title ${number}.`,
+      effect: [],
+    });
+    await put(rig.client, 'runtime', [
+      { id: `console-count#${day}`, lines: 53 },
+      lineOf(53),
+      lineOf(51),
+      lineOf(1),
+    ]);
+    const vera = await loggedIn('vera');
+    const page = await vera.page(`history?day=${day}`);
+    expect(page).toMatch(/Title 53\.[^]*no line[^]*Not begun, or the line is gone[^]*Title 51\./);
+    const [, older = ''] = /href="(history\?[^"]*before=4)"/.exec(page) ?? [];
+    expect(await vera.page(older.replaceAll('&amp;', '&'))).toContain('Title 1.');
+    const endpoint = { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint };
+    const { output } = await runOps(['console', '--history', day], endpoint);
+    expect(output.match(/^\d+: no line/gm)).toHaveLength(50);
+    expect(output).toMatch(/Title 53\.[^]*\n52: no line[^]*Title 51\.[^]*Title 1\./);
+  });
+
   it('is made once, however often and at once it is confirmed', async () => {
     const olga = await loggedIn('olga');
     const { at, fields } = await olga.proposed('customers/acme/keys/new', { name: 'only one' });

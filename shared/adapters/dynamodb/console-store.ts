@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { historyMax, type ConsoleStore, type HistoryLine } from '../../operate/hosted-console.ts';
+import { historyMax, type ConsoleStore } from '../../operate/hosted-console.ts';
 import { Failure } from '../../operate/plan.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import { isoTime } from '../../wire/iso-time.ts';
@@ -148,11 +148,10 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
       );
       const ids = numbers.map((number) => lineId(day, number));
       const items = await getItems(runtime, [...ids, ...ids.map(endId)]);
-      return ids.flatMap((id) => {
-        const line = items.get(id);
-        if (!line) return [];
-        const { id: _, ...rest } = line;
-        return [{ ...rest, ...resultOf(items.get(endId(id))) } as unknown as HistoryLine];
+      return numbers.map((number) => {
+        const id = lineId(day, number);
+        const { id: _, ...line } = items.get(id) ?? {};
+        return Object.assign(line, { number }, resultOf(items.get(endId(id))));
       });
     },
   };

@@ -38,10 +38,17 @@ request, or with Ctrl-C. Nothing is written that a page did not show and ask bef
     }
     if (history !== undefined) {
       const lines = await ports.consoles.history(history);
+      for (let more = lines; (more.at(-1)?.number ?? 1) > 1; lines.push(...more))
+        more = await ports.consoles.history(history, more.at(-1)?.number);
       return printAs(lines, () => {
         if (lines.length === 0) print(`Nothing was written through a deployed console on ${history}.`);
-        for (const { at, by, role, title, effect, result = ['no end'] } of lines)
-          print(`${at} ${by} (${role}): ${title}: ${effect.join('; ')} -> ${result.join('; ')}`);
+        for (const line of lines) {
+          if (line.at === undefined) print(`${line.number}: no line: not begun, or the line is gone`);
+          else {
+            const { at, by, role, title, effect, result = ['no end'] } = line;
+            print(`${at} ${by} (${role}): ${title}: ${effect.join('; ')} -> ${result.join('; ')}`);
+          }
+        }
       });
     }
     await readFirst(ports, readOnly);

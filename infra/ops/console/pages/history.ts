@@ -1,11 +1,11 @@
 /** What was written through a hosted console, by whom and with what result, a UTC day at a time. Lines are never changed. */
-import { historyMax, type HistoryLine } from '../../../../shared/operate/hosted-console.ts';
+import type { HistoryGap, HistoryLine } from '../../../../shared/operate/hosted-console.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { html } from '../../markup.ts';
 import { when } from '../layout/figures.ts';
 import { emptyState, lead, type Page } from '../layout/frame.ts';
-import { column, head, table } from '../layout/table.ts';
+import { column, head, number, table } from '../layout/table.ts';
 import type { Routes, Visit } from '../visit/visit.ts';
 
 export function historyPages(routes: Routes): void {
@@ -17,6 +17,7 @@ async function history({ ports, query, nowMs }: Visit): Promise<Page> {
   if (!/^\d{4}-\d\d-\d\d$/.test(day) || Number.isNaN(Date.parse(day)))
     throw usageFailure(`day: found ${day}, wanted a day such as 2026-11-27`);
   const lines = await ports.consoles.history(day, Number(query('before')) || undefined);
+  const oldest = lines.at(-1)?.number ?? 1;
   const previous = isoTime(Date.parse(day) - dayMs).slice(0, 10);
   return {
     title: `History of ${day}`,
@@ -25,14 +26,25 @@ async function history({ ports, query, nowMs }: Visit): Promise<Page> {
         caption: 'Writes',
         empty: emptyState('Nothing was written', 'Not through a deployed console, on this day.'),
         columns: [
-          head('When', ({ at }: HistoryLine) => when(Date.parse(at), nowMs)),
-          column('Who', ({ by, role }) => `${by}, ${role}`),
-          column('What', ({ title, effect }) => [html`<strong>${title}</strong> `, effect.join('; ')]),
-          column('Result', ({ result }) => result?.join('; ') ?? 'none: under way, or ended in between'),
+          head('When', ({ at }: HistoryLine | HistoryGap) =>
+            at === undefined ? 'no line' : when(Date.parse(at), nowMs),
+          ),
+          number('Number', (line) => line.number),
+          column('Who', (line) => line.at !== undefined && `${line.by}, ${line.role}`),
+          column('What', (line) =>
+            line.at === undefined
+              ? 'Not begun, or the line is gone'
+              : [html`<strong>${line.title}</strong> `, line.effect.join('; ')],
+          ),
+          column(
+            'Result',
+            (line) =>
+              line.at !== undefined && (line.result?.join('; ') ?? 'none: under way, or ended in between'),
+          ),
         ],
       })}
       <p>
-        ${lines.length === historyMax && html`<a href="history?day=${day}&before=${lines.at(-1)?.number}">Older ones of this day</a> &nbsp; `}
+        ${oldest > 1 && html`<a href="history?day=${day}&before=${oldest}">Older ones of this day</a> &nbsp; `}
         <a href="history?day=${previous}">The day before, UTC</a>
       </p>`,
   };
