@@ -1,0 +1,89 @@
+/** An hour of looks at the overview in a real browser, by a clock that runs fast. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Clock } from '../../shared/relay/ports/host.ts';
+import { startConsoleRig, type ConsoleRig } from '../console/console-rig.ts';
+import { seedRelay } from '../console/large-relay.ts';
+import { openPage, startBrowser } from '../support/browser.ts';
+
+const nowMs = Date.now();
+let rig: ConsoleRig;
+let browser: Browser;
+beforeAll(async () => {
+  [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
+  // Calls of half a day before and after.
+  const lastMs = nowMs + 12 * 3_600_000;
+  await seedRelay(rig.client, { nowMs: lastMs, accounts: 60, models: 40, channels: 8, rows: 10 });
+}, 120_000);
+afterAll(async () => {
+  await browser.close();
+  await rig.stop();
+});
+
+/** Runs so many times as fast as the time, once it is told to. */
+function fastClock(real: Clock) {
+  let [fromMs, factor] = [real.now(), 1];
+  const clock: Clock = {
+    ...real,
+    now: () => nowMs + Math.round((real.now() - fromMs) * factor),
+    async sleep(ms, signal) {
+      const untilMs = clock.now() + ms;
+      while (clock.now() < untilMs) {
+        if (signal?.aborted) return;
+        await real.sleep(5, signal);
+      }
+    },
+  };
+  const hurry = (): void => void ([fromMs, factor] = [real.now(), 500]);
+  return { clock, hurry };
+}
+
+/** What is kept when all that can be is given back. */
+async function kept(page: Page) {
+  const devTools = await page.context().newCDPSession(page);
+  await devTools.send('HeapProfiler.collectGarbage');
+  const { nodes, jsEventListeners } = await devTools.send('Memory.getDOMCounters');
+  const { usedSize } = await devTools.send('Runtime.getHeapUsage');
+  await devTools.detach();
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  const elements = await page.evaluate<number>(`document.querySelectorAll('*:not(.strip *)').length`);
+  return { elements, nodes, jsEventListeners, page: usedSize, process: process.memoryUsage().heapUsed };
+}
+
+const megabyte = 1024 * 1024;
+
+it('the overview that is watched is the same after an hour of looks: it is not logged out, and neither the page nor the process has grown', async () => {
+  const { clock, hurry } = fastClock(rig.ports.clock);
+  const served = await rig.serve({ ports: { ...rig.ports, clock } });
+  const { page, complaints } = await openPage(browser, { timezoneId: 'Asia/Shanghai' });
+  await page.goto(served.address);
+  await page.evaluate(`globalThis.looks = 0;
+    new MutationObserver(() => (looks += 1)).observe(document.querySelector('#overview-look'), { childList: true })`);
+  hurry();
+  const until = (count: number, hours: number) =>
+    expect
+      .poll(
+        async () =>
+          (await page.evaluate<number>('looks')) >= count && clock.now() - nowMs >= hours * 3_600_000,
+        { timeout: 90_000, interval: 200 },
+      )
+      .toBe(true);
+  await until(20, 0);
+  const before = await kept(page);
+  // A session without a request lasts half of this.
+  await until(120, 1);
+  const after = await kept(page);
+  // One element a look would be 100. Strips have more pieces, as there is more to tell.
+  expect(after.elements).toBeLessThan(before.elements + 50);
+  // What was taken out and is not collected yet; kept, it would be half a million.
+  expect(after.nodes).toBeLessThan(50_000);
+  expect(after.jsEventListeners).toBeLessThan(before.jsEventListeners + 20);
+  expect(after.page - before.page).toBeLessThan(megabyte);
+  expect(after.process - before.process).toBeLessThan(10 * megabyte);
+  expect(await page.getByRole('status').innerText()).toBe('Live');
+  expect(complaints).toEqual([]);
+  expect(rig.faults).toEqual([]);
+}, 180_000);
