@@ -142,7 +142,7 @@ describe('customer plan', () => {
   it.each([
     [[], 'give either --level or --none'],
     [['--level', '4'], 'plan.level: found 4, wanted a plan level'],
-    [['--level', '1', '--since', '05.10.2026'], 'wanted an ISO 8601 time'],
+    [['--level', '1', '--since', '05.10.2026'], 'Wanted a time such as 2h'],
     [['--level', '1', '--since', '2026-10-05', '--until', '2026-10-05'], '--until must be after --since'],
   ])('refuses %j', async (words, message) => {
     const run = await rig.ops(['customer', 'plan', 'holder', ...words]);
