@@ -27,7 +27,8 @@ export async function synthesizeConsole(templateFolder: string): Promise<string>
   // The toolkit takes seconds to load, and other starts need none.
   const { createApp } = await import('../stack/create-app.ts');
   const outputFolder = path.join(templateFolder, 'console');
-  const options = { console: consoleOption };
+  // Or the warning that nobody is told of alarms, which nobody is here.
+  const options = { console: consoleOption, alarmEmail: 'olga@example.com' };
   const bundlesFolder = path.resolve(import.meta.dirname, '../../dist');
   createApp({ outputFolder, bundlesFolder, options, validate: false }).app.synth();
   return outputFolder;
