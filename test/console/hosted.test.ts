@@ -47,7 +47,10 @@ let answer: ReturnType<typeof hostedConsole>;
 const refused: unknown[] = [];
 
 /** Of the same tables, with the rights of the deployed function; nobody waits. */
-async function openConsole(changed: (consoles: ConsoleStore) => ConsoleStore = (each) => each) {
+async function openConsole(
+  changed: (consoles: ConsoleStore) => ConsoleStore = (each) => each,
+  supportRefundYuanADay = given.supportRefundYuanADay,
+) {
   const session = await openSession({ stack: 'relay', endpoint: tables.endpoint, local: true }, {});
   let sleptMs = 0;
   const clock = { now: () => Date.now() + sleptMs, sleep: async (ms: number) => void (sleptMs += ms) };
@@ -64,7 +67,7 @@ async function openConsole(changed: (consoles: ConsoleStore) => ConsoleStore = (
     ports,
     portsOf,
     login,
-    options: given,
+    options: { ...given, supportRefundYuanADay },
     where: 'relay',
     isLocal: true,
     onFault: (error) => rig.faults.push(error),
@@ -603,6 +606,18 @@ describe('a refund by support', () => {
     const olga = await loggedIn('olga');
     const id = await charged('o');
     expect((await olga.carryOut(`requests/${id}/refund`, { amount: '5' })).status).toBe(200);
+  });
+
+  it('is refused with the reason where the option is no amount', async () => {
+    answer = await openConsole((each) => each, 0.1234567891);
+    try {
+      const sam = await loggedIn('sam');
+      const refusal = await sam.carryOut(`requests/${await charged('n')}/refund`, { amount: '0.01' });
+      expect(refusal.status).toBe(403);
+      expect(await refusal.text()).toContain('supportRefundYuanADay of the deployment is 0.1234567891');
+    } finally {
+      answer = await openConsole();
+    }
   });
 });
 

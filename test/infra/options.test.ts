@@ -13,6 +13,10 @@ const keyArn = 'arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-1
 const vpc = { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] };
 const vpcEndpointIds = ['vpce-0123456789abcdef0'];
 const staff = Array.from({ length: 200 }, (_, at) => `person-${at}@example.com`);
+const refunding = (supportRefundYuanADay: number) => ({
+  ...consoleOf(['a@example.com']),
+  supportRefundYuanADay,
+});
 const consoleOf = (operator: string[]) => ({
   oidc: { issuer: 'https://issuer.example.com', clientId: 'relay', clientSecret: 'ssm:/relay/relay/console' },
   roles: { operator },
@@ -52,6 +56,11 @@ describe('options', () => {
       { console: consoleOf(staff) },
       /console: more than 3000 bytes do not fit into its function: name groups in the place of people/,
     ],
+    [
+      { console: refunding(0.1234567891) },
+      /console\.supportRefundYuanADay: found 0.1234567891, wanted yuan .*9 dec/,
+    ],
+    [{ console: refunding(-1) }, /console\.supportRefundYuanADay: found -1, wanted yuan from 0 to 1000000/],
     [{ shifting: 'canary' }, /shifting: found "canary", wanted true, false or "linear"/],
     [{ disposable: 'yes' }, /disposable: found "yes", wanted true or false/],
     [{ alarmEmail: 'nobody' }, /alarmEmail: .*wanted an e-mail address/],

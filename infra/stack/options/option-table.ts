@@ -3,6 +3,7 @@
  * the schema beside it, the published options and docs/options.md follow from this table.
  */
 import * as z from 'zod/mini';
+import { parseYuan } from '../../../shared/billing/price.ts';
 import { LimitsValue } from '../../../shared/config/setting-rows.ts';
 import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
 import { frontDoors } from './front-door.ts';
@@ -202,6 +203,7 @@ const webAclWanted =
   'true, or the ARN of a WAF ACL: of CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...), or of the region before an API';
 const webAclName = 'webacl/[A-Za-z0-9_-]{1,128}/[0-9a-f-]{36}';
 const accessLogWanted = 'true, or the name of a bucket with ACLs';
+const refundsWanted = 'yuan from 0 to 1000000 with at most 9 decimals';
 const shiftingWanted = 'true, false or "linear"';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
 
@@ -306,9 +308,11 @@ export const optionTable = {
         operator: z.optional(people),
       }),
       supportRefundYuanADay: z.optional(
-        z
-          .number('yuan from 0 to 1000000')
-          .check(z.gte(0, 'yuan from 0'), z.lte(1_000_000, 'yuan to 1000000')),
+        z.number(refundsWanted).check(
+          z.gte(0, refundsWanted),
+          z.lte(1_000_000, refundsWanted),
+          z.refine((yuan) => parseYuan(yuan) !== undefined, refundsWanted),
+        ),
       ),
     }),
     'the console of operators at /console/, for people who log in at an issuer of OpenID Connect, by role',

@@ -114,7 +114,8 @@ function hostingOf(
   { ports: { consoles }, portsOf, options }: HostedParts,
   cookies: ReturnType<typeof cookiesOf>,
 ): Hosting {
-  const limit = parseYuan(String(options.supportRefundYuanADay ?? 0)) ?? 0n;
+  const { supportRefundYuanADay: given = 0 } = options;
+  const limit = parseYuan(given);
   return {
     watchMs,
     portsOf: ({ name }) => portsOf(name),
@@ -133,8 +134,10 @@ function hostingOf(
       return (ended) => end(lines('outcome' in ended ? ended.outcome.lines : [reasonOf(ended.error)]));
     },
     async refusedRefund(identity: Identity, amount) {
-      if (may(identity, 'operator') || (await consoles.countRefund(identity.name, amount, limit)))
-        return undefined;
+      if (may(identity, 'operator')) return undefined;
+      if (limit === undefined)
+        return `The option console.supportRefundYuanADay of the deployment is ${given}, wanted yuan with at most 9 decimals: until it is mended, support refunds nothing. Nothing was written. Ask an operator.`;
+      if (await consoles.countRefund(identity.name, amount, limit)) return undefined;
       return `Support refunds at most ${formatYuan(limit)} yuan a day each, and this would be more than is left of yours today. Nothing was written. Ask an operator.`;
     },
     async leave(request) {
