@@ -425,8 +425,9 @@ export function readSetting(
   const known = settingOf(name);
   if (!known)
     return { problem: `name: not a setting; the settings are ${Object.keys(settingTable).join(', ')}` };
-  const parsed = z.safeParse(z.strictObject({ value: known.value }), { value });
-  if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }) };
+  const schema = z.strictObject({ value: known.value });
+  const parsed = z.safeParse(schema, { value });
+  if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }, schema) };
   const read = known.read(parsed.data.value as never, rules);
   return 'problem' in read ? read : { row: read };
 }

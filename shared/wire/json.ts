@@ -1,4 +1,5 @@
 import type * as z from 'zod/mini';
+import { nearestName } from './nearest-name.ts';
 
 /** A JSON object. JSON from outside passes `isRecord` or `asRecord` before its fields are read. */
 export type JsonRecord = Record<string, unknown>;
@@ -127,25 +128,41 @@ const alwaysQuoted: ReadonlySet<PropertyKey> = new Set(['efforts', 'model_rules'
 /**
  * One text for all issues of a row: `priority: found "high", wanted a whole number; ...`.
  * @param row the row as read from the table; the text quotes its values
+ * @param schema what it was read by: of a misspelt name the text says the nearest
  */
-export function explainIssues(issues: readonly Issue[], row: unknown): string {
+export function explainIssues(issues: readonly Issue[], row: unknown, schema: z.core.$ZodType): string {
   // One value may break several rules that want the same.
-  const all = [...new Set(issues.map((issue) => explainIssue(issue, row)))];
+  const all = [...new Set(issues.map((issue) => explainIssue(issue, row, schema)))];
   const sentences = all.slice(0, sentencesMax);
   const more = all.length - sentences.length;
   return [...sentences, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }
 
-function explainIssue(issue: Issue, row: unknown): string {
+function explainIssue(issue: Issue, row: unknown, schema: z.core.$ZodType): string {
   if (issue.code === 'unrecognized_keys') {
     const names = issue.keys.map((key) => writePath([...issue.path, key])).join(', ');
-    return `${names}: found, but not known here (misspelt? a note's name starts with _)`;
+    const known = namesAt(schema, issue.path);
+    const near = new Set(issue.keys.flatMap((key) => nearestName(key, known) ?? []));
+    const meant = near.size === 0 ? 'misspelt?' : `did you mean ${[...near].join(', ')}?`;
+    return `${names}: found, but not known here (${meant} a note's name starts with _)`;
   }
   if (issue.path.length === 0) return `found ${describe(row)}, wanted a row of attributes`;
   const where = writePath(issue.path);
   if (issue.code === 'invalid_key') return `${where}: found this name, wanted ${wantedOf(issue.issues[0])}`;
   const found = valueAt(row, issue.path);
   return `${where}: found ${quotable(issue.path) ? describe(found) : kindOf(found)}, wanted ${wantedOf(issue)}`;
+}
+
+/** The names that the map at a path of a schema may have. */
+function namesAt(schema: z.core.$ZodType | undefined, path: Path): readonly string[] {
+  const { def } = (schema as z.core.$ZodTypes | undefined)?._zod ?? {};
+  const [step, ...rest] = path;
+  if (def?.type === 'object')
+    return step === undefined ? Object.keys(def.shape) : namesAt(def.shape[String(step)], rest);
+  if (def?.type === 'array') return namesAt(def.element, rest);
+  if (def?.type === 'record') return namesAt(def.valueType, rest);
+  if (def?.type === 'pipe') return namesAt(def.out, path);
+  return def && 'innerType' in def ? namesAt(def.innerType, path) : [];
 }
 
 const wantedOf = (issue: Issue | undefined): string => issue?.message ?? 'another value';

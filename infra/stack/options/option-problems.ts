@@ -8,6 +8,7 @@ import {
   optionNames,
   refusedFields,
 } from './option-table.ts';
+import { nearestName } from '../../../shared/wire/nearest-name.ts';
 import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
 import { withoutEdgeLogs } from './streaming-regions.ts';
@@ -280,34 +281,4 @@ export function fieldsOf(name: string): string[] {
 function quoted(found: unknown): string {
   const written = JSON.stringify(found) ?? 'nothing';
   return written.length > shownCharactersMax ? `${written.slice(0, shownCharactersMax)}…` : written;
-}
-
-/** The known name that an unknown one was probably meant to be; undefined: none is near. */
-function nearestName(name: string, names: readonly string[]): string | undefined {
-  const wanted = name.toLowerCase();
-  const near = names.flatMap((each) => {
-    const other = each.toLowerCase();
-    const contained = wanted.length >= 4 && (other.includes(wanted) || wanted.includes(other));
-    const distance = contained ? 1 : editsBetween(wanted, other);
-    return distance <= Math.max(2, Math.floor(other.length / 4)) ? [{ each, distance }] : [];
-  });
-  return near.toSorted((a, b) => a.distance - b.distance)[0]?.each;
-}
-
-/** How many letters have to be added, removed or replaced. */
-function editsBetween(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (const letter of from) {
-    const above = row;
-    row = [(above[0] ?? 0) + 1];
-    for (const [column, other] of to.split('').entries())
-      row.push(
-        Math.min(
-          (above[column + 1] ?? 0) + 1,
-          (row[column] ?? 0) + 1,
-          (above[column] ?? 0) + (letter === other ? 0 : 1),
-        ),
-      );
-  }
-  return row.at(-1) ?? 0;
 }

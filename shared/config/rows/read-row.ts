@@ -24,7 +24,7 @@ export function readRow<Row>(
 ): RowReading<Row> {
   const row = plainRow(raw);
   const parsed = z.safeParse(schema, row);
-  if (!parsed.success) return { problem: explainIssues(parsed.error.issues, row) };
+  if (!parsed.success) return { problem: explainIssues(parsed.error.issues, row, schema) };
   return usedRow(parsed.data, warningsOf(parsed.data));
 }
 

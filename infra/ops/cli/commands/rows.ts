@@ -18,6 +18,7 @@ import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { parseCount } from '../option-values.ts';
 import type { Column } from '../terminal.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
+import { nearestName } from '../../../../shared/wire/nearest-name.ts';
 
 export interface RowGroup {
   table: ConfigTable;
@@ -116,14 +117,23 @@ export function attributesIn(
   if (written.length === 0) throw usageFailure('give one attribute at least, such as models=a,b');
   const texts = new Map<string, string>();
   const others: RawRow = {};
+  const names = fields.map((field) => field.name);
   for (const pair of written) {
     const [, name, value] = /^([a-z][a-z0-9_.]*)=(.*)$/s.exec(pair) ?? [];
     if (name === undefined || value === undefined)
       throw usageFailure('an attribute is written NAME=VALUE, such as models=a,b');
-    if (!/^[[{]/.test(value) && fields.some((field) => field.name === name)) texts.set(name, value);
+    if (!/^[[{]/.test(value) && names.includes(name)) texts.set(name, value);
+    else if (name.includes('.') && !names.includes(name)) throw unknownPart(name, names);
     else others[name] = value === '' ? undefined : jsonOrText(value);
   }
   return { ...writtenRow(fields, texts, row), ...others };
+}
+
+/** No attribute of a row has a point in its name. */
+function unknownPart(name: string, names: readonly string[]): Failure {
+  const nearest = nearestName(name, names);
+  const meant = nearest === undefined ? 'write the whole attribute, as JSON' : `did you mean ${nearest}?`;
+  return usageFailure(`${name}: found, but not known here (${meant})`);
 }
 
 /** Text that is no JSON is meant as it stands. */
