@@ -41,6 +41,26 @@ describe('a console that only reads', () => {
     expect([...new Set(tables)]).toEqual(expect.arrayContaining(['channels', 'accounts', 'keys', 'ledger']));
   });
 
+  it('sends a download while it is made, and one that breaks off ends its connection alone', async () => {
+    const { promise: seen, resolve: goOn } = Promise.withResolvers<void>();
+    const next = async (): Promise<never> => {
+      await seen;
+      throw new Error('the store is gone');
+    };
+    const ledger = { ...rig.ports.ledger, grants: () => ({ [Symbol.asyncIterator]: () => ({ next }) }) };
+    const own = await enter(await rig.serve({ ports: { ...rig.ports, ledger } }));
+    const reply = await own.post('export', { form_token: tokenIn(await own.page('audit')) });
+    const stream = reply.body?.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await stream?.read())?.value).toContain('"table":"channels"');
+    goOn();
+    const rest = async (): Promise<void> => {
+      while (!(await stream?.read())?.done);
+    };
+    await expect(rest()).rejects.toThrow('terminated');
+    expect((await own.get('audit')).status).toBe(200);
+    expect(rig.faults.splice(0)).toHaveLength(1);
+  });
+
   it('says what to do next where there is nothing yet', async () => {
     const nobody = ['customers?name=nobody', 'keys?text=nobody', 'ledger?account=nobody'];
     for (const path of ['statements', ...nobody])

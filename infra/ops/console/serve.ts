@@ -5,14 +5,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import type { Role } from '../../../shared/operate/hosted-console.ts';
 import { consoleHandle, type ConsoleHandle } from './console.ts';
 import { formBytesMax, guardHeaders, isSame, plain } from './guard.ts';
-import { isLive } from './visit/live.ts';
 import type { Identity } from './visit/visit.ts';
 
 export interface ServeOptions {
@@ -49,13 +47,12 @@ export async function serveConsole(ports: OperatorPorts, options: ServeOptions):
   // `hosts` is known when it listens; no request comes before that.
   let handle: ConsoleHandle | undefined;
   const server = createServer((request, response) => {
-    answer(session, handle, request).then(
-      (reply) => send(reply, response),
-      (error: unknown) => {
+    answer(session, handle, request)
+      .then((reply) => send(reply, response))
+      .catch((error: unknown) => {
         options.onFault(error, request.url ?? '');
         response.destroy();
-      },
-    );
+      });
   });
   server.maxConnections = connectionsMax;
   server.headersTimeout = 10_000;
@@ -150,12 +147,13 @@ async function boundedBody(message: IncomingMessage): Promise<Uint8Array<ArrayBu
   return new Uint8Array(Buffer.concat(pieces).subarray(0, formBytesMax + 1));
 }
 
+/** As it is made: a download may be larger than the memory. */
 async function send(reply: Response, response: ServerResponse): Promise<void> {
   response.writeHead(reply.status, Object.fromEntries(reply.headers));
-  if (!isLive(reply) || !reply.body) return void response.end(Buffer.from(await reply.arrayBuffer()));
+  if (!reply.body) return void response.end();
   response.flushHeaders();
-  // It ends when the browser leaves, and with the server, whose connections are closed.
-  await pipeline(Readable.fromWeb(reply.body), response).catch((error: NodeJS.ErrnoException) => {
+  // What is watched ends when the browser leaves, and with the server, whose connections are closed.
+  await pipeline(reply.body, response).catch((error: NodeJS.ErrnoException) => {
     if (!leaving.has(String(error.code))) throw error;
   });
 }

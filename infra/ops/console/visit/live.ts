@@ -20,9 +20,6 @@ const streamsMax = 3;
 /** After a look that did not work out: the store may be throttled, or credentials be renewed. */
 const troubleMs = 10_000;
 const retryMs = 500;
-const eventStream = 'text/event-stream; charset=utf-8';
-
-export const isLive = ({ headers }: Response): boolean => headers.get('content-type') === eventStream;
 
 export class LiveStreams {
   readonly #clock: Clock;
@@ -38,7 +35,8 @@ export class LiveStreams {
   open(begin: () => Watched, path: string): Response {
     if (this.#count >= streamsMax) return refusal(503, `${streamsMax} pages are watched already`);
     try {
-      return new Response(this.#bodyOf(begin(), path), { headers: { 'content-type': eventStream } });
+      const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
+      return new Response(this.#bodyOf(begin(), path), { headers });
     } catch (error) {
       if (error instanceof Failure) return refusal(400, error.message);
       throw error;
@@ -60,7 +58,10 @@ export class LiveStreams {
             ending.end();
             return controller.close();
           }
-          const looked = await watched.look().then(eventOf, (error: unknown) => this.#troubleOf(error, path));
+          const looked = await watched
+            .look()
+            .then(eventOf)
+            .catch((error: unknown) => this.#troubleOf(error, path));
           waitMs = looked.isTrouble ? Math.max(troubleMs, watched.everyMs) : watched.everyMs;
           if (!signal.aborted) controller.enqueue(encoder.encode(looked.event));
         },
