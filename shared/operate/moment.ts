@@ -6,6 +6,7 @@ import * as z from 'zod/mini';
 import { time } from '../config/rows/read-row.ts';
 import { isoTime, utcDay, dayMs } from '../wire/iso-time.ts';
 import { isRecord } from '../wire/json.ts';
+import { usageFailure } from './plan.ts';
 
 /** Where a moment is looked for that may be before now or after it: `2h`, `14:05`, `monday`. */
 export type Towards = 'past' | 'future';
@@ -64,25 +65,31 @@ const towardsOf: Readonly<Record<string, Towards>> = {
   expires_at: 'future',
 };
 
-/** A time as a row has it: ISO 8601 stays as it was written, and so does what is no time, for the row's schema to refuse. */
+/** A time as a row has it: ISO 8601 stays as it was written, and so does what is no time. */
 export function storedMoment(written: string, nowMs: number, towards: Towards = 'future'): string {
   if (z.safeParse(time, written).success) return written;
   const ms = momentOf(written, nowMs, towards);
   return ms === undefined ? written : isoTime(ms);
 }
 
-/** Attributes, as they are typed, with all times in them as rows have them. */
-export function withMoments<Value>(value: Value, nowMs: number): Value;
-export function withMoments(value: unknown, nowMs: number): unknown {
-  if (Array.isArray(value)) return value.map((each) => withMoments(each, nowMs));
+/** Attributes, as they are typed, with all times in them as rows have them. Throws a usage failure for what is no time. */
+export const withMoments = <Value>(value: Value, nowMs: number): Value =>
+  momentsIn(value, nowMs, '') as Value;
+
+function momentsIn(value: unknown, nowMs: number, path: string): unknown {
+  if (Array.isArray(value)) return value.map((each, at) => momentsIn(each, nowMs, `${path}[${at}]`));
   if (!isRecord(value) || value.constructor !== Object) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, each]) => {
+      const where = path === '' ? name : `${path}.${name}`;
       const towards = Object.hasOwn(towardsOf, name) ? towardsOf[name] : undefined;
-      return [
-        name,
-        towards && typeof each === 'string' ? storedMoment(each, nowMs, towards) : withMoments(each, nowMs),
-      ];
+      if (towards === undefined || typeof each !== 'string')
+        // What a channel puts into requests is the upstream's.
+        return [name, where === 'params' ? each : momentsIn(each, nowMs, where)];
+      const stored = storedMoment(each, nowMs, towards);
+      if (!z.safeParse(time, stored).success)
+        throw usageFailure(`${where}: found ${JSON.stringify(each)}, wanted ${wantedMoment}`);
+      return [name, stored];
     }),
   );
 }

@@ -85,7 +85,10 @@ describe('key new', () => {
 
   it.each([
     [['expires_at=2020-01-01'], 'it expired at 2020-01-01T00:00:00Z'],
-    [['expires_at=soon'], 'expires_at: found "soon", wanted an ISO 8601 time'],
+    [
+      ['expires_at=tomorow'],
+      'expires_at: found "tomorow", wanted a time such as 2h, 14:05, yesterday 14:05,',
+    ],
     [['rpm=1.5'], 'rpm: found 1.5, wanted a whole number of 1 or more'],
     [['models=gpt-*'], 'models[0]: found "gpt-*", wanted a model name'],
     [['rmp=60'], 'rmp: found, but not known here (did you mean rpm?'],

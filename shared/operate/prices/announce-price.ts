@@ -123,7 +123,7 @@ function ruleIn({ charges }: ConfigRows, id: number): unknown {
   return rule;
 }
 
-/** Of the rules in force the one with the latest beginning prices a model. What is no time is refused with the row. */
+/** Of the rules in force the one with the latest beginning prices a model. */
 function checkBeginning(from: string, { id, own, nowMs }: { id: number; own: unknown; nowMs: number }): void {
   const fromMs = Date.parse(from);
   if (fromMs <= nowMs)

@@ -29,9 +29,10 @@ it.each<[string, string | undefined, string | undefined]>([
   expect(momentOf(written, nowMs, 'future')).toBe(future && Date.parse(future));
 });
 
-it('is stored as ISO 8601, at any depth, where attributes are times; what is one already, or none, stays', () => {
+it('is stored as ISO 8601, at any depth, where attributes are times; what is one already stays', () => {
   const value = { from: 'next monday', since: '2d', until: '2027-01-01T00:00:00+08:00', text: 'tomorrow' };
-  expect(withMoments({ value: [value], expires_at: 'soon', models: new Set(['m']) }, nowMs)).toEqual({
+  const params = { set: { since: '2d' } };
+  expect(withMoments({ value: [value], params, models: new Set(['m']) }, nowMs)).toEqual({
     value: [
       {
         from: '2026-11-30T00:00:00Z',
@@ -40,8 +41,14 @@ it('is stored as ISO 8601, at any depth, where attributes are times; what is one
         text: 'tomorrow',
       },
     ],
-    expires_at: 'soon',
+    params,
     models: new Set(['m']),
   });
   expect(storedMoment('', nowMs)).toBe('');
+});
+
+it('is refused where it is none, by its place, with the forms that there are', () => {
+  expect(() => withMoments({ value: [{ until: 'tomorow' }] }, nowMs)).toThrow(
+    'value[0].until: found "tomorow", wanted a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-',
+  );
 });
