@@ -9,6 +9,7 @@ import { tableSchemas } from '../../tables/table-schemas.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import {
   attributesOf,
+  changeIfUnchanged,
   conditionalCall,
   expressed,
   setAndRemove,
@@ -114,34 +115,11 @@ function putOf(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow 
 /** @param stored of what must be unchanged, as it is in the table */
 function changeOf(at: Table, write: RowChange, stored: Attributes) {
   const attributes = write.kind === 'update' ? write.attributes : {};
-  const old = placeholders('old', write.unchanged, stored);
-  const set = placeholders('new', attributes, attributesOf(attributes));
-  const conditions = old.map(({ at, value }) => (value ? `#${at} = :${at}` : `attribute_not_exists(#${at})`));
-  const values = [...old, ...set].flatMap(({ at, value }) => (value ? [[`:${at}`, value] as const] : []));
-  const input = {
-    ...at.at(write.key),
-    // Without this condition an update would recreate a deleted row.
-    ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
-    ExpressionAttributeNames: {
-      '#key': tableSchemas[write.table].partitionKey.name,
-      ...Object.fromEntries([...old, ...set].map(({ at, name }) => [`#${at}`, name])),
-    },
-    ...(values.length > 0 && { ExpressionAttributeValues: Object.fromEntries(values) }),
-  };
-  if (write.kind === 'remove') return { Delete: input };
-  const UpdateExpression = setAndRemove(
-    set.flatMap(({ at, value }) => (value ? `#${at} = :${at}` : [])),
-    set.flatMap(({ at, value }) => (value ? [] : `#${at}`)),
-  );
-  return { Update: { ...input, UpdateExpression } };
+  const key = tableSchemas[write.table].partitionKey.name;
+  const unchanged = { key, names: Object.keys(write.unchanged), stored };
+  const input = { ...at.at(write.key), ...changeIfUnchanged(unchanged, attributes) };
+  return write.kind === 'remove' ? { Delete: input } : { Update: input };
 }
-
-/**
- * Attributes with the suffix of their placeholders in an expression: `old0` for `#old0` (name) and `:old0` (value). Without
- * a value: there is none.
- */
-const placeholders = (prefix: string, named: RawRow, values: Attributes) =>
-  Object.keys(named).map((name, index) => ({ name, value: values[name], at: `${prefix}${index}` }));
 
 // Writes the marks of rows with one conditional write per row. Must never recreate a deleted row.
 

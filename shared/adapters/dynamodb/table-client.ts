@@ -295,6 +295,43 @@ export const setAndRemove = (sets: readonly string[], removes: readonly string[]
     .flat()
     .join(' ');
 
+interface Unchanged {
+  /** The name of the partition key: the change is made if there is an item. */
+  key: string;
+  names: readonly string[];
+  /** The attributes of these names as they were read, with all their digits. One that is not in it must still be absent. */
+  stored: Attributes;
+}
+
+/** Sets attributes of an item, and removes those that are undefined, if attributes of it are as they were read. */
+export function changeIfUnchanged({ key, names, stored }: Unchanged, attributes: object = {}) {
+  const old = placeholders('old', names, stored);
+  const set = placeholders('new', Object.keys(attributes), attributesOf(attributes));
+  const conditions = old.map(({ at, value }) => (value ? `#${at} = :${at}` : `attribute_not_exists(#${at})`));
+  const values = [...old, ...set].flatMap(({ at, value }) => (value ? [[`:${at}`, value] as const] : []));
+  const UpdateExpression = setAndRemove(
+    set.flatMap(({ at, value }) => (value ? `#${at} = :${at}` : [])),
+    set.flatMap(({ at, value }) => (value ? [] : `#${at}`)),
+  );
+  return {
+    UpdateExpression: set.length > 0 ? UpdateExpression : undefined,
+    // Without the first condition an update would recreate a deleted item.
+    ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
+    ExpressionAttributeNames: {
+      '#key': key,
+      ...Object.fromEntries([...old, ...set].map(({ at, name }) => [`#${at}`, name])),
+    },
+    ...(values.length > 0 && { ExpressionAttributeValues: Object.fromEntries(values) }),
+  };
+}
+
+/**
+ * Attributes with the suffix of their placeholders in an expression: `old0` for `#old0` (name) and `:old0` (value). Without
+ * a value: there is none.
+ */
+const placeholders = (prefix: string, names: readonly string[], values: Attributes) =>
+  names.map((name, index) => ({ name, value: values[name], at: `${prefix}${index}` }));
+
 type More<Name extends keyof TableOperations> = Omit<
   TableOperations[Name]['input'],
   'TableName' | 'Key' | 'Item'

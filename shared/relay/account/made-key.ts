@@ -32,12 +32,13 @@ const yuanMax = 10n ** 18n;
 /** The fields of a body. One that is null is as the key has it that asks. Throws InvalidRequest. */
 export function fieldsIn(body: KeyFields, own: KeyRow, nowMs: number): KeyFields {
   const given: KeyFields = { ...fieldsOf(own), name: undefined };
-  const fields: KeyFields = {};
-  for (const [name, value] of Object.entries(body)) {
-    if (!Object.hasOwn(given, name)) throw unknownField(name, Object.keys(given));
-    fields[name] = value === null ? given[name] : written(name, value, nowMs);
-  }
-  return fields;
+  checkNames(body, Object.keys(given));
+  return Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [
+      name,
+      value === null ? given[name] : written(name, value, nowMs),
+    ]),
+  );
 }
 
 function written(name: string, value: unknown, nowMs: number): unknown {
@@ -53,6 +54,8 @@ function written(name: string, value: unknown, nowMs: number): unknown {
   return isoTime(Number(value) * 1000);
 }
 
+const exceedsWords = 'a key may not have more than the key that you call with has.';
+
 /** A row that a customer may write. Throws InvalidRequest, or a Refusal that names the right that it may not give. */
 export function allowedKey(own: KeyRow, row: KeyFields): KeyRow {
   const reading = readRow(KeyRow, row);
@@ -62,14 +65,7 @@ export function allowedKey(own: KeyRow, row: KeyFields): KeyRow {
   if (made.budget && (amount === undefined || amount > yuanMax))
     throw invalid('budget', 'budget.amount must be yuan with at most 9 decimals, at most 1,000,000,000.');
   const right = Object.keys(exceeds).find((name) => exceeds[name]?.(own, made));
-  if (right !== undefined)
-    throw refuse(
-      'key_exceeds_own',
-      `${right}: a key may not have more than the key that you call with has.`,
-      {
-        param: right,
-      },
-    );
+  if (right !== undefined) throw refuse('key_exceeds_own', `${right}: ${exceedsWords}`, { param: right });
   return made;
 }
 
@@ -125,12 +121,16 @@ export function shownKey(raw: unknown, own: KeyRow, nowMs: number): ManagedKey {
   };
 }
 
-export const unknownField = (name: string, known: readonly string[]): InvalidRequest =>
-  new InvalidRequest(
+/** Throws InvalidRequest for a field of another name. */
+export function checkNames(body: KeyFields, known: readonly string[]): void {
+  const name = Object.keys(body).find((each) => !known.includes(each));
+  if (name === undefined) return;
+  throw new InvalidRequest(
     'unknown_parameter',
     name.slice(0, nameLengthMax),
     `No such field. Those that are: ${known.join(', ')}.`,
   );
+}
 
 export const invalid = (param: string | null, message: string): InvalidRequest =>
   new InvalidRequest('invalid_value', param, message);

@@ -19,7 +19,7 @@ import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
 import { type Handle, type RelayRequest, secondsOfMinuteLeft } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { accountKeyIdOf, matchSelfServiceRoute, refuseRoute } from '../http/refuse-route.ts';
-import { jsonResponse, refuse, type Refusal } from '../http/refusal.ts';
+import { jsonResponse, refuse, smallBody, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
 import { counterKey } from '../money/bill.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -27,13 +27,13 @@ import type { KeyChange, ManagedKeyStore, SeenKey } from '../ports/managed-keys.
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import {
   allowedKey,
+  checkNames,
   fieldsIn,
   fieldsOf,
   invalid,
   type KeyFields,
   keyId,
   shownKey,
-  unknownField,
 } from './made-key.ts';
 import { topUp, topUpOffer, type TopUpPorts } from './top-up.ts';
 
@@ -95,13 +95,7 @@ async function countWrite(ports: ManagedKeysPorts, key: KeyRow): Promise<void> {
 }
 
 function bodyOf(request: RelayRequest): KeyFields {
-  const sent = request.rawBody();
-  const bytes = typeof sent === 'string' ? new TextEncoder().encode(sent) : sent;
-  if (bytes.length > bodyBytesMax)
-    throw refuse(
-      'request_too_large',
-      `The body has ${bytes.length} bytes; at most ${bodyBytesMax} are accepted.`,
-    );
+  const bytes = smallBody(request, bodyBytesMax);
   if (bytes.length === 0) return {};
   const text = new TextDecoder().decode(bytes);
   const json = typeof boundedValues(text, bodyBounds) === 'number' ? parseJson(text) : undefined;
@@ -109,10 +103,11 @@ function bodyOf(request: RelayRequest): KeyFields {
   throw new InvalidRequest('invalid_json', null, 'The body must be a JSON object of a few fields.');
 }
 
-/** The key that asks, as its row is now. */
+/** The key that asks, as its row is now, and the hashes of the keys that customers have made of its account. */
 interface Asker {
   own: KeyRow;
   maker: SeenKey;
+  made: readonly string[];
 }
 
 async function askerOf(
@@ -129,13 +124,13 @@ async function askerOf(
       'key_may_not_manage',
       'This API key may not manage keys. Ask the operator of the relay for one that may.',
     );
-  return { own, maker };
+  return { own, maker, made: await managed.made(own.account) };
 }
 
 async function list(ports: ManagedKeysPorts, caller: Caller) {
-  const { own, maker } = await askerOf(ports, caller);
-  const made = await ports.managed.rows(await ports.managed.made(own.account));
-  const others = made.filter((seen) => isCustomers(seen, own.account) && hashOf(seen) !== own.hash);
+  const { own, maker, made } = await askerOf(ports, caller);
+  const rows = await ports.managed.rows(made);
+  const others = rows.filter((seen) => isCustomers(seen, own.account) && hashOf(seen) !== own.hash);
   const nowMs = ports.clock.now();
   const [asking, ...shown] = [maker, ...others].map(({ raw }) => shownKey(raw, own, nowMs));
   const newestFirst = shown.toSorted((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0));
@@ -157,16 +152,16 @@ async function create(ports: ManagedKeysPorts, caller: Caller) {
 }
 
 async function edit(ports: ManagedKeysPorts, caller: Caller) {
-  const edited = async ({ own, maker }: Asker): Promise<ManagedKey> => {
-    const { seen } = await targetOf(ports, own, caller.request);
+  const edited = async (asker: Asker): Promise<ManagedKey> => {
+    const { own } = asker;
+    const { seen } = await targetOf(ports, asker, accountKeyIdOf(caller.request));
     const nowMs = ports.clock.now();
     const fields = fieldsIn(caller.body, own, nowMs);
     const row = { ...seen.raw, ...fields };
     const written: KeyFields = fieldsOf(allowedKey(own, row));
     const changed = Object.fromEntries(Object.keys(fields).map((name) => [name, written[name]]));
     const update = { seen, attributes: { ...changed, ...authorOf(own, nowMs) } };
-    if ((await write(ports, { account: own.account, maker, update })).includes('key'))
-      throw changedMeanwhile();
+    if ((await write(ports, asker, { update })).includes('key')) throw changedMeanwhile();
     said(ports, own, { action: 'changed', hash: hashOf(seen) });
     return shownKey(row, own, nowMs);
   };
@@ -177,14 +172,14 @@ const hourMs = 3_600_000;
 const graceHoursMax = 168;
 
 async function rotate(ports: ManagedKeysPorts, caller: Caller) {
-  const { grace_hours: graceHours = 24, ...others } = caller.body;
+  checkNames(caller.body, ['grace_hours']);
+  const { grace_hours: graceHours = 24 } = caller.body;
   if (typeof graceHours !== 'number' || !(graceHours >= 0 && graceHours <= graceHoursMax))
     throw invalid('grace_hours', `grace_hours must be a number from 0 to ${graceHoursMax}.`);
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) throw unknownField(unknown, ['grace_hours']);
   const secretKey = ports.random.secretKey();
+  const replaces = accountKeyIdOf(caller.request);
   const rotated = async (asker: Asker): Promise<ManagedKey> => {
-    const { seen, row: old } = await targetOf(ports, asker.own, caller.request);
+    const { seen, row: old } = await targetOf(ports, asker, replaces);
     const nowMs = ports.clock.now();
     if (refusedFor(old, nowMs) !== undefined)
       throw new InvalidRequest('key_not_usable', null, 'This key does not work any more: make a new one.');
@@ -196,19 +191,17 @@ async function rotate(ports: ManagedKeysPorts, caller: Caller) {
     });
   };
   const answer = await changing(ports, caller, { tryOnce: rotated, secretKey });
-  return { status: 201, answer: { ...answer, key: secretKey, replaces: accountKeyIdOf(caller.request) } };
+  return { status: 201, answer: { ...answer, key: secretKey, replaces } };
 }
 
 async function remove(ports: ManagedKeysPorts, caller: Caller) {
   const id = accountKeyIdOf(caller.request);
-  const removed = async ({ own, maker }: Asker, isRepeat: boolean): Promise<void> => {
-    const before = await ports.managed.made(own.account);
-    if (isRepeat && before.every((hash) => keyId(hash) !== id)) return;
-    const { seen } = await targetOf(ports, own, caller.request);
-    const refused = await write(ports, {
-      account: own.account,
-      maker,
-      made: { before, after: before.filter((hash) => hash !== hashOf(seen)), most: keysMax },
+  const removed = async (asker: Asker, isRepeat: boolean): Promise<void> => {
+    const { own, made } = asker;
+    if (isRepeat && made.every((hash) => keyId(hash) !== id)) return;
+    const { seen } = await targetOf(ports, asker, id);
+    const refused = await write(ports, asker, {
+      made: { before: made, after: made.filter((hash) => hash !== hashOf(seen)) },
       update: { seen, attributes: { enabled: false, ...authorOf(own, ports.clock.now()) } },
     });
     // Whatever else was changed, it is to be refused.
@@ -259,9 +252,10 @@ interface NewKey {
 
 async function makeKey(
   ports: ManagedKeysPorts,
-  { own, maker }: Asker,
+  asker: Asker,
   { secretKey, fields, replaced }: NewKey,
 ): Promise<ManagedKey> {
+  const { own, made } = asker;
   const { account } = own;
   const [hash, nowMs] = [keyHash(secretKey), ports.clock.now()];
   const asked: KeyFields = {
@@ -280,18 +274,15 @@ async function makeKey(
     ...(replaced && { _replaces: hashOf(replaced.seen) }),
     ...marks,
   };
-  const before = await ports.managed.made(account);
-  const left = before.filter((each) => !(replaced?.isOver && each === hashOf(replaced.seen)));
+  const left = made.filter((each) => !(replaced?.isOver && each === hashOf(replaced.seen)));
   const kept = left.length < keysMax ? left : await stillUsed(ports, account, left);
   if (kept.length >= keysMax)
     throw refuse(
       'too_many_keys',
       `An account has ${keysMax} keys at most that customers made. Delete one${replaced ? ', or rotate with "grace_hours": 0' : ''}.`,
     );
-  const refused = await write(ports, {
-    account,
-    maker,
-    made: { before, after: [...kept, hash], most: keysMax },
+  const refused = await write(ports, asker, {
+    made: { before: made, after: [...kept, hash] },
     create: row,
     ...(replaced && {
       update: { seen: replaced.seen, attributes: { expires_at: replaced.expires_at, ...marks } },
@@ -314,18 +305,21 @@ async function stillUsed({ managed, clock }: ManagedKeysPorts, account: string, 
 }
 
 /** @returns what was changed meanwhile: the key at most. Throws StoreBusy for what another try reads anew. */
-async function write({ managed }: ManagedKeysPorts, change: KeyChange) {
-  const refused = await managed.write(change);
+async function write(
+  { managed }: ManagedKeysPorts,
+  { own, maker }: Asker,
+  change: Omit<KeyChange, 'account' | 'maker'>,
+) {
+  const refused = await managed.write({ account: own.account, maker, ...change });
   if (refused.some((what) => what !== 'key'))
     throw new StoreBusy('Another write of the account came between.');
   return refused;
 }
 
 /** A key that a customer made of this account, and that is a customer's still. */
-async function targetOf({ managed }: ManagedKeysPorts, own: KeyRow, request: RelayRequest) {
-  const id = accountKeyIdOf(request);
+async function targetOf({ managed }: ManagedKeysPorts, { own, made }: Asker, id: string) {
   if (id === keyId(own.hash)) throw notYours();
-  const hash = (await managed.made(own.account)).find((each) => keyId(each) === id);
+  const hash = made.find((each) => keyId(each) === id);
   const seen = hash === undefined ? undefined : await managed.find(hash);
   if (!seen || !isCustomers(seen, own.account))
     throw refuse(

@@ -23,7 +23,7 @@ import { within } from '../money/backoff.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, SecretUnusable } from '../ports/config-store.ts';
 import type { Hmac, Random } from '../ports/host.ts';
-import { invalid, unknownField } from './made-key.ts';
+import { checkNames, invalid } from './made-key.ts';
 
 export interface TopUpPorts extends Pick<ChatPorts, 'clock' | 'config' | 'secrets' | 'transport' | 'log'> {
   hmac: Hmac;
@@ -49,9 +49,8 @@ export const topUpOffer = ({ payments, topUpUrl }: Settings): 'checkout' | 'link
 };
 
 export async function topUp(ports: TopUpPorts, asked: TopUp): Promise<{ url: string }> {
-  const { amount, ...others } = asked.body;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) throw unknownField(unknown, ['amount']);
+  checkNames(asked.body, ['amount']);
+  const { amount } = asked.body;
   const fen = typeof amount === 'number' ? parseDecimal(amount, fenDecimals, true) : undefined;
   if (fen === undefined || fen < BigInt(least) * 100n || fen > BigInt(most) * 100n)
     throw invalid(

@@ -6,7 +6,7 @@ import {
   type ErrorType,
   InvalidRequest,
 } from '../../wire/invalid-request.ts';
-import type { RelayResponse } from './http.ts';
+import type { RelayRequest, RelayResponse } from './http.ts';
 import { storeRequestId, StoreUnavailable } from '../ports/store-errors.ts';
 
 // Written once, because each function loads the table when it starts.
@@ -95,6 +95,14 @@ export class Refusal extends Error {
 export function refuse(code: RefusalCode, message: string, options: RefusalOptions = {}): Refusal {
   const [status, type] = refusals[code];
   return new Refusal(status, { message, type, param: options.param ?? null, code }, options);
+}
+
+/** The bytes of a body that is to be small. Throws a Refusal. */
+export function smallBody(request: RelayRequest, bytesMax: number): Uint8Array {
+  const body = request.rawBody();
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  if (bytes.length <= bytesMax) return bytes;
+  throw refuse('request_too_large', `The body has ${bytes.length} bytes; at most ${bytesMax} are accepted.`);
 }
 
 /** Converts any thrown error to a refusal. Clients never see messages of unknown errors. */

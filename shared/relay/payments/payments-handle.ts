@@ -8,7 +8,7 @@ import { parseJson } from '../../wire/json.ts';
 import type { Handle, RelayRequest } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { jsonResponse, refuse } from '../http/refusal.ts';
+import { jsonResponse, smallBody } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { SecretStore } from '../ports/config-store.ts';
 import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, isSigned } from './stripe.ts';
@@ -50,7 +50,7 @@ type ReceivedEvent = StripeEvent & { settings: StripeSettings };
 async function readEvent(ports: PaymentsPorts, request: RelayRequest): Promise<ReceivedEvent> {
   const settings = (await ports.config.current()).settings.payments?.stripe;
   if (!settings || request.path !== stripePath || request.method !== 'POST') throw refuseRoute(request);
-  const body = bytesOf(request);
+  const body = smallBody(request, bodyBytesMax);
   const header = request.headers['stripe-signature'];
   const { webhookSecrets: secrets } = settings;
   await checkSignature(ports, { header, body, secrets, nowMs: ports.clock.now() }).catch((error: unknown) => {
@@ -60,17 +60,6 @@ async function readEvent(ports: PaymentsPorts, request: RelayRequest): Promise<R
   const json = parseJson(new TextDecoder().decode(body));
   if (json === undefined) throw new InvalidRequest('invalid_json', null, 'The body is not valid JSON.');
   return { ...readStripeEvent(json), settings };
-}
-
-function bytesOf(request: RelayRequest): Uint8Array {
-  const body = request.rawBody();
-  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
-  if (bytes.length > bodyBytesMax)
-    throw refuse(
-      'request_too_large',
-      `The body has ${bytes.length} bytes; at most ${bodyBytesMax} are accepted.`,
-    );
-  return bytes;
 }
 
 /** @returns false if the event reports nothing that counts here */

@@ -11,8 +11,8 @@ export interface SeenKey {
 export interface KeyChange {
   account: string;
   maker: SeenKey;
-  /** The hashes of the keys that customers have made of the account: `most` afterwards, however many write at once. */
-  made?: { before: readonly string[]; after: readonly string[]; most: number };
+  /** The hashes of the keys that customers have made of the account, as they were read and as they will be. */
+  made?: { before: readonly string[]; after: readonly string[] };
   create?: Readonly<Record<string, unknown>>;
   /** An undefined attribute is removed. */
   update?: { seen: SeenKey; attributes: Readonly<Record<string, unknown>> };
@@ -20,7 +20,7 @@ export interface KeyChange {
 
 export interface ManagedKeyStore {
   find(hash: string): Promise<SeenKey | undefined>;
-  /** Those that exist, unordered. */
+  /** Those that exist, in any order. */
   rows(hashes: readonly string[]): Promise<SeenKey[]>;
   made(account: string): Promise<readonly string[]>;
   /** @returns what was changed meanwhile, so that nothing was written; empty: all was. Throws StoreBusy, too. */
