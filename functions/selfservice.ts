@@ -2,47 +2,25 @@
 import { dynamoKeyCounters } from '../shared/adapters/dynamodb/key-budgets.ts';
 import { dynamoKeyStore } from '../shared/adapters/dynamodb/key-store.ts';
 import { dynamoManagedKeys } from '../shared/adapters/dynamodb/managed-key-store.ts';
-import { dynamoConfigSource } from '../shared/adapters/dynamodb/runtime-source.ts';
-import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
-import { readEnvironment } from '../shared/adapters/system/environment.ts';
-import {
-  newSecretKey,
-  nodeHmac,
-  randomHex,
-  systemClock as clock,
-  systemRandom,
-  timeSortedIds,
-} from '../shared/adapters/system/node-ports.ts';
 import { bufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
-import { jsonLog } from '../shared/adapters/telemetry/log.ts';
+import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
+import { newSecretKey, nodeHmac, randomHex } from '../shared/adapters/system/node-ports.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
 import { managedKeysHandle } from '../shared/relay/account/managed-keys.ts';
 import { withCors } from '../shared/relay/http/http.ts';
-import { tablesOf } from './compose/late-adapters.ts';
+import { servedParts } from './compose/served-parts.ts';
 
-const environment = readEnvironment();
-const { local, originSecrets, stack, version } = environment;
-const log = jsonLog(version);
-const client = tablesOf(environment);
-const config = dynamoConfigSource({ client, clock, random: systemRandom, log, stack });
+const { environment, hosted, parts } = servedParts();
+const { client, clock, config, random, stack } = parts;
 const handle = managedKeysHandle({
-  config,
-  keys: dynamoKeyStore({ client, clock, stack }),
+  ...parts,
+  keys: dynamoKeyStore(parts),
   managed: dynamoManagedKeys(client, stack),
   counters: dynamoKeyCounters(client, stack),
   secrets: cachedSecretStore({ environment, clock }),
-  transport: httpsUpstreamTransport({ local }),
+  transport: httpsUpstreamTransport(environment),
   hmac: nodeHmac,
-  random: { ...systemRandom, secretKey: newSecretKey, hex: randomHex },
-  clock,
-  log,
+  random: { ...random, secretKey: newSecretKey, hex: randomHex },
 });
 
-export const handler = bufferedHandler({
-  handle: withCors(handle, config),
-  clock,
-  ids: timeSortedIds(clock),
-  log,
-  originSecrets,
-  local,
-});
+export const handler = bufferedHandler(hosted(withCors(handle, config)));
