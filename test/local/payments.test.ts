@@ -61,8 +61,11 @@ it('is an unknown path until the setting exists, then tops up once and takes ref
     async () => expect((await deliver('checkout.session.completed', paid)).status).toBe(200),
     liveWithin,
   );
-  const again = await Promise.all([1, 2, 3, 4].map(() => deliver('checkout.session.completed', paid)));
-  expect(again.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  // Another environment may have its configuration from before for some seconds; Stripe repeats what it refuses.
+  await vi.waitFor(async () => {
+    const again = await Promise.all([1, 2, 3, 4].map(() => deliver('checkout.session.completed', paid)));
+    expect(again.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  }, liveWithin);
   await vi.waitFor(async () => expect(await available()).toBe(71_000_000_000), liveWithin);
 
   expect((await deliver('refund.created', refund())).status).toBe(200);
