@@ -70,18 +70,18 @@ describe('a form of a row that somebody else changed meanwhile', () => {
   it('is refused for the plan of a customer, and does not undo the other edit', async () => {
     const plan = { level: 1, since: '2026-11-01' };
     await put(rig.client, 'accounts', [{ account: 'planned', plan }]);
-    const path = 'customers/planned/plan';
+    const path = 'customers/planned/edit';
     const seen = seenIn(await visitor.page(path));
-    const fields = { level: '1', since: plan.since, until: '2099-01-01', seen };
-    await put(rig.client, 'accounts', [{ account: 'planned', plan, note: 'not of the plan' }]);
-    expect((await visitor.send(path, fields)).status).toBe(303);
+    const fields = { 'plan.level': '1', 'plan.since': plan.since, 'plan.until': '2099-01-01', seen };
+    const asked = await visitor.send(path, { ...fields, 'plan.level': '' });
+    expect(await visitor.follow(asked)).toContain('End the plan of account planned?');
 
     await put(rig.client, 'accounts', [{ account: 'planned' }]);
-    for (const sent of [fields, { level: '', seen }]) {
+    for (const sent of [fields, { 'plan.level': '', seen }]) {
       const reply = await visitor.send(path, sent);
       expect(reply.status).toBe(422);
       const refused = await reply.text();
-      expect(refused).toContain('the plan of planned was changed by somebody else meanwhile');
+      expect(refused).toContain('account planned was changed by somebody else meanwhile');
       expect((await visitor.send(path, { ...fields, seen: seenIn(refused) })).status).toBe(303);
     }
   });

@@ -57,7 +57,6 @@ export const readPages = [
 ];
 export const formPages = [
   `customers/${accountAt(0)}/edit`,
-  `customers/${accountAt(0)}/plan`,
   'channels/upstream-0/edit',
   'channels-new',
   'charges/17',

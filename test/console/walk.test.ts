@@ -186,11 +186,11 @@ const formWalks: readonly FormWalk[] = [
     seen: ['settings', /3\s+30\s+chat: 100 calls a month of demo-chat/],
   },
   {
-    path: 'customers/demo/plan',
-    wrong: ['until', 'whenever'],
-    fields: { level: '3', since: 'yesterday', until: '365d' },
-    asks: /account demo holds plan 3/,
-    verb: 'Write it',
+    path: 'customers/demo/edit',
+    wrong: ['plan.until', 'whenever'],
+    fields: { 'plan.level': '3', 'plan.since': 'yesterday', 'plan.until': '365d' },
+    asks: /account demo: plan 3, months counted from \S+Z, until/,
+    verb: 'Write this',
     seen: ['customers/demo', /level 3/i],
   },
   {

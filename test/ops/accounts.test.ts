@@ -98,40 +98,53 @@ describe('grant new', () => {
 
 const plan = async () => (await rig.row('accounts', { account: 'holder' }))?.['plan'];
 
-describe('customer plan', () => {
-  it('gives a plan, keeps its months over a change of level, takes it away, and leaves the rest of the row', async () => {
-    const words = 'customer plan holder';
-    expect(await rig.ops(`${words} --level 1 --since 2026-10-05 --until 2027-10-05`)).toMatchObject({
-      code: 0,
-      errors: '',
-    });
+describe('the plan of a customer', () => {
+  it('is given, keeps its months over a change of level, is taken away, and leaves the rest of the row', async () => {
+    const words = 'customer set holder';
+    const given = await rig.ops(`${words} plan.level=1 plan.since=2026-10-05 plan.until=2027-10-05`);
+    expect(given).toMatchObject({ code: 0, errors: '' });
+    expect(given.output).toContain(
+      'plan 1, months counted from 2026-10-05, until 2027-10-05; live within 30',
+    );
     expect(await plan()).toEqual({ level: 1, since: '2026-10-05', until: '2027-10-05' });
 
-    const changed = await rig.ops(`${words} --level 2`);
+    const changed = await rig.ops(`${words} plan.level=2 plan.until=`);
     expect(changed.code).toBe(0);
     expect(changed.errors).toContain('the table plans has no level 2');
+    expect(changed.output).toContain('plan 2, months counted from 2026-10-05, without an end');
     expect(await plan()).toEqual({ level: 2, since: '2026-10-05' });
+    expect((await rig.ops([...words.split(' '), 'plan={"level": 1}', '--yes'])).code).toBe(0);
+    expect(await plan()).toEqual({ level: 1, since: '2026-10-05' });
 
-    expect(await rig.ops(`${words} --none --yes`)).toMatchObject({ code: 0 });
+    const asked = await rig.ops(`${words} plan.level=`);
+    expect(asked).toMatchObject({ code: 2 });
+    expect(asked.errors).toContain('End the plan of account holder?');
+    expect(await rig.ops(`${words} plan= --yes`)).toMatchObject({ code: 0 });
     const { _by, _at, ...row } = (await rig.row('accounts', { account: 'holder' })) ?? {};
     expect(row).toEqual({ account: 'holder', note: 'contract 4711' });
   });
 
-  it('asks before an account gets less than it has', async () => {
-    const words = ['customer', 'plan', 'cut', '--since', '2026-10-05', '--level'];
-    await rig.ops([...words, '2', '--until', '2027-10-05', '--new']);
-    for (const less of [['1'], ['2', '--until', '2026-10-06'], ['3', '--until', '2027-10-04']]) {
+  it('is asked about before an account gets less than it has', async () => {
+    const words = ['customer', 'set', 'cut'];
+    await rig.put('accounts', { account: 'cut' });
+    await rig.ops([...words, 'plan.level=2', 'plan.since=2026-10-05', 'plan.until=2027-10-05']);
+    for (const less of [
+      ['plan.level=1'],
+      ['plan.until=2026-10-06'],
+      ['plan.level=3', 'plan.until=2027-10-04'],
+    ]) {
       const run = await rig.ops([...words, ...less]);
       expect(run.code).toBe(2);
       expect(run.errors).toContain('Cut the plan of account cut, to a lower level or an earlier end?');
     }
-    for (const more of [['2', '--until', '2027-10-06'], ['3']])
-      expect(await rig.ops([...words, ...more])).toMatchObject({ code: 0 });
-    expect(await rig.ops([...words, '1', '--yes'])).toMatchObject({ code: 0 });
+    for (const more of ['plan.until=2027-10-06', 'plan.level=3'])
+      expect(await rig.ops([...words, more])).toMatchObject({ code: 0 });
+    expect(await rig.ops([...words, 'plan.level=1', '--yes'])).toMatchObject({ code: 0 });
   });
 
-  it('counts months from today when there was no plan', async () => {
-    expect(await rig.ops('customer plan fresh --level 1 --new')).toMatchObject({ code: 0 });
+  it('counts months from today when there was none', async () => {
+    await rig.put('accounts', { account: 'fresh' });
+    expect(await rig.ops('customer set fresh plan.level=1')).toMatchObject({ code: 0 });
     const row = await rig.row('accounts', { account: 'fresh' });
     expect(row).toMatchObject({
       account: 'fresh',
@@ -140,12 +153,15 @@ describe('customer plan', () => {
   });
 
   it.each([
-    [[], 'give either --level or --none'],
-    [['--level', '4'], 'plan.level: found 4, wanted a plan level'],
-    [['--level', '1', '--since', '05.10.2026'], 'Wanted a time such as 2h'],
-    [['--level', '1', '--since', '2026-10-05', '--until', '2026-10-05'], '--until must be after --since'],
+    [['plan.since=2026-10-05'], 'plan.since: plan.level is missing beside it'],
+    [['plan.level=4'], 'plan.level: found 4, wanted a plan level'],
+    [['plan.level=1', 'plan.since=05.10.2026'], 'plan.since: found "05.10.2026", wanted a time such as 2h'],
+    [
+      ['plan.level=1', 'plan.since=2026-10-05', 'plan.until=2026-10-05'],
+      'plan.until: found a time that is not after plan.since',
+    ],
   ])('refuses %j', async (words, message) => {
-    const run = await rig.ops(['customer', 'plan', 'holder', ...words]);
+    const run = await rig.ops(['customer', 'set', 'holder', ...words]);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
   });

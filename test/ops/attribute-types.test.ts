@@ -212,7 +212,7 @@ describe('whatever type an attribute of a row has', () => {
     plans: 'plan show X|plan set X price=3 --dry-run|plan off X --wait 0 --yes',
     keys: '/keys/X/rotate|/keys/X/leaked|/keys/X/disable|key use X|key rotate X --dry-run|key set X account=other --dry-run|key set X rpm=5 --dry-run|key set X budget.amount=5 budget.period=day --dry-run|key set X models=gpt-4o --dry-run|key on X --dry-run|key leaked X --dry-run|key off X --yes',
     accounts:
-      '/customers/X|/customers/X/edit|/customers/X/plan|/customers/X/close|customer show X|customer set X note=text --dry-run|customer on X --dry-run|customer close X --dry-run|grant new X 5 --id i --dry-run|customer plan X --none --dry-run|key new X --dry-run|customer new X --dry-run|customer off X --yes',
+      '/customers/X|/customers/X/edit|/customers/X/close|customer show X|customer set X note=text --dry-run|customer on X --dry-run|customer close X --dry-run|grant new X 5 --id i --dry-run|customer set X plan= --dry-run|key new X --dry-run|customer new X --dry-run|customer off X --yes',
     grants: 'grant show acme X|grant new acme 5 --id X --dry-run',
   };
   it.each(Object.entries(verbs))(

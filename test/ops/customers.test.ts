@@ -21,11 +21,12 @@ const keysOf = async (account: string): Promise<{ state: string; hint: string }[
   }[];
 
 describe('customer new', () => {
-  const words = 'customer new acme --grant 50 --contact ops@example.com --note invoice --wait 0'.split(' ');
+  const words = 'customer new acme --grant 50 contact.email=ops@example.com note=invoice --wait 0'.split(' ');
 
   it('shows what it will do and refuses to do it unasked', async () => {
     const run = await rig.ops(words);
     expect(run.code).toBe(2);
+    expect(run.output).toContain('account acme: note "invoice", contact {"email":"ops@example.com"}; live');
     expect(run.output).toContain('account acme is granted 50 yuan, once, as first');
     expect(run.errors).toContain('Make customer acme with 50 yuan? Nobody is here to answer');
     expect(await rig.row('accounts', { account: 'acme' })).toBeUndefined();
@@ -46,6 +47,21 @@ describe('customer new', () => {
     await rig.applyGrants();
     expect((await rig.item('acme'))?.available).toBe(yuan('50'));
     expect((await rig.ops('key check', key)).code).toBe(0);
+  });
+
+  it('takes every field of an account, with what is to be said of it', async () => {
+    const fields = 'metered=yes rpm=600 alert_below=5 plan.level=3 plan.until=365d'.split(' ');
+    const run = await rig.ops(['customer', 'new', 'fielded', ...fields, '--yes']);
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.output).toMatch(
+      /account fielded: rpm 600, alert_below 5, metered true, plan 3, months counted/,
+    );
+    expect(run.errors).toContain('the table plans has no level 3');
+    expect(await rig.row('accounts', { account: 'fielded' })).toMatchObject({
+      metered: true,
+      rpm: 600,
+      plan: { level: 3, until: expect.stringMatching(/Z$/) as string },
+    });
   });
 
   it('repeated, grants nothing again, and refuses the key that nobody has seen', async () => {
@@ -122,7 +138,10 @@ describe('customer new', () => {
   it.each([
     [['--grant', '-5'], 'wanted yuan above 0'],
     [['--grant', 'five'], 'amount: found "five"'],
-    [['--contact', 'nobody'], 'contact.email'],
+    [['contact.email=nobody'], 'contact.email: found "nobody"'],
+    [['metred=yes'], 'metred: found, but not known here (did you mean metered?'],
+    [['enabled=false'], 'enabled: a new customer can call'],
+    [['plan.since=2026-10-05'], 'plan.since: plan.level is missing beside it'],
   ])('refuses %j before anything is written', async (options, message) => {
     const run = await rig.ops(['customer', 'new', 'wrong', ...options, '--yes']);
     expect(run.code).toBe(2);
@@ -192,7 +211,7 @@ describe('customer list', () => {
 
 describe('customer off, on, set and close', () => {
   it('refuse the keys of the account, let them work again, and keep the rest of its row', async () => {
-    const { key } = await json(['customer', 'new', 'off', '--note', 'old', '--yes']);
+    const { key } = await json(['customer', 'new', 'off', 'note=old', '--yes']);
     const asked = await rig.ops('customer off off');
     expect(asked).toMatchObject({ code: 2 });
     expect(asked.output).toContain('account off: enabled false; live within 30 seconds');

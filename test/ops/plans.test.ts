@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { carryOutGrant, planGrantAmount } from '../../shared/operate/customers/grants.ts';
-import { planSetPlan } from '../../shared/operate/customers/edit-account.ts';
+import { planEditAccount } from '../../shared/operate/customers/edit-account.ts';
 import { carryOutKey, planCreateKey } from '../../shared/operate/keys/edit-key.ts';
 import { Failure } from '../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../shared/operate/operator-ports.ts';
@@ -45,16 +45,17 @@ describe('a plan only reads, says what it is going to do, and returns what it di
 
   it('of an account, which is carried out by one of two who make it at once', async () => {
     await rig.put('accounts', { account: 'sold', plan: { level: 1, since: '2026-11-01' } });
+    const ended = { plan: undefined };
     const [one, two] = [
-      await planSetPlan(reading, { account: 'sold', level: 2 }),
-      await planSetPlan(reading, { account: 'sold', none: true }),
+      await planEditAccount(reading, { account: 'sold', attributes: { plan: { level: 2 } } }),
+      await planEditAccount(reading, { account: 'sold', attributes: ended }),
     ];
     await carryOutWrites(ports, one);
-    await expect(carryOutWrites(ports, two)).rejects.toThrow('somebody else changed the plan of sold');
+    await expect(carryOutWrites(ports, two)).rejects.toThrow('somebody else changed the row meanwhile');
     expect(await rig.row('accounts', { account: 'sold' })).toMatchObject({
       plan: { level: 2, since: '2026-11-01' },
     });
-    await carryOutWrites(ports, await planSetPlan(reading, { account: 'sold', none: true }));
+    await carryOutWrites(ports, await planEditAccount(reading, { account: 'sold', attributes: ended }));
     expect(await rig.row('accounts', { account: 'sold' })).not.toHaveProperty('plan');
   });
 

@@ -101,16 +101,11 @@ const parseMoment =
     return (nowMs) => momentOf(written, nowMs, towards) ?? nowMs;
   };
 
-const parseMomentText =
-  (towards: Towards) =>
-  (written: string): string => {
-    if (momentOf(written, 0, towards) === undefined) refuse(wantedMoment);
-    return written;
-  };
-
 /** For rows, which keep a time in ISO 8601 as it was written, with its zone. */
-export const parsePastText = parseMomentText('past');
-export const parseFutureText = parseMomentText('future');
+export function parseFutureText(written: string): string {
+  if (momentOf(written, 0, 'future') === undefined) refuse(wantedMoment);
+  return written;
+}
 
 /** `2h` is two hours ago. */
 export const parsePast = parseMoment('past');

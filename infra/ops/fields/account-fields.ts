@@ -1,5 +1,5 @@
-/** What an operator writes of a customer, but for the plan. */
-import { choiceField, flagField, typedFlag, typedNumber, type RowField } from './row-field.ts';
+/** What an operator writes of a customer. */
+import { choiceField, flagField, typed, typedFlag, typedNumber, type RowField } from './row-field.ts';
 
 const limitField = (name: string, label: string): RowField => ({
   name,
@@ -7,6 +7,16 @@ const limitField = (name: string, label: string): RowField => ({
   input: 'numeric',
   help: 'Over all keys. Empty: no limit.',
   typed: typedNumber,
+});
+
+/** Without a level there is no plan. */
+const planTime = (part: string, label: string, placeholder: string, help: string): RowField => ({
+  name: `plan.${part}`,
+  label,
+  width: 'third',
+  placeholder,
+  help,
+  typed: (text, field) => (field('plan.level') === '' ? undefined : typed(text)),
 });
 
 export const accountFields: readonly RowField[] = [
@@ -34,4 +44,15 @@ export const accountFields: readonly RowField[] = [
     'no',
     'Calls are counted and charged to no balance, so no balance bounds them.',
   ),
+  {
+    ...choiceField('plan.level', 'Plan', { 1: 'level 1', 2: 'level 2', 3: 'level 3' }, 'no plan'),
+    width: 'third',
+    help: 'Of the table of plans. It covers calls in the place of the balance.',
+    typed: typedNumber,
+  },
+  planTime('since', 'Plan since', '2026-11-01', 'Months are counted from here. Empty: as it is, else today.'),
+  planTime('until', 'Plan until', '2027-11-01', 'It covers no call from then on. Empty: no end.'),
 ];
+
+/** Of one that is made: it can call. */
+export const newAccountFields = accountFields.filter(({ name }) => name !== 'enabled');

@@ -107,7 +107,7 @@ export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
     Object.assign({}, field, { value: (field.shown ?? shownValue)(partAt(row, field.name), row) }),
   );
 
-const partAt = (row: RawRow, name: string): unknown =>
+export const partAt = (row: RawRow, name: string): unknown =>
   name.split('.').reduce((value: unknown, part) => attributeOf(value, part), row);
 
 /** @param row what parts of an attribute without a field are taken from */

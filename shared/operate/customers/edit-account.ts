@@ -8,11 +8,12 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { isoTime, utcDay } from '../../wire/iso-time.ts';
+import { isRecord } from '../../wire/json.ts';
 import { settingsNow } from '../config/row-changes.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
-import { Failure, shellWord, usable, usageFailure, type Plan } from '../plan.ts';
+import { Failure, shellWord, usable, usageFailure } from '../plan.ts';
 import { findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
 
 interface AccountEdit {
@@ -24,111 +25,78 @@ interface AccountEdit {
 }
 
 /**
- * It fails if somebody else changed one of these attributes meanwhile.
+ * It fails if somebody else changed one of these attributes meanwhile. A plan without a beginning keeps that of the plan before, so
+ * that a change of level begins no new counts; else it begins today.
  * @param attributes an undefined one is removed; others stay
  * @param seen `rowMark` of the row as it was looked at. Absent: it is not compared
  */
 export async function planEditAccount(
   ports: OperatorPorts,
-  { account, attributes, seen, isNew = false }: AccountEdit,
-): Promise<Plan<RowWrite>> {
+  { account, attributes: typed, seen, isNew = false }: AccountEdit,
+) {
   const found = await findAccount(ports, account, isNew);
   const { row } = found;
   refuseChanged(`account ${account}`, row, seen);
+  const attributes = withBeginning(withMoments(typed, ports.clock.now()), row, ports.clock.now());
   const after = withAttributes(row, attributes);
-  usable(readRow(AccountRow, after));
   usable(readAlertedAccount(after, ports.target));
-  const [made] = found.changes;
-  if (made) {
-    const conflict = new Failure(`somebody else made account ${account} meanwhile`);
-    return {
-      changes: [{ kind: 'create', table: 'accounts', row: after, conflict }],
-      effect: found.effect,
-      questions: [],
-    };
-  }
-  const changes = updateOf({ table: 'accounts', key: { account }, row }, attributes);
-  if (changes.length === 0)
-    return { changes, effect: ['nothing to write: the row is like this already'], questions: [] };
-  const isOff = isAccountOff(after);
-  const isDisabled = isOff && !isAccountOff(row);
-  const changed = changes.flatMap((write) => (write.kind === 'update' ? Object.keys(write.attributes) : []));
+  const conflict = new Failure(`somebody else made account ${account} meanwhile: see \`customer show\``);
+  const changes: RowWrite[] =
+    found.changes.length > 0
+      ? [{ kind: 'create', table: 'accounts', row: after, conflict }]
+      : updateOf({ table: 'accounts', key: { account }, row }, attributes);
+  const names = changes.flatMap((write) => Object.keys(write.kind === 'update' ? write.attributes : after));
   // Without notes of the tool itself.
-  const shown = changed
-    .filter((name) => !name.startsWith('_'))
-    .map((name) => (after[name] === undefined ? `no ${name}` : `${name} ${JSON.stringify(after[name])}`));
-  return {
-    changes,
-    effect: [
-      `account ${account}: ${shown.join(', ')}; live within 30 seconds`,
-      ...(isDisabled ? [`every key of ${account} is refused within 30 seconds`] : []),
-      ...(isAccountOff(row) && !isOff
-        ? [`calls of ${account}, which are refused now, are answered again`]
-        : []),
-    ],
-    questions: isDisabled ? [`Refuse every call of ${account}?`] : [],
-  };
-}
-
-export interface SetPlanInput {
-  account: string;
-  level?: number | undefined;
-  since?: string | undefined;
-  until?: string | undefined;
-  none?: boolean | undefined;
-  new?: boolean | undefined;
-  /** `rowMark` of the plan as it was looked at. Absent: it is not compared. */
-  seen?: string | undefined;
-}
-
-/** `plan`: as stored in the row; undefined: it is removed. `warnings`: why the plan will cover no calls. */
-export type SetPlanPlan = Awaited<ReturnType<typeof planSetPlan>>;
-
-/** Sets or removes the plan; other attributes stay. */
-export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput) {
-  const { account, level, since, until, none, seen } = withMoments(input, ports.clock.now());
-  if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
-  if (none && (since !== undefined || until !== undefined))
-    throw usageFailure('--none takes neither --since nor --until');
-  const { row, changes, effect } = await findAccount(ports, account, input.new);
-  const written = row['plan'];
-  refuseChanged(`the plan of ${account}`, written, seen);
-  const former = planIn({ account, plan: written });
-  // A change of level in mid-month keeps the start, so that no new counts begin.
-  const kept = former ? (written as RawRow)['since'] : undefined;
-  const begins = since ?? (typeof kept === 'string' ? kept : utcDay(ports.clock.now()));
-  const plan =
-    level === undefined ? undefined : { level, since: begins, ...(until !== undefined && { until }) };
-  const reading = readRow(AccountRow, { account, ...(plan && { plan }) });
-  const held = usable(reading, 'nothing was written: ').row.plan;
-  if (held?.until !== undefined && held.until <= held.since)
-    throw usageFailure('nothing was written: --until must be after --since');
-  const conflict = new Failure(
-    `somebody else changed the plan of ${account} meanwhile, or deleted its row: look at it again, then repeat`,
-  );
-  const set = { attributes: { plan }, unchanged: { plan: written }, conflict };
-  changes.push({ kind: 'update', table: 'accounts', key: { account }, ...set });
+  const shown = names
+    .filter((name) => name !== 'account' && !name.startsWith('_'))
+    .map((name) => attributeWords(name, after[name]));
+  const isDisabled = isAccountOff(after) && !isAccountOff(row);
+  const isPlanned = names.includes('plan');
+  const [held, former] = [planIn(after), planIn(row)];
+  if (isPlanned && held?.until !== undefined && held.until <= held.since)
+    throw usageFailure('plan.until: found a time that is not after plan.since, wanted a later one');
   // Asks where the account gets less: no plan, a lower level or an earlier end than now.
   const isCut =
     held && former && (held.level < former.level || (held.until ?? Infinity) < (former.until ?? Infinity));
   return {
     changes,
     effect: [
-      ...effect,
-      plan ? `account ${account} holds plan ${plan.level}` : `account ${account} holds no plan`,
+      ...found.effect,
+      ...(changes.length === 0 ? ['nothing to write: the row is like this already'] : []),
+      ...(shown.length > 0 ? [`account ${account}: ${shown.join(', ')}; live within 30 seconds`] : []),
+      ...(isDisabled ? [`every key of ${account} is refused within 30 seconds`] : []),
+      ...(isAccountOff(row) && !isAccountOff(after)
+        ? [`calls of ${account}, which are refused now, are answered again`]
+        : []),
     ],
     questions: [
-      ...(written !== undefined && !held ? [`End the plan of account ${account}?`] : []),
-      ...(isCut ? [`Cut the plan of account ${account}, to a lower level or an earlier end?`] : []),
+      ...(isDisabled ? [`Refuse every call of ${account}?`] : []),
+      ...(isPlanned && row['plan'] !== undefined && !held ? [`End the plan of account ${account}?`] : []),
+      ...(isPlanned && isCut
+        ? [`Cut the plan of account ${account}, to a lower level or an earlier end?`]
+        : []),
     ],
-    account,
-    plan,
-    warnings: plan ? await planWarnings(ports, plan.level) : [],
+    warnings: isPlanned && held ? await planWarnings(ports, held.level) : [],
   };
 }
 
-function planIn(row: RawRow): AccountRow['plan'] {
-  const reading = readRow(AccountRow, row);
+function withBeginning(attributes: RawRow, row: RawRow, nowMs: number): RawRow {
+  const { plan } = attributes;
+  if (!isRecord(plan) || plan['since'] !== undefined) return attributes;
+  const kept = planIn(row) && textOf(row['plan'], 'since');
+  return { ...attributes, plan: { ...plan, since: kept || utcDay(nowMs) } };
+}
+
+function attributeWords(name: string, value: unknown): string {
+  if (value === undefined) return `no ${name}`;
+  if (name !== 'plan' || !isRecord(value)) return `${name} ${JSON.stringify(value)}`;
+  const { level, since, until } = value as Record<string, string | undefined>;
+  const end = until === undefined ? 'without an end' : `until ${until}`;
+  return `plan ${level}, months counted from ${since}, ${end}`;
+}
+
+function planIn({ account, plan }: RawRow): AccountRow['plan'] {
+  const reading = readRow(AccountRow, { account, plan });
   return 'row' in reading ? reading.row.plan : undefined;
 }
 

@@ -5,22 +5,21 @@
  */
 import { formatYuan, parseYuan } from '../../billing/price.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
-import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { settingsNow } from '../config/row-changes.ts';
 import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { Failure, usable, usageFailure } from '../plan.ts';
+import { Failure, usageFailure } from '../plan.ts';
+import { planEditAccount } from './edit-account.ts';
 import { awaitApplied, planGrantAmount, type GrantMade } from './grants.ts';
 
 export interface NewCustomerInput {
   account: string;
   /** Yuan as typed. Undefined: the customer begins without a balance. */
   grant?: string | undefined;
-  /** An e-mail address, which alerts are sent to. */
-  contact?: string | undefined;
-  note?: string | undefined;
+  /** Of the account, as its row has them. */
+  attributes?: RawRow;
   reason?: string | undefined;
   /** The only models that the key may call. */
   models?: string[] | undefined;
@@ -34,12 +33,10 @@ const firstGrantId = 'first';
 const keyMark = { _made_with: 'customer new' } as const;
 
 export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerInput) {
-  const { account, contact, note, models, reason } = input;
-  const attributes: RawRow = {
-    ...(contact !== undefined && { contact: { email: contact } }),
-    ...(note !== undefined && { note }),
-  };
-  usable(readAlertedAccount({ account, ...attributes }, ports.target), 'nothing was written: ');
+  const { account, attributes = {}, models, reason } = input;
+  if (isAccountOff(attributes))
+    throw usageFailure('enabled: a new customer can call; `customer off` is for one that is there');
+  const edit = await planEditAccount(ports, { account, attributes, isNew: true });
   const grant =
     input.grant === undefined
       ? undefined
@@ -53,12 +50,9 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
     );
   const key = await planCreateKey(ports, { account, attributes: { models } });
   const yuan = grant && `${formatYuan(grant.amount)} yuan`;
-  const conflict = usageFailure(`somebody else made account ${account} meanwhile: see \`customer show\``);
   const off = { kind: 'update', table: 'keys', attributes: { enabled: false }, unchanged: {} } as const;
   const changes: RowWrite[] = [
-    earlier.row
-      ? { kind: 'update', table: 'accounts', key: { account }, attributes, unchanged: {}, conflict }
-      : { kind: 'create', table: 'accounts', row: { account, ...attributes }, conflict },
+    ...edit.changes,
     ...earlier.keys.map(({ hash }): RowWrite => ({ ...off, key: { hash } })),
     ...(grant && !granted ? grant.changes.filter(({ table }) => table === 'grants') : []),
     ...key.changes.flatMap((write): RowWrite[] =>
@@ -70,7 +64,8 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
   return {
     changes,
     effect: [
-      earlier.row ? `account ${account} is there, without keys that were used` : `account ${account} is new`,
+      ...(earlier.row ? [`account ${account} is there, without keys that were used`] : []),
+      ...(edit.changes.length > 0 ? edit.effect : []),
       ...earlier.keys.map(
         ({ hint }) => `the key ${hint} that an earlier run made is refused within 30 seconds`,
       ),
@@ -79,8 +74,9 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
         : []),
       `a key: ${key.rights}`,
     ],
-    warnings: key.warnings ?? [],
+    warnings: [...edit.warnings, ...(key.warnings ?? [])],
     questions: [
+      ...edit.questions,
       // The customer may have been sent one of them, and not have called yet.
       ...earlier.keys.map(
         ({ hint, created }) => `Refuse the key ${hint}, made at ${created}, and make another?`,
@@ -92,7 +88,7 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
     grant,
     baseUrl: await ports.baseUrl(),
     pages: await customerPages(ports),
-    contact,
+    contact: textOf(attributes['contact'], 'email') || undefined,
   };
 }
 

@@ -4,13 +4,7 @@ import { formatYuan, parseYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
-import {
-  planCloseAccount,
-  planEditAccount,
-  planSetPlan,
-  type SetPlanInput,
-  type SetPlanPlan,
-} from '../../../../shared/operate/customers/edit-account.ts';
+import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import {
   listCustomers,
   listSpending,
@@ -40,7 +34,7 @@ import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
-import { accountFields } from '../../fields/account-fields.ts';
+import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { customerSheet } from '../../fields/sheet.ts';
 import { closedLines, welcomeSaid } from '../../outcomes.ts';
 import {
@@ -55,7 +49,7 @@ import {
   type Policies,
   reading,
 } from '../command.ts';
-import { parseFutureText, parseList, parseNumber, parsePastText } from '../option-values.ts';
+import { parseList, parseNumber } from '../option-values.ts';
 import { namedValues, type Column, type Terminal } from '../terminal.ts';
 import { figureColumns, hashText, hintText, shortHash } from './key.ts';
 import { sheetCommands } from './sheets.ts';
@@ -63,7 +57,7 @@ import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
 import { textIn } from '../../../../shared/wire/json.ts';
 
 /** `wait`: seconds. */
-type NewOptions = Omit<NewCustomerInput, 'account'> & { wait: number; link?: boolean };
+type NewOptions = Omit<NewCustomerInput, 'account' | 'attributes'> & { wait: number; link?: boolean };
 
 const named = { '<account>': 'as `customer list` shows it' };
 
@@ -87,20 +81,26 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
       does: 'make the account, its first grant and a key; print a message to send',
       takes: {
         '<name>': 'of the account, in all tables; it cannot be changed later',
+        '[attributes...]': attributesMean,
         '--grant <yuan>': 'how much it begins with (default: nothing)',
-        '--contact <mail>': 'where alerts of its balance go',
-        '--note <text>': 'for operators; the customer does not see it',
         '--reason <text>': 'of the grant; shown to the customer in their usage',
         '--models <a,b>': ['the only models the key may call (default: every model)', parseList],
         '--link': 'put a link into the message that opens the account page with the key',
         '--wait <seconds>': ['how long to wait until the grant is applied', parseNumber, 15],
       },
+      notes: attributesHelp(newAccountFields),
       examples: [
-        'customer new acme --grant 50 --contact ops@acme.example --link',
-        'customer new acme --models gpt-4o,gpt-4o-mini --note "contract 4711" --yes',
+        'customer new acme contact.email=ops@acme.example --grant 50 --link',
+        'customer new acme "note=contract 4711" rpm=600 plan.level=1 --models gpt-4o,gpt-4o-mini --yes',
       ],
-      async plan({ ports, terminal }, account: string, { wait, link = false, ...input }: NewOptions) {
-        const plan = await planNewCustomer(ports, { account, ...input });
+      async plan(
+        { ports, terminal },
+        account: string,
+        words: string[],
+        { wait, link = false, ...input }: NewOptions,
+      ) {
+        const attributes = words.length === 0 ? {} : attributesIn(words, newAccountFields);
+        const plan = await planNewCustomer(ports, { account, attributes, ...input });
         return writes({
           plan,
           carryOut: () => carryOutNewCustomer(ports, plan, wait * 1000),
@@ -149,12 +149,12 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
         printCustomer(terminal, await viewCustomer(ports, name)),
     }),
     changes('set', {
-      does: 'set attributes of a customer: note, contact, limits, alert',
+      does: 'set attributes of a customer: note, contact, limits, alert, plan',
       takes: { ...named, '<attributes...>': attributesMean },
       notes: attributesHelp(accountFields),
       examples: [
         'customer set acme "note=pays by invoice" rpm=600',
-        'customer set acme contact.email=ops@acme.example',
+        'customer set acme plan.level=1 plan.since=2026-11-01 plan.until=2027-11-01',
       ],
       async plan(run, account: string, written: string[]) {
         const row = await run.ports.tables.get('accounts', account);
@@ -172,25 +172,6 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
       takes: named,
       examples: ['customer on acme'],
       plan: (run, account: string) => editing(run, account, { enabled: true, _closed: undefined }),
-    }),
-    changes('plan', {
-      does: 'give an account a plan, change it, or end it; live within 30 seconds',
-      takes: {
-        ...named,
-        '--level <n>': ['1, 2 or 3', parseNumber],
-        '--since <time>': ['months are counted from here (default: as it is, else today)', parsePastText],
-        '--until <time>': ['covers no call from then on (default: no end)', parseFutureText],
-        '--none': 'take the plan away',
-        '--new': 'make the account when there is none',
-      },
-      examples: [
-        'customer plan acme --level 1 --since 2026-11-01 --until 2027-11-01',
-        'customer plan acme --none',
-      ],
-      async plan(run, account: string, options: Omit<SetPlanInput, 'account'>) {
-        const plan = await planSetPlan(run.ports, { account, ...options });
-        return rowWrites(run, plan, { said: heldWords(plan), facts: { account, plan: plan.plan ?? null } });
-      },
     }),
     changes('close', {
       does: 'end a customer: refuse all keys, say what is left and how to pay it back; deletes nothing',
@@ -434,10 +415,4 @@ function newCustomerFacts(
     message: welcomeSaid(plan, made, link).message.join('\n'),
     ...(link && { link: (pages.account ? accountLink(baseUrl, secretKey) : undefined) ?? null }),
   };
-}
-
-function heldWords({ account, plan }: SetPlanPlan): string {
-  if (!plan) return `${account} holds no plan; live within 30 seconds.`;
-  const end = plan.until === undefined ? 'without an end' : `until ${plan.until}`;
-  return `${account} holds plan ${plan.level}, months counted from ${plan.since}, ${end}; live within 30 seconds.`;
 }

@@ -12,7 +12,7 @@ import {
 } from '../../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-ports.ts';
-import { writtenRow, type RowField } from '../../fields/row-field.ts';
+import { partAt, topOf, writtenRow, type RowField } from '../../fields/row-field.ts';
 import { changes, shows, type CommandDefinition, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { parseCount } from '../option-values.ts';
@@ -126,7 +126,13 @@ export function attributesIn(
     else if (name.includes('.') && !names.includes(name)) throw unknownPart(name, names);
     else others[name] = value === '' ? undefined : jsonOrText(value);
   }
-  return { ...writtenRow(fields, texts, row), ...others };
+  const made = writtenRow(fields, texts, row);
+  for (const [name, text] of texts)
+    if (name.includes('.') && text !== '' && partAt(made, name) === undefined)
+      throw usageFailure(
+        `${name}: ${names.find((each) => topOf(each) === topOf(name))} is missing beside it`,
+      );
+  return { ...made, ...others };
 }
 
 /** No attribute of a row has a point in its name. */
@@ -208,7 +214,7 @@ export const planCommands: CommandGroup = {
   name: 'plan',
   does: 'subscription levels: what they cost and cover',
   notes: `
-A plan covers calls of the customers that hold it (\`customer plan\`), while the setting subscription.enabled is true. Its items
+A plan covers calls of the customers that hold it (\`customer set acme plan.level=1\`), while the setting subscription.enabled is true. Its items
 are a list: '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}]'; value: calls a month, -1 unlimited.`,
   commands: [
     listCommand('plans', {

@@ -1,25 +1,20 @@
-/** What is done to a customer: made, topped up, given a key or a plan, edited, closed; by the plans of the commands of the same names. */
-import {
-  planSetPlan,
-  planCloseAccount,
-  planEditAccount,
-} from '../../../../shared/operate/customers/edit-account.ts';
+/** What is done to a customer: made, topped up, given a key, edited, closed; by the plans of the commands of the same names. */
+import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import { rowMark } from '../../../../shared/operate/rows.ts';
 import { carryOutNewCustomer, planNewCustomer } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { closedLines, grantSaid, welcomeSaid } from '../../outcomes.ts';
-import { accountFields } from '../../fields/account-fields.ts';
+import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
 import {
-  choiceField,
   namesField,
   rowFields,
   seenField,
   typed,
   typedList,
+  typedNewRow,
   typedRow,
-  type RowField,
 } from '../../fields/row-field.ts';
 import { lead } from '../layout/frame.ts';
 import {
@@ -38,7 +33,6 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 export function customerFormPages(routes: Routes): void {
   routes.form('/customers-new', { page: newPage, propose: proposeNew });
   routes.form('/customers/:account/grant', { page: grantPage, propose: proposeGrant });
-  routes.form('/customers/:account/plan', { page: planPage, propose: proposePlan });
   routes.form('/customers/:account/keys/new', { page: keyPage, propose: proposeKey });
   routes.form('/customers/:account/edit', { page: editPage, propose: proposeEdit });
   routes.form('/customers/:account/close', { page: closePage, propose: proposeClose });
@@ -69,14 +63,7 @@ const newPage = formPage(() => ({
       placeholder: '50',
       help: 'What the balance begins with. Empty: nothing.',
     },
-    {
-      name: 'contact',
-      label: 'Contact',
-      input: 'email',
-      placeholder: 'ops@example.com',
-      help: 'An e-mail address: alerts of the balance go there.',
-    },
-    { name: 'note', label: 'Note', help: 'For you. The customer does not see it.' },
+    ...rowFields(newAccountFields, {}),
     namesField(
       'models',
       'Models of the key',
@@ -99,8 +86,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   const plan = await planNewCustomer(ports, {
     account,
     grant: typed(field('amount')),
-    contact: typed(field('contact')),
-    note: typed(field('note')),
+    attributes: typedNewRow(newAccountFields, field),
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
@@ -122,52 +108,6 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
       };
     },
   );
-}
-
-const planFields: readonly RowField[] = [
-  { ...choiceField('level', 'Level', { 1: '1', 2: '2', 3: '3' }, 'no plan'), alsoNamed: 'plan.level' },
-  {
-    name: 'since',
-    alsoNamed: 'plan.since',
-    label: 'Since',
-    placeholder: '2026-11-01',
-    help: 'Months are counted from here. Empty: as it is, else today.',
-  },
-  {
-    name: 'until',
-    alsoNamed: 'plan.until',
-    label: 'Until',
-    placeholder: '2027-11-01',
-    help: 'Covers no call from then on. Empty: no end.',
-  },
-];
-
-const planPage = formPage(async (visit) => {
-  const row = await visit.ports.tables.get('accounts', visit.part('account'));
-  const held = (row?.['plan'] ?? {}) as Record<string, unknown>;
-  return {
-    ...ofCustomer(visit),
-    title: 'Plan',
-    // Of the plan alone: an edit of the rest of the row is not undone by this form.
-    fields: [...rowFields(planFields, held), seenField(rowMark(row?.['plan']))],
-  };
-});
-
-async function proposePlan(visit: Visit): Promise<Proposal> {
-  const { ports, part, field } = visit;
-  const account = part('account');
-  const level = field('level');
-  const held =
-    level === ''
-      ? { none: true }
-      : { level: Number(level), since: typed(field('since')), until: typed(field('until')) };
-  const plan = await planSetPlan(ports, { account, ...held, seen: field('seen') });
-  return proposedWrites(visit, plan, {
-    title: `Plan of ${account}`,
-    back: customerPath(account),
-    verb: 'Write it',
-    said: () => ({ lines: [...plan.effect, 'Live within 30 seconds.'], warnings: plan.warnings }),
-  });
 }
 
 const keyPage = formPage((visit) => ({

@@ -21,7 +21,6 @@ export function customerPage(routes: Routes): void {
 
 const forms = [
   ['keys/new', 'New key'],
-  ['plan', 'Plan'],
   ['edit', 'Edit'],
   ['close', 'Close'],
 ] as const;
