@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -71,6 +71,17 @@ describe('bootstrap', () => {
     });
     expect(await run('--built', 'infra/local/main.ts')).toMatchObject({ stderr: '', code: 0 });
     expect(steps()).toEqual(['build', 'synthesis', 'command', 'command']);
+  });
+
+  it('keeps what Node compiled for the next run, unless the caller says where', async () => {
+    write('infra/local/main.ts', 'console.log(process.env.NODE_COMPILE_CACHE);');
+    const kept = file('node_modules', '.cache', 'node');
+    vi.stubEnv('NODE_COMPILE_CACHE', undefined);
+    expect((await run('infra/local/main.ts')).stdout).toBe(`${kept}\n`);
+    expect(readdirSync(kept)).not.toEqual([]);
+    vi.stubEnv('NODE_COMPILE_CACHE', file('elsewhere'));
+    expect((await run('infra/local/main.ts')).stdout).toBe(`${file('elsewhere')}\n`);
+    vi.unstubAllEnvs();
   });
 
   it('builds again when an input changed, or another template took the place of this one', async () => {
