@@ -126,6 +126,16 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
     expect(searches).toBe(2);
   });
 
+  it('are not read, counted or watched by a link of another site', async () => {
+    const visit = await aws();
+    searches = 0;
+    const link = async (path: string) => (await visit.get(path, { 'sec-fetch-site': 'cross-site' })).text();
+    expect(await link('requests?from=24h&read=yes')).toContain('some 20.0 GB, 0.1 dollars');
+    expect(await link('?refused=yes')).toContain('Count them');
+    expect(searches).toBe(0);
+    expect(await link('requests?live=on')).not.toMatch(/data-on\b/);
+  });
+
   it('show what is wrong with a filter, and keep what was typed', async () => {
     const page = await (await aws()).page('requests?from=soon&model=gpt-4o');
     expect(page).toMatch(/from: found soon, wanted a time such as 2h/);

@@ -10,7 +10,7 @@ import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { sharedStyle } from '../../../shared/relay/page/page-kit.ts';
 import { html, masked } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/price.ts';
-import { formOf, guardHeaders, isRefusal, refusalOf } from './guard.ts';
+import { askedFor, formOf, guardHeaders, isRefusal, refusalOf } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
 import { frame, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
@@ -183,7 +183,7 @@ function visitIn(call: Call, { ports, options, hosting, counted }: Inner): Visit
     // As it was sent: of Hono's decoded path a browser would make another one where a name has a backslash or a tab.
     path: new URL(call.req.url).pathname.slice(1),
     part: (name) => call.req.param(name) ?? '',
-    query: (name) => call.req.query(name)?.trim() ?? '',
+    query: askedFor(call.req.raw),
     field: (name) => fields[name] ?? '',
     fields,
   };

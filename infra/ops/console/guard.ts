@@ -63,6 +63,16 @@ export function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRef
   return undefined;
 }
 
+/** What a press asks for, and AWS bills. */
+const paid: ReadonlySet<string> = new Set(['read', 'refused', 'live']);
+
+/** What is asked for in the address: nothing that costs money, where a page of another site led here. */
+export function askedFor({ headers, url }: Request): (name: string) => string {
+  const { searchParams } = new URL(url);
+  const isLed = ['cross-site', 'same-site'].includes(headers.get('sec-fetch-site') ?? '');
+  return (name) => (isLed && paid.has(name) ? '' : (searchParams.get(name)?.trim() ?? ''));
+}
+
 const tooLarge: GuardRefusal = { status: 413, why: 'The form is too large.' };
 
 const fieldsMax = 200;
