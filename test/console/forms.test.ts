@@ -160,7 +160,7 @@ it('makes a plan with two entries, takes one out, keeps what has no field, and d
     [`items.${index}.value`]: value,
     [`items.${index}.models`]: id === '' ? '' : 'a, b',
   });
-  await done('settings/plans-new', { level: '2', price: '30', ...entry(0, 'chat', '100') });
+  await done('settings/plans/2', { price: '30', ...entry(0, 'chat', '100') });
   await put(rig.client, 'plans', [
     { level: 2, price: 30, items: [{ id: 'chat', icon: 'c.svg', value: 100, models: ['a', 'b'] }] },
   ]);
@@ -175,14 +175,17 @@ it('makes a plan with two entries, takes one out, keeps what has no field, and d
   expect(await wrong.text()).toContain('id="items.1.value-error"');
   await done('settings/plans/2', { ...both, ...entry(0, '', '') });
   expect((await row('plans', '2'))?.['items']).toEqual([{ id: 'more', value: -1, models: ['a', 'b'] }]);
-  await done('settings/plans/2/off');
+  await done('settings/plans/2', { price: '', ...entry(0, '', '') });
   expect(await row('plans', '2')).toBeUndefined();
+  const form_token = tokenIn(await visitor.page('settings/plans/2'));
+  for (const unknown of ['settings/plans/4', 'settings/constructor'])
+    expect((await visitor.post(unknown, { form_token, value: 'x', price: '1' })).status).toBe(404);
 });
 
 it('shows none of these forms in a console that only reads', async () => {
   const reader = await enter(await rig.serve({ readOnly: true }));
   expect(await reader.page('settings')).not.toMatch(/href="settings\/|<form method="post"/);
-  for (const path of ['settings/notices', 'settings/plans-new', `keys/${'c'.repeat(64)}/edit`])
+  for (const path of ['settings/notices', 'settings/plans/1', `keys/${'c'.repeat(64)}/edit`])
     expect((await reader.get(path)).status).toBe(403);
 });
 

@@ -72,7 +72,7 @@ export const smallPages = [
   'keys/check',
   'settings',
   'settings/notices',
-  'settings/plans-new',
+  'settings/plans/1',
 ];
 
 /** Fills the tables as a relay of this size has them, with the rows that pages could read. */

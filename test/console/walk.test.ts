@@ -116,7 +116,7 @@ it.each([
       'versions/diff',
       'settings',
       'settings/notices',
-      'settings/plans-new',
+      'settings/plans/1',
       'charges-csv',
       'audit',
       'nowhere',
@@ -172,10 +172,9 @@ const formWalks: readonly FormWalk[] = [
     seen: ['customers/demo', /walked customer/],
   },
   {
-    path: 'settings/plans-new',
+    path: 'settings/plans/3',
     wrong: ['price', 'cheap'],
     fields: {
-      level: '3',
       price: '30',
       'items.0.id': 'chat',
       'items.0.value': '100',
