@@ -87,7 +87,7 @@ describe('a console that only reads', () => {
     expect((await rig.ports.tables.get('channels', 'upstream-0'))?.['state']).toBe(true);
   });
 
-  it('audits the money of a customer, which writes nothing, and says first what it reads', async () => {
+  it('audits the money of a customer, which writes nothing', async () => {
     const page = await reader.follow(await reader.send('audit', { account: accountAt(3) }));
     expect(page).toMatch(/findings in 0 rows|All 0 rows/);
   });

@@ -26,6 +26,7 @@ import {
 } from './pages/outcome.ts';
 import { LiveStreams, refusedWatch } from './visit/live.ts';
 import {
+  type AskingRoute,
   may,
   memoryForms,
   neededFor,
@@ -255,14 +256,14 @@ function actions(parts: Inner, answer: Answer) {
   const { options, onFault, hosting } = parts;
   const forms = hosting?.forms ?? memoryForms(parts.ports);
   const goTo = (call: Call, at: string): Response => call.redirect(options.base + at, 303);
-  const closed = (call: Call, route: FormRoute): Promise<Response> | undefined =>
+  const closed = (call: Call, route: FormRoute | AskingRoute): Promise<Response> | undefined =>
     may(call.env.identity, neededFor(route))
       ? undefined
       : answer(call, (visit) => notePage(403, refusedWords(visit.identity)));
 
   const carryOut = async (call: Call, visit: Visit, proposal: Proposal): Promise<Response> => {
     const { identity } = visit;
-    const end = proposal.reads ? undefined : await hosting?.begin(identity, proposal);
+    const end = await hosting?.begin(identity, proposal);
     const ended: Ended = await proposal.carryOut().then(
       (outcome) => ({ outcome }),
       (error: unknown) => ({ error }),
@@ -284,7 +285,7 @@ function actions(parts: Inner, answer: Answer) {
     if (basisOf(await shownOf(proposal)) !== basisOf(kept.shown))
       return answer(call, () => overtaken(`${kept.path}?again=${kept.id}`));
     // A role that writes little writes only what is counted.
-    if (!may(identity, 'operator') && !proposal.reads && refunds === undefined)
+    if (!may(identity, 'operator') && refunds === undefined)
       return answer(call, () => notePage(403, refusedWords(identity)));
     if (!(await forms.take(identity.formToken, kept.id))) return answer(call, () => gone);
     const limit = refunds === undefined ? undefined : await hosting?.refusedRefund(identity, refunds);
@@ -294,7 +295,7 @@ function actions(parts: Inner, answer: Answer) {
 
   return {
     /** The form; with what was typed, if it comes from the page that asks. */
-    async form(call: Call, route: FormRoute): Promise<Response> {
+    async form(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
       const refused = closed(call, route);
       if (refused) return refused;
       const again = call.req.query('again');
@@ -303,16 +304,20 @@ function actions(parts: Inner, answer: Answer) {
         route.page(visit, kept?.path === visit.path ? { fields: kept.fields } : undefined),
       );
     },
-    async propose(call: Call, route: FormRoute): Promise<Response> {
+    async propose(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
       const refused = closed(call, route);
       if (refused) return refused;
       const { confirming: kept, identity } = call.env;
       const { visit, release } = heldVisit(call, parts, kept?.atMs);
       try {
+        if ('answer' in route) {
+          release();
+          const { outcome, ...words } = await route.answer(visit);
+          return await answer(call, () => resultPage(words, { outcome }));
+        }
         const proposal = await route.propose(visit);
         release();
         if (kept) return await confirmed(call, visit, proposal, kept);
-        if (proposal.reads) return await carryOut(call, visit, proposal);
         const { fields, path, nowMs: atMs } = visit;
         const shown = await shownOf(proposal);
         const id = await forms.keep({ owner: identity.formToken, path, fields, atMs, shown });

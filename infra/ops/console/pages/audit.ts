@@ -1,6 +1,4 @@
-/** Audit: marks of rows and balances at once; all charges of one customer as work that says how long it is. */
-import { formatYuan } from '../../../../shared/billing/price.ts';
-import { imbalance } from '../../../../shared/billing/quota-item.ts';
+/** Audit: marks of rows and balances at once; and all charges of one customer, where a page can read them. */
 import { configFindings } from '../../../../shared/operate/config/row-changes.ts';
 import {
   auditBalances,
@@ -10,7 +8,7 @@ import {
 import { Failure, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
 import { exportLines } from '../../export-lines.ts';
 import { html, type Markup } from '../../markup.ts';
-import { bytes, grouped } from '../layout/figures.ts';
+import { grouped } from '../layout/figures.ts';
 import { actionButton, form, type SentForm } from '../layout/form.ts';
 import { command, emptyState, lead, type Page } from '../layout/frame.ts';
 import { column, head, pager, table, wide } from '../layout/table.ts';
@@ -18,21 +16,19 @@ import {
   customerLink,
   customerPath,
   pathWith,
-  reading,
-  type Proposal,
+  type Answered,
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
 import { findingTable } from './overview.ts';
 
 /** A ledger row is some 600 bytes; more of them than this is work for the command line. */
-const rowBytes = 600;
 const rowsMax = 500_000;
 const balancesOfPage = 300;
 
 export function auditPages(routes: Routes): void {
   routes.file('/export', 'everything.jsonl', ({ ports }) => exportLines(ports, {}));
-  routes.form('/audit', { page: auditPage, propose: proposeAudit, reads: true });
+  routes.form('/audit', { page: auditPage, answer: audited });
 }
 
 async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
@@ -48,12 +44,12 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
       <h2>Balances</h2>
       ${balanceTable(balances, visit)}
       <h2>Money of a customer</h2>
-      ${lead('Recomputes each charge from its row and compares balance, grants, rows and sums. It reads all rows of the customer, and says how many before it begins.')}
+      ${lead(`Recomputes each charge from its row and compares balance, grants, rows and sums. It reads all rows of the customer, of at most ${grouped(rowsMax)}.`)}
       ${form({
         action: 'audit',
         formToken: identity.formToken,
         fields: [{ name: 'account', label: 'Customer', required: true, value: query('account') }],
-        verb: 'Look at what it reads',
+        verb: 'Audit it',
         tried,
       })}
       <h2>Every charge of all customers</h2>
@@ -90,7 +86,7 @@ function balanceTable({ count, findings, next }: AuditedBalances, { query }: Vis
   })}`;
 }
 
-async function proposeAudit({ ports, field }: Visit): Promise<Proposal> {
+async function audited({ ports, field }: Visit): Promise<Answered> {
   const account = field('account');
   if (account === '') throw usageFailure('account: found nothing, wanted a name');
   const quota = await ports.ledger.quota(account);
@@ -101,29 +97,17 @@ async function proposeAudit({ ports, field }: Visit): Promise<Proposal> {
     throw usageFailure(
       `account: ${account} has ${grouped(rows)} rows, more than a page audits: relay-ops audit --account ${shellWord(account)}`,
     );
-  const difference = imbalance(quota.row);
-  const words = { title: `Audit ${account}`, back: 'audit', verb: 'Audit it' };
-  const proposal = reading(words, async () => {
-    const progress = { rowsRead: () => undefined, auditing: () => undefined, waitingFor: () => undefined };
-    const audit = await auditLedger(ports, { account, waitMs: 0 }, progress);
-    const audited = `${grouped(audit.rows)} rows of ${account}`;
-    return {
-      lines: [
-        audit.findings.length === 0
-          ? `All ${audited} add up.`
-          : `${audit.findings.length} findings in ${audited}.`,
-      ],
+  const progress = { rowsRead: () => undefined, auditing: () => undefined, waitingFor: () => undefined };
+  const audit = await auditLedger(ports, { account, waitMs: 0 }, progress);
+  const words = `${grouped(audit.rows)} rows of ${account}`;
+  const { length } = audit.findings;
+  return {
+    title: `Audit ${account}`,
+    back: 'audit',
+    outcome: {
+      lines: [length === 0 ? `All ${words} add up.` : `${length} findings in ${words}.`],
       warnings: audit.findings,
       next: [[customerPath(account), `To ${account}`]],
-    };
-  });
-  return {
-    ...proposal,
-    effect: [
-      `It reads ${grouped(rows)} ledger rows, about ${bytes(rows * rowBytes)} in ${grouped(Math.ceil((rows * rowBytes) / 1024 ** 2))} requests, and writes nothing.`,
-      difference === undefined
-        ? 'The balance itself adds up.'
-        : `The balance does not add up: it differs by ${formatYuan(difference)} yuan.`,
-    ],
+    },
   };
 }

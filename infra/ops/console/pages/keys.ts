@@ -28,9 +28,9 @@ import {
   formPage,
   proposed,
   proposedWrites,
-  reading,
   pathWith,
   unlessReading,
+  type Answered,
   type FormRoute,
   type Proposal,
   type Routes,
@@ -58,7 +58,7 @@ const pageRows = 100;
 
 export function keyPages(routes: Routes): void {
   routes.page('/keys', list);
-  routes.form('/keys/check', { page: checkPage, propose: proposeCheck, reads: true });
+  routes.form('/keys/check', { page: checkPage, answer: checked });
   routes.form('/keys/:hash/edit', { page: editPage, propose: proposeEdit });
   const [again, no] = [
     'calls with it are answered again.',
@@ -241,11 +241,10 @@ const checkPage = formPage((_, tried) => ({
   tried: tried && { ...tried, fields: {} },
 }));
 
-async function proposeCheck({ ports, field }: Visit): Promise<Proposal> {
+async function checked({ ports, field }: Visit): Promise<Answered> {
   const { state, why, name } = await checkKey(ports, field('key'));
   const line = `${name ?? 'This text'}: ${state === 'usable' ? 'the relay accepts it' : `refused (${state})`}. ${why}`;
-  const words = { title: 'Check a key', back: 'keys', verb: 'Check it' };
-  return reading(words, async () => ({ lines: [line] }));
+  return { title: 'Check a key', back: 'keys', outcome: { lines: [line] } };
 }
 
 const daysMax = 3650;

@@ -7,19 +7,8 @@ import type { Ended, KeptForm, Outcome, Proposal, ShownProposal, Visit } from '.
 
 /** What is kept of a proposal: texts and finished markup. */
 export async function shownOf(proposal: Proposal): Promise<ShownProposal> {
-  const { title, back, effect, questions, warnings = [], refusal, verb, grave = false } = proposal;
-  return {
-    title,
-    back,
-    effect,
-    questions,
-    warnings,
-    verb,
-    grave,
-    ...(refusal !== undefined && { refusal }),
-    details: String(await (proposal.details ?? nothing)),
-    basis: proposal.basis ?? '',
-  };
+  const { carryOut: _, refunds: __, details = nothing, ...words } = proposal;
+  return { ...words, details: String(await details) };
 }
 
 /**
@@ -37,13 +26,13 @@ export const basisOf = (shown: ShownProposal): string =>
   });
 
 export function confirmPage({ identity }: Visit, { id, shown, path, fields }: KeptForm): Page {
-  const { title, back, effect, questions, refusal, details, verb, grave } = shown;
+  const { title, back, effect, questions, warnings: said, refusal, details, verb, grave } = shown;
   const isTyped = Object.keys(fields).some((name) => name !== 'form_token');
   const again = isTyped ? html`<a href="${path}?again=${id}">Change the values</a>` : nothing;
   return {
     title,
     back,
-    body: html`${refusal !== undefined && notice('bad', refusal)} ${warnings(shown.warnings)}
+    body: html`${refusal !== undefined && notice('bad', refusal)} ${warnings(said)}
       <h2>What happens</h2>
       <ul class="effect">
         ${effect.map((each) => html`<li>${each}</li>`)}
@@ -64,7 +53,7 @@ export function confirmPage({ identity }: Visit, { id, shown, path, fields }: Ke
   };
 }
 
-export function resultPage({ title, back }: Proposal, ended: Ended): Page {
+export function resultPage({ title, back }: Pick<Proposal, 'title' | 'back'>, ended: Ended): Page {
   if ('error' in ended) {
     const { error } = ended;
     const body = unfortunate(error instanceof Failure ? error.message : fault, back, 'Back');

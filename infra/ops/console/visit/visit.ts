@@ -28,8 +28,8 @@ export const may = ({ role }: Pick<Identity, 'role'>, wanted: Role): boolean =>
   roles.indexOf(role) >= roles.indexOf(wanted);
 
 /** Who may see and send a form. */
-export const neededFor = ({ reads = false, by = 'operator' }: Pick<FormRoute, 'reads' | 'by'>): Role =>
-  reads ? 'viewer' : by;
+export const neededFor = (route: FormRoute | AskingRoute): Role =>
+  'answer' in route ? 'viewer' : (route.by ?? 'operator');
 
 export const refusedWords = ({ role }: Identity): string =>
   role === 'viewer' ? 'This console only reads.' : `Your role here is ${role}: it does not do this.`;
@@ -71,10 +71,21 @@ export interface FormRoute {
   page: PageView;
   /** Throws a Failure, whose message is shown at the fields that it names. Writes nothing. */
   propose: (visit: Visit) => Promise<Proposal>;
-  /** It writes nothing when it is carried out either, so a console that only reads has it. */
-  reads?: boolean;
   /** Who may, with all that may more; absent: operators alone. Their proposals say what they return to the customer. */
   by?: Role;
+}
+
+/** A form that writes nothing: it is answered at once, for everybody who may read. */
+export interface AskingRoute {
+  page: PageView;
+  /** Throws a Failure, as `propose` does. */
+  answer: (visit: Visit) => Promise<Answered>;
+}
+
+export interface Answered {
+  title: string;
+  back: string;
+  outcome: Outcome;
 }
 
 /** `rows`: new ones of the table whose body has this id. Otherwise it takes the place of what the element holds. */
@@ -111,7 +122,7 @@ export interface Routes {
   ): void;
   /** Parts of a page, made again while somebody watches it. */
   live(path: string, watch: Watch): void;
-  form(path: string, route: FormRoute): void;
+  form(path: string, route: FormRoute | AskingRoute): void;
   /** A file that is made while it is sent, of this name. Asked for by a form, so that no other page can. It writes nothing. */
   file(path: string, name: string, lines: (visit: Visit) => AsyncIterable<string>): void;
 }
@@ -168,7 +179,7 @@ export interface Proposal {
   back: string;
   effect: readonly string[];
   questions: readonly string[];
-  warnings?: readonly string[];
+  warnings: readonly string[];
   /** Why it may be shown but not carried out. */
   refusal?: string | undefined;
   /** More to see before one agrees: differences of rows, what they would have made of the last days. */
@@ -180,9 +191,7 @@ export interface Proposal {
   verb: string;
   /** It switches something off, or moves money: the button says so by its colour. */
   grave?: boolean;
-  /** Nothing is written: carried out in a console that only reads, and without a question. */
-  reads?: boolean;
-  carryOut(): Promise<Outcome>;
+  carryOut: () => Promise<Outcome>;
 }
 
 export type Ended = { outcome: Outcome } | { error: unknown };
@@ -212,15 +221,6 @@ export function proposedWrites(
   });
 }
 
-/** Work that writes nothing: it is begun without a question. */
-export const reading = (words: Words, carryOut: Proposal['carryOut']): Proposal => ({
-  ...words,
-  effect: [],
-  questions: [],
-  reads: true,
-  carryOut,
-});
-
 /** How long an action waits until a grant is applied. */
 export const appliedWaitMs = 10_000;
 
@@ -236,13 +236,7 @@ export interface Outcome {
 }
 
 /** A proposal as it was shown, in texts and markup. */
-export type ShownProposal = Pick<Proposal, 'title' | 'back' | 'effect' | 'questions' | 'verb'> & {
-  warnings: readonly string[];
-  refusal?: string;
-  grave?: boolean;
-  details: string;
-  basis: string;
-};
+export type ShownProposal = Omit<Proposal, 'carryOut' | 'refunds' | 'details'> & { details: string };
 
 /** A form that waits for its confirmation. */
 export interface KeptForm {
