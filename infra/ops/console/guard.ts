@@ -73,6 +73,11 @@ export function askedFor({ headers, url }: Request): (name: string) => string {
   return (name) => (isLed && paid.has(name) ? '' : (searchParams.get(name)?.trim() ?? ''));
 }
 
+export function cookieIn({ headers }: Request, name: string): string | undefined {
+  const all = (headers.get('cookie') ?? '').split(';').map((each) => each.trim());
+  return all.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1);
+}
+
 const tooLarge: GuardRefusal = { status: 413, why: 'The form is too large.' };
 
 const fieldsMax = 200;

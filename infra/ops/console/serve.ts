@@ -8,9 +8,8 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import type { Role } from '../../../shared/operate/hosted-console.ts';
 import { consoleHandle, type ConsoleHandle } from './console.ts';
-import { formBytesMax, guardHeaders, isSame, plain } from './guard.ts';
+import { cookieIn, formBytesMax, guardHeaders, isSame, plain } from './guard.ts';
 import type { Identity } from './visit/visit.ts';
 
 export interface ServeOptions {
@@ -37,13 +36,8 @@ const drainedBytesMax = 16 * 1024 * 1024;
 
 /** Throws a Failure where the port cannot be had. */
 export async function serveConsole(ports: OperatorPorts, options: ServeOptions): Promise<ServedConsole> {
-  const { clock, random } = ports;
-  const session = new Session({
-    now: () => clock.now(),
-    hex: (bytes) => random.hex(bytes),
-    name: options.name,
-    role: options.readOnly ? 'viewer' : 'operator',
-  });
+  const role = options.readOnly ? 'viewer' : 'operator';
+  const session = new Session(ports, { name: options.name, role });
   // `hosts` is known when it listens; no request comes before that.
   let handle: ConsoleHandle | undefined;
   const server = createServer((request, response) => {
@@ -101,7 +95,7 @@ async function answer(
   const url = request && URL.parse(request.url);
   if (!request || !url || !handle) return plain(400, 'This is not a request of a browser.');
   if (url.pathname === '/enter') return enter(session, request, url);
-  const identity = session.identityOf(request.headers.get('cookie'));
+  const identity = session.identityOf(request);
   // Who has no session does not learn whether a page exists.
   if (!identity || !url.pathname.startsWith(session.base)) return plain(403, noSession);
   url.pathname = url.pathname.slice(session.base.length - 1);
@@ -164,9 +158,6 @@ export const tokenMs = 60_000;
 export const idleMs = 30 * 60_000;
 const cookieName = 'relay_console';
 
-/** `hex`: so many random bytes. `name`: whose session it is, as pages show it. */
-export type SessionParts = { now: () => number; hex: (bytes: number) => string; name: string; role: Role };
-
 /**
  * The one session of a console on loopback: a token in the address that works once and within a minute becomes a cookie.
  * The cookie's path is a secret too: cookies know no ports, so another server of this machine is never sent it.
@@ -177,41 +168,41 @@ export class Session {
   readonly base: string;
   readonly #cookie: string;
   readonly #identity: Identity;
-  readonly #now: () => number;
+  readonly #clock: OperatorPorts['clock'];
   readonly #madeMs: number;
   #isTokenUsed = false;
   #lastMs: number;
 
-  constructor({ now, hex, name, role }: SessionParts) {
-    this.token = hex(32);
-    this.base = `/${hex(12)}/`;
-    this.#cookie = hex(32);
-    this.#identity = { name, role, formToken: hex(32) };
-    this.#now = now;
-    this.#madeMs = now();
-    this.#lastMs = now();
+  constructor(
+    { clock, random }: Pick<OperatorPorts, 'clock' | 'random'>,
+    person: Pick<Identity, 'name' | 'role'>,
+  ) {
+    this.token = random.hex(32);
+    this.base = `/${random.hex(12)}/`;
+    this.#cookie = random.hex(32);
+    this.#identity = { ...person, formToken: random.hex(32) };
+    this.#clock = clock;
+    this.#madeMs = this.#lastMs = clock.now();
   }
 
   /** The header that makes the browser's cookie. Undefined: the token is wrong, was used, or is over. */
   exchange(token: string): string | undefined {
     const isRight = isSame(token, this.token);
-    if (!isRight || this.#isTokenUsed || this.#now() - this.#madeMs > tokenMs) return undefined;
+    if (!isRight || this.#isTokenUsed || this.#clock.now() - this.#madeMs > tokenMs) return undefined;
     this.#isTokenUsed = true;
-    this.#lastMs = this.#now();
+    this.#lastMs = this.#clock.now();
     return `${cookieName}=${this.#cookie}; Path=${this.base}; HttpOnly; SameSite=Strict`;
   }
 
-  identityOf(cookies: string | null): Identity | undefined {
-    if (!this.#isTokenUsed || this.isOver()) return undefined;
-    const values = (cookies ?? '').split(';').map((each) => each.trim());
-    const isOwn = values.some((each) => isSame(each, `${cookieName}=${this.#cookie}`));
-    if (!isOwn) return undefined;
-    this.#lastMs = this.#now();
+  identityOf(request: Request): Identity | undefined {
+    const isOwn = isSame(cookieIn(request, cookieName) ?? '', this.#cookie);
+    if (!isOwn || !this.#isTokenUsed || this.isOver()) return undefined;
+    this.#lastMs = this.#clock.now();
     return this.#identity;
   }
 
   /** Nobody came within a minute, or nothing was asked for 30. */
   isOver(): boolean {
-    return this.#now() - this.#lastMs > (this.#isTokenUsed ? idleMs : tokenMs);
+    return this.#clock.now() - this.#lastMs > (this.#isTokenUsed ? idleMs : tokenMs);
   }
 }

@@ -11,7 +11,7 @@ import { Failure } from '../../../../shared/operate/plan.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { html, masked } from '../../markup.ts';
 import { consoleHandle, type ConsoleHandle, type Hosting } from '../console.ts';
-import { guardHeaders } from '../guard.ts';
+import { cookieIn, guardHeaders } from '../guard.ts';
 import { may, type Identity, type KeptForm } from '../visit/visit.ts';
 import { roleOf, type BegunLogin, type Login } from './login.ts';
 
@@ -165,11 +165,7 @@ function cookiesOf(isLocal: boolean) {
     set: (which: keyof typeof names, value: string, seconds?: number): string =>
       `${nameOf(which)}=${value}${rest}${seconds === undefined ? '' : `; Max-Age=${seconds}`}`,
     clear: (which: keyof typeof names): string => `${nameOf(which)}=${rest}; Max-Age=0`,
-    get(request: Request, which: keyof typeof names): string | undefined {
-      const prefix = `${nameOf(which)}=`;
-      const all = (request.headers.get('cookie') ?? '').split(';').map((each) => each.trim());
-      return all.find((each) => each.startsWith(prefix))?.slice(prefix.length);
-    },
+    get: (request: Request, which: keyof typeof names) => cookieIn(request, nameOf(which)),
   };
 }
 
