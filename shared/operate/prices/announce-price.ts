@@ -53,7 +53,7 @@ export async function planNewRule(
  * Plans another price for one model of a rule that prices several: a rule of its own takes the model out of the shared one.
  * The own rule is written first, so that the model has a price at every moment.
  */
-export async function planSplitRule(
+async function planSplitRule(
   ports: OperatorPorts,
   split: { id: number; model: string; attributes: RawRow; seen?: string | undefined },
   read?: ConfigRows,

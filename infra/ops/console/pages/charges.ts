@@ -8,7 +8,6 @@ import { usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
   planReprice,
-  planSplitRule,
   ruleOfModel,
 } from '../../../../shared/operate/prices/announce-price.ts';
 import {
@@ -23,7 +22,6 @@ import { html, nothing, shownValue, type Content, type Markup } from '../../mark
 import { counted, when } from '../layout/figures.ts';
 import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
 import {
-  choiceField,
   rowFields,
   seenField,
   typed,
@@ -63,21 +61,15 @@ async function list(visit: Visit): Promise<Page> {
 }
 
 const gapNotice = ({ free, refused, unused }: ChargeGap): Content => [
-  free.length === 0
-    ? nothing
-    : notice(
-        'warning',
-        html`<strong>Free:</strong> no rule names ${some(free)}, and unpriced models are free.`,
-      ),
-  refused.length === 0
-    ? nothing
-    : notice(
-        'warning',
-        html`<strong>Refused:</strong> channels serve ${some(refused)}, which no rule prices.`,
-      ),
-  unused.length === 0
-    ? nothing
-    : html`<p class="soft">Priced, but no channel that is on serves it: ${some(unused)}.</p>`,
+  free.length > 0 &&
+    notice(
+      'warning',
+      html`<strong>Free:</strong> no rule names ${some(free)}, and unpriced models are free.`,
+    ),
+  refused.length > 0 &&
+    notice('warning', html`<strong>Refused:</strong> channels serve ${some(refused)}, which no rule prices.`),
+  unused.length > 0 &&
+    html`<p class="soft">Priced, but no channel that is on serves it: ${some(unused)}.</p>`,
 ];
 
 const some = (names: readonly string[]): string =>
@@ -169,24 +161,14 @@ async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
 const editPage = formPage(async (visit) => {
   const id = Number(visit.part('id'));
   const row = await rowOf(visit, id);
-  const fields = [...fieldsOf(row), ...onlyField(row)];
+  const fields = fieldsOf(row);
   return {
     title: `Rule ${id}`,
     intro: warnings(marksElsewhere(marksIn(row), fields)),
     fields: [...fields, seenField(rowMark(row))],
-    verb: 'Check and go on',
     cancel: 'charges',
   };
 });
-
-/** Of a rule with several models one can be given other prices in the same step. */
-function onlyField({ models }: RawRow): Field[] {
-  const names = models instanceof Set || Array.isArray(models) ? [...models].map(String) : [];
-  if (names.length < 2) return [];
-  const alone = Object.fromEntries(names.map((name) => [name, `${name} alone`]));
-  const help = 'One alone: it gets a rule of its own with these prices, and the others keep theirs.';
-  return [{ ...choiceField('only', 'For', { '': 'all models of the rule', ...alone }), help }];
-}
 
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, nowMs, field } = visit;
@@ -195,16 +177,11 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const attributes = typedWholeRow(ruleFields, field, row);
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
   const from = storedMoment(field('from'), nowMs);
-  const [only, seen] = [field('only'), field('seen')];
+  const seen = field('seen');
   if (isLater(from) && !isLater(row['from'])) {
     refuseChanged(`rule ${id}`, row, seen);
-    const announced = only === '' ? attributes : { ...attributes, models: [only] };
-    const { plan } = await planAnnouncePrice(ports, { id, from, attributes: announced });
+    const { plan } = await planAnnouncePrice(ports, { id, from, attributes });
     return rowProposal(visit, plan, { title: `Rule ${id}, from ${from}`, back: 'charges' });
-  }
-  if (only !== '') {
-    const plan = await planSplitRule(ports, { id, model: only, attributes, seen });
-    return rowProposal(visit, plan, { title: `Rule ${id}, ${only} alone`, back: 'charges' });
   }
   const plan = await planSetRow(ports, { table: 'charges', key: id, attributes, seen, isNew: false });
   return rowProposal(visit, plan, { title: `Rule ${id}`, back: 'charges' });
@@ -227,7 +204,6 @@ const modelPage = formPage(async ({ ports, part, nowMs }) => {
       { ...fromField, help: 'Empty: at once. Later: a rule of its own begins then, by itself.' },
       seenField(rowMark(row)),
     ],
-    verb: 'Check and go on',
     cancel: 'charges',
   };
 });
@@ -258,7 +234,6 @@ const newPage = formPage(async ({ ports }) => ({
     },
     ...fieldsOf({ type: 'token-billing' }),
   ],
-  verb: 'Check and go on',
   cancel: 'charges',
 }));
 

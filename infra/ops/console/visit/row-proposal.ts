@@ -13,7 +13,7 @@ import {
 } from '../../../../shared/operate/what-if/edit-effects.ts';
 import { whatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { bytes, counted, grouped, yuan } from '../layout/figures.ts';
+import { counted, grouped, yuan } from '../layout/figures.ts';
 import { lead, notice, warnings } from '../layout/frame.ts';
 import { badge, column, head, money, number, table, type PageColumn } from '../layout/table.ts';
 import { customerLink, proposedWrites, type Outcome, type Proposal, type Visit } from './visit.ts';
@@ -35,15 +35,8 @@ const said = ({ length }: unknown[]): Outcome => ({
 });
 
 async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Markup> {
-  const before = ports.traffic();
   try {
-    const effects = await whatIf(ports, edit);
-    const after = ports.traffic();
-    return html`${effectTables(effects)}
-      <p class="soft">
-        Compared by ${counted(after.requests - before.requests, 'request')},
-        ${bytes(after.bytes - before.bytes)}.
-      </p>`;
+    return effectTables(await whatIf(ports, edit));
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     // An edit must not wait for its comparison.
