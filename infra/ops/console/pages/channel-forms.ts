@@ -98,7 +98,6 @@ const editPage = formPage(async (visit, tried) => {
     above: [[channelPath(id), id]],
     intro: warnings(marksElsewhere(marksOf(row, channel), fields)),
     fields: [...fields, seenField(rowMark(row))],
-    verb: 'Check and go on',
     cancel: channelPath(id),
     tried: withoutKeys(tried),
   };
@@ -140,7 +139,6 @@ const newPage = formPage((visit, tried) => {
       { name: 'type', label: 'Type', kind: 'hidden', value: type },
       ...fieldsOf(fieldsOfType(type, {}, visit.ports.target), { state: true }),
     ],
-    verb: 'Check and go on',
     cancel: 'channels',
     tried: withoutKeys(tried),
   };

@@ -161,7 +161,6 @@ const editPage = formPage(async ({ ports, part }) => {
   return {
     title: `Edit ${hint}`,
     fields: [...rowFields(heldKeyFields, row), seenField(rowMark(row))],
-    verb: 'Check and go on',
     cancel: 'keys',
   };
 });

@@ -148,7 +148,6 @@ const rowForm = (of: keyof typeof kinds): FormRoute => ({
         ...withMarks(rowFields(fields, row), { problem, warning }),
         ...(mark === undefined ? [] : [seenField(mark)]),
       ],
-      verb: 'Check and go on',
       cancel: 'settings',
       tried: withoutKeys(tried),
     };
