@@ -213,6 +213,15 @@ describe('a page that is watched', () => {
   });
 });
 
+it('watches three pages and no more, and one more when a browser has left', async () => {
+  const one = await enter(await rig.serve({ readOnly: true }));
+  const path = watchedBy(await one.page(''));
+  const replies = await Promise.all([one.get(path), one.get(path), one.get(path)]);
+  expect([...replies, await one.get(path)].map(({ status }) => status)).toEqual([200, 200, 200, 503]);
+  await replies[0]?.body?.cancel();
+  await expect.poll(async () => (await one.get(path)).status).toBe(200);
+});
+
 describe('a page that goes wrong', () => {
   it('says so without a stack, and tells the process what it was', async () => {
     const tables = async () => {

@@ -5,6 +5,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
@@ -146,8 +147,8 @@ async function send(reply: Response, response: ServerResponse): Promise<void> {
   response.writeHead(reply.status, Object.fromEntries(reply.headers));
   if (!reply.body) return void response.end();
   response.flushHeaders();
-  // What is watched ends when the browser leaves, and with the server, whose connections are closed.
-  await pipeline(reply.body, response).catch((error: NodeJS.ErrnoException) => {
+  // Of a web stream itself, pipeline does not cancel what nobody reads any more. What is watched ends when the browser leaves, and with the server, whose connections are closed.
+  await pipeline(Readable.fromWeb(reply.body), response).catch((error: NodeJS.ErrnoException) => {
     if (!leaving.has(String(error.code))) throw error;
   });
 }
