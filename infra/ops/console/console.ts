@@ -24,7 +24,7 @@ import {
   resultPage,
   shownOf,
 } from './pages/outcome.ts';
-import { LiveStreams, refusedWatch } from './visit/live.ts';
+import { liveStreams, refusedWatch } from './visit/live.ts';
 import {
   type AskingRoute,
   may,
@@ -84,7 +84,7 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
   const app = new Hono<Given>();
   const answer = answering(parts, statics);
   const act = actions(parts, answer);
-  const streams = new LiveStreams(parts.ports.clock, onFault, parts.hosting?.watchMs);
+  const openStream = liveStreams(parts.ports.clock, onFault, parts.hosting?.watchMs);
 
   app.use(guarded(options, answer));
   for (const [address, { type, body }] of statics.files)
@@ -106,7 +106,7 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
         void app.get(at, (call) => {
           const visit = visitIn(call, parts);
           const sinceMs = Number(call.req.header('last-event-id') ?? visit.query('after')) || visit.nowMs;
-          return refusedWatch(visit) ?? streams.open(() => watch(visit, sinceMs), visit.path);
+          return refusedWatch(visit) ?? openStream(() => watch(visit, sinceMs), visit.path);
         }),
       // What breaks off breaks the connection, so that no browser takes a part for the whole.
       file: (at, name, lines) =>
@@ -255,6 +255,11 @@ const overtaken = (again: string): Page => ({
 function actions(parts: Inner, answer: Answer) {
   const { options, onFault, hosting } = parts;
   const forms = hosting?.forms ?? memoryForms(parts.ports);
+  /** Under its id: of this session. */
+  const keptIn = async ({ env }: Call, id: string): Promise<KeptForm | undefined> => {
+    const text = await forms.kept(env.identity.formToken, id);
+    return text === undefined ? undefined : { ...(JSON.parse(text) as KeptForm), id };
+  };
   const goTo = (call: Call, at: string): Response => call.redirect(options.base + at, 303);
   const closed = (call: Call, route: FormRoute | AskingRoute): Promise<Response> | undefined =>
     may(call.env.identity, neededFor(route))
@@ -299,7 +304,7 @@ function actions(parts: Inner, answer: Answer) {
       const refused = closed(call, route);
       if (refused) return refused;
       const again = call.req.query('again');
-      const kept = again ? await forms.find(call.env.identity.formToken, again) : undefined;
+      const kept = again ? await keptIn(call, again) : undefined;
       return answer(call, (visit) =>
         route.page(visit, kept?.path === visit.path ? { fields: kept.fields } : undefined),
       );
@@ -320,7 +325,8 @@ function actions(parts: Inner, answer: Answer) {
         if (kept) return await confirmed(call, visit, proposal, kept);
         const { fields, path, nowMs: atMs } = visit;
         const shown = await shownOf(proposal);
-        const id = await forms.keep({ owner: identity.formToken, path, fields, atMs, shown });
+        const text = JSON.stringify({ path, fields, atMs, shown } satisfies Omit<KeptForm, 'id'>);
+        const id = await forms.keep({ owner: identity.formToken, text });
         return goTo(call, `confirm/${id}`);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
@@ -332,11 +338,11 @@ function actions(parts: Inner, answer: Answer) {
       }
     },
     async confirm(call: Call, id: string): Promise<Response> {
-      const kept = await forms.find(call.env.identity.formToken, id);
+      const kept = await keptIn(call, id);
       return answer(call, (visit) => (kept ? confirmPage(visit, kept) : gone));
     },
     /** The form of what was confirmed, to be sent to its page again. */
-    kept: (call: Call, id: string) => forms.find(call.env.identity.formToken, id),
+    kept: keptIn,
     gone: (call: Call) => answer(call, () => gone),
   };
 }

@@ -5,15 +5,17 @@
  * Customers' pages are of the same origin, so a script in one of them is another site here: pages are answered to a browser that
  * opens them, never to a script that fetches them, and their windows are out of each other's reach.
  */
+import * as z from 'zod/mini';
 import { formatYuan, parseYuan } from '../../../../shared/billing/price.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
+import { parseJson } from '../../../../shared/wire/json.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { html, masked } from '../../markup.ts';
 import { consoleHandle, type ConsoleHandle, type Hosting } from '../console.ts';
 import { cookieIn, guardHeaders } from '../guard.ts';
-import { may, type Identity, type KeptForm } from '../visit/visit.ts';
-import { roleOf, type BegunLogin, type Login } from './login.ts';
+import { may, type Identity } from '../visit/visit.ts';
+import { roleOf, type Login } from './login.ts';
 
 export interface HostedParts {
   ports: OperatorPorts;
@@ -119,16 +121,7 @@ function hostingOf(
   return {
     watchMs,
     portsOf: ({ name }) => portsOf(name),
-    forms: {
-      keep: ({ owner, ...form }) => consoles.keep({ owner, text: JSON.stringify(form) }),
-      async find(owner, id) {
-        const text = await consoles.kept(owner, id);
-        return text === undefined
-          ? undefined
-          : { ...(JSON.parse(text) as Omit<KeptForm, 'id' | 'owner'>), owner, id };
-      },
-      take: (owner, id) => consoles.take(owner, id),
-    },
+    forms: consoles,
     async begin({ name: by, role }, { title, effect }) {
       const end = await consoles.append({ by, role, title, effect: lines(effect) });
       return (ended) => end(lines('outcome' in ended ? ended.outcome.lines : [reasonOf(ended.error)]));
@@ -169,20 +162,17 @@ function cookiesOf(isLocal: boolean) {
   };
 }
 
-type KeptLogin = BegunLogin & { to: string; untilMs: number };
+const KeptLogin = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  to: z.string(),
+  untilMs: z.number(),
+});
 
 /** Whoever has the browser may write this cookie: it binds a login to the browser, and gives no right. */
-function begunIn(cookie = ''): KeptLogin | undefined {
-  try {
-    const kept = JSON.parse(Buffer.from(cookie, 'base64url').toString()) as Record<string, unknown>;
-    const texts = [kept['state'], kept['nonce'], kept['verifier'], kept['to']];
-    return texts.every((each) => typeof each === 'string') && typeof kept['untilMs'] === 'number'
-      ? (kept as unknown as KeptLogin)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
+const begunIn = (cookie = '') =>
+  z.safeParse(KeptLogin, parseJson(Buffer.from(cookie, 'base64url').toString())).data;
 
 /** An address below the console, and no other: of anything else the console itself. */
 function placeBelow(origin: string, to: string): string {

@@ -90,10 +90,8 @@ async function overview(visit: Visit, refused: Refused, history: ChannelHistory)
         spans.map((each) => [addressOf(visit, each), `Last ${each === 1 ? 'hour' : `${each} hours`}`]),
         addressOf(visit, hours),
       )}
-      ${liveBar({
-        identity: visit.identity,
+      ${liveBar(visit, {
         address: pathWith('live', { hours: String(hours), refused: visit.query('refused') }),
-        afterMs: visit.nowMs,
         isOn: visit.query('live') !== 'off',
         hoursMax: isPaid(visit) && paidHours,
         words: html`<span id="overview-look"></span>`,

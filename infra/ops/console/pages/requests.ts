@@ -242,12 +242,10 @@ function summary(points: readonly RequestPoint[]): Markup {
 
 /** By itself where it is free; where it is not, by a press, with its price. */
 function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefined): Markup {
-  const { ports, query, nowMs } = visit;
+  const { ports, query } = visit;
   const isFree = ports.target.local;
-  return liveBar({
-    identity: visit.identity,
+  return liveBar(visit, {
     address: pathWith('requests/live', { live: 'on', ...givenIn(visit) }),
-    afterMs: nowMs,
     isOn: query('live') === 'on' || (isFree && query('live') !== 'off'),
     rowsMax: rowsWatched,
     hoursMax: !isFree && paidHours,

@@ -14,81 +14,65 @@ import { isSame } from '../guard.ts';
 import { html, masked, type Content, type Markup } from '../../markup.ts';
 import type { Identity, LiveLook, Visit, Watched } from './visit.ts';
 
-type Watcher = Pick<Identity, 'formToken'>;
-
 const streamsMax = 3;
 /** After a look that did not work out: the store may be throttled, or credentials be renewed. */
 const troubleMs = 10_000;
 const retryMs = 500;
 
-export class LiveStreams {
-  readonly #clock: Clock;
-  readonly #onFault: (error: unknown, path: string) => void;
-  readonly #streamMs: number;
-  #count = 0;
-
-  constructor(clock: Clock, onFault: (error: unknown, path: string) => void, streamMs = watchMs) {
-    [this.#clock, this.#onFault, this.#streamMs] = [clock, onFault, streamMs];
-  }
-
-  /** @param begin throws a Failure for what cannot be watched */
-  open(begin: () => Watched, path: string): Response {
-    if (this.#count >= streamsMax) return refusal(503, `${streamsMax} pages are watched already`);
-    try {
-      const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
-      return new Response(this.#bodyOf(begin(), path), { headers });
-    } catch (error) {
-      if (error instanceof Failure) return refusal(400, error.message);
-      throw error;
-    }
-  }
-
-  #bodyOf(watched: Watched, path: string): ReadableStream<Uint8Array> {
-    const { signal, ...ending } = controllerOf(() => (this.#count -= 1));
-    const endMs = this.#clock.now() + this.#streamMs;
+/** @returns what opens a stream: `begin` throws a Failure for what cannot be watched */
+export function liveStreams(
+  clock: Clock,
+  onFault: (error: unknown, path: string) => void,
+  streamMs = watchMs,
+): (begin: () => Watched, path: string) => Response {
+  let count = 0;
+  const troubleOf = (error: unknown, path: string) => {
+    const isKnown = error instanceof Failure;
+    if (!isKnown) onFault(error, path);
+    const words = isKnown
+      ? error.message
+      : 'A mistake of this console: the terminal in which it runs has more.';
+    return { event: framed({ trouble: masked(words) }), isTrouble: true };
+  };
+  const bodyOf = (watched: Watched, path: string): ReadableStream<Uint8Array> => {
+    const ending = new AbortController();
+    const { signal } = ending;
+    signal.addEventListener('abort', () => (count -= 1), { once: true });
+    const endMs = clock.now() + streamMs;
     const encoder = new TextEncoder();
     let waitMs = 0;
-    this.#count += 1;
+    count += 1;
     return new ReadableStream(
       {
         pull: async (controller) => {
-          await this.#clock.sleep(waitMs, signal);
+          await clock.sleep(waitMs, signal);
           if (signal.aborted) return;
-          if (this.#clock.now() >= endMs) {
-            ending.end();
+          if (clock.now() >= endMs) {
+            ending.abort();
             return controller.close();
           }
           const looked = await watched
             .look()
             .then(eventOf)
-            .catch((error: unknown) => this.#troubleOf(error, path));
+            .catch((error: unknown) => troubleOf(error, path));
           waitMs = looked.isTrouble ? Math.max(troubleMs, watched.everyMs) : watched.everyMs;
           if (!signal.aborted) controller.enqueue(encoder.encode(looked.event));
         },
-        cancel: ending.end,
+        cancel: () => ending.abort(),
       },
       { highWaterMark: 0 },
     );
-  }
-
-  #troubleOf(error: unknown, path: string) {
-    const isKnown = error instanceof Failure;
-    if (!isKnown) this.#onFault(error, path);
-    const words = isKnown
-      ? error.message
-      : 'A mistake of this console: the terminal in which it runs has more.';
-    return { event: framed({ trouble: masked(words) }), isTrouble: true };
-  }
-}
-
-function controllerOf(onEnd: () => void) {
-  const controller = new AbortController();
-  const end = (): void => {
-    if (controller.signal.aborted) return;
-    controller.abort();
-    onEnd();
   };
-  return { signal: controller.signal, end };
+  return (begin, path) => {
+    if (count >= streamsMax) return refusal(503, `${streamsMax} pages are watched already`);
+    try {
+      const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
+      return new Response(bodyOf(begin(), path), { headers });
+    } catch (error) {
+      if (error instanceof Failure) return refusal(400, error.message);
+      throw error;
+    }
+  };
 }
 
 async function eventOf({ parts, words, nowMs }: LiveLook) {
@@ -109,7 +93,7 @@ const refusal = (status: number, words: string): Response =>
 export const paidHours = 12;
 
 /** A stream cannot be told from a script that fetches it, so its address has what the pages of this session alone know. */
-const watchKeyOf = ({ formToken }: Watcher): string =>
+const watchKeyOf = ({ formToken }: Identity): string =>
   createHash('sha256').update(`watch ${formToken}`).digest('hex');
 
 export const refusedWatch = ({ identity, query }: Pick<Visit, 'identity' | 'query'>): Response | undefined =>
@@ -118,10 +102,8 @@ export const refusedWatch = ({ identity, query }: Pick<Visit, 'identity' | 'quer
     : refusal(403, 'only a page of this session is watched');
 
 interface LiveBarOf {
-  identity: Watcher;
   /** Of the stream, with a query. */
   address: string;
-  afterMs: number;
   isOn: boolean;
   /** So many rows stay. */
   rowsMax?: number;
@@ -130,19 +112,14 @@ interface LiveBarOf {
 }
 
 /** What live.js begins with, and says how the watch is. Without script it has no button. */
-export const liveBar = ({
-  identity,
-  address,
-  afterMs,
-  isOn,
-  rowsMax = 0,
-  hoursMax,
-  words,
-}: LiveBarOf): Markup =>
+export const liveBar = (
+  { identity, nowMs }: Pick<Visit, 'identity' | 'nowMs'>,
+  { address, isOn, rowsMax = 0, hoursMax, words }: LiveBarOf,
+): Markup =>
   html`<div
     class="live"
     data-live="${address}&watch=${watchKeyOf(identity)}"
-    data-after="${afterMs}"
+    data-after="${nowMs}"
     data-rows="${rowsMax}"
     ${isOn && html`data-on`}
     ${hoursMax !== false && html`data-hours="${hoursMax}"`}

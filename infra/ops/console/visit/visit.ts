@@ -10,7 +10,12 @@ import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import type { Field } from '../../fields/row-field.ts';
 import { form, type SentForm } from '../layout/form.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
-import { roles, type Role } from '../../../../shared/operate/hosted-console.ts';
+import {
+  roles,
+  type ConsoleStore,
+  type KeptText,
+  type Role,
+} from '../../../../shared/operate/hosted-console.ts';
 import type { Page, ReadCost } from '../layout/frame.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 
@@ -241,8 +246,6 @@ export type ShownProposal = Omit<Proposal, 'carryOut' | 'refunds' | 'details'> &
 /** A form that waits for its confirmation. */
 export interface KeptForm {
   id: string;
-  /** The form token of its session. */
-  owner: string;
   path: string;
   fields: Readonly<Record<string, string>>;
   /** When its plan was made. */
@@ -250,34 +253,28 @@ export interface KeptForm {
   shown: ShownProposal;
 }
 
-/** Forms of half an hour, each of one session alone. */
-export interface KeptForms {
-  keep(form: Omit<KeptForm, 'id'>): Promise<string>;
-  /** Undefined: it is over, was taken, or is another session's. */
-  find(owner: string, id: string): Promise<KeptForm | undefined>;
-  /** Returns true once. */
-  take(owner: string, id: string): Promise<boolean>;
-}
+/** Texts of half an hour, each of one session alone: forms that wait. */
+export type KeptForms = Pick<ConsoleStore, 'keep' | 'kept' | 'take'>;
 
 export const keptForMs = 30 * 60_000;
 const keptMax = 100;
 
 /** Of one process. */
 export function memoryForms({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): KeptForms {
-  const kept = new Map<string, KeptForm>();
-  const findNow = (owner: string, id: string): KeptForm | undefined => {
-    const found = kept.get(id);
-    return found?.owner === owner && found.atMs > clock.now() - keptForMs ? found : undefined;
+  const all = new Map<string, KeptText & { atMs: number }>();
+  const kept = (owner: string, id: string): string | undefined => {
+    const found = all.get(id);
+    return found?.owner === owner && found.atMs > clock.now() - keptForMs ? found.text : undefined;
   };
   return {
-    async keep(form) {
+    async keep(text) {
       const id = random.hex(16);
-      const [oldest = ''] = kept.keys();
-      if (kept.size >= keptMax) kept.delete(oldest);
-      kept.set(id, { ...form, id });
+      const [oldest = ''] = all.keys();
+      if (all.size >= keptMax) all.delete(oldest);
+      all.set(id, { ...text, atMs: clock.now() });
       return id;
     },
-    find: async (owner, id) => findNow(owner, id),
-    take: async (owner, id) => findNow(owner, id) !== undefined && kept.delete(id),
+    kept: async (owner, id) => kept(owner, id),
+    take: async (owner, id) => kept(owner, id) !== undefined && all.delete(id),
   };
 }
