@@ -13,10 +13,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
 import type { AccountStatement } from '../../wire/public-api.ts';
 import type { AccountReader } from '../ports/money-stores.ts';
-import { accountDay } from './account-usage.ts';
-
-/** Some 350 bytes each: one answer costs at most 45 read units. */
-const sumsMax = 1_000;
+import { accountDay, modelOf, sumsMax } from './account-usage.ts';
 
 interface StatementAsked {
   account: string;
@@ -42,8 +39,16 @@ export async function accountStatement(
   const before = amountsOf(months.filter(({ key }) => monthOf(key).month < month));
   const own = amountsOf(months.filter(({ key }) => monthOf(key).month === month));
   const all = amountsOf(months);
+  const byDay = amountsOf(days);
   const opening = before.granted - before.charged + before.metered;
   const isOver = month < utcMonth(nowMs);
+  const listed = grants.filter(({ at }) => at.startsWith(month));
+  const isCut = days.length > sumsMax;
+  const addsUp =
+    all.granted === item.granted &&
+    all.charged === item.spent &&
+    listed.reduce((sum, { amount }) => sum + amount, 0n) === own.granted &&
+    (isCut || byDay.charged === own.charged);
   // Of an id without a time, it may be any.
   const runs = [...(quota?.open.keys() ?? [])].some((id) => utcMonth(requestTimeMs(id) ?? 0) <= month);
   return {
@@ -57,9 +62,8 @@ export async function accountStatement(
     charged: yuanNumber(own.charged),
     metered: yuanNumber(own.metered),
     closing: yuanNumber(opening + own.granted - own.charged + own.metered),
-    final: isOver && !runs && all.granted === item.granted && all.charged === item.spent,
-    grants: grants
-      .filter(({ at }) => at.startsWith(month))
+    final: isOver && !runs && addsUp,
+    grants: listed
       .toSorted((a, b) => ledgerTimeMs(a) - ledgerTimeMs(b))
       .map(({ id, at, amount, reason }) => ({
         id,
@@ -67,7 +71,7 @@ export async function accountStatement(
         amount: yuanNumber(amount),
         reason,
       })),
-    models: days.length > sumsMax ? null : modelsOf(days),
+    models: isCut ? null : modelsOf(days),
   };
 }
 
@@ -89,7 +93,7 @@ function amountsOf(sums: readonly DailySum[]) {
 
 /** The largest charge first. */
 const modelsOf = (days: readonly DailySum[]): AccountStatement['models'] =>
-  [...Map.groupBy(days, ({ key }) => key.period.split('#')[2] ?? '')]
+  [...Map.groupBy(days, modelOf)]
     .filter(([model]) => model !== grantsModel)
     .map(([, sums]) => {
       const figures = sums.map((sum) => sum.figures).reduce(addFigures, noFigures);

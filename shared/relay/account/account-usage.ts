@@ -209,7 +209,7 @@ function countParameter(query: URLSearchParams, name: string, max: number): numb
 
 const daysMax = 31;
 /** Some 350 bytes each, so that one answer costs at most 45 read units, and has at most 200 KB. */
-const sumsMax = 1_000;
+export const sumsMax = 1_000;
 
 /** How many days are asked for; undefined: none. Throws an InvalidRequest. */
 export const readDays = (query: URLSearchParams): number | undefined =>
@@ -234,7 +234,7 @@ export async function accountDays(
 const secondsOf = (day: string): number => Date.parse(day) / 1000;
 const startOf = ({ key }: DailySum): number => secondsOf(key.period.split('#')[1] ?? '');
 /** Names of models have no `#`. */
-const modelOf = ({ key }: DailySum): string => key.period.split('#')[2] ?? '';
+export const modelOf = ({ key }: DailySum): string => key.period.split('#')[2] ?? '';
 
 /** Field by field: sums hold what the operator pays. */
 export function accountDay(sum: DailySum): AccountDay {

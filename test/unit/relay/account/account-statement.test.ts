@@ -25,12 +25,12 @@ const month = (name: string, figures: Record<string, number>, account = 'acme'):
   rig.put('daily', { ...monthKey(name, account), ...figures });
 const day = (period: string, figures: Record<string, number>): Promise<void> =>
   rig.put('daily', { id: 'account#acme', period: `day#${period}`, ...figures });
-const quota = (spent: number, open = {}): Promise<void> =>
+const quota = (spent: number, open = {}, granted = 62, account = 'acme'): Promise<void> =>
   rig.putAttributes('quotas', {
-    account: { S: 'acme' },
-    available: nano(62 - spent),
+    account: { S: account },
+    available: nano(granted - spent),
     spent: nano(spent),
-    granted: nano(62),
+    granted: nano(granted),
     settled: { N: '1' },
     open: { M: open },
     plan: { M: {} },
@@ -125,6 +125,22 @@ describe('the statement of a month', () => {
     expect((await october()).body['final']).toBe(false);
     await quota(15.6);
     expect((await october()).body['final']).toBe(false);
+  });
+
+  it('is not final if what it lists does not add up to its amounts', async () => {
+    await rig.putKey('sk-odd', { account: 'odd' });
+    const odd = async () => (await rig.get('/v1/account/statement?month=2026-10', 'sk-odd')).body['final'];
+    await quota(1, {}, 0, 'odd');
+    await month('2026-10', { charged: 1 }, 'odd');
+    expect(await odd()).toBe(false);
+    await rig.put('daily', { id: 'account#odd', period: 'day#2026-10-03#m', charged: 1 });
+    expect(await odd()).toBe(true);
+    await quota(1, {}, 5, 'odd');
+    await month('2026-10', { charged: 1, granted: 5 }, 'odd');
+    expect(await odd()).toBe(false);
+    const grant = { account: 'odd', kind: 'grant', cost: 0, reason: '', at: '2026-10-07T01:00:00Z' };
+    await rig.put('ledger', { ...grant, id: 'grant#o', amount: 5 });
+    expect(await odd()).toBe(true);
   });
 
   it('of an account without money is all zeros, and lists no models where they are too many', async () => {
