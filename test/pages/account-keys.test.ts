@@ -111,6 +111,14 @@ describe('keys that customers make', () => {
     const first = await makeKey(page, 'shop');
     page.once('dialog', (dialog) => void dialog.dismiss());
     await page.getByRole('button', { name: 'Revoke shop' }).click();
+    // An emptied field is no number of hours: the old key must not end at once.
+    for (const nothing of ['', ' ', 'soon']) {
+      page.once('dialog', (dialog) => void dialog.accept(nothing));
+      await page.getByRole('button', { name: 'Replace shop' }).click();
+      await page.locator('#keys-state.wrong').getByText('grace_hours').waitFor();
+      await page.locator('#keys-state').evaluate((state) => (state.textContent = ''));
+    }
+    expect(await rig.rowOf(first)).not.toHaveProperty('expires_at');
     page.once('dialog', (dialog) => void dialog.accept('0'));
     await page.getByRole('button', { name: 'Replace shop' }).click();
     await expect.poll(() => page.locator('#made-key').innerText()).not.toBe(first);
@@ -120,6 +128,19 @@ describe('keys that customers make', () => {
     page.on('dialog', (dialog) => void dialog.accept());
     await page.getByRole('button', { name: 'Revoke shop' }).last().click();
     await expect.poll(async () => (await rig.rowOf(second))['enabled']).toBe(false);
+  });
+
+  it('that cannot be read are no section without a word', async () => {
+    const { instead } = server;
+    server.instead = (request, response) => {
+      if (request.url !== '/v1/account/keys') return instead(request, response);
+      response.writeHead(503).end(JSON.stringify({ error: { message: 'The store is away.' } }));
+      return true;
+    };
+    const { page } = await open(`/account#${pageKey}`);
+    const said = page.locator('#keys-state.wrong').getByText('The store is away.');
+    await said.waitFor();
+    expect(await said.isVisible()).toBe(true);
   });
 
   it('are no matter of a key that may not: nothing of it is asked for', async () => {

@@ -1,14 +1,6 @@
 /** The account's page: takes a key, shows what it may see. */
-import { byId, inputById, say } from './elements.ts';
-import {
-  isKey,
-  keepKey,
-  storedKey,
-  takeFromAddress,
-  CallFailed,
-  RelayClient,
-  wordsOf,
-} from './relay-client.ts';
+import { byId, inputById, onSubmit, say } from './elements.ts';
+import { isKey, keptKey, takeFromAddress, CallFailed, RelayClient, wordsOf } from './relay-client.ts';
 import { keepLanguage, languageOf, showIn, t, wantedLanguage, type Language } from './language.ts';
 import { KeysSection, sayPayment } from './keys.ts';
 import { Ledger } from './ledger.ts';
@@ -28,18 +20,18 @@ class Session {
     const client = new RelayClient(key, signal);
     say('sign-state', t().opening);
     try {
-      const body = await client.get<AccountBody>(accountPath());
+      const body = await client.json<AccountBody>(accountPath());
       if (signal.aborted) return;
       say('sign-state', '');
       // A reload must not go back to another account without a word.
-      if (storedKey() !== key) keepKey(undefined);
+      if (keptKey.get() !== key) keptKey.set(undefined);
       show(true);
       start(client, body);
     } catch (error) {
       if (signal.aborted) return;
       // A key that is refused is not kept: the next visit would be refused as well.
       if (!(error instanceof CallFailed && error.status === 401)) inputById('key').value = key;
-      else if (storedKey() === key) keepKey(undefined);
+      else if (keptKey.get() === key) keptKey.set(undefined);
       say('sign-state', wordsOf(error), true);
       show(false);
     }
@@ -55,7 +47,7 @@ function start(client: RelayClient, body: AccountBody): void {
   const refresh = async (): Promise<void> => {
     const own = (reading += 1);
     try {
-      const newer = await client.get<AccountBody>(accountPath());
+      const newer = await client.json<AccountBody>(accountPath());
       // An answer to an earlier question may come later, and be about other days.
       if (client.ended.aborted || own !== reading) return;
       showOverview(newer);
@@ -77,7 +69,8 @@ function start(client: RelayClient, body: AccountBody): void {
   usage.show(body.days);
   void ledger.show();
   const keys = body.key.manage ? new KeysSection(client) : undefined;
-  for (const id of ['keys', 'to-keys', 'top-up']) byId(id).hidden = true;
+  for (const id of ['keys', 'to-keys']) byId(id).hidden = !keys;
+  byId('top-up').hidden = true;
   void keys?.show();
   byId('language').addEventListener('click', () => void keys?.show(), { signal: client.ended });
   statementSection(client);
@@ -102,12 +95,11 @@ const session = new Session();
 
 /** Loaded anew, the page has nothing of the account left, also where no person looks. */
 function leave(): void {
-  keepKey(undefined);
+  keptKey.set(undefined);
   location.reload();
 }
 
-function submitted(event: Event): void {
-  event.preventDefault();
+function submitted(): void {
   const input = inputById('key');
   const key = input.value.trim();
   if (!isKey(key)) {
@@ -115,7 +107,7 @@ function submitted(event: Event): void {
     return;
   }
   input.value = '';
-  keepKey(inputById('keep').checked ? key : undefined);
+  keptKey.set(inputById('keep').checked ? key : undefined);
   void session.open(key);
 }
 
@@ -126,7 +118,7 @@ function fromAddress(): boolean {
   return key !== undefined;
 }
 
-byId('sign-form').addEventListener('submit', submitted);
+onSubmit('sign-form', submitted);
 byId('leave').addEventListener('click', leave);
 addEventListener('hashchange', fromAddress);
 // For their Back button browsers keep a page with all that it holds: whoever comes next would find the account open.
@@ -145,7 +137,7 @@ byId('language').addEventListener('click', () => {
 speak(wantedLanguage());
 byId('host').textContent = location.host;
 byId('sign').hidden = false;
-const kept = storedKey();
+const kept = keptKey.get();
 if (!fromAddress()) {
   if (kept === undefined) byId('key').focus();
   else void session.open(kept);

@@ -14,6 +14,12 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+export const codeOf = (text: string): HTMLElement => element('code', {}, [text]);
+
+/** The parts of a list of names and what they stand for. */
+export const namedParts = (pairs: readonly (readonly [name: string, text: string])[]): HTMLElement[] =>
+  pairs.flatMap(([name, text]) => [element('dt', {}, [name]), element('dd', {}, [text])]);
+
 /** A row of a table of figures, which names each where a screen has no room for columns. */
 export function figuresRow(
   head: readonly Child[],
@@ -32,6 +38,14 @@ export function button(label: string, act: () => void): HTMLButtonElement {
   const made = element('button', { type: 'button' }, [label]);
   made.addEventListener('click', act);
   return made;
+}
+
+export function onSubmit(id: string, act: () => void, options?: AddEventListenerOptions): void {
+  const submitted = (event: Event): void => {
+    event.preventDefault();
+    act();
+  };
+  byId(id).addEventListener('submit', submitted, options);
 }
 
 /** The element of the page with this id. The page and this script are one file, so it is there. */

@@ -1,12 +1,20 @@
 /** Keys that customers make of their own account, and top-ups: for a key that may, and as much as the relay lets it. */
 import { count } from '../../../shared/relay/page/english.ts';
 import type { ManagedKey, ManagedKeyList } from '../../../shared/wire/public-api.ts';
-import { button, byId, choiceById, element, inputById, say, timeOf, yuan, type Child } from './elements.ts';
+import {
+  button,
+  byId,
+  choiceById,
+  codeOf,
+  element,
+  inputById,
+  onSubmit,
+  say,
+  timeOf,
+  yuan,
+} from './elements.ts';
 import { t } from './language.ts';
-import { wordsOf, type RelayClient } from './relay-client.ts';
-
-const fields = ['name', 'models', 'amount', 'rpm', 'max_concurrency', 'expires'] as const;
-type Field = (typeof fields)[number] | 'period' | 'store';
+import { telling, wordsOf, type RelayClient } from './relay-client.ts';
 
 export class KeysSection {
   readonly #client: RelayClient;
@@ -18,25 +26,23 @@ export class KeysSection {
     this.#client = client;
     const here = { signal: client.ended };
     byId('new-key').addEventListener('click', () => this.#open(undefined), here);
-    byId('cancel-key').addEventListener('click', () => (byId('key-form').hidden = true), here);
+    byId('cancel-key').addEventListener('click', closeForm, here);
     byId('hide-made').addEventListener('click', hideMade, here);
-    byId('copy-made').addEventListener(
-      'click',
-      () =>
-        void navigator.clipboard
-          .writeText(byId('made-key').textContent)
-          .then(() => say('keys-state', t().copied)),
-      here,
-    );
-    onSubmit('key-form', here, () => void this.#save());
-    onSubmit('top-up', here, () => void this.#topUp());
-    client.ended.addEventListener('abort', hideMade);
+    byId('copy-made').addEventListener('click', () => void copyMade(), here);
+    onSubmit('key-form', () => void this.#save(), here);
+    onSubmit('top-up', () => void this.#topUp(), here);
+    // Nothing of one account is left for the next one.
+    client.ended.addEventListener('abort', () => {
+      hideMade();
+      closeForm();
+      byId('key-list').replaceChildren();
+      for (const id of ['keys-state', 'top-up-state']) say(id, '');
+    });
   }
 
   async show(): Promise<void> {
     try {
-      const list = await this.#client.get<ManagedKeyList>('/v1/account/keys');
-      for (const id of ['keys', 'to-keys']) byId(id).hidden = false;
+      const list = await this.#client.json<ManagedKeyList>('/v1/account/keys');
       byId('key-list').replaceChildren(...list.data.map((key) => this.#item(key)));
       byId('no-keys').hidden = list.data.some(({ self }) => !self);
       byId('top-up').hidden = list.top_up === null;
@@ -60,7 +66,7 @@ export class KeysSection {
         ...(key.self ? [element('small', {}, [t().thisOne])] : []),
       ]),
       element('p', { className: 'soft' }, [
-        ...(key.name === null ? [] : [element('code', {}, [key.hint]), ' ']),
+        ...(key.name === null ? [] : [codeOf(key.hint), ' ']),
         mayOf(key),
       ]),
       ...(key.made_by === 'customer' ? [element('p', { className: 'bar' }, buttons)] : []),
@@ -69,7 +75,7 @@ export class KeysSection {
 
   #open(key: ManagedKey | undefined): void {
     this.#edited = key;
-    for (const [name, value] of Object.entries(writtenOf(key))) fieldOf(name as Field).value = value;
+    for (const [name, value] of Object.entries(writtenOf(key))) fieldOf(name).value = value;
     byId('key-form').hidden = false;
     inputById('key-name').focus();
   }
@@ -77,74 +83,48 @@ export class KeysSection {
   /** Sends what was changed, and no more: what somebody else changed meanwhile stays. */
   async #save(): Promise<void> {
     const before = writtenOf(this.#edited);
-    const changed = (...names: Field[]): boolean =>
-      names.some((name) => fieldOf(name).value !== before[name]);
-    const { value: store } = fieldOf('store');
-    const [models, amount, expires] = (['models', 'amount', 'expires'] as const).map(
-      (name) => fieldOf(name).value,
+    const now = { ...before };
+    for (const name of Object.keys(now) as (keyof Written)[]) now[name] = fieldOf(name).value;
+    const sentBefore = new Map(Object.entries(sentOf(before)));
+    const changed = Object.entries(sentOf(now)).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(sentBefore.get(name)),
     );
-    const names = (models ?? '').split(/[\s,，]+/).filter(Boolean);
-    const body = {
-      ...(changed('name') && { name: fieldOf('name').value }),
-      ...(changed('models') && { models: names.length === 0 ? null : names }),
-      ...(changed('amount', 'period') && {
-        budget: amount === '' ? null : { amount: Number(amount), period: fieldOf('period').value },
-      }),
-      ...(changed('rpm') && { rpm: numberOf(fieldOf('rpm').value) }),
-      ...(changed('max_concurrency') && { max_concurrency: numberOf(fieldOf('max_concurrency').value) }),
-      ...(changed('expires') && {
-        expires_at: expires === '' ? null : Date.parse(`${expires}T23:59:59Z`) / 1000,
-      }),
-      ...(changed('store') && { store: store === '' ? null : store === 'yes' }),
-    };
-    const isSaved = await this.#write('POST', this.#edited === undefined ? '' : `/${this.#edited.id}`, body);
-    if (isSaved) byId('key-form').hidden = true;
+    const path = this.#edited === undefined ? '' : `/${this.#edited.id}`;
+    if (await this.#write('POST', path, Object.fromEntries(changed))) closeForm();
   }
 
   async #rotate({ id, name, hint }: ManagedKey): Promise<void> {
     const hours = prompt(t().rotateAsk(name ?? hint), '24');
-    if (hours !== null) await this.#write('POST', `/${id}/rotate`, { grace_hours: Number(hours) });
+    // Nothing is no number: it must not end the old key at once.
+    if (hours !== null)
+      await this.#write('POST', `/${id}/rotate`, { grace_hours: Number(hours.trim() || NaN) });
   }
 
   /** One at a time: a second click must not make a second key. Shows a key that was made, this once. */
   async #write(method: string, path: string, body?: object): Promise<boolean> {
     if (this.#isBusy) return false;
     this.#isBusy = true;
-    say('keys-state', t().loading);
-    try {
-      const { key } = await this.#client.send<{ key?: string }>(method, `/v1/account/keys${path}`, body);
+    const isDone = await telling('keys-state', async () => {
+      const call = { method, ...(body && { body }) };
+      const { key } = await this.#client.json<{ key?: string }>(`/v1/account/keys${path}`, call);
       if (key !== undefined) showMade(key);
-      say('keys-state', t().done);
-      return true;
-    } catch (error) {
-      say('keys-state', wordsOf(error), true);
-      return false;
-    } finally {
-      this.#isBusy = false;
-      // Also after a failure: a reply may have been lost, or the key was changed meanwhile.
-      if (!this.#client.ended.aborted) await this.show();
-    }
+      return t().done;
+    });
+    this.#isBusy = false;
+    // Also after a failure: a reply may have been lost, or the key was changed meanwhile.
+    if (!this.#client.ended.aborted) await this.show();
+    return isDone;
   }
 
-  async #topUp(): Promise<void> {
-    say('top-up-state', t().loading);
-    try {
+  #topUp(): Promise<boolean> {
+    return telling('top-up-state', async () => {
       const { valueAsNumber: amount } = inputById('top-up-amount');
-      const { url } = await this.#client.send<{ url: string }>('POST', '/v1/account/top-ups', { amount });
-      if (!url.startsWith('https:')) throw new Error(url);
+      const call = { method: 'POST', body: { amount } };
+      const { url } = await this.#client.json<{ url: string }>('/v1/account/top-ups', call);
       location.assign(url);
-    } catch (error) {
-      say('top-up-state', wordsOf(error), true);
-    }
+      return t().loading;
+    });
   }
-}
-
-function onSubmit(id: string, options: AddEventListenerOptions, act: () => void): void {
-  const submitted = (event: Event): void => {
-    event.preventDefault();
-    act();
-  };
-  byId(id).addEventListener('submit', submitted, options);
 }
 
 function showMade(key: string): void {
@@ -153,18 +133,27 @@ function showMade(key: string): void {
   byId('copy-made').focus();
 }
 
+async function copyMade(): Promise<void> {
+  await navigator.clipboard.writeText(byId('made-key').textContent);
+  say('keys-state', t().copied);
+}
+
 function hideMade(): void {
   byId('made').hidden = true;
   byId('made-key').textContent = '';
 }
 
-const fieldOf = (name: Field): HTMLInputElement | HTMLSelectElement =>
-  name === 'period' || name === 'store' ? choiceById(`key-${name}`) : inputById(`key-${name}`);
+function closeForm(): void {
+  byId('key-form').hidden = true;
+}
 
-const numberOf = (written: string): number | null => (written === '' ? null : Number(written));
+/** A key as the form has it. Empty: as the key has it that is open. */
+type Written = Record<
+  'name' | 'models' | 'amount' | 'period' | 'rpm' | 'max_concurrency' | 'expires' | 'store',
+  string
+>;
 
-/** A key as the form has it. */
-const writtenOf = (key: ManagedKey | undefined): Record<Field, string> => ({
+const writtenOf = (key: ManagedKey | undefined): Written => ({
   name: key?.name ?? '',
   models: key?.models?.join(', ') ?? '',
   amount: String(key?.budget?.amount ?? ''),
@@ -174,6 +163,23 @@ const writtenOf = (key: ManagedKey | undefined): Record<Field, string> => ({
   expires: key?.expires_at ? new Date(key.expires_at * 1000).toISOString().slice(0, 10) : '',
   store: key?.store === undefined || key.store === null ? '' : key.store ? 'yes' : 'no',
 });
+
+const fieldOf = (name: string): HTMLInputElement | HTMLSelectElement =>
+  name === 'period' || name === 'store' ? choiceById(`key-${name}`) : inputById(`key-${name}`);
+
+/** A key as the relay takes it. */
+function sentOf({ name, models, amount, period, rpm, max_concurrency: most, expires, store }: Written) {
+  const names = models.split(/[\s,，]+/).filter(Boolean);
+  return {
+    name,
+    models: names.length === 0 ? null : names,
+    budget: amount === '' ? null : { amount: Number(amount), period },
+    rpm: rpm === '' ? null : Number(rpm),
+    max_concurrency: most === '' ? null : Number(most),
+    expires_at: expires === '' ? null : Date.parse(`${expires}T23:59:59Z`) / 1000,
+    store: store === '' ? null : store === 'yes',
+  };
+}
 
 const mayOf = ({ models, budget, rpm, max_concurrency: most, expires_at: expires }: ManagedKey): string =>
   [
@@ -189,8 +195,7 @@ const mayOf = ({ models, budget, rpm, max_concurrency: most, expires_at: expires
 /** Back from a payment. The balance is what the relay was told of, not what the address says. */
 export function sayPayment(): void {
   const how = new URLSearchParams(location.search).get('top_up');
-  const words: Record<string, string> = { done: t().paid, cancelled: t().notPaid };
-  const said: Child = words[how ?? ''] ?? '';
+  const said = how === 'done' ? t().paid : how === 'cancelled' ? t().notPaid : '';
   byId('payment').hidden = said === '';
-  byId('payment').replaceChildren(said);
+  byId('payment').textContent = said;
 }

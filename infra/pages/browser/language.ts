@@ -5,26 +5,36 @@
 import { accountInChinese } from '../../../shared/relay/page/chinese.ts';
 import { accountInEnglish, type AccountTexts } from '../../../shared/relay/page/english.ts';
 
-const stored = 'relay-language';
 export type Language = 'en' | 'zh';
 const listed: Record<Language, AccountTexts> = { en: accountInEnglish, zh: accountInChinese };
 
-/** Undefined: none was chosen, or storage is switched off. */
-export function keptLanguage(): Language | undefined {
-  try {
-    const kept = localStorage.getItem(stored);
-    return kept === 'en' || kept === 'zh' ? kept : undefined;
-  } catch {
-    return undefined;
-  }
-}
+/** A text that the browser keeps. Where storage is switched off it keeps none. */
+export const keptText = (storage: () => Storage, name: string) => ({
+  get(): string | undefined {
+    try {
+      return storage().getItem(name) ?? undefined;
+    } catch {
+      return undefined;
+    }
+  },
+  set(text: string | undefined): void {
+    try {
+      if (text === undefined) storage().removeItem(name);
+      else storage().setItem(name, text);
+    } catch {
+      // As if it were not asked for.
+    }
+  },
+});
 
-export function keepLanguage(language: Language): void {
-  try {
-    localStorage.setItem(stored, language);
-  } catch {
-    // It is asked for again on the next page.
-  }
+const chosen = keptText(() => localStorage, 'relay-language');
+
+export const keepLanguage = (language: Language): void => chosen.set(language);
+
+/** Undefined: none was chosen. */
+export function keptLanguage(): Language | undefined {
+  const kept = chosen.get();
+  return kept === 'en' || kept === 'zh' ? kept : undefined;
 }
 
 export const languageOf = (tag: string): Language => (tag.startsWith('zh') ? 'zh' : 'en');

@@ -1,9 +1,9 @@
 /** The account's ledger, a page at a time, and all of it as CSV. */
 import { partCounts } from '../../../shared/wire/chat-response.ts';
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
-import { buttonById, byId, element, inputById, say, timeOf, yuan, yuanColumn } from './elements.ts';
+import { buttonById, byId, codeOf, element, inputById, say, timeOf, yuan, yuanColumn } from './elements.ts';
 import { t } from './language.ts';
-import { wordsOf, type RelayClient } from './relay-client.ts';
+import { telling, wordsOf, type RelayClient } from './relay-client.ts';
 
 const pageRows = 20;
 /** What one file may have. A browser that holds more becomes slow. */
@@ -41,18 +41,15 @@ export class Ledger {
   }
 
   async #turn(pages: (string | null)[]): Promise<void> {
-    say('ledger-state', t().loading);
-    try {
+    await telling('ledger-state', async () => {
       const selected = selectedBy();
-      const list = await this.#client.get<UsageList>(usagePath(pageRows, pages.at(-1) ?? null, selected));
+      const list = await this.#client.json<UsageList>(usagePath(pageRows, pages.at(-1) ?? null, selected));
       this.#pages = pages;
       this.#next = list.next_cursor;
       const written = yuanColumn(list.data.map(({ amount, charge }) => amount ?? charge));
       byId('rows').replaceChildren(...list.data.map((entry) => rowOf(entry, written)));
-      say('ledger-state', pageWords(list, pages.length, selected !== ''));
-    } catch (error) {
-      say('ledger-state', wordsOf(error), true);
-    }
+      return pageWords(list, pages.length, selected !== '');
+    });
     buttonById('newer').disabled = this.#pages.length < 2;
     buttonById('older').disabled = this.#next === null;
   }
@@ -79,7 +76,7 @@ export class Ledger {
     const selected = selectedBy();
     let cursor: string | null = null;
     do {
-      const list: UsageList = await this.#client.get<UsageList>(usagePath(100, cursor, selected));
+      const list: UsageList = await this.#client.json<UsageList>(usagePath(100, cursor, selected));
       if (signal.aborted) return undefined;
       rows.push(...list.data);
       report(rows.length);
@@ -115,7 +112,7 @@ function rowOf(entry: UsageEntry, written: typeof yuan): HTMLElement {
       element('td', { dir: 'auto', className: isWrong && at === 4 ? 'wrong' : '' }, [text]),
     ),
   );
-  row.append(element('td', {}, [element('code', {}, [id])]));
+  row.append(element('td', {}, [codeOf(id)]));
   return row;
 }
 

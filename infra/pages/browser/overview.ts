@@ -1,6 +1,6 @@
 /** Balance, plan, limits, notices, announced prices, and what was refused. */
 import type { AccountBody, AccountErrors, AccountPriceChange } from '../../../shared/wire/public-api.ts';
-import { byId, element, type Child, perMillion, timeOf, yuan } from './elements.ts';
+import { byId, codeOf, element, namedParts, type Child, perMillion, timeOf, yuan } from './elements.ts';
 import { count } from '../../../shared/relay/page/english.ts';
 import { t } from './language.ts';
 
@@ -69,20 +69,11 @@ function lowItems(body: AccountBody): HTMLElement[] {
 function noticeItem({ text, until, models }: AccountBody['notices'][number]): HTMLElement {
   const said = element('bdi', {}, [text]);
   const end = until === null ? [] : [' ', element('small', {}, [t().until(timeOf(until))])];
-  const about =
-    models === null
-      ? []
-      : [
-          element(
-            'p',
-            {},
-            models.flatMap((name) => [codeOf(name), ' ']),
-          ),
-        ];
+  const about = models === null ? [] : [element('p', {}, codesOf(models))];
   return element('li', {}, [said, ...end, ...about]);
 }
 
-const codeOf = (text: string): HTMLElement => element('code', {}, [text]);
+const codesOf = (names: readonly string[]): Child[] => names.flatMap((name) => [codeOf(name), ' ']);
 
 function planParts(plan: AccountBody['plan'], ended: number | null): Child[] {
   if (plan === null) return ended === null ? [] : [element('p', {}, [t().ended(timeOf(ended))])];
@@ -101,16 +92,15 @@ function planParts(plan: AccountBody['plan'], ended: number | null): Child[] {
 
 function limitParts({ models, limits, expires_at: expires }: AccountBody['key']): Child[] {
   const { budget, max_concurrency: most, rpm } = limits;
-  const lines: [string, string | null][] = [
+  return namedParts([
     [t().modelsOfKey, models === null ? t().allModels : models.join(', ') || t().noModels],
     [t().validUntil, expires === null ? t().furtherNotice : timeOf(expires)],
     [t().atOnce, most === null ? t().noLimit : count(most)],
     [t().aMinute, rpm === null ? t().noLimit : count(rpm)],
-    [t().budget, budget && t().budgetOf(yuan(budget.amount), budget.period, timeOf(budget.resets_at))],
-  ];
-  return lines.flatMap(([name, value]) =>
-    value === null ? [] : [element('dt', {}, [name]), element('dd', {}, [value])],
-  );
+    ...(budget
+      ? [[t().budget, t().budgetOf(yuan(budget.amount), budget.period, timeOf(budget.resets_at))] as const]
+      : []),
+  ]);
 }
 
 function changeItem(change: AccountPriceChange): HTMLElement {
@@ -128,10 +118,7 @@ function changeItem(change: AccountPriceChange): HTMLElement {
         .join('; ')
         .concat(t().perMillion, ...Object.entries(factors ?? {}).map(factorWords)),
   }[type]();
-  return element('li', {}, [
-    `${t().fromTime(timeOf(from))}${words} `,
-    ...models.flatMap((name) => [codeOf(name), ' ']),
-  ]);
+  return element('li', {}, [`${t().fromTime(timeOf(from))}${words} `, ...codesOf(models)]);
 }
 
 const factorWords = ([tier, factor]: [string, number]): string => t().factor(tier, factor);

@@ -1,7 +1,7 @@
 /** Tries a model: streams its answer, and says what it cost. */
 import type { ModelList, UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
 import { chunksOf, type TurnUsage, dataUrlOf, isPicture, PlaygroundTurn } from './turn.ts';
-import { areaById, button, buttonById, byId, element, inputById, say } from './elements.ts';
+import { areaById, button, buttonById, byId, element, inputById, onSubmit, say } from './elements.ts';
 import { t } from './language.ts';
 import { chargeOf, usagePath } from './ledger.ts';
 import { CallFailed, wordsOf, type RelayClient } from './relay-client.ts';
@@ -36,24 +36,16 @@ export class Playground {
     this.#spent = spent;
     const here = { signal: client.ended };
     const [prompt, files] = [areaById('prompt'), inputById('files')];
-    const send = (event: Event): void => {
+    onSubmit('ask', () => void this.#send(), here);
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       void this.#send();
     };
-    byId('ask').addEventListener('submit', send, here);
-    prompt.addEventListener(
-      'keydown',
-      (event) => {
-        if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) send(event);
-      },
-      here,
-    );
+    prompt.addEventListener('keydown', pressed, here);
     prompt.addEventListener('paste', (event) => void this.#addFiles(event.clipboardData?.files), here);
-    files.addEventListener(
-      'change',
-      () => void this.#addFiles(files.files).then(() => (files.value = '')),
-      here,
-    );
+    const chosen = () => void this.#addFiles(files.files).then(() => (files.value = ''));
+    files.addEventListener('change', chosen, here);
     // The list offers what fits the text that is there, which is one model alone.
     const model = inputById('model');
     model.addEventListener('focus', () => model.select(), here);
@@ -64,7 +56,7 @@ export class Playground {
 
   async show(allowed: string[] | null): Promise<void> {
     try {
-      const { data } = await this.#client.get<ModelList>('/v1/models');
+      const { data } = await this.#client.json<ModelList>('/v1/models');
       const names = data.map(({ id }) => id).filter((id) => allowed === null || allowed.includes(id));
       byId('names').replaceChildren(...names.map((value) => element('option', { value })));
       const model = inputById('model');
@@ -191,7 +183,8 @@ export class Playground {
     let [id, usage, ending]: [string | null, TurnUsage | undefined, string] = [null, undefined, ''];
     let isRefused = false;
     try {
-      const response = await this.#client.post('/v1/chat/completions', body, { signal, headers });
+      const call = { method: 'POST', body, signal, headers };
+      const response = await this.#client.send('/v1/chat/completions', call);
       id = response.headers.get('x-request-id');
       if (!response.body) throw new Error(t().emptyAnswer);
       for await (const chunk of chunksOf(response.body)) {
@@ -214,16 +207,12 @@ export class Playground {
     const answered = { turn, isWhole: ending === '' };
     if (this.#client.ended.aborted) return answered;
     const words = `${seconds()}${usage ? `, ${tokensOf(usage)}` : ''}${ending}`;
-    turn.say(signal.aborted ? words + t().costFollows : words, ending !== '' && !signal.aborted);
-    if (!isRefused)
-      void this.#cost({ id, mark }, signal.aborted ? stoppedCostAfterMs : costAfterMs).then(
-        (row) =>
-          row &&
-          turn.say(
-            t().cost(chargeOf(row).replace('\n', ' '), words, row.id),
-            ending !== '' && !signal.aborted,
-          ),
-      );
+    const isWrong = ending !== '' && !signal.aborted;
+    turn.say(signal.aborted ? words + t().costFollows : words, isWrong);
+    const priced = (row: UsageEntry): void =>
+      turn.say(t().cost(chargeOf(row).replace('\n', ' '), words, row.id), isWrong);
+    const waitsMs = signal.aborted ? stoppedCostAfterMs : costAfterMs;
+    if (!isRefused) void this.#cost({ id, mark }, waitsMs).then((row) => row && priced(row));
     return answered;
   }
 
@@ -261,10 +250,11 @@ export class Playground {
     for (const waitMs of waitsMs) {
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       if (this.#client.ended.aborted) return undefined;
-      const list = await this.#client.get<UsageList>(usagePath(20, null)).catch(() => undefined);
+      const list = await this.#client.json<UsageList>(usagePath(20, null)).catch(() => undefined);
       const row = list?.data.find((entry) => entry.id === id || entry.tags?.[markTag] === mark);
-      if (row) this.#spent();
-      if (row) return row;
+      if (!row) continue;
+      this.#spent();
+      return row;
     }
     return undefined;
   }

@@ -1,6 +1,7 @@
 /** Calls of this relay with the customer's key, which is sent as a header and never in an address. */
 
-import { t } from './language.ts';
+import { say } from './elements.ts';
+import { keptText, t } from './language.ts';
 
 export class CallFailed extends Error {
   readonly status: number;
@@ -8,6 +9,13 @@ export class CallFailed extends Error {
     super(message);
     this.status = status;
   }
+}
+
+interface Call {
+  method?: string;
+  body?: object;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
 }
 
 export class RelayClient {
@@ -20,30 +28,20 @@ export class RelayClient {
     this.ended = ended;
   }
 
-  async get<Body>(path: string): Promise<Body> {
-    return (await (await this.#fetch(path, {})).json()) as Body;
+  async json<Body>(path: string, call?: Call): Promise<Body> {
+    return (await (await this.send(path, call)).json()) as Body;
   }
 
-  /** @param body undefined: none is sent */
-  async send<Body>(method: string, path: string, body?: object): Promise<Body> {
-    const sent = body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
-    return (await (await this.#fetch(path, { method, ...sent })).json()) as Body;
-  }
-
-  post(
-    path: string,
-    body: object,
-    { signal, headers }: Pick<RequestInit, 'signal' | 'headers'> = {},
-  ): Promise<Response> {
-    const all = { ...(headers as Record<string, string>), 'content-type': 'application/json' };
-    return this.#fetch(path, { method: 'POST', headers: all, body: JSON.stringify(body), signal });
-  }
-
-  async #fetch(path: string, { headers, signal, ...options }: RequestInit): Promise<Response> {
+  async send(path: string, { method = 'GET', body, headers, signal }: Call = {}): Promise<Response> {
     const response = await fetch(path, {
-      ...options,
+      method,
+      ...(body && { body: JSON.stringify(body) }),
       signal: signal ? AbortSignal.any([this.ended, signal]) : this.ended,
-      headers: { ...(headers as Record<string, string>), authorization: `Bearer ${this.#key}` },
+      headers: {
+        ...headers,
+        ...(body && { 'content-type': 'application/json' }),
+        authorization: `Bearer ${this.#key}`,
+      },
       cache: 'no-store',
       credentials: 'omit',
       redirect: 'error',
@@ -76,9 +74,21 @@ export const wordsOf = (error: unknown): string =>
     ? error.message + (error.status === 401 ? t().refusedKey : '')
     : t().unreachable(error instanceof Error ? error.message : String(error));
 
-/** Where the key is while the page is open: in memory, or in the tab's storage if the customer says so. */
+/** Does a work of a part of the page, and says there how it goes. */
+export async function telling(id: string, work: () => Promise<string>): Promise<boolean> {
+  say(id, t().loading);
+  try {
+    say(id, await work());
+    return true;
+  } catch (error) {
+    say(id, wordsOf(error), true);
+    return false;
+  }
+}
 
-const stored = 'relay-key';
+/** Where the key is beside the memory of the page, if the customer says so. */
+export const keptKey = keptText(() => sessionStorage, 'relay-key');
+
 const keyPattern = /^sk-[\x21-\x7e]{1,200}$/;
 
 export const isKey = (text: string): boolean => keyPattern.test(text);
@@ -99,23 +109,5 @@ function unescaped(text: string): string {
     return decodeURIComponent(text);
   } catch {
     return text;
-  }
-}
-
-/** Storage may be switched off: the key is then in memory alone. */
-export function storedKey(): string | undefined {
-  try {
-    return sessionStorage.getItem(stored) ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-export function keepKey(key: string | undefined): void {
-  try {
-    if (key === undefined) sessionStorage.removeItem(stored);
-    else sessionStorage.setItem(stored, key);
-  } catch {
-    // As above.
   }
 }

@@ -1,10 +1,10 @@
 /** A month of the account on paper: from its opening to its closing balance, with the seller's name and address. */
 import { count } from '../../../shared/relay/page/english.ts';
 import type { AccountStatement } from '../../../shared/wire/public-api.ts';
-import { button, byId, choiceById, dayOf, element, figuresRow, say } from './elements.ts';
+import { button, byId, choiceById, dayOf, element, figuresRow, namedParts } from './elements.ts';
 import { t } from './language.ts';
 import { cell, download } from './ledger.ts';
-import { wordsOf, type RelayClient } from './relay-client.ts';
+import { telling, type RelayClient } from './relay-client.ts';
 
 const monthsShown = 24;
 
@@ -17,16 +17,12 @@ interface Line {
 export function statementSection(client: RelayClient): void {
   const months = choiceById('month');
   const draw = (): void => months.replaceChildren(...monthsUntilNow().map(option));
-  const show = async (): Promise<void> => {
-    say('statement-state', t().loading);
-    try {
+  const show = (): Promise<boolean> =>
+    telling('statement-state', async () => {
       const path = `/v1/account/statement?month=${months.value}`;
-      byId('paper').replaceChildren(...paper(await client.get<AccountStatement>(path)));
-      say('statement-state', '');
-    } catch (error) {
-      say('statement-state', wordsOf(error), true);
-    }
-  };
+      byId('paper').replaceChildren(...paper(await client.json<AccountStatement>(path)));
+      return '';
+    });
   draw();
   byId('paper').replaceChildren();
   const here = { signal: client.ended };
@@ -49,12 +45,12 @@ const monthName = (month: string): string =>
 function paper(statement: AccountStatement): HTMLElement[] {
   const { account, month, seller, final } = statement;
   const lines = linesOf(statement);
-  const facts: [string, string][] = [
-    ...(seller ? [[t().seller, `${seller.name}\n${seller.address}`] as [string, string]] : []),
+  const facts = namedParts([
+    ...(seller ? [[t().seller, `${seller.name}\n${seller.address}`] as const] : []),
     [t().customer, account],
     [t().days_of_utc, month],
     [t().state, final ? t().final : t().notFinal],
-  ];
+  ]);
   const [head, ...names] = [t().what, t().calls, t().tokensIn, t().tokensOut, t().amount];
   const heads = [head, ...names].map((text) => element('th', { scope: 'col' }, [text]));
   const table = element('table', { className: 'numbers' }, [
@@ -63,11 +59,7 @@ function paper(statement: AccountStatement): HTMLElement[] {
   ]);
   return [
     element('h3', {}, [t().statementOf(monthName(month))]),
-    element(
-      'dl',
-      { className: 'facts' },
-      facts.flatMap(([name, text]) => [element('dt', {}, [name]), element('dd', {}, [text])]),
-    ),
+    element('dl', { className: 'facts' }, facts),
     element('div', { className: 'wide', tabIndex: 0, role: 'region', ariaLabel: t().statement }, [table]),
     element('p', { className: 'bar' }, [
       button(t().print, () => print()),

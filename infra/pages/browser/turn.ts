@@ -2,7 +2,7 @@
  * One message as it is shown. What a model says becomes text nodes, never markup: a tag, an event handler or a link in it is
  * text like any other.
  */
-import { byId, element } from './elements.ts';
+import { byId, codeOf, element } from './elements.ts';
 import { t } from './language.ts';
 
 /** More of one answer is read, so that it comes to its end, but neither shown nor kept. */
@@ -188,8 +188,7 @@ function picturesIn(place: HTMLElement): (parts: readonly unknown[]) => void {
   const made = (url: string): HTMLElement => {
     count += 1;
     if (!shown.test(url)) {
-      const named = element('code', {}, [url.slice(0, namedCharacters)]);
-      return element('p', { className: 'soft' }, [t().notLoaded, named]);
+      return element('p', { className: 'soft' }, [t().notLoaded, codeOf(url.slice(0, namedCharacters))]);
     }
     characters += url.length;
     const picture = element('img', { src: url, alt: t().answerPicture(count), decoding: 'async' });

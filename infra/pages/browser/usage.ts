@@ -1,6 +1,6 @@
 /** What was used by day and model, as the relay sums it. */
 import type { AccountDay, AccountDays } from '../../../shared/wire/public-api.ts';
-import { byId, choiceById, element, dayOf, figuresRow, yuan, yuanColumn, svg } from './elements.ts';
+import { byId, choiceById, codeOf, element, dayOf, figuresRow, yuan, yuanColumn, svg } from './elements.ts';
 import { count } from '../../../shared/relay/page/english.ts';
 import { t } from './language.ts';
 
@@ -56,10 +56,7 @@ function daysShown(): number[] {
 }
 
 function seriesOf(used: AccountDay[], days: number[], of: (day: AccountDay) => number): Series[] {
-  const named = [...Map.groupBy(used, ({ model }) => model)]
-    .map(([name, parts]) => ({ name, sum: total(parts, of) }))
-    .toSorted((a, b) => b.sum - a.sum)
-    .map(({ name }) => name);
+  const named = byModel(used, of).map(({ name }) => name);
   const shown = named.slice(0, namedMax);
   const names = named.length > namedMax ? [...shown, t().others] : shown;
   const series = names.map((name) => ({ name, values: days.map(() => 0) }));
@@ -71,23 +68,27 @@ function seriesOf(used: AccountDay[], days: number[], of: (day: AccountDay) => n
 }
 
 function tableRows(used: AccountDay[], series: Series[]): HTMLElement[] {
-  const rows = [...Map.groupBy(used, ({ model }) => model)]
-    .map(([name, parts]) => ({ name, parts, charge: total(parts, measures.charge.of) }))
-    .toSorted((a, b) => b.charge - a.charge);
-  const written = yuanColumn(rows.map(({ charge }) => charge));
-  return rows.map(({ name, parts, charge }) => {
+  const rows = byModel(used, measures.charge.of);
+  const written = yuanColumn(rows.map(({ sum }) => sum));
+  return rows.map(({ name, parts, sum }) => {
     const at = series.findIndex((one) => one.name === name);
     const swatch = element('i', { className: `swatch c${at < 0 ? namedMax : at}` });
     const texts = [
-      written(charge),
+      written(sum),
       count(total(parts, measures.calls.of)),
       count(total(parts, (day) => day.prompt_tokens)),
       count(total(parts, (day) => day.completion_tokens)),
     ];
     const names = [t().charges, t().calls, t().tokensIn, t().tokensOut];
-    return figuresRow([swatch, element('code', {}, [name])], names, texts);
+    return figuresRow([swatch, codeOf(name)], names, texts);
   });
 }
+
+/** The largest first. */
+const byModel = (used: AccountDay[], of: (day: AccountDay) => number) =>
+  [...Map.groupBy(used, ({ model }) => model)]
+    .map(([name, parts]) => ({ name, parts, sum: total(parts, of) }))
+    .toSorted((a, b) => b.sum - a.sum);
 
 const total = (used: AccountDay[], of: (day: AccountDay) => number): number =>
   used.reduce((sum, day) => sum + of(day), 0);
