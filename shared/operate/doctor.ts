@@ -8,7 +8,7 @@ import { channelTypes } from '../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../wire/json.ts';
 import { usableChannels } from './channels/list-channels.ts';
 import type { AwsAccount, Concurrency, ListedModel, OperatorPorts, TableLimits } from './operator-ports.ts';
-import { Failure } from './plan.ts';
+import { counted, Failure } from './plan.ts';
 
 export interface DoctorFinding {
   check: string;
@@ -218,7 +218,7 @@ async function secretFinding({ account, channels, region, unused }: Known): Prom
   if (references.length === 0)
     return ok(
       check,
-      `no channel that is used has a secret${unused > 0 ? `; ${unused} rows are off or have a mistake: see \`check\`` : ''}`,
+      `no channel that is used has a secret${unused > 0 ? `; ${counted(unused, 'row is off or has a mistake', 'rows are off or have a mistake')}: see \`check\`` : ''}`,
     );
   const parameters = references.filter((reference) => reference.startsWith('ssm:'));
   if (parameters.length === 0)

@@ -47,3 +47,11 @@ export function usable<Row>(reading: RowReading<Row>, prefix = ''): Exclude<RowR
 /** A name of a row as one word of a command to copy: names may have blanks, and what a shell would run. */
 export const shellWord = (text: string): string =>
   /^[\w.@%+=:,/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** 12345678 -> `12,345,678`. */
+export const grouped = (count: number | bigint): string =>
+  String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+
+/** `1 call`, `1,234 calls`. */
+export const counted = (count: number, one: string, more = `${one}s`): string =>
+  `${grouped(count)} ${count === 1 ? one : more}`;

@@ -8,7 +8,7 @@ import type { DailyFigures } from '../billing/daily-figures.ts';
 import { channelId } from '../billing/daily-keys.ts';
 import { rowsIn, summedBy, sumOfFigures } from './ledger/ledger.ts';
 import type { OperatorPorts } from './operator-ports.ts';
-import { Failure, deniedExitCode, usageFailure } from './plan.ts';
+import { counted, Failure, deniedExitCode, usageFailure } from './plan.ts';
 
 export interface ReconcileInput {
   channel: string;
@@ -111,7 +111,7 @@ function costWarnings({ counts }: DailyFigures): string[] {
   const [calls, known] = [counts.calls ?? 0, counts.bought_calls ?? 0];
   if (known === calls) return [];
   return [
-    `what ${calls - known} of ${calls} calls cost is unknown: give the channel's row \`cost\`; calls that failed cost nothing as a rule`,
+    `what ${calls - known} of ${counted(calls, 'call')} cost is unknown: give the channel's row \`cost\`; calls that failed cost nothing as a rule`,
   ];
 }
 

@@ -178,8 +178,8 @@ describe('customer show', () => {
     expect(run).toMatchObject({ code: 0, errors: '' });
     for (const words of [
       'available  9.45 yuan',
-      'reserved   0.3 yuan, for 1 calls under way',
-      'spent      0.25 yuan, 1 calls',
+      'reserved   0.3 yuan, for 1 call under way',
+      'spent      0.25 yuan, 1 call',
       'granted    10 yuan',
       'level 1',
       'Chat calls: 0 of 100 calls',

@@ -41,7 +41,7 @@ describe('audit', () => {
     await rig.reserve('acme', idAt('2026-11-11T10:00:00Z'));
     await rig.reserve('acme', idAt('2026-11-11T11:00:00Z'), { amount: 0n, slot: 'chat@2026-11-05' });
     const run = await audit();
-    expect(run.output).toContain('1 accounts and 8 ledger rows: everything adds up.');
+    expect(run.output).toContain('1 account and 8 ledger rows: everything adds up.');
     expect(run).toMatchObject({ code: 0, errors: '' });
   });
 
@@ -67,7 +67,7 @@ describe('audit', () => {
     const run = await audit();
     expect(run.code).toBe(1);
     expect(run.output).toContain(words);
-    expect(run.errors).toMatch(/\d findings in 1 accounts/);
+    expect(run.errors).toMatch(/\d findings in 1 account/);
   });
 
   it.each([

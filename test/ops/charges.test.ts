@@ -61,14 +61,14 @@ describe('charge import', () => {
     expect(run.output).toMatch(/10 +token-billing +22.5 +90 +gpt-4o gpt-4o-2024-08-06/);
     expect(run.output).toContain('nothing was written: --dry-run');
     expect(run.output).toContain('1 US dollar = 7.2 yuan, plus 25 %');
-    expect(run.output).toContain('4 models in 3 rules; 1 are priced already, 4 entries are no chat prices');
+    expect(run.output).toContain('4 models in 3 rules; 1 priced already, 4 entries are no chat prices');
     expect(await rowOf(8)).toBeUndefined();
   });
 
   it('makes nothing free that is not named: the list alone does not', async () => {
     const run = await charge(`import ${file('prices.json')} --rate 7.2 --dry-run`);
     expect(run.output).not.toContain('non-billing');
-    expect(run.output).toContain('1 models cost nothing in this list and are left out');
+    expect(run.output).toContain('1 model costs nothing in this list and is left out');
     expect(run.output).toContain('local-model');
   });
 

@@ -82,7 +82,7 @@ describe('check', () => {
     const alone = await rig.ops(`check --file ${file} --alone`, '', {
       AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1',
     });
-    expect(alone.output).toContain('1 rows, 0 with a problem');
+    expect(alone.output).toContain('1 row, 0 with a problem');
     expect(alone.output).not.toContain('lower id');
     expect(await rig.row('charges', { id: 2 })).toBeUndefined();
   });

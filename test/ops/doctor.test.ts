@@ -93,7 +93,7 @@ describe('doctor', () => {
     ]) {
       await rig.ledger.put('channels', unused);
       expect(await secretsFound()).toBe(
-        'no channel that is used has a secret; 1 rows are off or have a mistake: see `check`',
+        'no channel that is used has a secret; 1 row is off or has a mistake: see `check`',
       );
     }
     await rig.ledger.remove('channels', { id: 'keyed' });

@@ -179,7 +179,7 @@ describe('key leaked', () => {
     const run = await rig.ops(words);
     expect(run.output).toContain('was disabled as leaked at');
     expect(run.output).toContain(`its successor is ${first.hint}`);
-    expect(run.output).toContain('1 calls, 1.5 yuan in all');
+    expect(run.output).toContain('1 call, 1.5 yuan in all');
     expect(run.output).toContain('grant new twice 1.5 --id leaked-');
     expect(JSON.parse((await rig.ops(`${words} --json`)).output)).toMatchObject({
       done: false,

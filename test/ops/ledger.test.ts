@@ -107,7 +107,7 @@ describe('ledger total', () => {
     const lines = run.output.trimEnd().split('\n');
     expect(lines.map((line, at) => line.slice(0, shown[at]?.length))).toEqual(shown);
     const models = await rig.ops('ledger total --by model --account other');
-    expect(models.output).toContain('all: 1 calls, 0.01 yuan charged, 1 granted');
+    expect(models.output).toContain('all: 1 call, 0.01 yuan charged, 1 granted');
     expect((await rig.ops('ledger total --by week')).code).toBe(2);
   });
 

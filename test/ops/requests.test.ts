@@ -123,7 +123,7 @@ describe('request list', () => {
       /searches the log groups relay-FunctionschatLogs.*: some 13 MB; .* 0\.005 dollars for each GB/,
     );
     expect(JSON.parse(run.output)).toMatchObject([{ id, status: '429' }]);
-    expect(run.errors).toContain('1 requests; 0.01 MB were read');
+    expect(run.errors).toContain('1 request; 0.01 MB were read');
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining(
         'filter message in ["request"] and outcome in ["refused"] and account in ["acme"]',

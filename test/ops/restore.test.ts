@@ -356,7 +356,7 @@ describe('a drill', () => {
     );
     const run = await restore('--drill');
     expect(run.code).toBe(1);
-    expect(run.output).toContain('lost since: ledger: 1 rows that are gone');
+    expect(run.output).toContain('lost since: ledger: 1 row that is gone');
     expect(await copies()).toHaveLength(4);
   });
 });

@@ -129,7 +129,7 @@ describe('tables restored to one second', () => {
     const run = await audit();
     expect(run.output).toContain('everything adds up');
     expect(run.code).toBe(0);
-    expect((await rig.ops('audit --wait 0')).output).toContain('1 accounts and 3 ledger rows');
+    expect((await rig.ops('audit --wait 0')).output).toContain('1 account and 3 ledger rows');
   });
 
   it('have their grants once, also those that were applied and not marked at that second', async () => {

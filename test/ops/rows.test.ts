@@ -216,7 +216,7 @@ describe('a sheet of many rows', () => {
     await rig.put('accounts', { account: 'sheet', rpm: 5, contact: { email: 'a@example.com' } });
     await rig.put('keys', { hash, account: 'sheet', hint: 'sk-Shee...wXyZ', models: ['a', 'b'] });
     const [keys, customers] = [rig.file('keys.csv', ''), rig.file('customers.csv', '')];
-    expect((await rig.ops(['key', 'export', keys])).output).toContain('1 rows are in');
+    expect((await rig.ops(['key', 'export', keys])).output).toContain('1 row is in');
     await rig.ops(['customer', 'export', customers]);
     const sheet = readFileSync(customers, 'utf8');
     expect(sheet).toMatch(/^account,note,.*contact\.email.*,_seen\nsheet,,yes,,5,/);

@@ -9,7 +9,7 @@ import { planEditAccount } from '../../../shared/operate/customers/edit-account.
 import { planEditKey } from '../../../shared/operate/keys/edit-key.ts';
 import { keyState } from '../../../shared/operate/keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../../../shared/operate/operator-ports.ts';
-import { deniedExitCode, Failure, usageFailure, type Plan } from '../../../shared/operate/plan.ts';
+import { counted, deniedExitCode, Failure, usageFailure, type Plan } from '../../../shared/operate/plan.ts';
 import { refuseChanged, rowMark } from '../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
 import { csvLines, csvText, delimiterOf } from '../cli/csv.ts';
@@ -132,7 +132,7 @@ export async function planSheet(
   });
   if (edits.length === 0) throw usageFailure('csv: nothing differs from the rows');
   if (edits.length > max)
-    throw usageFailure(`csv: ${edits.length} rows differ, wanted at most ${max} at once`);
+    throw usageFailure(`csv: ${counted(edits.length, 'row')} differ, wanted at most ${max} at once`);
   return sheet.plan(ports, edits);
 }
 
@@ -165,7 +165,7 @@ async function rowByRow(
       throw usageFailure(`csv: ${edit.key}: ${error.message.replaceAll('; ', ', ')}`);
     }
   const writes = plans.flatMap(({ changes }) => changes);
-  const words = `${writes.length} ${writes.length === 1 ? 'row' : 'rows'}`;
+  const words = counted(writes.length, 'row');
   return {
     changes: writes.map((write, index) => {
       const said = `a row was changed by somebody else meanwhile; ${index} of ${words} are written. Begin again: what still differs is shown`;

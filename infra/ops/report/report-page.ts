@@ -1,9 +1,10 @@
 /** A report as one HTML file, and the tables that it and the terminal have of it. Renders the view and reads nothing. */
+import { grouped } from '../../../shared/operate/plan.ts';
 import { yuanNumber, type NanoYuan } from '../../../shared/billing/price.ts';
 import { nameOf } from '../../../shared/operate/config/row-changes.ts';
 import type { Summed } from '../../../shared/operate/ledger/ledger.ts';
 import { marginOf, type ReportView } from '../../../shared/operate/report.ts';
-import { grouped, minuteText, percent, yuanText } from '../console/layout/figures.ts';
+import { minuteText, percent, yuanText } from '../console/layout/figures.ts';
 import { plot } from '../console/layout/plot.ts';
 import { column, head, number, table, tiles, wide, type PageColumn } from '../console/layout/table.ts';
 import { html, type Markup } from '../markup.ts';

@@ -8,7 +8,7 @@ import { modelNamePattern } from '../../wire/ids.ts';
 import { parseJson } from '../../wire/json.ts';
 import { channelWarnings } from '../config/row-changes.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { Failure, usable } from '../plan.ts';
+import { counted, Failure, usable } from '../plan.ts';
 import { channelRowOf, paramsWithRules, type ChannelInput } from './edit-channel.ts';
 import { channelSecret, findChannel } from './list-channels.ts';
 import { callUpstream, cleanText } from './test-channel.ts';
@@ -32,7 +32,7 @@ export async function planSync(ports: OperatorPorts, input: SyncInput) {
     return day === undefined ? [] : [`the vendor shuts ${model} down on ${day}`];
   });
   const rules = newRules(channel, models, listed);
-  const summary = `the upstream lists ${names.length} models: ${added.length} to add, ${removed.length} to remove`;
+  const summary = `the upstream lists ${counted(names.length, 'model')}: ${added.length} to add, ${removed.length} to remove`;
   const told = Object.entries(rules).map(([model, own]) => `of ${model} it says: ${JSON.stringify(own)}`);
   const isSame = added.length + removed.length + told.length === 0;
   const isRefused = !isSame && models.length === 0;

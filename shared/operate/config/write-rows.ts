@@ -9,7 +9,7 @@ import { allowVariable, usualVariable } from '../../config/rows/secret-reference
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
-import { Failure, usageFailure } from '../plan.ts';
+import { counted, Failure, usageFailure } from '../plan.ts';
 import { refuseChanged, rowMark } from '../rows.ts';
 import {
   badRows,
@@ -79,7 +79,7 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
   }));
   const refused = problems.filter((each) => each.written).length;
   const removed = changes.length - written.size;
-  const counts = `${written.size} ${written.size === 1 ? 'row' : 'rows'} to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
+  const counts = `${counted(written.size, 'row')} to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
   return {
     changes: writesOf(changes, before),
     effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],

@@ -8,7 +8,7 @@ import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime, dayMs } from '../../wire/iso-time.ts';
 import { chargedOf, selectRows, sumRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { Failure, shellWord, usageFailure } from '../plan.ts';
+import { counted, Failure, shellWord, usageFailure } from '../plan.ts';
 import { carryOutKey, madeKeys, successorOf, type MadeKey } from './edit-key.ts';
 import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
 
@@ -173,7 +173,7 @@ export function leakedMessage({ plan: { account, hint }, secretKey, use }: Leak)
     `Your key ${hint} (account ${account}) was found in a place where others can read it. We have switched it off.`,
     ...(use
       ? [
-          `Since ${isoTime(use.sinceMs)} it made ${use.sum.counts.calls ?? 0} calls for ${formatYuan(spentOf(use))} yuan. Tell us which of them are not yours.`,
+          `Since ${isoTime(use.sinceMs)} it made ${counted(use.sum.counts.calls ?? 0, 'call')} for ${formatYuan(spentOf(use))} yuan. Tell us which of them are not yours.`,
         ]
       : []),
     ...(secretKey === undefined

@@ -11,7 +11,7 @@ import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { usableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { Failure, usable, usageFailure } from '../plan.ts';
+import { counted, Failure, usable, usageFailure } from '../plan.ts';
 import { withAttributes } from '../rows.ts';
 import { nextId, readCharges } from './list-charges.ts';
 import {
@@ -67,14 +67,14 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
     changes: charges.map(newRule),
     effect: [
       `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per million tokens.`,
-      `${wanted.length} models in ${charges.length} rules; ${named.length - unpriced.length} are priced already, ${skipped} entries are no chat prices.`,
+      `${counted(wanted.length, 'model')} in ${counted(charges.length, 'rule')}; ${named.length - unpriced.length} priced already, ${counted(skipped, 'entry is no chat price', 'entries are no chat prices')}.`,
       ...(free.length > 0
         ? [
-            `${free.length} models cost nothing in this list and are left out: name with --free which of them may be free: ${free.slice(0, 5).join(', ')}`,
+            `${counted(free.length, 'model costs nothing in this list and is', 'models cost nothing in this list and are')} left out: name with --free which of them may be free: ${free.slice(0, 5).join(', ')}`,
           ]
         : []),
     ],
-    questions: charges.length > 0 ? [`Write these ${charges.length} rules?`] : [],
+    questions: charges.length > 0 ? [`Write ${counted(charges.length, 'rule')}?`] : [],
     charges,
     missing,
     suspicious: wanted.find(

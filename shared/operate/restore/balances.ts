@@ -12,7 +12,7 @@ import { compareCodeUnits } from '../../wire/json.ts';
 import { knownAccounts } from '../ledger/audit-ledger.ts';
 import { readingsOf } from '../ledger/ledger.ts';
 import type { OperatorPorts, Reading } from '../operator-ports.ts';
-import { Failure, type Plan } from '../plan.ts';
+import { counted, Failure, type Plan } from '../plan.ts';
 
 interface Rebuilt {
   item: QuotaItem;
@@ -50,7 +50,7 @@ export async function planBalances(run: Rebuilding): Promise<Plan<Rebuilt>> {
     effect.push(`${account}: ${was} -> ${moneyOf(item)}`);
   }
   const questions =
-    changes.length === 0 ? [] : [`Write the balances of these ${changes.length} accounts anew?`];
+    changes.length === 0 ? [] : [`Write the balances of ${counted(changes.length, 'account')} anew?`];
   return { changes, effect, warnings, questions };
 }
 

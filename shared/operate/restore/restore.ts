@@ -14,7 +14,7 @@ import { grantRow } from '../customers/grants.ts';
 import { auditLedger } from '../ledger/audit-ledger.ts';
 import { readingsOf } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { Failure, type Plan } from '../plan.ts';
+import { counted, Failure, type Plan } from '../plan.ts';
 import { carryOutWrites } from '../rows.ts';
 import {
   carryOutBalances,
@@ -163,7 +163,7 @@ async function awaitQuiet({ ports, input, progress }: Restoring): Promise<Partia
     const { open, rowless } = await unrest(ports);
     if (open.length === 0 && rowless.length === 0) return {};
     if (clock.now() + pauseMs <= untilMs) {
-      await wait(`${open.length} open calls and ${rowless.length} ledger rows`);
+      await wait(`${counted(open.length, 'open call')} and ${counted(rowless.length, 'ledger row')}`);
       continue;
     }
     if (open.length > 0)
@@ -282,7 +282,7 @@ async function planRows({ ports, input }: Restoring): Promise<Plan<string>> {
       }
     if (gone + changed > 0)
       effect.push(
-        `${table}: ${gone} rows that are gone and ${changed} that were changed come back, ${formatYuan(sum)} yuan in all`,
+        `${table}: ${counted(gone, 'row that is gone', 'rows that are gone')} and ${changed} that were changed come back, ${formatYuan(sum)} yuan in all`,
       );
   }
   return planOf(effect, effect, 'Put these rows back?');
@@ -336,7 +336,7 @@ async function checkCopies(run: Restoring): Promise<StepReport> {
   const { effect } = await planRows(run);
   const { accounts, findings } = await checkBalances(run);
   const all = [...effect.map((each) => `lost since: ${each}`), ...findings];
-  const fine = `${accounts} accounts of the copy add up with the ledger, and no row of it is gone or changed`;
+  const fine = `${counted(accounts, 'account of the copy adds', 'accounts of the copy add')} up with the ledger, and no row of it is gone or changed`;
   return reportOf(run, 'copy', all, fine);
 }
 
@@ -379,5 +379,5 @@ async function planForgiving({ ports, input }: Restoring): Promise<Plan<RowWrite
     row: grantRow({ account, grant_id, reason }, amount),
   }));
   const effect = open.map(([account, amount]) => `${account}: ${formatYuan(amount)} yuan are granted`);
-  return planOf(changes, effect, `Grant this to ${changes.length} accounts?`);
+  return planOf(changes, effect, `Grant this to ${counted(changes.length, 'account')}?`);
 }

@@ -19,7 +19,7 @@ import {
   type TestInput,
 } from '../../../../shared/operate/channels/test-channel.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import { counted, Failure } from '../../../../shared/operate/plan.ts';
 import {
   channelTypeNames,
   ownAttributes,
@@ -118,7 +118,7 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
         for (const { id, problem, warning, ...each } of listed) {
           if (each.isFailing)
             terminal.remark(
-              `${id} fails: all of its ${each.failing} calls of ${each.lastCall} did; \`channel test ${id}\` asks it`,
+              `${id} fails: all of its ${counted(each.failing, 'call')} of ${each.lastCall} did; \`channel test ${id}\` asks it`,
             );
           if (each.isIdle) terminal.remark(`${id}: no call since ${since}`);
           if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
@@ -184,7 +184,7 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
         const plan = await planSync(run.ports, { ...options, id });
         const { added, removed, models } = plan;
         plan.listWarnings.forEach(run.terminal.remark);
-        const said = `${models.length} models are written; live within 10 seconds.`;
+        const said = `${counted(models.length, 'model is', 'models are')} written; live within 10 seconds.`;
         return {
           ...rowWrites(run, plan, { said, facts: { added, removed, models } }),
           preview: ({ print }) =>
@@ -233,7 +233,7 @@ function printProbe(
 ): void {
   printTable(capabilities.map((name) => [name, foundText(can[name])]));
   if (unasked.length > 0) print(`not asked, since no call was left: ${unasked.join(', ')}`);
-  print(`${sent} calls were sent.`);
+  print(`${counted(sent, 'call was', 'calls were')} sent.`);
   if (Object.keys(rules).length > 0) print(`written to params.model_rules: ${JSON.stringify(rules)}`);
   warn(warnings);
   print('written as _can; live within 10 seconds.');

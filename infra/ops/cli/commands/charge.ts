@@ -14,7 +14,7 @@ import {
   type WrittenRates,
 } from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
-import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { counted, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
   planNewRule,
@@ -238,7 +238,7 @@ prices already are left alone.`,
           },
           carryOut: () => carryOutWrites(ports, plan, countProgress(terminal, 'rules written')),
           print: ({ print }, written) =>
-            print(`${written.length} rules are written; live within 10 seconds.`),
+            print(`${counted(written.length, 'rule is', 'rules are')} written; live within 10 seconds.`),
           facts: () => ({ charges, missing }),
         });
       },

@@ -15,7 +15,7 @@ import {
   type ListedVersions,
   type ShownVersion,
 } from '../../../../shared/operate/config/versions.ts';
-import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { changes, countProgress, shows, type CommandGroup, type CommandRun } from '../command.ts';
 import {
@@ -58,7 +58,7 @@ export const checkCommand = shows('check', {
       for (const each of warnings) print(`warning  ${nameOf(each)}: ${each.warning}`);
     };
     terminal.printAs(checked, text, [['table', 'key', 'problem', 'warning'], found]);
-    const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
+    const summary = `${counted(rows, 'row')}, ${problems.length} with a problem, ${warnings.length} with a warning`;
     if (problems.length > 0) throw new Failure(summary);
     if (format === 'text') print(`${summary}.`);
   },
@@ -82,7 +82,9 @@ export const configCommands: CommandGroup = {
         if (problems.length > 0 && !options.skipBad)
           throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
         await writeTextFile(path, text);
-        terminal.printAs({ file: path, rows }, () => terminal.print(`${rows} rows are in ${path}.`));
+        terminal.printAs({ file: path, rows }, () =>
+          terminal.print(`${counted(rows, 'row is', 'rows are')} in ${path}.`),
+        );
       },
     }),
     changes('apply', {

@@ -29,7 +29,7 @@ import {
 } from '../../../../shared/operate/customers/new-customer.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
-import { usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
+import { counted, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -319,8 +319,8 @@ function printText(terminal: Terminal, view: CustomerView): void {
   terminal.print(`account ${account}${isOff ? ', switched off' : ''}`);
   terminal.printFacts([
     ['available', `${formatYuan(item.available)} yuan`],
-    ['reserved', `${formatYuan(reservedOf(item))} yuan, for ${item.open.size} calls under way`],
-    ['spent', `${formatYuan(item.spent)} yuan, ${item.settled} calls`],
+    ['reserved', `${formatYuan(reservedOf(item))} yuan, for ${counted(item.open.size, 'call')} under way`],
+    ['spent', `${formatYuan(item.spent)} yuan, ${counted(item.settled, 'call')}`],
     ['granted', `${formatYuan(item.granted)} yuan`],
     ...(item.metered === undefined
       ? []
@@ -328,12 +328,12 @@ function printText(terminal: Terminal, view: CustomerView): void {
     ['used', `${useText(use.sum)}, ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
     ...models.slice(0, modelsShown).map((each) => ['', modelText(each)]),
     ...(models.length > modelsShown
-      ? [['', `and ${models.length - modelsShown} models more: --json has all, also by day`]]
+      ? [['', `and ${counted(models.length - modelsShown, 'model')} more: --json has all, also by day`]]
       : []),
     ['plan', plan ? planText(plan) : 'none'],
     ...(plan?.items ?? []).map((entry) => [
       '',
-      `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited' : entry.value} calls, resets ${isoTime(entry.resets_at * 1000)}`,
+      `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited calls' : counted(entry.value, 'call')}, resets ${isoTime(entry.resets_at * 1000)}`,
     ]),
     ...Object.entries(attributes).map(([name, value]) => [
       name,
@@ -346,7 +346,7 @@ function printText(terminal: Terminal, view: CustomerView): void {
 }
 
 const useText = ({ counts, amounts }: DailyFigures): string =>
-  `${formatYuan(amounts.charged ?? 0n)} yuan, ${counts.calls ?? 0} calls, ${counts.failures ?? 0} failed`;
+  `${formatYuan(amounts.charged ?? 0n)} yuan, ${counted(counts.calls ?? 0, 'call')}, ${counts.failures ?? 0} failed`;
 
 const modelText = ({ name, figures }: Summed): string => {
   const {
@@ -354,7 +354,7 @@ const modelText = ({ name, figures }: Summed): string => {
     cached_tokens: cached = 0,
     completion_tokens: output = 0,
   } = figures.counts;
-  return `${name}: ${useText(figures)}, ${input} tokens in (${cached} cached), ${output} out`;
+  return `${name}: ${useText(figures)}, ${counted(input, 'token')} in (${cached} cached), ${output} out`;
 };
 
 const planText = ({ level, until }: AccountPlan): string =>

@@ -11,7 +11,7 @@ import {
 import { offeredModels } from '../../../../shared/operate/channels/sync-models.ts';
 import { awaitPublished } from '../../../../shared/operate/config/write-rows.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
-import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import {
   planFirstPrices,
@@ -119,7 +119,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
       changes: [...prices.changes, ...channel.changes, ...(grant?.changes ?? []), ...key.changes],
       effect: [
         ...prices.effect,
-        `channel ${input.id}: ${input.models.length} models, ${reference ?? 'no secret'}`,
+        `channel ${input.id}: ${counted(input.models.length, 'model')}, ${reference ?? 'no secret'}`,
         `account ${account}: ${amount} yuan, one new key`,
       ],
       questions: ['Write this?'],

@@ -32,7 +32,7 @@ import {
   type LeakedKeyMade,
   type LeakedKeyPlan,
 } from '../../../../shared/operate/keys/leaked-key.ts';
-import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { heldKeyFields, keyFields } from '../../fields/key-fields.ts';
@@ -338,7 +338,7 @@ function printKeyUse(terminal: Terminal, { hours, sum, sinceMs, problems }: KeyU
   problems.forEach(terminal.remark);
   const calls = sum.counts.calls ?? 0;
   if (terminal.format === 'text' && calls > 0)
-    terminal.print(`${calls} calls, ${formatYuan(sum.amounts.charged ?? 0n)} yuan in all.`);
+    terminal.print(`${counted(calls, 'call')}, ${formatYuan(sum.amounts.charged ?? 0n)} yuan in all.`);
 }
 
 function printLeaked(

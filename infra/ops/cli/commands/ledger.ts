@@ -18,7 +18,7 @@ import {
 } from '../../../../shared/operate/ledger/ledger.ts';
 import { carryOutRepairLosses, planRepairLosses } from '../../../../shared/operate/ledger/repair-losses.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import { counted, Failure } from '../../../../shared/operate/plan.ts';
 import { cacheWords } from '../../../../shared/operate/requests/find-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
@@ -145,12 +145,14 @@ moment at which its call began; a grant's, at which it was booked.`,
         terminal.printList(totals, { columns, empty: 'no ledger rows' });
         if (terminal.format !== 'text' || totals.length === 0) return;
         const [calls, charged] = [count('calls')(all), amount('charged')(all)];
-        terminal.print(`all: ${calls} calls, ${charged} yuan charged, ${amount('granted')(all)} granted`);
+        terminal.print(
+          `all: ${counted(Number(calls), 'call')}, ${charged} yuan charged, ${amount('granted')(all)} granted`,
+        );
         // A margin compares like with like: it is over the calls whose cost is known, and says how many these are.
         terminal.print(
           (all.counts.bought_calls ?? 0) === 0
             ? 'margin: unknown, no call has a known cost'
-            : `margin: ${marginOf(all)} yuan over the ${all.counts.bought_calls} of ${calls} calls whose cost is known, ` +
+            : `margin: ${marginOf(all)} yuan over the ${all.counts.bought_calls} of ${counted(Number(calls), 'call')} whose cost is known, ` +
                 `which were charged ${amount('bought_charged')(all)}`,
         );
       },
@@ -207,7 +209,7 @@ export const auditCommand = shows('audit', {
         `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
       );
     if (corrected > 0) terminal.remark(`${corrected} daily sums are corrected`);
-    const audited = `${accounts} accounts and ${rows} ledger rows`;
+    const audited = `${counted(accounts, 'account')} and ${counted(rows, 'ledger row')}`;
     if (findings.length > 0) throw new Failure(`${findings.length} findings in ${audited}`);
     if (terminal.format === 'text') terminal.print(`${audited}: everything adds up.`);
   },

@@ -1,7 +1,8 @@
 /** The command `report`: a week or a month at a glance, on the terminal, as JSON, or as one HTML file. */
+import { counted } from '../../../../shared/operate/plan.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { marginOf, reportJson, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
-import { grouped, percent } from '../../console/layout/figures.ts';
+import { percent } from '../../console/layout/figures.ts';
 import {
   channelColumns,
   failedShare,
@@ -56,7 +57,7 @@ function printReport({ print, printTable }: Terminal, view: ReportView): void {
   const { earned, knownCalls } = marginOf(whole);
   print(`${period.title}${period.isRunning ? ', not over yet' : ''} (UTC)`);
   print(
-    `${grouped(calls)} calls, ${failedShare(whole)} failed, ` +
+    `${counted(calls, 'call')}, ${failedShare(whole)} failed, ` +
       `${plainYuan(whole.amounts.charged ?? 0n)} yuan charged (before: ${plainYuan(before.amounts.charged ?? 0n)}), ` +
       `margin ${plainYuan(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`,
   );

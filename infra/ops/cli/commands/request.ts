@@ -5,7 +5,7 @@ import { formatYuan } from '../../../../shared/billing/price.ts';
 import { planRefundCharge, type RefundInput } from '../../../../shared/operate/customers/refund-charge.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger.ts';
-import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   expectedBytes,
   listRequests,
@@ -147,7 +147,7 @@ const listRequestsCommand = shows('list', {
     if (requests.length >= limit)
       terminal.remark(`the newest ${limit} alone: see --limit, --since and --until`);
     terminal.remark(
-      `${requests.length} requests; ${megabytes(scannedBytes)} were read. Each one's story: request show ID`,
+      `${counted(requests.length, 'request')}; ${megabytes(scannedBytes)} were read. Each one's story: request show ID`,
     );
     if (!follow) return undefined;
     if (!ports.target.local)

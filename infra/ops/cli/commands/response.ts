@@ -12,6 +12,7 @@ import type { ResponseHead } from '../../../../shared/relay/ports/stored.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { changes, countProgress, operating, shows, writes, type CommandGroup } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
+import { counted } from '../../../../shared/operate/plan.ts';
 
 interface ResponseOptions {
   account?: string;
@@ -117,7 +118,7 @@ function printResponse(terminal: Terminal, head: ResponseHead): void {
 
 function backgroundText({ streamed, run, until, events }: NonNullable<ResponseHead['background']>): string {
   const begun = run === undefined ? 'no run has claimed it' : 'claimed by a run';
-  const kept = streamed ? `, ${events === undefined ? 'events are kept' : `${events} events`}` : '';
+  const kept = streamed ? `, ${events === undefined ? 'events are kept' : counted(events, 'event')}` : '';
   return `${begun}${kept}${events === undefined ? `, until ${timeOf(until)}` : ''}`;
 }
 

@@ -4,6 +4,7 @@ import { planSheet, sheetLines, type Sheet } from '../../fields/sheet.ts';
 import { changes, reading, shows, writes, type CommandDefinition, type Policies } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { readSheetFile, writeTextFile } from '../text-files.ts';
+import { counted } from '../../../../shared/operate/plan.ts';
 
 type Made = Awaited<ReturnType<ReturnType<typeof configWriting>['carryOut']>>;
 
@@ -24,7 +25,7 @@ export const sheetCommands = (
       const { header, lines } = await sheetLines(ports, sheet);
       await writeTextFile(path, header + lines.join(''));
       terminal.printAs({ file: path, rows: lines.length }, () =>
-        terminal.print(`${lines.length} rows are in ${path}.`),
+        terminal.print(`${counted(lines.length, 'row is', 'rows are')} in ${path}.`),
       );
     },
   }),
@@ -42,7 +43,7 @@ export const sheetCommands = (
         plan,
         carryOut: async () => ({ written: await carryOutWrites(run.ports, plan), version: undefined }),
         print: ({ print }, { written }) =>
-          print(`${written.length} rows are written; live within 30 seconds.`),
+          print(`${counted(written.length, 'row is', 'rows are')} written; live within 30 seconds.`),
         facts: (made) => ({ rows: made?.written.length ?? 0 }),
       });
     },

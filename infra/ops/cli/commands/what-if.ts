@@ -1,7 +1,7 @@
 /** The command `what-if`: what an edit would have made of the calls of the last week. Writes nothing. */
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import { counted, Failure } from '../../../../shared/operate/plan.ts';
 import {
   certaintyOf,
   middleOf,
@@ -39,7 +39,8 @@ gone go to any other that serves the model. An edit with rules that begin later 
     ]);
     for (const finding of problems) terminal.remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
     effects.unreadable.concat(effects.accounts.problems).forEach(terminal.remark);
-    if (problems.length > 0) throw new Failure(`${problems.length} rows of the edit would not be used`);
+    if (problems.length > 0)
+      throw new Failure(`${counted(problems.length, 'row')} of the edit would not be used`);
   },
 });
 
@@ -86,14 +87,16 @@ function printText(terminal: Terminal, effects: WhatIf): void {
   const { print, printTable } = terminal;
   const { days, atMs, models, total } = effects;
   const { looked, accounts, sooner } = effects.accounts;
-  print(`${total.calls} calls from ${days.from} to ${days.to}, by the prices of ${isoTime(atMs)}; in yuan:`);
+  print(
+    `${counted(total.calls, 'call')} from ${days.from} to ${days.to}, by the prices of ${isoTime(atMs)}; in yuan:`,
+  );
   const changed = models.filter(hasEffect);
   printTable(textTable(columns, [...changed, { ...total, model: 'all models' }]));
   const same = models.length - changed.length;
-  if (same > 0) print(`${same} models stay as they are.`);
+  if (same > 0) print(`${counted(same, 'model stays as it is', 'models stay as they are')}.`);
   if (total.unknownCostCalls > 0)
     print(
-      `${total.unknownCostCalls} calls are in the margin without their cost, which no channel's row says.`,
+      `${counted(total.unknownCostCalls, 'call is', 'calls are')} in the margin without cost, which no channel's row says.`,
     );
   printNames(terminal, 'lose their last channel', effects.lost);
   printNames(terminal, 'become free', effects.free);

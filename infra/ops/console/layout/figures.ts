@@ -1,4 +1,5 @@
 /** Numbers, amounts, times and margins as pages show them: short to read, exact in the title. */
+import { grouped } from '../../../../shared/operate/plan.ts';
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { marginOf } from '../../../../shared/operate/report.ts';
@@ -7,14 +8,6 @@ import { html, type Content, type Markup } from '../../markup.ts';
 
 /** `2026-11-22 09:41`, in UTC. */
 export const minuteText = (ms: number): string => isoTime(ms).slice(0, 16).replace('T', ' ');
-
-/** 12345678 -> `12,345,678`. */
-export const grouped = (count: number | bigint): string =>
-  String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
-
-/** `1 call`, `1,234 calls`. */
-export const counted = (count: number, name: string): string =>
-  `${grouped(count)} ${count === 1 ? name : `${name}s`}`;
 
 const units = ['', 'K', 'M', 'G', 'T'];
 

@@ -3,6 +3,7 @@ import type { Role } from '../../../../shared/operate/hosted-console.ts';
 import type { TableTraffic } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { bytes, milliseconds } from './figures.ts';
+import { counted } from '../../../../shared/operate/plan.ts';
 
 const sections = [
   ['', 'Overview'],
@@ -133,8 +134,7 @@ const crumbsOf = (above: readonly (readonly [path: string, words: string])[], ti
 
 const costLine = ({ cost }: Framing): Markup =>
   html`<span data-requests="${cost.requests}" data-bytes="${cost.bytes}"
-      >DynamoDB: ${cost.requests} ${cost.requests === 1 ? 'request' : 'requests'}, ${bytes(cost.bytes)}
-      read</span
+      >DynamoDB: ${counted(cost.requests, 'request')}, ${bytes(cost.bytes)} read</span
     >
     <span>${milliseconds(cost.elapsedMs)}</span>`;
 

@@ -1,9 +1,10 @@
 /** Tables: numbers to the right, a caption for readers, an empty state that says what to do next; and what stands beside them. */
+import { grouped } from '../../../../shared/operate/plan.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { firstContentWithin } from '../../../../shared/operate/report.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
-import { grouped, margin, milliseconds, percent, short, yuan, yuanText } from './figures.ts';
+import { margin, milliseconds, percent, short, yuan, yuanText } from './figures.ts';
 
 export interface PageColumn<Row> {
   title: string;

@@ -5,10 +5,9 @@ import {
   auditLedger,
   type AuditedBalances,
 } from '../../../../shared/operate/ledger/audit-ledger.ts';
-import { Failure, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
+import { counted, grouped, Failure, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
 import { exportLines } from '../../export-lines.ts';
 import { html, type Markup } from '../../markup.ts';
-import { grouped } from '../layout/figures.ts';
 import { actionButton, form, type SentForm } from '../layout/form.ts';
 import { command, emptyState, lead, type Page } from '../layout/frame.ts';
 import { column, head, pager, table, wide } from '../layout/table.ts';
@@ -80,7 +79,7 @@ function balanceTable({ count, findings, next }: AuditedBalances, { query }: Vis
     ],
   })}
   ${pager({
-    count: `Looked at ${grouped(count)} customers${words}`,
+    count: `Looked at ${counted(count, 'customer')}${words}`,
     first: !isFirst && 'audit',
     next: next && pathWith('audit', { after: next }),
   })}`;
@@ -99,13 +98,13 @@ async function audited({ ports, field }: Visit): Promise<Answered> {
     );
   const progress = { rowsRead: () => undefined, auditing: () => undefined, waitingFor: () => undefined };
   const audit = await auditLedger(ports, { account, waitMs: 0 }, progress);
-  const words = `${grouped(audit.rows)} rows of ${account}`;
+  const words = `${counted(audit.rows, 'row')} of ${account}`;
   const { length } = audit.findings;
   return {
     title: `Audit ${account}`,
     back: 'audit',
     outcome: {
-      lines: [length === 0 ? `All ${words} add up.` : `${length} findings in ${words}.`],
+      lines: [length === 0 ? `All ${words} add up.` : `${counted(length, 'finding')} in ${words}.`],
       warnings: audit.findings,
       next: [[customerPath(account), `To ${account}`]],
     },

@@ -1,4 +1,5 @@
 /** Many rows at once: a sheet of CSV in a form; what differs is shown and confirmed. */
+import { counted, grouped } from '../../../../shared/operate/plan.ts';
 import {
   customerSheet,
   keySheet,
@@ -8,7 +9,6 @@ import {
   sheetLines,
   type Sheet,
 } from '../../fields/sheet.ts';
-import { counted, grouped } from '../layout/figures.ts';
 import { lead, notice } from '../layout/frame.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
 import { formPage, proposedWrites, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
@@ -69,6 +69,8 @@ async function propose(visit: Visit, { sheet, title, back }: Bulk): Promise<Prop
     back,
     verb: 'Write them',
     grave: plan.questions.length > 1,
-    said: (made) => ({ lines: [`${made.length} rows are written; live within 30 seconds.`] }),
+    said: (made) => ({
+      lines: [`${counted(made.length, 'row is', 'rows are')} written; live within 30 seconds.`],
+    }),
   });
 }

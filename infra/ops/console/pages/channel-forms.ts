@@ -5,7 +5,7 @@ import { carryOutProbe, planProbe } from '../../../../shared/operate/channels/pr
 import { carryOutChannelTest, planChannelTest } from '../../../../shared/operate/channels/test-channel.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import type { RawRow, Target } from '../../../../shared/operate/operator-ports.ts';
-import { usageFailure, Failure } from '../../../../shared/operate/plan.ts';
+import { counted, usageFailure, Failure } from '../../../../shared/operate/plan.ts';
 import { rowMark } from '../../../../shared/operate/rows.ts';
 import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
@@ -183,7 +183,7 @@ async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
     const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
     return {
       lines: [
-        `${sent} calls were sent. What they show is written as _can; to params.model_rules: ${JSON.stringify(rules)}`,
+        `${counted(sent, 'call was', 'calls were')} sent. What they show is written as _can; to params.model_rules: ${JSON.stringify(rules)}`,
       ],
       warnings: said,
       details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,

@@ -4,7 +4,7 @@ import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { storedMoment } from '../../../../shared/operate/moment.ts';
-import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { counted, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
   planReprice,
@@ -19,7 +19,7 @@ import {
 } from '../../../../shared/operate/prices/list-charges.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { counted, when } from '../layout/figures.ts';
+import { when } from '../layout/figures.ts';
 import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
 import {
   rowFields,

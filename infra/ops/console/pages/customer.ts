@@ -1,4 +1,5 @@
 /** One customer: balance, keys, grants, plan and use by day and model. */
+import { counted, grouped } from '../../../../shared/operate/plan.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import {
   useDays,
@@ -8,7 +9,7 @@ import {
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, shownValue, type Markup } from '../../markup.ts';
-import { counted, grouped, percent, written, yuan, writtenTime } from '../layout/figures.ts';
+import { percent, written, yuan, writtenTime } from '../layout/figures.ts';
 import { emptyBox, emptyState, warnings, type Page } from '../layout/frame.ts';
 import { callsPlot, chargedPlot } from '../layout/plot.ts';
 import { facts, figureColumns, head, table, tiles, badge, column, number, wide } from '../layout/table.ts';
@@ -98,7 +99,10 @@ function rowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Vi
     ...Object.entries(attributes).map(([name, value]) => [attributeLabel(name), shownValue(value)] as const),
     ...(plan?.items ?? []).map(
       ({ name, used, value }) =>
-        [`Plan: ${name}`, `${grouped(used)} of ${value < 0 ? 'unlimited' : grouped(value)} calls`] as const,
+        [
+          `Plan: ${name}`,
+          `${grouped(used)} of ${value < 0 ? 'unlimited calls' : counted(value, 'call')}`,
+        ] as const,
     ),
     ...(last === undefined ? [] : [['Last written', last] as const]),
   ]);

@@ -1,4 +1,5 @@
 /** Customers in three orders: by name, by what they spent, by how long their balance lasts. */
+import { counted } from '../../../../shared/operate/plan.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import {
   listCustomers,
@@ -8,7 +9,7 @@ import {
   type SpendingOrder,
 } from '../../../../shared/operate/customers/customer-list.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
-import { grouped, when, yuan, yuanText } from '../layout/figures.ts';
+import { when, yuan, yuanText } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { emptyState, lead, warnings, type Page } from '../layout/frame.ts';
 import {
@@ -64,8 +65,8 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
   });
   const words =
     count === undefined
-      ? html`${customers.length} customers, in the order of the table; there are more`
-      : html`${customers.length} of ${grouped(count)} customers, by name`;
+      ? html`${counted(customers.length, 'customer')}, in the order of the table; there are more`
+      : html`${customers.length} of ${counted(count, 'customer')}, by name`;
   return html`${warnings(problems)}
   ${table(customers, {
     caption: 'Customers',
@@ -108,7 +109,7 @@ async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<
     markOf: ({ daysLeft = Infinity }) => (daysLeft < 1 ? 'bad' : daysLeft < 3 ? 'warning' : undefined),
     empty: emptyState(`Nobody spent anything in ${month}`, html`<a href="customers">Show all customers</a>`),
   })}
-  ${pager({ count: html`${customers.length} of ${grouped(active)} customers with calls or grants in ${month}`, first: false, next: false })}`;
+  ${pager({ count: html`${customers.length} of ${counted(active, 'customer')} with calls or grants in ${month}`, first: false, next: false })}`;
 }
 
 function lastsWords(days: number | undefined): Content {

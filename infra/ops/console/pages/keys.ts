@@ -16,7 +16,7 @@ import {
   planRotateKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { counted, writtenTime } from '../layout/figures.ts';
+import { writtenTime } from '../layout/figures.ts';
 import { heldKeyFields } from '../../fields/key-fields.ts';
 import { choiceField, rowFields, seenField, typedRow } from '../../fields/row-field.ts';
 import { search } from '../layout/form.ts';
@@ -51,7 +51,7 @@ import {
   type LeakedRefund,
 } from '../../../../shared/operate/keys/leaked-key.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
-import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { counted, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 
 const pageRows = 100;

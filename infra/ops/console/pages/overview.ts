@@ -15,7 +15,7 @@ import {
   type TimeSpan,
   type TrafficPoint,
 } from '../../../../shared/operate/overview.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import { counted, grouped, Failure } from '../../../../shared/operate/plan.ts';
 import {
   priced,
   refusedBytes,
@@ -26,8 +26,6 @@ import { html, nothing, type Markup } from '../../markup.ts';
 import {
   bytes,
   clockTime,
-  counted,
-  grouped,
   marginText,
   minuteText,
   percent,
@@ -211,7 +209,7 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
       note: !underWay
         ? 'with the first look'
         : looked < accounts
-          ? `of ${looked} in ${grouped(accounts)} customers`
+          ? `of ${looked} in ${counted(accounts, 'customer')}`
           : html`${yuan(underWay.held)} held`,
     },
     { name: 'Calls', value: grouped(calls), note: `${short(tokens)} tokens` },

@@ -6,7 +6,7 @@ import { tagsText } from '../../../../shared/billing/ledger-row.ts';
 import { parseYuan } from '../../../../shared/billing/price.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
-import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { counted, grouped, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   expectedBytes,
   priced,
@@ -24,7 +24,7 @@ import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.
 import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import { clockTime, grouped, milliseconds, minuteText, percent } from '../layout/figures.ts';
+import { clockTime, milliseconds, minuteText, percent } from '../layout/figures.ts';
 import { typed, type Field } from '../../fields/row-field.ts';
 import { search } from '../layout/form.ts';
 import { emptyState, notice, warnings, type Page } from '../layout/frame.ts';
@@ -299,7 +299,7 @@ const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | '
     number('Took', ({ line: { duration_ms: tookMs, FirstContentMs: firstMs } }) =>
       both(lasted(tookMs), firstMs !== undefined && `first ${lasted(firstMs)}`),
     ),
-    number('Input, output', ({ line }) => both(counted(line.prompt_tokens), counted(line.completion_tokens))),
+    number('Input, output', ({ line }) => both(known(line.prompt_tokens), known(line.completion_tokens))),
     money(
       'Charged',
       ({ line: { ChargeYuan: charge } }) => (charge === undefined ? undefined : parseYuan(charge.toFixed(9))),
@@ -312,7 +312,7 @@ const servedBy = (channel: string | undefined): Content =>
   channel && channel !== 'none' && html`<a href="${channelPath(channel)}">${channel}</a>`;
 
 const lasted = (ms: number | undefined): string => (ms === undefined ? '–' : milliseconds(ms));
-const counted = (count: number | undefined): string => (count === undefined ? '–' : grouped(count));
+const known = (count: number | undefined): string => (count === undefined ? '–' : grouped(count));
 
 const named = (model: string | undefined, alias: string | undefined): Markup =>
   html`${model || '–'}${alias !== undefined && html` <span class="soft">by ${alias}</span>`}`;
@@ -338,7 +338,7 @@ async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
       },
     )}
     ${pager({
-      count: `${rows.length} requests, newest first`,
+      count: `${counted(rows.length, 'request')}, newest first`,
       first: before && pathWith('ledger', { account }),
       next: next && pathWith('ledger', { account, before: next }),
     })}`,

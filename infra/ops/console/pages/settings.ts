@@ -89,7 +89,7 @@ const coverWords = (row: RawRow): string =>
   recordsIn(row['items'])
     .map(
       ({ id, value, models }) =>
-        `${shownValue(id)}: ${value === -1 ? 'unlimited' : shownValue(value)} calls a month of ${shownValue(models)}`,
+        `${shownValue(id)}: ${value === -1 ? 'unlimited' : shownValue(value)} ${value === 1 ? 'call' : 'calls'} a month of ${shownValue(models)}`,
     )
     .join('; ');
 

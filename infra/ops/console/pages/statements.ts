@@ -1,11 +1,11 @@
 /** Statements: a customer's month from its opening to its closing balance, as `statement` of the command line has it. */
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
-import { shellWord } from '../../../../shared/operate/plan.ts';
+import { counted, shellWord } from '../../../../shared/operate/plan.ts';
 import { viewStatement, type Statement, type StatementDay } from '../../../../shared/operate/statement.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { counted, exactYuan } from '../layout/figures.ts';
+import { exactYuan } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { command, doubts, emptyBox, emptyState, lead, type Page } from '../layout/frame.ts';
 import { column, figureColumns, head, number, table, tiles, wide, type PageColumn } from '../layout/table.ts';

@@ -3,7 +3,7 @@ import type { ConfigPlan } from '../../../../shared/operate/config/write-rows.ts
 import { plainValue } from '../../../../shared/config/rows/read-row.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { nameOf, type RowDifference } from '../../../../shared/operate/config/row-changes.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import { counted, grouped, Failure } from '../../../../shared/operate/plan.ts';
 import {
   certaintyOf,
   middleOf,
@@ -13,7 +13,7 @@ import {
 } from '../../../../shared/operate/what-if/edit-effects.ts';
 import { whatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { counted, grouped, yuan } from '../layout/figures.ts';
+import { yuan } from '../layout/figures.ts';
 import { lead, notice, warnings } from '../layout/frame.ts';
 import { badge, column, head, money, number, table, type PageColumn } from '../layout/table.ts';
 import { customerLink, proposedWrites, type Outcome, type Proposal, type Visit } from './visit.ts';
@@ -31,7 +31,7 @@ export async function rowProposal(
 }
 
 const said = ({ length }: unknown[]): Outcome => ({
-  lines: [`${length} ${length === 1 ? 'row is' : 'rows are'} written; live within 10 seconds.`],
+  lines: [`${counted(length, 'row is', 'rows are')} written; live within 10 seconds.`],
 });
 
 async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Markup> {
@@ -100,7 +100,7 @@ function effectTables(effects: WhatIf): Markup {
     ${warnings(problems.map((each) => `${nameOf(each)} would not be used: ${each.problem}`))}
     ${warnings([...unreadable, ...accounts.problems])}
     ${lead(
-      html`${grouped(total.calls)} calls from ${days.from} to ${days.to}, UTC, by the prices of
+      html`${counted(total.calls, 'call')} from ${days.from} to ${days.to}, UTC, by the prices of
       ${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')}. Calls are taken to come as they came.`,
     )}
     ${table(changed.length === 0 ? [] : [all, ...largest.slice(0, modelsMax)], {
@@ -122,7 +122,7 @@ function effectTables(effects: WhatIf): Markup {
     ${
       changed.length > 0 && total.unknownCostCalls > 0
         ? html`<p class="soft">
-            The margin has ${grouped(total.unknownCostCalls)} calls without their cost, which no channel’s row
+            The margin has ${counted(total.unknownCostCalls, 'call')} without cost, which no channel’s row
             says.
           </p>`
         : nothing
@@ -186,5 +186,6 @@ const emptySooner = ({ looked, accounts, sooner }: WhatIf['accounts']): Markup =
           columns: soonerColumns,
         })}
         <p class="soft">
-          Of ${grouped(accounts)} customers with calls this month the ${looked} who spent most were looked at.
+          Of ${counted(accounts, 'customer')} with calls this month the ${looked} who spent most were looked
+          at.
         </p>`;
