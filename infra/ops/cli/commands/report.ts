@@ -1,58 +1,125 @@
-/** The command `report`: a week or a month at a glance, on the terminal, as JSON, or as one HTML file. */
-import { counted } from '../../../../shared/operate/plan.ts';
+/** The command `report`: a week or a month at a glance, on the terminal or as JSON. */
+import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
-import { marginOf, reportJson, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
-import { percent } from '../../console/layout/figures.ts';
-import {
-  channelColumns,
-  failedShare,
-  nearEmptyColumns,
-  plainYuan,
-  reportPage,
-  servedColumns,
-  type ReportColumn,
-} from '../../report/report-page.ts';
-import { masked } from '../../markup.ts';
+import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
+import { counted, grouped } from '../../../../shared/operate/plan.ts';
+import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { percent, yuanText } from '../../console/layout/figures.ts';
 import { shows } from '../command.ts';
-import { textTable, type Column, type Terminal } from '../terminal.ts';
-import { writeTextFile } from '../text-files.ts';
-
-interface ReportOptions {
-  html?: string;
-  month?: string;
-  week?: string;
-}
+import { namedValues, textTable, type Column, type Terminal } from '../terminal.ts';
 
 export const reportCommand = shows('report', {
   does: 'spend, margin, failures, slow channels, accounts near empty and open marks of a week or month',
   takes: {
-    '--html <file>': 'write it as one HTML file with plots, which loads nothing',
     '--month <month>': 'such as 2026-11',
     '--week <day>': 'the week, from Monday, that has this day, such as 2026-11-18',
   },
   notes: `
 Without --month and --week: the seven days that end today. Days are UTC. Figures come from the sums of \`daily\`, so calls
 that were refused before anything was reserved are in none of them.`,
-  examples: [
-    'report',
-    'report --week 2026-11-18 --html week.html',
-    'report --month 2026-11 --html november.html --stack relay',
-  ],
-  async run({ ports, terminal }, { html, month, week }: ReportOptions) {
-    const view = await viewReport(ports, { month, week });
-    if (html !== undefined) await writeTextFile(html, masked(await reportPage(view)));
+  examples: ['report', 'report --week 2026-11-18', 'report --month 2026-11 --json --stack relay'],
+  async run({ ports, terminal }, asked: { month?: string; week?: string }) {
+    const view = await viewReport(ports, asked);
     view.problems.forEach(terminal.remark);
-    if (html !== undefined) terminal.remark(`written: ${html}`);
-    if (terminal.format === 'json') terminal.printJson(reportJson(view));
-    else if (html === undefined) printReport(terminal, view);
+    terminal.printAs(reportJson(view), () => printReport(terminal, view));
   },
 });
 
+type Figured = Pick<Summed, 'figures'>;
+
+const failedShare = ({ counts }: DailyFigures): string => percent(counts.failures ?? 0, counts.calls ?? 0);
+
+/** With the minus of a keyboard, since it is pasted into mails and sheets. */
+const plainYuan = (amount: NanoYuan | undefined): string =>
+  amount === undefined ? '-' : yuanText(amount).replace('−', '-');
+
+const earnedOf = ({ figures }: Figured): NanoYuan | undefined => marginOf(figures).earned;
+
+const countColumn = (name: keyof DailyFigures['counts']): Column<Figured> => [
+  name,
+  '',
+  ({ figures }) => figures.counts[name] ?? 0,
+];
+
+/** Amounts are exact in JSON; people read as many decimals as one sees. */
+const figureColumns: Column<Figured>[] = [
+  [
+    'calls',
+    'CALLS',
+    ({ figures }) => figures.counts.calls ?? 0,
+    ({ figures }) => grouped(figures.counts.calls ?? 0),
+  ],
+  [
+    'failures',
+    'FAILED',
+    ({ figures }) => figures.counts.failures ?? 0,
+    ({ figures }) => failedShare(figures),
+  ],
+  ...(['plan_calls', 'official_calls', 'prompt_tokens', 'completion_tokens'] as const).map(countColumn),
+  [
+    'charged',
+    'CHARGED',
+    ({ figures }) => formatYuan(figures.amounts.charged ?? 0n),
+    ({ figures }) => plainYuan(figures.amounts.charged ?? 0n),
+  ],
+  [
+    'bought',
+    'BOUGHT',
+    ({ figures }) => formatYuan(marginOf(figures).bought),
+    ({ figures }) => plainYuan(marginOf(figures).knownCalls === 0 ? undefined : marginOf(figures).bought),
+  ],
+  countColumn('bought_calls'),
+  [
+    'margin',
+    'MARGIN',
+    (row) => {
+      const earned = earnedOf(row);
+      return earned === undefined ? null : formatYuan(earned);
+    },
+    (row) => plainYuan(earnedOf(row)),
+  ],
+];
+
+const servedColumns = (of: 'day' | 'model'): Column<Summed>[] => [
+  [of, of.toUpperCase(), ({ name }) => name],
+  ...figureColumns,
+];
+
+type Channel = ReportView['channels'][number];
+
+/** Bounds of buckets; the last one has none. */
+const withinColumn = (name: string, head: string, of: 'medianMs' | 'slowMs'): Column<Channel> => [
+  `first_content_${name}_ms`,
+  head,
+  ({ [of]: ms }) => (ms === Infinity ? 'more' : (ms ?? null)),
+  ({ [of]: ms }) => (ms === undefined ? '-' : ms === Infinity ? 'over 64 s' : `${ms / 1000} s`),
+];
+
+const channelColumns: Column<Channel>[] = [
+  ['channel', 'CHANNEL', ({ name }) => name],
+  ...figureColumns,
+  withinColumn('p50', 'FIRST CONTENT P50', 'medianMs'),
+  withinColumn('p95', 'P95', 'slowMs'),
+];
+
+const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [
+  ['account', 'NEAR EMPTY', ({ account }) => account],
+  ['available', 'BALANCE', ({ available }) => formatYuan(available), ({ available }) => plainYuan(available)],
+  ['per_day', 'A DAY', ({ perDay }) => formatYuan(perDay), ({ perDay }) => plainYuan(perDay)],
+  [
+    'days_left',
+    'LASTS',
+    ({ daysLeft }) => Math.round(daysLeft * 10) / 10,
+    ({ daysLeft: days }) => (days <= 0 ? 'empty' : days < 1 ? 'less than a day' : `${days.toFixed(1)} days`),
+  ],
+];
+
 const shown = 10;
 
-/** What a terminal has room for. The file has the rest. */
 function printReport({ print, printTable }: Terminal, view: ReportView): void {
-  const { period, whole, before, nearEmpty, marks } = view;
+  const { period, whole, before, marks } = view;
   const { calls = 0 } = whole.counts;
   const { earned, knownCalls } = marginOf(whole);
   print(`${period.title}${period.isRunning ? ', not over yet' : ''} (UTC)`);
@@ -61,16 +128,18 @@ function printReport({ print, printTable }: Terminal, view: ReportView): void {
       `${plainYuan(whole.amounts.charged ?? 0n)} yuan charged (before: ${plainYuan(before.amounts.charged ?? 0n)}), ` +
       `margin ${plainYuan(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`,
   );
+  print('');
+  printTable(textTable(servedColumns('day'), view.days.slice(0, period.come)));
   const tables = [
-    tableOf(['MODEL', ({ name }) => name], servedColumns, view.models),
-    tableOf(['CHANNEL', ({ name }) => name], channelColumns, view.channels),
-    tableOf(['NEAR EMPTY', ({ account }) => account], nearEmptyColumns, nearEmpty),
+    textTable(servedColumns('model'), view.models),
+    textTable(channelColumns, view.channels),
+    textTable(nearEmptyColumns, view.nearEmpty),
   ];
   for (const rows of tables) {
     if (rows.length === 1) continue;
     print('');
     printTable(rows.slice(0, shown + 1));
-    if (rows.length > shown + 1) print(`and ${rows.length - shown - 1} more: see --html or --json`);
+    if (rows.length > shown + 1) print(`and ${rows.length - shown - 1} more: see --json`);
   }
   if (marks.length === 0) return;
   print('');
@@ -78,9 +147,23 @@ function printReport({ print, printTable }: Terminal, view: ReportView): void {
   if (marks.length > shown) print(`and ${marks.length - shown} more marks: see check`);
 }
 
-const tableOf = <Row>(
-  first: readonly [head: string, nameIn: (row: Row) => string],
-  columns: readonly ReportColumn<Row>[],
-  rows: readonly Row[],
-): string[][] =>
-  textTable([['', ...first], ...columns.map(([head, , text]): Column<Row> => ['', head, text])], rows);
+const valuesOf = <Row>(columns: readonly Column<Row>[], rows: readonly Row[]): object[] =>
+  rows.map((row) => namedValues(columns, row));
+
+function reportJson({ stack, madeMs, period, whole, before, ...view }: ReportView): object {
+  return {
+    stack,
+    made: isoTime(madeMs),
+    from: period.from,
+    to: period.to,
+    is_running: period.isRunning,
+    whole: namedValues(figureColumns, { figures: whole }),
+    before: { ...period.before, ...namedValues(figureColumns, { figures: before }) },
+    days: valuesOf(servedColumns('day'), view.days),
+    models: valuesOf(servedColumns('model'), view.models),
+    channels: valuesOf(channelColumns, view.channels),
+    near_empty: valuesOf(nearEmptyColumns, view.nearEmpty),
+    marks: view.marks,
+    problems: view.problems,
+  };
+}

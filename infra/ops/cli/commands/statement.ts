@@ -23,7 +23,7 @@ import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { doubts } from '../../console/layout/frame.ts';
 import { column, head, number, table, wide } from '../../console/layout/table.ts';
 import { html, masked, nothing } from '../../markup.ts';
-import { fileOf } from '../../report/file.ts';
+import { fileOf } from '../../html-file.ts';
 import { auditing, shows, type CommandRun } from '../command.ts';
 import { csvLines, delimiterOf } from '../csv.ts';
 import { parseDecimalText, parseNumber } from '../option-values.ts';

@@ -3,9 +3,9 @@
  * own style is let in. Light and dark as the reader's system is, always light on paper.
  */
 import { raw } from 'hono/html';
-import { colours, sharedStyle } from '../../../shared/relay/page/page-kit.ts';
-import { consoleStyle } from '../console/layout/console-style.ts';
-import { html, type Content } from '../markup.ts';
+import { colours, sharedStyle } from '../../shared/relay/page/page-kit.ts';
+import { consoleStyle } from './console/layout/console-style.ts';
+import { html, type Content } from './markup.ts';
 
 export const fileOf = async (title: string, body: Content): Promise<string> =>
   String(
@@ -33,28 +33,15 @@ const style = `${sharedStyle}${consoleStyle}
 body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.5rem 3rem; font-size: 15px; }
 h1 { font-size: 1.6rem; margin: 0; }
 h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; }
-.lead { font-size: 1em; margin: .2rem 0 1.4rem; }
-.bad { color: var(--bad); }
-.tiles { grid-template-columns: repeat(3, minmax(0, 1fr)); }
-.warning { color: var(--warn); }
-.plots { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.5rem; margin-top: 1.6rem; }
-.plots > :first-child { grid-column: 1 / -1; }
-.plots .plot { border: 0; padding: 0; break-inside: avoid; }
-.plots > :first-child .tick { font-size: 12px; }
 tr { break-inside: avoid; }
-footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .9em; }
 @media screen and (max-width: 40rem) {
   body { padding: 1.2rem 1rem 2rem; }
-  .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); }
-  .plots { grid-template-columns: minmax(0, 1fr); }
-  .plot .tick { font-size: 18px; }
 }
 @media print {
   @page { margin: 14mm; }
-  :root { color-scheme: light; ${colours.light} --second: #8a5cd1; }
+  :root { color-scheme: light; ${colours.light} }
   body { max-width: none; padding: 0; font-size: 10.5pt; }
   h2 { break-after: avoid; }
   thead { display: table-header-group; }
-  svg rect, .legend li::before { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 `;
