@@ -251,6 +251,23 @@ describe('version rollback', () => {
     const after = await rig.ops(`version rollback ${version}`);
     expect(after.output).toContain('nothing to write');
   });
+
+  it('warns of rows that it writes, and of what it brings about, and counts the others; a price, too', async () => {
+    const idle = { ...main, models: ['unpriced'] };
+    await rig.put('channels', { ...idle, id: 'second' }, { ...idle, id: 'third' });
+    await rig.compile();
+    const listed = JSON.parse((await rig.ops('version list --json')).output) as { version: number }[];
+    await rig.put('channels', { ...idle, id: 'second', priority: 5 });
+    const back = await rig.ops(`version rollback ${String(listed[0]?.version)} --dry-run`);
+    expect(back.errors).toBe(
+      'warning: channels second: models: no row of charges prices unpriced, so calls are free\n' +
+        'warning: 1 other row has a warning, as before: see `check`\n',
+    );
+    const priced = await rig.ops('charge price gpt-4o 40/80 --dry-run');
+    expect(priced.errors).toMatch(
+      /^warning: charges 2: .* rises[^\n]*\nwarning: 2 other rows have a warning, as before: see `check`\n$/,
+    );
+  });
 });
 
 describe('version list', () => {

@@ -27,6 +27,7 @@ import {
   variableMarks,
   warningsOf,
   type ConfigEdit,
+  type Finding,
   type RowDifference,
   type RowsFile,
 } from './row-changes.ts';
@@ -68,15 +69,23 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
   };
 }
 
+/** `brought`: the warnings that there are afterwards and were not before; a price that jumps is one. `warnings`: those of written rows, too. */
 export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
   const { before, after } = edit;
   const changes = changesBetween(before, after);
   const findings = findingsIn(after, ports, { pricesBefore: before.charges });
+  // Without marks, as the rows after it are: what a probe found hides a warning.
+  const earlier = findingsIn(putOver(before, {}), ports);
+  const known = new Set(warningsOf(earlier).map(warningWords));
+  const isBrought = (finding: Finding): boolean => !known.has(warningWords(finding));
+  const warned = warningsOf(findings);
   const written = new Set(changes.filter(({ change }) => change !== 'removed').map(nameOf));
   const problems = problemsOf(findings).map((finding) => ({
     finding,
     written: written.has(nameOf(finding)),
   }));
+  const told = warned.filter((finding) => written.has(nameOf(finding)) || isBrought(finding));
+  const others = warned.length - told.length;
   const refused = problems.filter((each) => each.written).length;
   const removed = changes.length - written.size;
   const counts = `${counted(written.size, 'row')} to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
@@ -85,12 +94,20 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
     effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],
     questions: changes.length > 0 ? ['Write this?'] : [],
     ...(refused > 0 && { refusal: `nothing was written: ${refused} of these rows have a problem` }),
-    differences: differencesOf(changes, badRows([...findings, ...findingsIn(before, ports)])),
-    warnings: warningsOf(findings).map((finding) => `${nameOf(finding)}: ${finding.warning}`),
+    differences: differencesOf(changes, badRows([...findings, ...earlier])),
+    brought: warned.filter(isBrought).map(warningWords),
+    warnings: [
+      ...told.map(warningWords),
+      ...(others > 0
+        ? [`${counted(others, 'other row has', 'other rows have')} a warning, as before: see \`check\``]
+        : []),
+    ],
     problems,
     edit,
   };
 }
+
+const warningWords = (finding: Finding): string => `${nameOf(finding)}: ${finding.warning}`;
 
 /**
  * Prices are written before the channels that serve the priced models; otherwise calls in between would be
@@ -168,7 +185,7 @@ export async function planSetRow(
       ? 'nothing to write: the row is like this already.'
       : `${name} is ${found ? 'changed' : 'made'}; live within 10 seconds.`;
   const variable = newVariable(ports, { table, attributes, before });
-  return { ...plan, warnings: warningsBy(ports, plan), effect: [effect, ...variable] };
+  return { ...plan, warnings: plan.brought, effect: [effect, ...variable] };
 }
 
 /** A mark says what holds until its row is mended. Of an edit that is refused nothing holds: nothing was written. */
@@ -189,7 +206,7 @@ export async function planSetRows(
   const plan = planRows(ports, { before, after: putOver(before, { [table]: rows }) });
   const wrong = plan.problems.find(({ written }) => written)?.finding;
   if (wrong) throw usageFailure(`${nameOf(wrong)}: ${withoutMeantime(wrong.problem ?? '')}`);
-  return { ...plan, warnings: warningsBy(ports, plan) };
+  return { ...plan, warnings: plan.brought };
 }
 
 /** Which variables a local stack may read it alone knows. One that another row names already is one of them, most likely. */
@@ -226,7 +243,7 @@ export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: 
   return {
     ...plan,
     effect: [`${nameOf(name)} is deleted; live within 10 seconds. \`version rollback\` brings it back.`],
-    warnings: warningsBy(ports, plan),
+    warnings: plan.brought,
   };
 }
 
@@ -237,15 +254,6 @@ const noRow = (name: RowName): Failure =>
 
 const rowIn = (rows: ConfigRows, { table, key }: RowName): unknown =>
   rows[table].find((row) => attributeOf(row, keyAttributes[table]) === key);
-
-/** The warnings that there are afterwards and were not before; a price that jumps is one. */
-function warningsBy(ports: OperatorPorts, { edit: { before }, warnings }: ConfigPlan): string[] {
-  // Without marks, as the rows after it are: what a probe found hides a warning.
-  const known = new Set(
-    warningsOf(findingsIn(putOver(before, {}), ports)).map((each) => `${nameOf(each)}: ${each.warning}`),
-  );
-  return warnings.filter((warning) => !known.has(warning));
-}
 
 /** View: a row as written, with what is known against it, and who wrote it last. */
 export type ShownRow = Awaited<ReturnType<typeof listRows>>[number];
