@@ -10,7 +10,7 @@ import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { sharedStyle } from '../../../shared/relay/page/page-kit.ts';
 import { html, masked } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/price.ts';
-import { askedFor, formOf, guardHeaders, isRefusal, refusalOf } from './guard.ts';
+import { admitted, askedFor, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
 import { frame, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
@@ -87,7 +87,7 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
   const openStream = liveStreams(parts.ports.clock, onFault, parts.hosting?.watchMs);
 
   app.use(guarded(options, answer));
-  for (const [address, { type, body }] of statics.files)
+  for (const { address, type, body } of [statics.style, ...statics.scripts])
     app.get(`/${address}`, (call) =>
       call.body(body, 200, { 'content-type': type, 'cache-control': forever }),
     );
@@ -96,11 +96,9 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
       page: (at, view) => void app.get(at, (call) => answer(call, view)),
       slowPage: (at, read, view) =>
         void app.get(at, async (call) => {
-          const [found] = await Promise.allSettled([read(visitIn(call, parts))]);
-          return answer(call, (visit) => {
-            if (found.status === 'rejected') throw found.reason;
-            return view(visit, found.value);
-          });
+          const found = read(visitIn(call, parts));
+          await found.catch(() => undefined);
+          return answer(call, async (visit) => view(visit, await found));
         }),
       live: (at, watch) =>
         void app.get(at, (call) => {
@@ -150,19 +148,10 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
 const guarded =
   (options: ConsoleOptions, answer: Answer) =>
   async (call: Call, next: () => Promise<void>): Promise<Response | undefined> => {
-    const { confirming } = call.env;
-    if (confirming) {
-      call.set('fields', confirming.fields);
-      await next();
-      return undefined;
-    }
-    const refusal = refusalOf(call.req.raw, options);
-    if (refusal) return answer(call, () => notePage(refusal.status, refusal.why));
-    if (call.req.method === 'POST') {
-      const form = await formOf(call.req.raw, call.env.identity);
-      if (isRefusal(form)) return answer(call, () => notePage(form.status, form.why));
-      call.set('fields', form);
-    }
+    const { confirming, identity } = call.env;
+    const form = confirming ?? (await admitted(call.req.raw, options, identity));
+    if ('why' in form) return answer(call, () => notePage(form.status, form.why));
+    call.set('fields', form.fields);
     await next();
     return undefined;
   };
@@ -209,9 +198,11 @@ function countedIn(ports: OperatorPorts): Counted {
 }
 
 /** Makes pages, and counts what each of them read. Never shows more of an error than its message. */
-function answering(parts: Inner, { style, scripts }: StaticFiles): Answer {
+function answering(parts: Inner, statics: StaticFiles): Answer {
   const { counted, options, onFault } = parts;
   const isHosted = parts.hosting !== undefined;
+  const style = statics.style.address;
+  const scripts = statics.scripts.map(({ address }) => address);
   return async (call, make) => {
     const visit = visitIn(call, parts);
     const made = async (): Promise<Page> => make(visitIn(call, parts));
@@ -359,29 +350,20 @@ function heldVisit(call: Call, parts: Inner, atMs = parts.ports.clock.now()) {
   };
 }
 
-/** The files that pages load, by names that change with their content. Only these exist: no path leads to a folder. */
-interface StaticFiles {
-  files: ReadonlyMap<string, { type: string; body: string }>;
-  style: string;
-  scripts: readonly string[];
-}
-
 const forever = 'private, max-age=31536000, immutable';
 
-function readStaticFiles(): StaticFiles {
-  const files = new Map<string, { type: string; body: string }>();
-  const add = (name: string, type: string, body: string): string => {
-    const hash = createHash('sha256').update(body).digest('hex').slice(0, 16);
-    const [stem, ending] = name.split('.');
-    const address = `static/${stem}.${hash}.${ending}`;
-    files.set(address, { type: `text/${type}; charset=utf-8`, body });
-    return address;
-  };
-  return {
-    files,
-    style: add('console.css', 'css', sharedStyle + consoleStyle),
-    scripts: ['enhance.js', 'live.js'].map((name) =>
-      add(name, 'javascript', readFileSync(new URL(name, import.meta.url), 'utf8')),
-    ),
-  };
+type StaticFiles = ReturnType<typeof readStaticFiles>;
+
+/** The files that pages load. Only these exist: no path leads to a folder. */
+const readStaticFiles = () => ({
+  style: staticFile('console.css', 'css', sharedStyle + consoleStyle),
+  scripts: ['enhance.js', 'live.js'].map((name) =>
+    staticFile(name, 'javascript', readFileSync(new URL(name, import.meta.url), 'utf8')),
+  ),
+});
+
+/** Under a name that changes with its content. */
+function staticFile(name: string, type: string, body: string) {
+  const hash = createHash('sha256').update(body).digest('hex').slice(0, 16);
+  return { address: `static/${name.replace('.', `.${hash}.`)}`, type: `text/${type}; charset=utf-8`, body };
 }

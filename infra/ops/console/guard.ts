@@ -35,27 +35,26 @@ export const plain = (status: number, words: string): Response =>
 export const formBytesMax = 256 * 1024;
 const addressLengthMax = 4096;
 
-export interface GuardRefusal {
+interface GuardRefusal {
   status: 400 | 403 | 405 | 413 | 414 | 421;
   why: string;
 }
 
 /** Everything that can be said without the body. Undefined: it may go on. */
-export function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | undefined {
+function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | undefined {
   const { headers, method, url } = request;
   const host = headers.get('host') ?? new URL(url).host;
   if (!hosts.includes(host))
     return { status: 421, why: 'This address is not the console’s own. Open the address that it printed.' };
   if (url.length > addressLengthMax) return { status: 414, why: 'The address is too long.' };
-  const site = headers.get('sec-fetch-site');
   if (method === 'GET') return undefined;
   // HEAD would take a new key, which is shown once, and show it to nobody.
   if (method !== 'POST') return { status: 405, why: 'Pages are read with GET and written with POST.' };
   // A browser sends Origin with every form; a request without one is not from a page of this console.
-  const origin = headers.get('origin');
-  if (origin === null || !hosts.some((each) => origin === `http://${each}` || origin === `https://${each}`))
-    return { status: 403, why: 'This form was sent by another site.' };
-  if (site !== null && site !== 'same-origin')
+  const isOwn = hosts.some((each) =>
+    [`http://${each}`, `https://${each}`].includes(headers.get('origin') ?? ''),
+  );
+  if (!isOwn || (headers.get('sec-fetch-site') ?? 'same-origin') !== 'same-origin')
     return { status: 403, why: 'This form was sent by another site.' };
   if (headers.get('content-type')?.split(';')[0] !== 'application/x-www-form-urlencoded')
     return { status: 400, why: 'This is not a form of the console.' };
@@ -82,26 +81,24 @@ const tooLarge: GuardRefusal = { status: 413, why: 'The form is too large.' };
 
 const fieldsMax = 200;
 
-/** The fields of a form that this session made. The last of several with one name counts. */
-export async function formOf(
+/** The fields of a form that this session made, none of a page; or why it may not go on. Of several with one name the last counts. */
+export async function admitted(
   request: Request,
+  options: ConsoleOptions,
   { formToken }: Identity,
-): Promise<Record<string, string> | GuardRefusal> {
+): Promise<GuardRefusal | { fields: Record<string, string> }> {
+  const refusal = refusalOf(request, options);
+  if (refusal || request.method === 'GET') return refusal ?? { fields: {} };
   const text = await boundedText(request);
-  if (text === undefined) return tooLarge;
-  const fields = [...new URLSearchParams(text)];
-  if (fields.length > fieldsMax) return tooLarge;
-  const form = Object.fromEntries(fields.map(([name, value]) => [name, value.trim()]));
-  if (!isSame(form['form_token'] ?? '', formToken))
-    return {
-      status: 403,
-      why: 'This form is of another session. Nothing was written: load the page again, then repeat.',
-    };
-  return form;
+  const sent = [...new URLSearchParams(text)];
+  if (text === undefined || sent.length > fieldsMax) return tooLarge;
+  const fields = Object.fromEntries(sent.map(([name, value]) => [name, value.trim()]));
+  if (isSame(fields['form_token'] ?? '', formToken)) return { fields };
+  return {
+    status: 403,
+    why: 'This form is of another session. Nothing was written: load the page again, then repeat.',
+  };
 }
-
-export const isRefusal = (form: Record<string, string> | GuardRefusal): form is GuardRefusal =>
-  typeof form['status'] === 'number';
 
 async function boundedText(request: Request): Promise<string | undefined> {
   const pieces: Uint8Array[] = [];
