@@ -1,5 +1,4 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
-import type { DailyFigures } from '../billing/daily-figures.ts';
 import { utcDay, utcMonth } from '../wire/iso-time.ts';
 import { listedChannels, type ListedChannel } from './channels/list-channels.ts';
 import { findingsInTables } from './config/row-changes.ts';
@@ -151,12 +150,6 @@ export class ChannelHistory {
   }
 }
 
-/** Minutes of `daily` as a point of plots: fewer, wider ones for a longer time, and none left out. */
-export interface TrafficPoint {
-  startMs: number;
-  figures: DailyFigures;
-}
-
 export type TimeSpan = ReturnType<typeof spanUntil>;
 
 /** About 100 points, on whole minutes of the clock. The last one is not over yet. */
@@ -166,10 +159,10 @@ export function spanUntil(nowMs: number, hours: number) {
   return { fromMs: toMs - hours * 60 * minuteMs, toMs, stepMs };
 }
 
-export function trafficPoints(
-  minutes: readonly Minute[],
-  { fromMs, toMs, stepMs }: TimeSpan,
-): TrafficPoint[] {
+export type TrafficPoint = ReturnType<typeof trafficPoints>[number];
+
+/** Minutes of `daily` as points of plots: fewer, wider ones for a longer time, and none left out. */
+export function trafficPoints(minutes: readonly Minute[], { fromMs, toMs, stepMs }: TimeSpan) {
   const byPoint = Map.groupBy(minutes, ({ startMs }) => Math.floor((startMs - fromMs) / stepMs));
   const count = Math.max(0, Math.round((toMs - fromMs) / stepMs));
   return Array.from({ length: count }, (_, index) => ({

@@ -152,15 +152,6 @@ const paceOf = ({ target }: OperatorPorts) =>
 /** Of one look: more come too fast to be read. The counts have all. */
 const seenAtOnce = 100;
 
-export interface RequestsLook {
-  /** Those that no look before had, newest first, `seenAtOnce` at most. */
-  requests: ListedRequest[];
-  points: RequestPoint[];
-  nowMs: number;
-  /** Of all looks. */
-  scannedBytes: number;
-}
-
 /**
  * Requests as they end. What it keeps is bounded: the ids of one look, the counts of the time that is shown.
  * @param asked `fromMs` to `toMs` is how much time the counts are of; the first look lists what ended after `sinceMs`
@@ -178,7 +169,7 @@ export function watchRequests(ports: OperatorPorts, asked: AskedRequests, sinceM
 
   return {
     everyMs,
-    async look(): Promise<RequestsLook> {
+    async look() {
       const nowMs = ports.clock.now();
       const range = { fromMs: nowMs - spanMs, toMs: nowMs };
       const listed = {
@@ -201,6 +192,7 @@ export function watchRequests(ports: OperatorPorts, asked: AskedRequests, sinceM
       ];
       [countedMs, listedMs] = [nowMs, nowMs];
       scannedBytes += found.scannedBytes + counted.scannedBytes;
+      // Those that no look before had, newest first; the bytes are of all looks.
       return { requests, points: pointsOf(counts, range, stepMs), nowMs, scannedBytes };
     },
   };

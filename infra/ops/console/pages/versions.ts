@@ -1,7 +1,6 @@
 /** Versions: what was published when, what differs, and the way back. */
 import { planRollback } from '../../../../shared/operate/config/write-rows.ts';
 import { diffConfig } from '../../../../shared/operate/config/check-rows.ts';
-import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { publishedMax, publishedVersions } from '../../../../shared/operate/config/versions.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html, nothing } from '../../markup.ts';
@@ -89,15 +88,7 @@ async function diff(visit: Visit): Promise<Page> {
     ${
       differences.length === 0
         ? emptyBox('No difference', `${names.from} and ${names.to} have the same rows.`)
-        : html`<ul>
-              ${differences.map(
-                (row) =>
-                  html`<li>
-                    ${nameOf(row)} ${row.change}: ${row.attributes.map(({ name }) => name).join(', ')}
-                  </li>`,
-              )}
-            </ul>
-            ${differenceTable(differences)}`
+        : differenceTable(differences)
     }`,
   };
 }
