@@ -47,8 +47,12 @@ export function form({ action, formToken, fields, verb, cancel, tried }: FormOf)
  */
 const withTried = (field: Field, tried: SentForm | undefined): Field =>
   tried && !(field.kind === 'hidden' && tried.isOvertaken)
-    ? { ...field, value: tried.fields[field.name] ?? '' }
+    ? { ...field, value: shownAgain(field.name, tried.fields[field.name] ?? '') }
     : field;
+
+/** No key that was typed, nor one in the place of its reference. */
+const shownAgain = (name: string, text: string): string =>
+  /(^|[._])(secret|key)$/.test(name) ? typedList(text).filter(isReference).join(', ') : text;
 
 /** `isFirst`: of those with an error, where the keyboard begins. */
 function fieldOf(
@@ -177,12 +181,3 @@ export const marksElsewhere = ({ problem, warning }: FieldMarks, fields: readonl
   [problem, warning].filter(
     (words): words is string => words !== undefined && errorsByField(words, fields).size === 0,
   );
-
-/** A key that was typed in the place of its reference is not shown again. */
-export function withoutKeys(tried: SentForm | undefined): SentForm | undefined {
-  if (!tried) return undefined;
-  const fields = Object.entries(tried.fields).map(([name, text]) =>
-    /(^|[._])secret$/.test(name) ? [name, typedList(text).filter(isReference).join(', ')] : [name, text],
-  );
-  return { ...tried, fields: Object.fromEntries(fields) as SentForm['fields'] };
-}

@@ -20,15 +20,8 @@ import {
   type Field,
   type RowField,
 } from '../../fields/row-field.ts';
-import {
-  marksElsewhere,
-  marksIn,
-  withMarks,
-  withoutKeys,
-  type FieldMarks,
-  type SentForm,
-} from '../layout/form.ts';
-import { lead, warnings } from '../layout/frame.ts';
+import { marksIn, type FieldMarks, type SentForm } from '../layout/form.ts';
+import { lead } from '../layout/frame.ts';
 import { tabs } from '../layout/table.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
 import { formPage, proposed, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
@@ -68,14 +61,13 @@ const othersHelp = 'JSON: `dialect` and others, as docs/tables.md has them.';
 /** Of a row with a problem, a text may be a secret in a wrong attribute: it is not shown, and stays if nothing is typed. */
 function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {
   const fields = wholeRowFields(own, row, othersHelp);
-  if (channel?.state !== 'bad') return withMarks(fields, marksOf(row, channel));
+  if (channel?.state !== 'bad') return fields;
   const help = 'Not shown while the row has a problem. Empty: it stays as it is.';
   const isNoList = !Array.isArray(row['models']);
-  const covered = fields.map((field): Field => {
+  return fields.map((field): Field => {
     if (isHidden(field.name)) return Object.assign({}, field, { value: '', help });
     return field.name === 'models' && isNoList ? Object.assign({}, field, { value: '' }) : field;
   });
-  return withMarks(covered, marksOf(row, channel));
 }
 
 const marksOf = (row: RawRow, channel: ListedChannel | undefined): FieldMarks => ({
@@ -96,10 +88,9 @@ const editPage = formPage(async (visit, tried) => {
   return {
     title: `Edit ${id}`,
     above: [[channelPath(id), id]],
-    intro: warnings(marksElsewhere(marksOf(row, channel), fields)),
+    marks: marksOf(row, channel),
     fields: [...fields, seenField(rowMark(row))],
     cancel: channelPath(id),
-    tried: withoutKeys(tried),
   };
 });
 
@@ -140,7 +131,6 @@ const newPage = formPage((visit, tried) => {
       ...fieldsOf(fieldsOfType(type, {}, visit.ports.target), { state: true }),
     ],
     cancel: 'channels',
-    tried: withoutKeys(tried),
   };
 });
 

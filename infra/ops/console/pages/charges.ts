@@ -30,9 +30,8 @@ import {
   typedRow,
   typedWholeRow,
   wholeRowFields,
-  type Field,
 } from '../../fields/row-field.ts';
-import { marksElsewhere, marksIn, withMarks } from '../layout/form.ts';
+import { marksIn } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, cut, head, number, table, type PageColumn } from '../layout/table.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
@@ -145,11 +144,8 @@ function rates(title: string, of: (rule: ChargeRow) => number | undefined): Page
   );
 }
 
-function fieldsOf(row: RawRow): Field[] {
-  const help =
-    'JSON: `tiers`, `service_tiers`, `cache_write` and others, as the table has them: prices for 1,000 tokens.';
-  return withMarks(wholeRowFields(ruleFields, row, help), marksIn(row));
-}
+const othersHelp =
+  'JSON: `tiers`, `service_tiers`, `cache_write` and others, as the table has them: prices for 1,000 tokens.';
 
 async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
   const rows = await ports.tables.scan('charges');
@@ -161,11 +157,10 @@ async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
 const editPage = formPage(async (visit) => {
   const id = Number(visit.part('id'));
   const row = await rowOf(visit, id);
-  const fields = fieldsOf(row);
   return {
     title: `Rule ${id}`,
-    intro: warnings(marksElsewhere(marksIn(row), fields)),
-    fields: [...fields, seenField(rowMark(row))],
+    marks: marksIn(row),
+    fields: [...wholeRowFields(ruleFields, row, othersHelp), seenField(rowMark(row))],
     cancel: 'charges',
   };
 });
@@ -232,7 +227,7 @@ const newPage = formPage(async ({ ports }) => ({
       value: String(nextId(await ports.tables.scan('charges'))),
       help: 'Of two rules that begin together, the lower number prices a model.',
     },
-    ...fieldsOf({ type: 'token-billing' }),
+    ...wholeRowFields(ruleFields, { type: 'token-billing' }, othersHelp),
   ],
   cancel: 'charges',
 }));

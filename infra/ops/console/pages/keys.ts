@@ -230,14 +230,12 @@ async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
   );
 }
 
-const checkPage = formPage((_, tried) => ({
+const checkPage = formPage(() => ({
   title: 'Check a key',
   intro: lead('Whether the relay accepts a key, and why. It is hashed, and kept nowhere.'),
   fields: [{ name: 'key', label: 'The whole key', required: true, placeholder: 'sk-...' }],
   verb: 'Check it',
   cancel: 'keys',
-  // What was typed is a secret, so it is not shown again.
-  tried: tried && { ...tried, fields: {} },
 }));
 
 async function checked({ ports, field }: Visit): Promise<Answered> {

@@ -13,7 +13,6 @@ import { rowFields, seenField, typedRow } from '../../fields/row-field.ts';
 import { planFields, settingFields, settingForms } from '../../fields/setting-fields.ts';
 import { html, shownValue, type Content } from '../../markup.ts';
 import { writer, writtenTime } from '../layout/figures.ts';
-import { marksElsewhere, withMarks, withoutKeys } from '../layout/form.ts';
 import { lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, cut, head, number, table } from '../layout/table.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
@@ -132,24 +131,19 @@ async function rowOf({ ports, part }: Visit, of: keyof typeof kinds) {
 }
 
 const rowForm = (of: keyof typeof kinds): FormRoute => ({
-  page: formPage(async (visit, tried) => {
+  page: formPage(async (visit) => {
     const { kind, key, found, row, fields } = await rowOf(visit, of);
     const { mark, problem, warning } = found ?? {};
     return {
       title: kind.named(key),
-      above: [],
       intro: [
         lead(kind.about(key)),
-        warnings(marksElsewhere({ warning }, [])),
         problem !== undefined &&
-          notice('bad', `${problem}. Its values are not shown: what is written here replaces them.`),
+          notice('bad', 'It is not used, so its values are not shown: what is written here replaces them.'),
       ],
-      fields: [
-        ...withMarks(rowFields(fields, row), { problem, warning }),
-        ...(mark === undefined ? [] : [seenField(mark)]),
-      ],
+      marks: { problem, warning },
+      fields: [...rowFields(fields, row), ...(mark === undefined ? [] : [seenField(mark)])],
       cancel: 'settings',
-      tried: withoutKeys(tried),
     };
   }),
   async propose(visit) {

@@ -8,7 +8,7 @@ import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import type { Field } from '../../fields/row-field.ts';
-import { form, type SentForm } from '../layout/form.ts';
+import { form, marksElsewhere, withMarks, type FieldMarks, type SentForm } from '../layout/form.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
 import {
   roles,
@@ -16,7 +16,7 @@ import {
   type KeptText,
   type Role,
 } from '../../../../shared/operate/hosted-console.ts';
-import type { Page, ReadCost } from '../layout/frame.ts';
+import { warnings, type Page, type ReadCost } from '../layout/frame.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 
 /** Who asks. Whoever puts the console behind a login makes one for each session. */
@@ -137,9 +137,10 @@ interface FormParts {
   above?: Page['above'];
   intro?: Content;
   fields?: readonly Field[];
+  /** Of the row: at the fields that they name, else above all. */
+  marks?: FieldMarks;
   verb?: string;
   cancel?: string;
-  tried?: SentForm | undefined;
 }
 
 /** The address of a page with what is asked for, without what is empty. */
@@ -156,20 +157,14 @@ export const unlessReading = ({ options }: Visit, content: Content): Content =>
 export const formPage =
   (partsOf: (visit: Visit, tried: SentForm | undefined) => FormParts | Promise<FormParts>): PageView =>
   async (visit, tried) => {
-    const {
-      title,
-      above = [],
-      intro = '',
-      fields = [],
-      verb = 'Go on',
-      cancel,
-      ...own
-    } = await partsOf(visit, tried);
-    const parts = { fields, verb, cancel, tried: 'tried' in own ? own.tried : tried };
+    const made = await partsOf(visit, tried);
+    const { title, above = [], intro = '', fields = [], marks = {}, verb = 'Go on', cancel } = made;
+    const parts = { fields: withMarks(fields, marks), verb, cancel, tried };
     return {
       title,
       above,
-      body: html`${intro} ${form({ ...parts, action: visit.path, formToken: visit.identity.formToken })}`,
+      body: html`${warnings(marksElsewhere(marks, fields))} ${intro}
+      ${form({ ...parts, action: visit.path, formToken: visit.identity.formToken })}`,
     };
   };
 
