@@ -5,6 +5,7 @@ import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/da
 import { utcDay, dayMs } from '../wire/iso-time.ts';
 import { findingsInTables, servedRows, type Finding } from './config/row-changes.ts';
 import {
+  daysLeft,
   mostCharged,
   readingsOf,
   rowsIn,
@@ -66,17 +67,21 @@ const nearDays = 7;
 
 /** Accounts whose balance does not last at the pace of the last weeks. Who is charged nothing, but a plan, does not run empty. */
 async function accountsNearEmpty(ports: OperatorPorts) {
-  const pace = await spendingPace(ports);
-  const charged = new Map([...pace.charged].filter(([, sum]) => sum > 0n));
-  const balances = readingsOf(await ports.ledger.quotas([...charged.keys()]));
+  const { charged, days, ...pace } = await spendingPace(ports);
+  const spending = [...charged].flatMap(([account, sum]) => (sum > 0n ? [account] : []));
+  const balances = readingsOf(await ports.ledger.quotas(spending));
   const accounts = balances.rows.flatMap(({ account, available }) => {
-    const perDay = (charged.get(account) ?? 0n) / BigInt(Math.ceil(pace.days));
-    const daysLeft = available <= 0n ? 0 : perDay === 0n ? Infinity : Number(available) / Number(perDay);
-    return daysLeft < nearDays ? [{ account, available, perDay, daysLeft }] : [];
+    const spent = charged.get(account) ?? 0n;
+    const lasts = daysLeft(available, spent, days) ?? Infinity;
+    const perDay = (spent * million) / BigInt(Math.round(days * Number(million)));
+    return lasts < nearDays ? [{ account, available, perDay, daysLeft: lasts }] : [];
   });
   accounts.sort((a, b) => a.daysLeft - b.daysLeft || a.account.localeCompare(b.account));
   return { accounts, problems: [...pace.problems, ...balances.problems] };
 }
+
+/** Parts of a day, so that an amount a day is divided in whole numbers. */
+const million = 1_000_000n;
 
 /** What calls whose cost is known earned: charges against cost. `earned` undefined: the cost of no call is known. */
 export function marginOf({ counts, amounts }: DailyFigures) {

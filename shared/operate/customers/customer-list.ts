@@ -8,7 +8,7 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { chargedOf, readingsOf, spendingPace } from '../ledger/ledger.ts';
+import { chargedOf, daysLeft, readingsOf, spendingPace } from '../ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts, RawRow } from '../operator-ports.ts';
 
 /**
@@ -121,10 +121,8 @@ export async function listSpending(
   const rows = looked.map((account) => byName.get(account) ?? { account });
   const { customers, month } = await withMoney(ports, rows, running);
   const withDays = customers.map((each): SpendingCustomer => {
-    const spent = charged.get(each.account);
-    const left =
-      each.item && spent ? Math.max(0, (Number(each.item.available) / Number(spent)) * days) : undefined;
-    return Object.assign({}, each, { daysLeft: left });
+    const spent = charged.get(each.account) ?? 0n;
+    return Object.assign({}, each, { daysLeft: each.item && daysLeft(each.item.available, spent, days) });
   });
   if (order === 'dry') withDays.sort((a, b) => (a.daysLeft ?? Infinity) - (b.daysLeft ?? Infinity) || 0);
   return {

@@ -174,6 +174,10 @@ export async function spendingPace({ clock, ledger }: OperatorPorts) {
   };
 }
 
+/** How many days a balance lasts of which so much was spent in some days. 0: it is empty; undefined: nothing was spent. */
+export const daysLeft = (available: NanoYuan, spent: NanoYuan, days: number): number | undefined =>
+  spent > 0n ? Math.max(0, (Number(available) / Number(spent)) * days) : undefined;
+
 /**
  * What a call was charged after its reservation expired. The difference has a ledger row of its own, so who says what a call
  * cost, or returns it, must read both. Undefined: the row of the call has all. One more read, of expired calls alone.
