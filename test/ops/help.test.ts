@@ -55,6 +55,9 @@ describe('the options of all commands are the same', () => {
 describe('a wrong command line', () => {
   it.each([
     [['chanel', 'list'], "unknown command 'chanel'\n(Did you mean channel?)"],
+    [['account', 'show', 'acme'], "unknown command 'account'\n(Did you mean customer?)\n"],
+    [['models'], "unknown command 'models'\n(Did you mean channel?)\n"],
+    [['usage'], "unknown command 'usage'\n(Did you mean ledger?)\n"],
     [['channel', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
     [['plan', 'create'], 'plan has list, new, show, set, off\n'],
     [['grant', 'new', 'acme', '1', '--reson', 'x'], "unknown option '--reson'\n(Did you mean --reason?)"],

@@ -96,6 +96,23 @@ const programExamples = [
   'key list --stage test --profile prod --region eu-west-1',
 ];
 
+/** What people type for a command that is called otherwise, in the singular. */
+const meant = new Map([
+  ...['account', 'user', 'balance'].map((word) => [word, 'customer'] as const),
+  ...['model', 'provider', 'upstream', 'vendor'].map((word) => [word, 'channel'] as const),
+  ...['credit', 'top-up', 'topup'].map((word) => [word, 'grant'] as const),
+  ['price', 'charge'],
+  ['usage', 'ledger'],
+  ['log', 'request'],
+  ['invoice', 'statement'],
+]);
+
+function unknownCommand(text: string): string {
+  const [first = '', word = ''] = /^error: unknown command '([\w-]+?)s?'\n/.exec(text) ?? [];
+  const command = meant.get(word);
+  return command === undefined ? text : `${first}(Did you mean ${command}?)\n`;
+}
+
 export function createProgram(process: ProcessContext, terminal = new Terminal(process)): Command {
   const program = addTargetOptions(new Command(programName))
     // npx keeps options that stand before the command to itself.
@@ -108,6 +125,7 @@ export function createProgram(process: ProcessContext, terminal = new Terminal(p
     .configureOutput({
       writeOut: (text) => void process.output.write(text),
       writeErr: (text) => void process.errors.write(text),
+      outputError: (text, write) => write(unknownCommand(text)),
     })
     .addHelpText('after', help)
     .addHelpText('after', examplesText(programExamples));
