@@ -66,8 +66,8 @@ const health = ({ snapshot, nowMs, ports }: Asked) => ({
 
 async function pageAnswer(asked: Asked, name: PageRoute): Promise<RelayResponse> {
   const { pageAnswers } = await import('./page-answers.ts');
-  const { body, headers } = await pageAnswers[name](asked);
-  return cacheable(asked.request, body, headers);
+  const { status = 200, body, headers } = await pageAnswers[name](asked);
+  return { ...cacheable(asked.request, body, headers), status };
 }
 
 const jsonAnswer = (request: RelayRequest, value: object): RelayResponse =>

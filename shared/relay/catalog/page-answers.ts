@@ -38,6 +38,8 @@ const policy = [
 ].join('; ');
 
 interface PageAnswer {
+  /** Absent: 200. */
+  status?: number;
   body: string;
   headers: Record<string, string>;
 }
@@ -57,13 +59,17 @@ async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Pro
   if (!settings.page)
     throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
   const models = offeredModels(snapshot, nowMs);
-  const model = request.query.get('model') ?? undefined;
-  if (model !== undefined && !models.includes(model))
+  const named = request.query.get('model') ?? undefined;
+  const isUnknown = named !== undefined && !models.includes(named);
+  const accept = headers['accept'] ?? '';
+  // A person sees what there is; a program is told.
+  if (isUnknown && !accept.includes('text/html'))
     throw refuse('model_not_found', `There is no model of that name here. ${baseUrl}/models lists them.`);
   const facts = {
     words: wantsChinese(request) ? modelsInChinese : modelsInEnglish,
     baseUrl,
-    model,
+    model: isUnknown ? undefined : named,
+    isUnknown,
     models,
     modelFacts: settings.modelFacts ?? {},
     aliases: offeredAliases(snapshot, models),
@@ -78,7 +84,7 @@ async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Pro
     relayClosed: settings.relayClosed,
     accountPage: settings.accountPage,
   };
-  return page(facts, headers['accept'] ?? '');
+  return { ...page(facts, accept), ...(isUnknown && { status: 404 }) };
 }
 
 /** The switch on the page names a language; else the first one that the browser lists and that there is. */

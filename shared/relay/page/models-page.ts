@@ -101,15 +101,16 @@ ${priceTable(facts, `<tbody>${modelRows(model, facts)}`)}`;
 }
 
 function noticeList(facts: PageFacts): string {
-  const { relayClosed, notices, words } = facts;
+  const { isUnknown, relayClosed, notices, words } = facts;
   const shown = notices.map(({ text, until, models }) => {
     const about = models === null ? '' : `<p>${models.map(code).join(' ')}</p>`;
     const end =
       until === null ? '' : ` <small>${escaped(words.until(dateWords(until * 1000, facts)))}</small>`;
     return `<li>${ownDirection(text)}${end}${about}</li>`;
   });
+  const unknown = isUnknown ? [`<li>${words.nothing}</li>`] : [];
   const closed = relayClosed ? [`<li>${words.closed}</li>`] : [];
-  const all = [...closed, ...shown];
+  const all = [...unknown, ...closed, ...shown];
   return all.length === 0 ? '' : `<ul class="notices" aria-label="${words.notices}">${all.join('\n')}</ul>`;
 }
 

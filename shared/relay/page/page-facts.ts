@@ -26,6 +26,8 @@ export interface PageFacts {
   models: string[];
   /** The one that the page is about. Absent: all are. */
   model?: string | undefined;
+  /** The address names a model that is not one of them. */
+  isUnknown?: boolean;
   modelFacts: NonNullable<Settings['modelFacts']>;
   /** Names that stand for several of them. */
   aliases: { name: string; models: string[] }[];

@@ -207,6 +207,16 @@ describe('the page', () => {
     }
   });
 
+  test('says to a browser that no model has the name, above those that there are', async () => {
+    for (const model of ['<b>none', '', '__proto__']) {
+      const query = new URLSearchParams({ model });
+      const { response, text } = await call('/', { headers: { accept: 'text/html,*/*;q=0.8' }, query });
+      expect([response.status, response.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
+      expect(text).toMatch(/<li>No model has that name\.<\/li>[^]*vendor\/beta/);
+      expect(text).not.toContain('<b>none');
+    }
+  });
+
   test('is gone when the setting turns it off', async () => {
     const { response, json } = await call('/', {}, withSettings({ page: false }));
     expect(response.status).toBe(404);
