@@ -260,17 +260,13 @@ form.bar { display: flex; margin-top: 1rem; }
   tr { break-inside: avoid; }
 }
 @media (max-width: 40rem) {
-  .numbers thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
-  .numbers tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .5rem 0; border-top: 1px solid var(--line); }
-  .numbers th, .numbers td { padding: 0; border: 0; }
+  .wide thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+  .wide tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .5rem 0; border-top: 1px solid var(--line); }
+  .wide th, .wide td { padding: 0; border: 0; }
+  .wide td:empty { display: none; }
   .numbers tr > th { flex: 1 0 100%; }
-  .numbers td:empty { display: none; }
   .numbers td::before { content: attr(data-name) " "; color: var(--soft); font-weight: normal; }
   .rows { min-width: 0; }
-  .rows thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
-  .rows tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .6rem 0; border-top: 1px solid var(--line); }
-  .rows td { padding: 0; border: 0; }
-  .rows td:empty { display: none; }
   .rows td:nth-child(2), .rows td:nth-child(7) { flex: 1 0 100%; }
   .rows td:nth-child(1) { flex: 1; order: -2; color: var(--soft); }
   .rows td:nth-child(6) { order: -1; }

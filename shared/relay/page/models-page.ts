@@ -2,17 +2,16 @@
 import {
   type PageFacts,
   dateWords,
-  planLines,
   yuan,
   familiesOf,
   type Family,
-  aliasWords,
   priceLines,
   type PriceLine,
 } from './page-facts.ts';
 import { pageStyleHash, pageScriptPath } from './built-pages.ts';
 import { code, escaped, headOf, ownDirection, pageStyle, unescaped } from './page-kit.ts';
 import { snippets } from './page-snippets.ts';
+import type { PlanEntry } from '../../wire/public-api.ts';
 
 /** HTML for browsers; plain text for clients that do not accept HTML explicitly (curl). */
 export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
@@ -48,8 +47,7 @@ function pageHtml(facts: PageFacts): string {
     `<a class="language" href="?lang=${language}${query}" lang="${lang}">${name}</a>`,
     ...(accountPage ? [`<a class="button" href="/account">${words.account}</a>`] : []),
   ];
-  const title = `${escaped(model ?? words.title)} · ${host}`;
-  return `${headOf(title, pageStyle, words.lang)}
+  return `${headOf(`${model ?? words.title} · ${host}`, pageStyle, words.lang)}
 <script src="${pageScriptPath}" defer></script>
 <header class="top"><a class="brand" href="/">${escaped(host)}</a><nav aria-label="${words.page}">${links.join('')}</nav></header>
 <main data-search="${words.search}" data-copy="${words.copy}" data-copied="${words.copied}" data-base="${model === undefined ? words.copyBase : words.copyName}" data-example="${words.copyExample}">
@@ -116,13 +114,14 @@ function noticeList(facts: PageFacts): string {
 
 function planSection({ plans, words }: PageFacts): string {
   if (plans.length === 0) return '';
+  const item = ({ id, name, value, models }: PlanEntry['items'][number]): string => {
+    const calls = value === -1 ? words.unlimited : words.callsAMonth(value);
+    return `<li>${ownDirection(name || id)}: ${escaped(`${calls} (${models.join(', ')})`)}</li>`;
+  };
   const cards = plans.map(
-    (
-      plan,
-    ) => `<section class="card"><h3>${words.level(plan.level)}</h3><p class="price">${escaped(yuan(plan.price))} <small>${words.aMonth}</small></p>
-<ul>${planLines(plan, words)
-      .map((line) => `<li>${ownDirection(line.name)}: ${escaped(line.words)}</li>`)
-      .join('')}</ul></section>`,
+    ({ level, price, items }) =>
+      `<section class="card"><h3>${words.level(level)}</h3><p class="price">${escaped(yuan(price))} <small>${words.aMonth}</small></p>
+<ul>${items.map(item).join('')}</ul></section>`,
   );
   return `<section id="plans">\n<h2>${words.plans}</h2>\n<div class="cards">\n${cards.join('\n')}\n</div>\n</section>`;
 }
@@ -208,11 +207,12 @@ function ratesMarkup({ rates }: PriceLine): string {
 }
 
 function aliasTable(facts: PageFacts): string {
-  const { aliases, words } = facts;
+  const { aliases, models, words } = facts;
   if (aliases.length === 0) return '';
-  const rows = aliases.map(
-    (alias) => `<tr><th scope="row">${code(alias.name)}<td>${escaped(aliasWords(alias, facts))}`,
-  );
+  const rows = aliases.map((alias) => {
+    const offered = alias.models.filter((model) => models.includes(model)).join(words.otherwise);
+    return `<tr><th scope="row">${code(alias.name)}<td>${escaped(offered)}`;
+  });
   return `<h3 id="aliases">${words.aliases}</h3>
 <p class="soft">${words.aliasesLead}</p>
 <table class="aliases"><thead><tr><th scope="col">${words.name}<th scope="col">${words.inOrder}</thead>

@@ -105,19 +105,6 @@ function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates
   };
 }
 
-/** The models of an alias that are offered, in the order in which they are tried. */
-export const aliasWords = (
-  alias: { models: string[] },
-  { models, words }: Pick<PageFacts, 'models' | 'words'>,
-): string => alias.models.filter((model) => models.includes(model)).join(words.otherwise);
-
-/** The entries of a plan, one line each. */
-export const planLines = (plan: PlanEntry, words: ModelTexts): { name: string; words: string }[] =>
-  plan.items.map((item) => {
-    const calls = item.value === -1 ? words.unlimited : words.callsAMonth(item.value);
-    return { name: item.name || item.id, words: `${calls} (${item.models.join(', ')})` };
-  });
-
 /** Rows have prices of a thousand tokens. Exact: a float would show 0.30000000000000004. */
 const perMillion = (perThousand: number): string => `¥${millionPrice(perThousand)}`;
 
