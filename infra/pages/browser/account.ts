@@ -18,7 +18,7 @@ class Session {
     this.close();
     const { signal } = (this.#visit = new AbortController());
     const client = new RelayClient(key, signal);
-    say('sign-state', t().opening);
+    say('sign-state', t().loading);
     try {
       const body = await client.json<AccountBody>(accountPath());
       if (signal.aborted) return;

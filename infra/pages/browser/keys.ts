@@ -183,8 +183,8 @@ function sentOf({ name, models, amount, period, rpm, max_concurrency: most, expi
 
 const mayOf = ({ models, budget, rpm, max_concurrency: most, expires_at: expires }: ManagedKey): string =>
   [
-    models === null ? t().mayAll : models.join(', ') || t().noModels,
-    budget && t().keyBudget(yuan(budget.amount), budget.period),
+    models === null ? t().allModels : models.join(', ') || t().noModels,
+    budget && t().budgetOf(yuan(budget.amount), budget.period),
     rpm && t().keyRpm(count(rpm)),
     most && t().keyAtOnce(count(most)),
     expires && t().until(timeOf(expires)),

@@ -186,7 +186,7 @@ export class Playground {
       const call = { method: 'POST', body, signal, headers };
       const response = await this.#client.send('/v1/chat/completions', call);
       id = response.headers.get('x-request-id');
-      if (!response.body) throw new Error(t().emptyAnswer);
+      if (!response.body) throw new Error(t().cutAnswer);
       for await (const chunk of chunksOf(response.body)) {
         usage = chunk.usage ?? usage;
         const [choice] = chunk.choices ?? [];

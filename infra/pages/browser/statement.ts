@@ -48,7 +48,7 @@ function paper(statement: AccountStatement): HTMLElement[] {
   const facts = namedParts([
     ...(seller ? [[t().seller, `${seller.name}\n${seller.address}`] as const] : []),
     [t().customer, account],
-    [t().days_of_utc, month],
+    [t().month, `${month} (UTC)`],
     [t().state, final ? t().final : t().notFinal],
   ]);
   const [head, ...names] = [t().what, t().calls, t().tokensIn, t().tokensOut, t().amount];

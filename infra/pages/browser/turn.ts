@@ -63,7 +63,7 @@ export class PlaygroundTurn {
     const shown = element('div', { className: 'pictures' });
     this.#box = element('article', { className: `turn ${role}`, ariaLabel: name }, [
       element('h3', {}, [name]),
-      ...pictures.map((src) => element('img', { src, alt: t().addedPicture })),
+      ...pictures.map((src, at) => element('img', { src, alt: t().picture(at + 1) })),
       place,
       shown,
       this.#meta,
@@ -191,7 +191,7 @@ function picturesIn(place: HTMLElement): (parts: readonly unknown[]) => void {
       return element('p', { className: 'soft' }, [t().notLoaded, codeOf(url.slice(0, namedCharacters))]);
     }
     characters += url.length;
-    const picture = element('img', { src: url, alt: t().answerPicture(count), decoding: 'async' });
+    const picture = element('img', { src: url, alt: t().picture(count), decoding: 'async' });
     picture.addEventListener('error', () => picture.replaceWith(t().brokenPicture));
     return picture;
   };
@@ -263,7 +263,7 @@ function parsed(data: string): Chunk {
     // As below.
   }
   if (typeof chunk !== 'object' || chunk === null) throw new Error(t().wrongForm);
-  if (chunk.error) throw new Error(chunk.error.message ?? t().failedAnswer);
+  if (chunk.error) throw new Error(chunk.error.message ?? t().wrongForm);
   return chunk;
 }
 

@@ -86,7 +86,6 @@ export const accountInEnglish = {
   key: 'Key',
   keep: 'Keep it until this tab is closed',
   open: 'Open',
-  opening: 'Opening',
   keySent:
     'The key is sent to this relay alone, as the header Authorization. Unless you keep it, it is gone when you leave this page.',
   noKey: 'A key starts with sk-.',
@@ -186,7 +185,7 @@ export const accountInEnglish = {
   usedOf: (used: number, value: number, anew: string) =>
     ` ${count(used)} of ${plural(value, 'call')}, anew on ${anew}`,
   modelsOfKey: 'Models',
-  allModels: 'all',
+  allModels: 'all models',
   noModels: 'none',
   validUntil: 'Valid until',
   furtherNotice: 'further notice',
@@ -194,8 +193,8 @@ export const accountInEnglish = {
   aMinute: 'Calls a minute',
   noLimit: 'no limit of its own',
   budget: 'Budget',
-  budgetOf: (amount: string, period: 'day' | 'month', anew: string) =>
-    `${amount} a ${period}, anew on ${anew}`,
+  budgetOf: (amount: string, period: 'day' | 'month', anew?: string) =>
+    `${amount} a ${period}${anew === undefined ? '' : `, anew on ${anew}`}`,
   fromTime: (time: string) => `From ${time}: `,
   free: 'free',
   perCall: (price: string) => `${price} per call`,
@@ -217,7 +216,6 @@ export const accountInEnglish = {
   statementOf: (month: string) => `Statement, ${month}`,
   seller: 'Seller',
   customer: 'Account',
-  days_of_utc: 'A month of UTC',
   state: 'State',
   final: 'final',
   notFinal: 'not final: the month or calls of it still run, or sums follow within seconds',
@@ -238,8 +236,6 @@ export const accountInEnglish = {
   stateOf: (state: 'usable' | 'disabled' | 'expired') =>
     ({ usable: 'usable', disabled: 'switched off', expired: 'expired' })[state],
   thisOne: 'the key that you hold now, made by the operator',
-  mayAll: 'all models',
-  keyBudget: (amount: string, period: 'day' | 'month') => `${amount} a ${period}`,
   keyRpm: (calls: string) => `${calls} calls a minute`,
   keyAtOnce: (calls: string) => `${calls} at once`,
   done: 'Done',
@@ -269,7 +265,6 @@ export const accountInEnglish = {
 
   you: 'you',
   modelSays: 'model',
-  addedPicture: 'Added picture',
   picture: (at: number) => `Picture ${at}`,
   remove: 'Remove',
   wrongPictures: 'Only PNG, JPEG, WebP and GIF can be added.',
@@ -287,13 +282,10 @@ export const accountInEnglish = {
   reasoning: 'Reasoning',
   moreCharacters: (characters: number) => `${count(characters)} more characters are not shown.`,
   notLoaded: 'Not loaded: ',
-  answerPicture: (at: number) => `Picture ${at} of the answer`,
   brokenPicture: 'A picture that cannot be shown',
   morePictures: (pictures: number) => `${plural(pictures, 'more picture')} not shown.`,
-  emptyAnswer: 'the answer is empty',
   cutAnswer: 'the answer was cut off before its end',
   wrongForm: 'the answer is not in the form of a stream',
-  failedAnswer: 'the answer failed',
   tooLong: 'a part of the answer is too long to be shown',
 };
 
