@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { carryOutNewCustomer, planNewCustomer } from '../../shared/operate/customers/new-customer.ts';
-import { listSpending } from '../../shared/operate/customers/customer-list.ts';
+import { listCustomers, listSpending } from '../../shared/operate/customers/customer-list.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 let rig: LedgerRig;
@@ -206,6 +206,24 @@ describe('customer list', () => {
     const rest = (await json(['customer', 'list', '--after', next])) as unknown as { account: string }[];
     expect(rest.map(({ account }) => account)).toContain('spender');
     expect(page.output).not.toContain('spender');
+  });
+
+  it('goes on after a name that looks like a place in the list', async () => {
+    const ports = await rig.ports();
+    const names = ['+4915112345', '++1', 'last'];
+    // A table of three requests.
+    const rows: typeof ports.pages.rows = async ({ after }) => {
+      const at = after === undefined ? 0 : names.indexOf(after) + 1;
+      return { rows: [{ account: names[at] }], next: at < names.length - 1 ? names[at] : undefined };
+    };
+    const seen: string[] = [];
+    for (let after: string | undefined; seen.length < 9;) {
+      const page = await listCustomers({ ...ports, pages: { ...ports.pages, rows } }, { after, limit: 1 });
+      seen.push(...page.customers.map(({ account }) => account));
+      after = page.next;
+      if (after === undefined) break;
+    }
+    expect(seen).toEqual(names);
   });
 });
 

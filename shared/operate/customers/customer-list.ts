@@ -34,20 +34,21 @@ const whereName = (name: string | undefined) =>
   name === undefined ? undefined : { attribute: 'account', contains: name };
 
 export async function listCustomers(ports: OperatorPorts, { name, after, limit }: CustomersWanted) {
-  // Of a table that one request returns whole, a page begins at an offset: `+100`.
-  const offset = after?.startsWith('+') ? Number(after) : 0;
-  const key = offset > 0 ? undefined : after;
+  // Of a table that one request returns whole, a page begins at an offset: `+100`. A name that begins with + has one more.
+  const offset = /^\+\d+$/.test(after ?? '') ? Number(after) : 0;
+  const key = offset > 0 ? undefined : after?.replace(/^\+\+/, '+');
   const wanted = { after: key, where: whereName(name), limit: key === undefined ? oneRequestRows : limit };
   const { rows, next } = await ports.pages.rows({ table: 'accounts', ...wanted });
   const isWhole = key === undefined && next === undefined;
   const from = isWhole ? offset : 0;
   const sorted = isWhole ? rows.toSorted((a, b) => compareCodeUnits(nameOf(a), nameOf(b))) : rows;
   const shown = sorted.slice(from, from + limit);
-  const rest = isWhole ? `+${from + limit}` : nameOf(shown.at(-1));
+  const goesOn = rows.length > from + limit;
+  const last = goesOn ? nameOf(shown.at(-1)) : next;
   return {
     ...(await withMoney(ports, shown)),
     count: isWhole ? rows.length : undefined,
-    next: rows.length > from + limit ? rest : next,
+    next: isWhole ? (goesOn ? `+${from + limit}` : undefined) : last?.replace(/^\+/, '++'),
   };
 }
 
