@@ -177,19 +177,14 @@ export async function planSetRow(
   if (isNew === false && !found) throw noRow({ table, key });
   if (found) refuseChanged(name, found, seen);
   const row = jsonRow({ ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key });
-  const plan = planRows(ports, { before, after: putOver(before, { [table]: [row] }) });
-  const problem = plan.problems.find(({ written }) => written)?.finding.problem;
-  if (problem !== undefined) throw usageFailure(withoutMeantime(problem));
+  const plan = planPutting(ports, before, { table, rows: [row] });
   const effect =
     plan.changes.length === 0
       ? 'nothing to write: the row is like this already.'
       : `${name} is ${found ? 'changed' : 'made'}; live within 10 seconds.`;
   const variable = newVariable(ports, { table, attributes, before });
-  return { ...plan, warnings: plan.brought, effect: [effect, ...variable] };
+  return { ...plan, effect: [effect, ...variable] };
 }
-
-/** A mark says what holds until its row is mended. Of an edit that is refused nothing holds: nothing was written. */
-const withoutMeantime = (problem: string): string => problem.replace(/; until .*$/s, '');
 
 /** Sets attributes of many rows of a table, or makes them. Refuses all where the relay would not use one. */
 export async function planSetRows(
@@ -203,9 +198,24 @@ export async function planSetRows(
     const written = withMoments(attributes, ports.clock.now());
     return jsonRow({ ...found, ...written, [keyAttributes[table]]: key });
   });
+  return planPutting(ports, before, { table, rows, isNamed: true });
+}
+
+/**
+ * Puts rows over those of the tables. Refuses all where the relay would not use one; warns of what this and other rows would be
+ * warned of by it.
+ * @param isNamed a refusal says which row it is of
+ */
+export function planPutting(
+  ports: OperatorPorts,
+  before: ConfigRows,
+  { table, rows, isNamed = false }: { table: ConfigTable; rows: RawRow[]; isNamed?: boolean },
+): ConfigPlan {
   const plan = planRows(ports, { before, after: putOver(before, { [table]: rows }) });
   const wrong = plan.problems.find(({ written }) => written)?.finding;
-  if (wrong) throw usageFailure(`${nameOf(wrong)}: ${withoutMeantime(wrong.problem ?? '')}`);
+  // A mark says what holds until its row is mended. Of an edit that is refused nothing holds: nothing was written.
+  const problem = wrong?.problem?.replace(/; until .*$/s, '');
+  if (wrong) throw usageFailure(isNamed ? `${nameOf(wrong)}: ${problem}` : `${problem}`);
   return { ...plan, warnings: plan.brought };
 }
 

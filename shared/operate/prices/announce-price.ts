@@ -2,11 +2,10 @@
  * Plans a change of prices that starts by itself: a rule of its own that begins then, beside the one in force. To change the
  * rule itself would leave its models without a price until then.
  */
-import { ruleOf } from '../../billing/price.ts';
+import { ruleOf, sinceMs } from '../../billing/price.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
-import { putOver } from '../config/row-changes.ts';
-import { jsonRow, planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
+import { jsonRow, planPutting, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
 import { usageFailure } from '../plan.ts';
@@ -49,49 +48,16 @@ export async function planNewRule(
   return { plan, id };
 }
 
-/**
- * Plans another price for one model of a rule that prices several: a rule of its own takes the model out of the shared one.
- * The own rule is written first, so that the model has a price at every moment.
- */
-async function planSplitRule(
-  ports: OperatorPorts,
-  split: { id: number; model: string; attributes: RawRow; seen?: string | undefined },
-  read?: ConfigRows,
-): Promise<ConfigPlan> {
-  const { id, model, attributes, seen } = split;
-  const rows = read ?? (await ports.config.tables());
-  const rule = ruleIn(rows, id);
-  refuseChanged(`rule ${id}`, rule, seen);
-  const kept = plainRow(rule) as RawRow;
-  const models = Array.isArray(kept['models']) ? (kept['models'] as unknown[]) : [];
-  const others = models.filter((each) => each !== model);
-  if (others.length === models.length) throw usageFailure(`rule ${id} does not name ${model}`);
-  const edit = { table: 'charges', key: id, attributes, isNew: false } as const;
-  if (others.length === 0) return planSetRow(ports, edit, rows);
-  const own = { ...kept, ...attributes, id: nextId(rows.charges), models: [model] };
-  const after = putOver(rows, { charges: [{ ...kept, models: others }, jsonRow(own)] });
-  const plan = planRows(ports, { before: rows, after });
-  const problem = plan.problems.find(({ written }) => written)?.finding.problem;
-  if (problem !== undefined) throw usageFailure(problem);
-  return {
-    ...plan,
-    changes: plan.changes.toSorted((a, b) => Number(b.kind === 'create') - Number(a.kind === 'create')),
-    effect: [`rule ${own.id} prices ${model} from now on, rule ${id} the others; live within 10 seconds.`],
-  };
-}
-
 interface Reprice {
   model: string;
   attributes: RawRow;
+  /** A rule of its own begins then. Absent: at once. */
   from?: string | undefined;
   /** `rowMark` of its rule as it was looked at. Absent: it is not compared. */
   seen?: string | undefined;
 }
 
-/**
- * Plans another price for a model, whichever rule prices it now.
- * @param from ISO 8601: a rule of its own begins then. Absent: at once
- */
+/** Plans another price for a model, whichever rule prices it now. Refuses one that another rule would hide. */
 export async function planReprice(
   ports: OperatorPorts,
   { model, attributes, from, seen }: Reprice,
@@ -99,10 +65,46 @@ export async function planReprice(
   const rows = await ports.config.tables();
   const row = ruleOfModel(rows.charges as RawRow[], model, ports.clock.now());
   const id = Number(row['id']);
-  if (from === undefined) return planSplitRule(ports, { id, model, attributes, seen }, rows);
   refuseChanged(`rule ${id}`, row, seen);
-  const own = { ...attributes, models: [model] };
-  return (await planAnnouncePrice(ports, { id, from, attributes: own }, rows)).plan;
+  const { plan, id: own } =
+    from === undefined
+      ? await planOwnRule(ports, rows, { row, model, attributes })
+      : await planAnnouncePrice(ports, { id, from, attributes: { ...attributes, models: [model] } }, rows);
+  const { charges } = readCharges(plan.edit.after.charges as RawRow[]);
+  const atMs = Math.max(
+    ports.clock.now(),
+    ...charges.flatMap((rule) => (rule.id === own ? [sinceMs(rule)] : [])),
+  );
+  const other = ruleOf(charges, model, atMs);
+  if (other && other.id !== own)
+    throw usageFailure(
+      `rule ${other.id} names ${model} too and would price it then: see \`charge show ${other.id}\`, change it by \`charge set\` or delete it by \`charge off\``,
+    );
+  return plan;
+}
+
+/**
+ * The price of a rule that has the model alone; of one that prices several, a rule of its own takes the model out of the shared one. It is
+ * written first, so that the model has a price at every moment.
+ */
+async function planOwnRule(
+  ports: OperatorPorts,
+  rows: ConfigRows,
+  { row, model, attributes }: { row: RawRow; model: string; attributes: RawRow },
+): Promise<{ plan: ConfigPlan; id: number }> {
+  const shared = Number(row['id']);
+  const kept = plainRow(row) as RawRow & { models: string[] };
+  const others = kept.models.filter((each) => each !== model);
+  const edit = { table: 'charges', key: shared, attributes, isNew: false } as const;
+  if (others.length === 0) return { plan: await planSetRow(ports, edit, rows), id: shared };
+  const id = nextId(rows.charges);
+  const own = jsonRow({ ...kept, ...attributes, id, models: [model] });
+  const plan = planPutting(ports, rows, { table: 'charges', rows: [{ ...kept, models: others }, own] });
+  const changes = plan.changes.toSorted((a, b) => Number(b.kind === 'create') - Number(a.kind === 'create'));
+  const effect = [
+    `rule ${id} prices ${model} from now on, rule ${shared} the others; live within 10 seconds.`,
+  ];
+  return { plan: { ...plan, changes, effect }, id };
 }
 
 /** The row that prices a model by token now. Throws a usage failure where none does. */

@@ -66,6 +66,22 @@ describe('another price for one model', () => {
     ]);
   });
 
+  it('is refused where another rule would hide it, now or from then on', async () => {
+    const hidden = { ...rule, id: 2 };
+    await expect(planned([shared, hidden])).rejects.toThrow('rule 2 names m too and would price it then');
+    const announced = { ...hidden, from: '2126-01-01' };
+    await expect(planned([rule, announced], { from: '2126-01-01' })).rejects.toThrow('rule 2 names m too');
+    expect(await planned([rule, announced], { from: '2125-01-01' })).toMatchObject([{ row: { id: 3 } }]);
+  });
+
+  it('warns of what is new by it alone', async () => {
+    const served = { id: 'a', endpoint: 'https://a.example/v1', models: ['m', 'n', 'free'], state: true };
+    const { ports } = operatorRig({ rows: { charges: [shared], channels: [served] } });
+    expect((await planReprice(ports, { model: 'm', attributes })).warnings).toEqual([
+      expect.stringMatching(/^charges 2: .* rises by 200 %/),
+    ]);
+  });
+
   it('is none of a model without a price by tokens', async () => {
     await expect(planned([])).rejects.toThrow('no rule prices m: `charge new type=token-billing models=m ');
     await expect(planned([{ ...rule, type: 'non-billing' }])).rejects.toThrow(
