@@ -59,9 +59,7 @@ table.data :is(thead, tbody) th:first-child { position: sticky; left: 0; }
 table.data tbody a:not(.button) { text-decoration: none; }
 table.data tbody a:not(.button):hover, table.data tbody a:not(.button):focus-visible { text-decoration: underline; }
 table.data code { font-size: var(--note); }
-table.data td > a.button { margin-right: .3rem; }
-.filter, form.inline { flex-wrap: wrap; }
-table.data .wide, table.data td.words { white-space: normal; min-width: 14rem; max-width: 34rem; overflow-wrap: anywhere; }
+table.data .wide { white-space: normal; min-width: 14rem; max-width: 34rem; overflow-wrap: anywhere; }
 table.data .cut { display: inline-block; max-width: 15rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; }
 table.data code.cut { max-width: 7.5rem; }
 .number { text-align: right !important; }
@@ -71,7 +69,7 @@ th button.sort:hover { color: var(--ink); text-decoration: underline; }
 th[aria-sort] button.sort { color: var(--ink); }
 th[aria-sort="ascending"] button.sort::after { content: " ↑"; }
 th[aria-sort="descending"] button.sort::after { content: " ↓"; }
-.filter { display: flex; gap: .5rem; align-items: center; margin: 0 0 .5rem; color: var(--soft); }
+.filter { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; margin: 0 0 .5rem; color: var(--soft); }
 .filter input { max-width: 16rem; }
 .pager { display: flex; gap: 1rem; align-items: baseline; margin: -.35rem 0 1rem; color: var(--soft); font-size: var(--note); }
 .pager a[rel] { margin-left: auto; }
@@ -99,7 +97,6 @@ pre.command code { font-size: 1em; }
 form.stacked { max-width: 44rem; display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 0 1rem; align-items: start; }
 form.stacked > * { grid-column: 1 / -1; }
 form.stacked > .field.third { grid-column: span 2; }
-form.stacked > .field.half { grid-column: span 3; }
 @media (max-width: 560px) { form.stacked > .field { grid-column: 1 / -1 !important; } }
 form.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
 form.inline .field { margin: 0; }
@@ -190,7 +187,7 @@ tr:has(.strip) .badge.warning { min-width: 6.5em; }
   table.cards tbody td:empty { display: none; }
   table.cards .badge { white-space: normal; }
   table.cards tbody td::before { content: attr(data-label); position: absolute; left: .8rem; width: 8.5rem; color: var(--soft); font-size: var(--note); }
-  table.cards :is(.wide, td.words, .cut, code.cut) { min-width: 0; max-width: none; white-space: normal; }
+  table.cards :is(.wide, .cut, code.cut) { min-width: 0; max-width: none; white-space: normal; }
 }
 @media (prefers-reduced-motion: no-preference) { button, a { transition: filter .12s; } }
 @media print {

@@ -5,29 +5,20 @@ import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { bytes, milliseconds } from './figures.ts';
 import { counted } from '../../../../shared/operate/plan.ts';
 
+/** `g` and the letter opens it. */
 const sections = [
-  ['', 'Overview'],
-  ['customers', 'Customers'],
-  ['keys', 'Keys'],
-  ['channels', 'Channels'],
-  ['charges', 'Prices'],
-  ['settings', 'Settings'],
-  ['requests', 'Requests'],
-  ['statements', 'Statements'],
-  ['versions', 'Versions'],
-  ['history', 'History'],
-  ['audit', 'Audit'],
+  ['', 'Overview', 'o'],
+  ['customers', 'Customers', 'c'],
+  ['keys', 'Keys', 'k'],
+  ['channels', 'Channels', 'h'],
+  ['charges', 'Prices', 'p'],
+  ['settings', 'Settings', 's'],
+  ['requests', 'Requests', 'r'],
+  ['statements', 'Statements', 't'],
+  ['versions', 'Versions', 'v'],
+  ['history', 'History', 'i'],
+  ['audit', 'Audit', 'a'],
 ] as const;
-
-/** Of each section the first letter that no section before it has: `g` and the letter opens it. */
-const letters: ReadonlyMap<string, string> = sections.reduce((taken, [path, words]) => {
-  const letter =
-    words
-      .toLowerCase()
-      .split('')
-      .find((each) => ![...taken.values()].includes(each)) ?? '';
-  return taken.set(path, letter);
-}, new Map<string, string>());
 
 export interface Page {
   title: string;
@@ -93,12 +84,12 @@ export function frame(page: Page, framing: Framing): Markup {
         <nav class="sections" aria-label="Sections">
           <ul>
             ${sections.map(
-              ([each, words]) =>
+              ([each, words, letter]) =>
                 html`<li>
                   <a
                     href="${each === '' ? './' : each}"
-                    data-go="${letters.get(each)}"
-                    title="g ${letters.get(each)}"
+                    data-go="${letter}"
+                    title="g ${letter}"
                     ${each === section && html`aria-current="page"`}
                     >${words}</a
                   >

@@ -6,7 +6,6 @@ import { channelFormPages } from './channel-forms.ts';
 import { channelPages } from './channels.ts';
 import { chargePages } from './charges.ts';
 import { customerFormPages } from './customer-forms.ts';
-import { customerPage } from './customer.ts';
 import { customerPages } from './customers.ts';
 import { historyPages } from './history.ts';
 import { keyPages } from './keys.ts';
@@ -21,7 +20,6 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   overviewPages,
   customerPages,
   customerFormPages,
-  customerPage,
   keyPages,
   channelPages,
   channelFormPages,

@@ -104,23 +104,12 @@ export function failurePage({ message, exitCode }: Failure, path: string): Page 
   };
 }
 
-export const faultPage = (): Page => ({
-  title: 'A mistake of this console',
-  section: '',
-  body: unfortunate(fault, './', 'To the overview'),
-  status: 500,
-});
-
-export const missingPage = (): Page => ({
-  title: 'There is no such page',
-  section: '',
-  body: html`<p><a href="./">To the overview</a></p>`,
-  status: 404,
-});
-
-export const notePage = (status: number, words: string): Page => ({
-  title: 'Not done',
+export const notePage = (status: number, words: string, title = 'Not done'): Page => ({
+  title,
   section: '',
   body: unfortunate(words, './', 'To the overview'),
   status,
 });
+
+export const faultPage = (): Page => notePage(500, fault, 'A mistake of this console');
+export const missingPage = (): Page => notePage(404, 'There is no such page.', 'Not found');
