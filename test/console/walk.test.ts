@@ -300,7 +300,7 @@ it('every form is opened, refuses nonsense at its field, keeps the rest, is prev
     .getByRole('link', { name: /^compare with/ })
     .first()
     .click();
-  expect(await main(page)).toMatch(/(channels|charges|plans|settings) \S+ (added|changed): \w/);
+  expect(await main(page)).toMatch(/(channels|charges|plans|settings) \S+\s+(added|changed)\s+\w/);
   await page.getByRole('button', { name: /^Roll back to/ }).click();
   expect(await main(page)).toMatch(/Write this\?/);
   expect(complaints.filter((each) => !each.includes('422'))).toEqual([]);
