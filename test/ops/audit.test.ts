@@ -187,6 +187,23 @@ describe('the audit of daily sums', () => {
     expect((await rig.row('daily', other))?.['calls']).toBe(4);
   });
 
+  it('counts what it corrected before it waited for something else', async () => {
+    await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
+    await rig.damage('daily', { id: 'account#acme', period: day }, 'calls', 7);
+    await rig.damage('quotas', { account: 'acme' }, 'available', 1);
+    const ports = await rig.ports();
+    let nowMs = ports.clock.now();
+    const sleep = async (ms: number): Promise<void> => void (nowMs += ms);
+    const waited: string[] = [];
+    const result = await auditLedger(
+      { ...ports, clock: { ...ports.clock, now: () => nowMs, sleep } },
+      { account: 'acme', waitMs: 4000, rebuildDaily: true },
+      { rowsRead: () => {}, auditing: () => {}, waitingFor: (account) => waited.push(account) },
+    );
+    expect(waited).toHaveLength(2);
+    expect(result).toMatchObject({ findings: [expect.stringContaining('granted')], corrected: 1 });
+  });
+
   it('corrects the running month while calls come', async () => {
     const now = (tail: string) => idAt(new Date().toISOString(), tail);
     const month = new Date().toISOString().slice(0, 7);

@@ -88,7 +88,8 @@ export async function auditLedger(
       while (seen.findings.length > 0 && clock.now() + pauseMs <= startMs + waitMs) {
         progress.waitingFor(account);
         await clock.sleep(pauseMs);
-        seen = await auditAccountOnce(auditing, account);
+        const again = await auditAccountOnce(auditing, account);
+        seen = { ...again, corrected: seen.corrected + again.corrected };
       }
       outcomes.push(seen);
     } catch (error) {
