@@ -106,13 +106,14 @@ async function listUpstreamModels(ports: OperatorPorts, channel: ChannelRow, sec
   const rules = new Map<string, WrittenRules>();
   const ends = new Map<string, string>();
   let after: string | undefined;
-  for (let pages = 0; pages < pagesMax; pages += 1) {
+  for (let pages = 0; pages === 0 || after !== undefined; pages += 1) {
+    // Of a part of the list, the models of the rest would be taken from the channel.
+    if (pages === pagesMax) throw new Failure(`the list of models goes on after ${pagesMax} pages`);
     const page = await readPage(ports, list, { channel, secret, after });
     for (const name of page.models) found.add(name);
     for (const [name, own] of page.rules ?? []) rules.set(name, own);
     for (const [name, day] of page.ends ?? []) ends.set(name, day);
     after = page.after;
-    if (after === undefined) break;
   }
   const names = [...found].filter((name) => modelNamePattern.test(name));
   const odd = found.size - names.length;

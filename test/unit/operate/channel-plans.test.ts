@@ -42,6 +42,18 @@ describe('the plan to sync a channel', () => {
   });
 });
 
+it('the plan to sync a channel takes no model out by a list that does not end', async () => {
+  const page = { data: [{ id: 'claude-new' }], has_more: true, last_id: 'claude-new' };
+  const channel = { id: 'a', type: 'anthropic', models: ['claude-old'], secret: 'env:KEY', state: true };
+  const { ports, sent } = operatorRig({
+    rows: { channels: [channel] },
+    reply: { status: 200, body: JSON.stringify(page) },
+  });
+  const secrets = { ...ports.secrets, read: async () => 'secret' };
+  await expect(planSync({ ...ports, secrets }, { id: 'a' })).rejects.toThrow('goes on after 20 pages');
+  expect(sent).toHaveLength(20);
+});
+
 it('the plan to sync a channel says when its vendor shuts a model of it down', async () => {
   const data = [
     { id: 'up', shutdown_date: '2027-01-14' },
