@@ -126,12 +126,14 @@ export async function viewKeyUse(
   { account, hash, sinceMs }: LeakedKeyPlan['use'],
   onProgress: (count: number) => void,
 ) {
-  const ids = new Set<string>();
   const key = hash.slice(0, digitsOfHash);
+  // Read before the calls, of which there may be more than memory holds.
+  const refunds = await refundsOf(ports, account);
+  let refunded = 0n;
   async function* ownPages() {
     for await (const { rows, problems } of selectRows(ports, { account, fromMs: sinceMs }, onProgress)) {
       const own = rows.filter((row): row is CloseRow => row.kind !== 'grant' && row.key === key);
-      for (const { id } of own) ids.add(id);
+      for (const { id } of own) refunded += refunds.get(id) ?? 0n;
       yield { rows: own, problems };
     }
   }
@@ -140,23 +142,22 @@ export async function viewKeyUse(
     sinceMs,
     hours: totals.map(({ groups: [hour = '', model = ''], figures }) => ({ hour, model, figures })),
     sum,
-    refunded: ids.size === 0 ? 0n : await refundedOf(ports, account, ids),
+    refunded,
     problems,
   };
 }
 
 const hourOf = (row: CloseRow): string => isoTime(Math.floor(ledgerTimeMs(row) / hourMs) * hourMs);
 
-/** What refunds of these calls returned: grants named `refund#<id>`, `refund#<id>#2`. */
-async function refundedOf(
-  { ledger }: OperatorPorts,
-  account: string,
-  ids: ReadonlySet<string>,
-): Promise<NanoYuan> {
-  const grants = (await Array.fromAsync(ledger.grants(account))).flat();
-  return grants
-    .filter(({ grantId }) => grantId.startsWith('refund#') && ids.has(grantId.split('#')[1] ?? ''))
-    .reduce((sum, { amount }) => sum + (parseYuan(amount) ?? 0n), 0n);
+/** What refunds of single calls returned, by the id of the call: grants named `refund#<id>`, `refund#<id>#2`. */
+async function refundsOf({ ledger }: OperatorPorts, account: string): Promise<ReadonlyMap<string, NanoYuan>> {
+  const refunds = new Map<string, NanoYuan>();
+  for await (const page of ledger.grants(account))
+    for (const { grantId, amount } of page) {
+      const [, id] = /^refund#([^#]+)/.exec(grantId) ?? [];
+      if (id !== undefined) refunds.set(id, (refunds.get(id) ?? 0n) + (parseYuan(amount) ?? 0n));
+    }
+  return refunds;
 }
 
 interface Leak {
