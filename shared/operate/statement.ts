@@ -10,6 +10,8 @@ import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-ro
 import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { utcMonth } from '../wire/iso-time.ts';
+import { compareCodeUnits } from '../wire/json.ts';
+import { customerRows } from './customers/customer-list.ts';
 import {
   groupIn,
   mostCharged,
@@ -42,15 +44,20 @@ const pauseMs = 1000;
 
 export async function viewStatement(ports: OperatorPorts, wanted: StatementWanted): Promise<Statement> {
   const { clock } = ports;
-  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(wanted.month))
-    throw usageFailure(`--month ${wanted.month}: wanted a month such as 2026-10`);
-  if (wanted.month > utcMonth(clock.now())) throw usageFailure(`--month ${wanted.month}: it has not begun`);
+  refuseMonth(wanted.month, clock.now());
   const untilMs = clock.now() + wanted.waitMs;
   for (;;) {
     const statement = await read(ports, wanted);
     if (statement.problems.length === 0 || clock.now() + pauseMs > untilMs) return statement;
     await clock.sleep(pauseMs);
   }
+}
+
+/** Throws a Failure for what is no month, and for one that has not begun. */
+export function refuseMonth(month: string, nowMs: number): void {
+  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(month))
+    throw usageFailure(`--month: found ${month || 'nothing'}, wanted a month such as 2026-10`);
+  if (month > utcMonth(nowMs)) throw usageFailure(`--month ${month}: it has not begun`);
 }
 
 async function read(ports: OperatorPorts, { account, month, by }: StatementWanted) {
@@ -66,9 +73,7 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
   if (!quota) throw usageFailure(`account ${account} has neither a grant nor a call`);
   if ('problem' in quota) throw new Failure(quota.problem);
   const months = readingsOf(readings);
-  const opening = months.rows
-    .filter((each) => each.month < month)
-    .reduce((sum, { figures }) => sum + (figures.amounts.granted ?? 0n) - paidOf({ figures }), 0n);
+  const opening = openingOf(months.rows, month);
   const sum = sumOfFigures(days.rows);
   const { granted = 0n, charged = 0n, metered = 0n } = sum.amounts;
   const grants = pages.flat().filter(({ applied }) => applied?.startsWith(month) ?? false);
@@ -98,6 +103,55 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
       ...(isRunning ? [] : stillRunning(quota.row, month)),
     ],
   };
+}
+
+const openingOf = (months: readonly AccountMonth[], month: string): NanoYuan =>
+  months
+    .filter((each) => each.month < month)
+    .reduce((sum, { figures }) => sum + (figures.amounts.granted ?? 0n) - paidOf({ figures }), 0n);
+
+const statedAmounts = ['opening', 'granted', 'charged', 'metered', 'closing'] as const;
+type Stated = Pick<Statement, 'account' | (typeof statedAmounts)[number]>;
+
+/** Once for text, CSV, JSON and the console: the name, the head, the value, and what people read in its place. */
+export type ViewColumn<Row> = readonly [
+  name: string,
+  head: string,
+  value: (row: Row) => string | number | null,
+  text?: (row: Row) => string,
+];
+
+export const statedColumns: readonly ViewColumn<Stated>[] = [
+  ['account', 'ACCOUNT', ({ account }) => account],
+  ...statedAmounts.map((name): ViewColumn<Stated> => [
+    name,
+    name.toUpperCase(),
+    (row) => formatYuan(row[name]),
+  ]),
+];
+
+/** So many sums of months are read for a page: eight requests. */
+const monthSumsMax = 800;
+
+/**
+ * A page of customers with their balances of a month, from sums of months; whether these are what the account has, the statement
+ * of each says. Who had no call or grant until then is left out.
+ */
+export async function viewStatements(ports: OperatorPorts, month: string, after: string) {
+  refuseMonth(month, ports.clock.now());
+  const until = monthsUntil(ports.clock.now()).filter((each) => each <= month);
+  const limit = Math.min(100, Math.floor(monthSumsMax / until.length));
+  const { rows, ...page } = await customerRows(ports, { after, limit });
+  const keys = rows.flatMap((row) => until.map((each) => ({ account: String(row['account']), month: each })));
+  const read = readingsOf(await ports.ledger.accountMonths(keys));
+  const statements = [...Map.groupBy(read.rows, ({ account }) => account)].map(([account, months]) => {
+    const opening = openingOf(months, month);
+    const { amounts } = sumOfFigures(months.filter((each) => each.month === month));
+    const { granted = 0n, charged = 0n, metered = 0n } = amounts;
+    return { account, opening, granted, charged, metered, closing: opening + granted - charged + metered };
+  });
+  statements.sort((a, b) => compareCodeUnits(a.account, b.account));
+  return { ...page, statements, problems: read.problems };
 }
 
 async function summedCalls(

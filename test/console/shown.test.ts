@@ -63,7 +63,7 @@ describe('a console that only reads', () => {
 
   it('says what to do next where there is nothing yet', async () => {
     const nobody = ['customers?name=nobody', 'keys?text=nobody', 'ledger?account=nobody'];
-    for (const path of ['statements', ...nobody])
+    for (const path of ['statements?month=2025-01', ...nobody])
       expect([path, (await reader.page(path)).split('class="empty-title"').length]).toEqual([path, 2]);
   });
 

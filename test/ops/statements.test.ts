@@ -5,6 +5,8 @@ import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseYuan } from '../../shared/billing/price.ts';
 import { monthKey } from '../../shared/billing/daily-keys.ts';
+import { namedValues } from '../../infra/ops/cli/terminal.ts';
+import { statedColumns, viewStatements } from '../../shared/operate/statement.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-statements-'));
@@ -85,7 +87,12 @@ describe('statement', () => {
       'Statement of all/of it, 2026-11',
     );
     await rig.remove('quotas', { account: 'broken' });
-    expect((await rig.ops(`${all} --json`)).output).toContain('"closing": "92.999999996"');
+    const listed = JSON.parse((await rig.ops(`${all} --json`)).output) as object[];
+    expect(listed).toContainEqual(expect.objectContaining({ account: 'acme', closing: '92.999999996' }));
+    // The console's page, which reads no days.
+    await rig.put('accounts', ...listed.map((each) => ({ account: (each as { account: string }).account })));
+    const { statements } = await viewStatements(await rig.ports(), '2026-11', '');
+    expect(statements.map((each) => namedValues(statedColumns, each))).toEqual(listed);
     expect((await rig.ops(`statement acme --all --month 2026-11`)).errors).toContain('either an account or');
   });
 

@@ -17,7 +17,6 @@ import type { AccountMonth, OperatorPorts, RawRow } from '../operator-ports.ts';
  */
 export type ListedCustomer = Awaited<ReturnType<typeof withMoney>>['customers'][number];
 
-/** `count`: all that fit. Undefined: the table goes on after what was looked at. */
 export type CustomerPage = Awaited<ReturnType<typeof listCustomers>>;
 
 interface CustomersWanted {
@@ -33,10 +32,16 @@ const nameOf = (row: RawRow | undefined): string => textOf(row, 'account');
 const whereName = (name: string | undefined) =>
   name === undefined ? undefined : { attribute: 'account', contains: name };
 
-export async function listCustomers(ports: OperatorPorts, { name, after, limit }: CustomersWanted) {
+export async function listCustomers(ports: OperatorPorts, wanted: CustomersWanted) {
+  const { rows, ...page } = await customerRows(ports, wanted);
+  return { ...(await withMoney(ports, rows)), ...page };
+}
+
+/** Rows of `accounts`. `count`: all that fit. Undefined: the table goes on after what was looked at. */
+export async function customerRows(ports: OperatorPorts, { name, after, limit }: CustomersWanted) {
   // Of a table that one request returns whole, a page begins at an offset: `+100`. A name that begins with + has one more.
   const offset = /^\+\d+$/.test(after ?? '') ? Number(after) : 0;
-  const key = offset > 0 ? undefined : after?.replace(/^\+\+/, '+');
+  const key = offset > 0 ? undefined : after?.replace(/^\+\+/, '+') || undefined;
   const wanted = { after: key, where: whereName(name), limit: key === undefined ? oneRequestRows : limit };
   const { rows, next } = await ports.pages.rows({ table: 'accounts', ...wanted });
   const isWhole = key === undefined && next === undefined;
@@ -46,7 +51,7 @@ export async function listCustomers(ports: OperatorPorts, { name, after, limit }
   const goesOn = rows.length > from + limit;
   const last = goesOn ? nameOf(shown.at(-1)) : next;
   return {
-    ...(await withMoney(ports, shown)),
+    rows: shown,
     count: isWhole ? rows.length : undefined,
     next: isWhole ? (goesOn ? `+${from + limit}` : undefined) : last?.replace(/^\+/, '++'),
   };

@@ -91,9 +91,9 @@ export function clockTime(timeMs: number, nowMs: number): Markup {
 }
 
 /** A time of a row, which may be anything. */
-export function writtenTime(value: unknown, nowMs: number): Markup {
+export function writtenTime(value: unknown, nowMs: number, show = when): Markup {
   const timeMs = typeof value === 'string' ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(timeMs) ? html`${value === undefined ? '–' : 'unreadable'}` : when(timeMs, nowMs);
+  return Number.isNaN(timeMs) ? html`${value === undefined ? '–' : 'unreadable'}` : show(timeMs, nowMs);
 }
 
 /** Who wrote a row and when, by its notes. An ARN is shown by its end. */

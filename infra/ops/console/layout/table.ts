@@ -2,6 +2,7 @@
 import { grouped } from '../../../../shared/operate/plan.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { firstContentWithin } from '../../../../shared/operate/report.ts';
+import type { ViewColumn } from '../../../../shared/operate/statement.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
 import { margin, milliseconds, percent, short, yuan, yuanText } from './figures.ts';
@@ -53,6 +54,19 @@ export const money = <Row>(
   };
   return number(title, (row) => shown(row, yuan) ?? '–', { textOf: (row) => shown(row, yuanText), ...more });
 };
+
+/** Of a view that the command line lists too. */
+export const viewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColumn<Row>[] =>
+  columns.map(([, title, value, text]) => {
+    const textOf = (row: Row): string => text?.(row) ?? String(value(row) ?? '-');
+    const sortBy = (row: Row): string | number => value(row) ?? '';
+    const shown = title.charAt(0) + title.slice(1).toLowerCase();
+    const show = (row: Row): string =>
+      textOf(row)
+        .replace('-', '−')
+        .replace(/\d+/, (whole) => grouped(BigInt(whole)));
+    return number(shown, show, { sortBy, textOf });
+  });
 
 const decimalsIn = (text = ''): number => (text.includes('.') ? text.length - 1 - text.indexOf('.') : 0);
 

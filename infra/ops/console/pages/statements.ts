@@ -1,21 +1,34 @@
 /** Statements: a customer's month from its opening to its closing balance, as `statement` of the command line has it. */
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
-import { counted, shellWord } from '../../../../shared/operate/plan.ts';
-import { viewStatement, type Statement, type StatementDay } from '../../../../shared/operate/statement.ts';
+import { counted, grouped, shellWord } from '../../../../shared/operate/plan.ts';
+import { statedColumns, viewStatement, viewStatements } from '../../../../shared/operate/statement.ts';
+import type { Statement, StatementDay } from '../../../../shared/operate/statement.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { exactYuan } from '../layout/figures.ts';
+import { clockTime, exactYuan, writtenTime } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
-import { command, doubts, emptyBox, emptyState, lead, type Page } from '../layout/frame.ts';
-import { column, figureColumns, head, number, table, tiles, wide, type PageColumn } from '../layout/table.ts';
-import { customerLink, type Routes, type Visit } from '../visit/visit.ts';
+import { command, doubts, emptyState, lead, warnings, type Page } from '../layout/frame.ts';
+import {
+  column,
+  figureColumns,
+  head,
+  number,
+  pager,
+  table,
+  tiles,
+  viewColumns,
+  wide,
+  type PageColumn,
+} from '../layout/table.ts';
+import { customerLink, pathWith, type Routes, type Visit } from '../visit/visit.ts';
 
 export function statementPages(routes: Routes): void {
   routes.page('/statements', statement);
 }
 
-async function statement({ ports, nowMs, query }: Visit): Promise<Page> {
+async function statement(visit: Visit): Promise<Page> {
+  const { ports, nowMs, query } = visit;
   const account = query('account');
   const month = query('month') || utcMonth(nowMs);
   return {
@@ -30,16 +43,36 @@ async function statement({ ports, nowMs, query }: Visit): Promise<Page> {
     })}
     ${
       account === ''
-        ? emptyBox(
-            'Which customer?',
-            html`Type a name, or choose one of the <a href="customers">customers</a>. Of all at once, as pages
-              and as one table:
-              ${command(`relay-ops statement --all --month ${month} --html statements --csv > ${month}.csv`)}`,
-          )
+        ? await everybody(visit, month)
         : // A page does not wait: it says that sums follow, and is loaded again.
           shown(await viewStatement(ports, { account, month, waitMs: 0 }))
     }`,
   };
+}
+
+const amounts = viewColumns(statedColumns).slice(1);
+
+async function everybody({ ports, query }: Visit, month: string): Promise<Markup> {
+  const after = query('after');
+  const { statements, count, next, problems } = await viewStatements(ports, month, after);
+  const of = count === undefined ? ', in the order of the table' : ` of ${grouped(count)}, by name`;
+  return html`${warnings(problems)}
+  ${table(statements, {
+    caption: `Statements of ${month}`,
+    empty: emptyState(`Nobody here had a call or a grant until ${month}`, 'Type a name, or another month.'),
+    columns: [
+      head(
+        'Customer',
+        ({ account }) => html`<a href="${pathWith('statements', { account, month })}">${account}</a>`,
+      ),
+      ...amounts.filter(
+        ({ title }) => title !== 'Metered' || statements.some(({ metered }) => metered !== 0n),
+      ),
+    ],
+  })}
+  ${pager({ count: `${counted(statements.length, 'customer')}${of}`, first: after && pathWith('statements', { month }), next: next && pathWith('statements', { month, after: next }) })}
+  ${lead('The statement of each says whether it adds up. Of all at once, as pages and as one table:')}
+  ${command(`relay-ops statement --all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
 
 function shown(view: Statement): Markup {
@@ -122,7 +155,8 @@ const byModel = (days: readonly StatementDay[]): StatementLine[] =>
 
 const grantColumns: PageColumn<WrittenGrant>[] = [
   head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
-  column('Applied', ({ applied }) => applied ?? ''),
+  // On paper nobody knows which day today was.
+  column('Applied (UTC)', ({ applied }) => writtenTime(applied, 0, clockTime)),
   column('Reason', ({ reason }) => wide(reason ?? '')),
   number('Amount', ({ amount }) => html`${amount}<span class="unit">¥</span>`),
 ];
