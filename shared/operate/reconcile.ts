@@ -3,12 +3,13 @@
  * invoice's CSV, options name the columns of model and amount. Must never lose an amount: a line that cannot be counted is named
  * by its number, and the invoice's own total is compared.
  */
-import { formatDecimal, parseDecimal, parseYuan, type NanoYuan } from '../billing/price.ts';
+import { formatDecimal, formatYuan, parseDecimal, parseYuan, type NanoYuan } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { channelId } from '../billing/daily-keys.ts';
 import { rowsIn, summedBy, sumOfFigures } from './ledger/ledger.ts';
 import type { OperatorPorts } from './operator-ports.ts';
 import { counted, Failure, deniedExitCode, usageFailure } from './plan.ts';
+import { refuseMonth, type ViewColumn } from './statement.ts';
 
 export interface ReconcileInput {
   channel: string;
@@ -28,13 +29,23 @@ interface InvoiceText {
   lines: { number: number; cells: string[] }[];
 }
 
-/** `own` undefined: the relay sent it no call; `invoiced`: the invoice has no such line. `percent`: of what was bought, such as `4.2`. */
+/** `own` undefined: the relay sent it no call; `invoiced`: the invoice has no such line. `percent`: of what was bought. */
 export type ReconciledModel = ReturnType<typeof compared>;
 
-export async function reconcileChannel({ ledger, tables }: OperatorPorts, input: ReconcileInput) {
+export const reconciledColumns: readonly ViewColumn<ReconciledModel>[] = [
+  ['model', 'MODEL', ({ model }) => model],
+  ['calls', 'CALLS', ({ own }) => own?.counts.calls ?? 0],
+  ['bought', 'BOUGHT', ({ own, bought }) => (own ? formatYuan(bought) : null)],
+  ['invoiced', 'INVOICED', ({ invoiced }) => (invoiced === undefined ? null : formatYuan(invoiced))],
+  ['difference', 'DIFFERENCE', ({ difference }) => formatYuan(difference)],
+  ['percent', '%', ({ percent }) => percent ?? null, ({ percent }) => percent?.toFixed(1) ?? '-'],
+  ['only', 'ONLY IN', ({ only }) => only, ({ only }) => (only === null ? '' : `the ${only}`)],
+];
+
+/** `models`: the largest difference first. Messages of failures name the options that they are about. */
+export async function reconcileChannel({ clock, ledger, tables }: OperatorPorts, input: ReconcileInput) {
   const { channel, month } = input;
-  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(month))
-    throw usageFailure(`--month ${month}: wanted a month such as 2026-10`);
+  refuseMonth(month, clock.now());
   const { lines, problems: unread, ...invoice } = readInvoice(input);
   const factor = parseDecimal(input.rate, rateDecimals, true);
   if (factor === undefined || factor <= 0n)
@@ -62,7 +73,7 @@ export async function reconcileChannel({ ledger, tables }: OperatorPorts, input:
     month,
     models: models.toSorted((a, b) => (sizeOf(a) > sizeOf(b) ? -1 : 1)),
     all: compared('all', sum, total),
-    invoice,
+    ...invoice,
     warnings: [...unread, ...problems, ...uncalled, ...costWarnings(sum)],
   };
 }
@@ -81,8 +92,9 @@ function inYuan(amount: bigint, factor: bigint): NanoYuan {
 function compared(model: string, own: DailyFigures | undefined, invoiced: NanoYuan | undefined) {
   const bought = own?.amounts.bought ?? 0n;
   const difference = (invoiced ?? 0n) - bought;
-  const tenths = bought === 0n ? undefined : Number((difference * 1000n) / bought) / 10;
-  return { model, own, bought, invoiced, difference, percent: tenths?.toFixed(1) };
+  const percent = bought === 0n ? undefined : Number((difference * 1000n) / bought) / 10;
+  const only = own === undefined ? 'invoice' : invoiced === undefined ? 'relay' : null;
+  return { model, own, bought, invoiced, difference, percent, only };
 }
 
 const sizeOf = ({ difference }: ReconciledModel): bigint => (difference < 0n ? -difference : difference);
@@ -122,7 +134,7 @@ const totalWords = /^(sub|grand)?[ -]?total\b|^(sum|summe)$|^(合计|总计|小�
  * Failure if no line names both columns, or if amounts may mean two things.
  */
 function readInvoice(input: ReconcileInput) {
-  const { text, modelColumn, amountColumn, decimal } = input;
+  const { text, decimal } = input;
   const { at, model, amount } = columnsOf(input);
   const header = text.lines[at]?.cells ?? [];
   const sums = new Map<string, bigint>();
@@ -134,9 +146,7 @@ function readInvoice(input: ReconcileInput) {
     const [name = '', written = ''] = [cells[model], cells[amount]];
     // Between commas, a comma in an amount stands in quotes: it is there for people, so it groups digits.
     if (decimal === undefined && text.delimiter !== ',' && /\d,\d/.test(written))
-      throw usageFailure(
-        `${JSON.stringify(written)} may mean two amounts: say it with --decimal dot or comma`,
-      );
+      throw usageFailure(`--decimal: ${quoted(written)} may mean two amounts, say which with dot or comma`);
     const value = amountOf(written, decimal ?? '.');
     const word = name === '' ? cells.find((cell) => totalWords.test(cell)) : totalWords.exec(name)?.[0];
     if (word !== undefined || (name === '' && value === sum && sum !== 0n)) {
@@ -150,15 +160,22 @@ function readInvoice(input: ReconcileInput) {
       const key = name || '(no model)';
       sums.set(key, (sums.get(key) ?? 0n) + value);
     } else if (name !== '' || written !== '') {
-      const why = `the amount ${JSON.stringify(written)}, which cannot be read`;
+      const why = `the amount ${quoted(written)}, which cannot be read`;
       problems.push(
-        `line ${number} is not counted: ${JSON.stringify(name)} has ${written === '' ? 'no amount' : why}`,
+        `line ${number} is not counted: ${quoted(name)} has ${written === '' ? 'no amount' : why}`,
       );
     }
   }
-  const columns = { model: header[model] ?? modelColumn, amount: header[amount] ?? amountColumn };
-  return { lines: sums, columns, decimal: decimal ?? '.', totals, problems };
+  if (sums.size === 0 && problems.length > 0)
+    throw usageFailure(`--amount-column: no line has an amount there, ${problems[0]}`);
+  const mark = decimal === ',' ? 'comma' : 'point';
+  const read = `the columns ${header[model]} and ${header[amount]} of the invoice (decimals after a ${mark})`;
+  return { lines: sums, read, totals, problems };
 }
+
+/** A cell may be as long as its file. */
+const quoted = (cell: string, most = 80): string =>
+  JSON.stringify(cell.length > most ? `${cell.slice(0, most)}...` : cell).replaceAll('; ', ', ');
 
 const decimalText = (amount: bigint): string => formatDecimal(amount, invoiceDecimals);
 
@@ -171,10 +188,11 @@ function columnsOf({ text: { lines }, modelColumn, amountColumn }: ReconcileInpu
     const [model, amount] = [names.indexOf(plain(modelColumn)), names.indexOf(plain(amountColumn))];
     if (model >= 0 && amount >= 0) return { at, model, amount };
   }
-  const first = lines[0]?.cells.slice(0, 12).join(', ') ?? 'nothing';
-  throw usageFailure(
-    `no line names the columns ${modelColumn} and ${amountColumn}: the first line has ${first}. Name them with --model-column and --amount-column`,
-  );
+  const hasModels = lines.some(({ cells }) => cells.map(plain).includes(plain(modelColumn)));
+  const option = hasModels ? '--amount-column' : '--model-column';
+  const name = quoted(hasModels ? amountColumn : modelColumn);
+  const first = quoted(lines[0]?.cells.join(', ') ?? '', 200);
+  throw usageFailure(`${option} ${name}: no line has it beside the other column, the first has ${first}`);
 }
 
 /**

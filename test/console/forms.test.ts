@@ -341,3 +341,69 @@ it('reprices one model of a shared rule by its name, at once or later, and the o
   const later = await visitor.send(path, { input: '4', output: '2', from: '2099-01-01T00:00:00Z' });
   expect(await visitor.follow(later)).toContain('from 2099-01-01T00:00:00Z on');
 });
+
+describe('an invoice', () => {
+  const path = 'channels/vendor/invoice';
+  const given = { csv: 'Model,Amount\nm-1,3\nm-2,"1,000.5"\nTotal,1003.5', month: '2026-10' };
+  const day = { id: 'channel#vendor', period: 'day#2026-10-07#m-1', calls: 2, bought: 2, bought_calls: 2 };
+  const other = {
+    id: 'channel#vendor',
+    period: 'day#2026-10-08#m-3',
+    calls: 1,
+    bought: 0.5,
+    bought_calls: 1,
+  };
+
+  it('stands beside what calls of its channel cost, the largest difference first, for whoever may look', async () => {
+    await put(rig.client, 'daily', [day, other]);
+    const reader = await enter(await rig.serve({ readOnly: true }));
+    await put(rig.client, 'channels', [{ id: 'vendor', endpoint: 'https://a.example', models: ['m-1'] }]);
+    expect(await reader.page('channels/vendor')).toContain(`href="${path}"`);
+    const page = (await (await reader.send(path, given)).text()).replaceAll(/<[^>]*>|\s/g, ' ');
+    const text = page.replaceAll(/[\s\u2007\u2008]+/g, ' ');
+    expect(text).toMatch(/by the columns Model and Amount of the invoice \(decimals after a point\)/);
+    expect(text).toContain('Line 4 is a total, not counted.');
+    expect(text).toMatch(/Bought 2\.5 Invoiced 1,003\.5 Difference 1,001 /);
+    expect(text).toMatch(
+      /m-2 0 − 1,000\.5 1,000\.5 − the invoice m-1 2 2 3 1 50\.0 m-3 1 0\.5 − −0\.5 −100\.0 the relay/,
+    );
+    // What was typed is there for another rate.
+    expect(fieldsIn(await (await reader.send(path, { ...given, rate: '7.2' })).text())).toMatchObject({
+      ...given,
+      rate: '7.2',
+    });
+  });
+
+  const soon = new Date(Date.now() + 40 * 86_400_000).toISOString().slice(0, 7);
+  it.each([
+    ['csv', 'nothing', { csv: ' ' }],
+    ['csv', 'HTML', { csv: '\n<!doctype html><html><body>Log in, please</body></html>' }],
+    ['csv', 'Quote Not Closed', { csv: 'Model,Amount\n"a,3' }],
+    ['model_column', 'no line has it', { csv: 'id,Amount\na,3' }],
+    ['amount_column', 'no line has it', { amount_column: 'Cost; USD' }],
+    ['amount_column', 'no line has an amount there', { csv: 'Model,Amount\na,much\nb,more' }],
+    ['decimal', 'may mean two amounts', { csv: 'Model;Amount\na;1,234' }],
+    ['rate', 'wanted yuan', { rate: 'seven' }],
+    ['rate', 'wanted yuan', { rate: '-1' }],
+    ['month', 'wanted a month', { month: '2026-13' }],
+    ['month', 'found nothing, wanted a month', { month: '' }],
+    ['month', 'it has not begun', { month: soon }],
+  ])('says at the field %s: %s', async (field, words, changed) => {
+    const reply = await visitor.send(path, { ...given, ...changed });
+    const page = await reply.text();
+    expect(reply.status).toBe(422);
+    expect([...page.matchAll(/class="error" id="(\w+)-error"/g)].map(([, at]) => at)).toEqual([field]);
+    expect(/class="error"[^>]*>([^<]*)/.exec(page)?.[1]).toContain(words);
+  });
+
+  it('of an unknown channel, and one that is too large, is refused', async () => {
+    const reply = await visitor.send('channels/nobody/invoice', given);
+    expect([reply.status, await reply.text()]).toEqual([
+      422,
+      expect.stringContaining('there is no channel nobody'),
+    ]);
+    const large = await visitor.send(path, { ...given, csv: 'a,1\n'.repeat(2_500_000) });
+    expect([large.status, await large.text()]).toEqual([413, expect.stringContaining('256 KB')]);
+    expect(rig.faults).toEqual([]);
+  });
+});

@@ -563,6 +563,20 @@ describe('a role', () => {
     expect(grants.filter(({ grant_id: id }) => id === 'g-other')).toEqual([]);
   });
 
+  it('of a viewer compares an invoice, by the rights of the function', async () => {
+    const vera = await loggedIn('vera');
+    await put(rig.client, 'daily', [{ id: 'channel#gone', period: 'day#2026-10-07#m', calls: 1, bought: 2 }]);
+    const form_token = tokenIn(await vera.page('channels/gone/invoice'));
+    const sent = { form_token, csv: 'Model,Amount\nm,3', month: '2026-10' };
+    const reply = await vera.post('channels/gone/invoice', sent);
+    expect([reply.status, await reply.text()]).toEqual([200, expect.stringContaining('50.0')]);
+    const unknown = await vera.post('channels/none/invoice', sent);
+    expect([unknown.status, await unknown.text()]).toEqual([
+      422,
+      expect.stringContaining('there is no channel none'),
+    ]);
+  });
+
   it('shows no button that it may not press', async () => {
     const [vera, olga] = [await loggedIn('vera'), await loggedIn('olga')];
     expect(await vera.page('customers/acme')).not.toMatch(/Top up|\/edit"/);

@@ -1,7 +1,7 @@
 import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { monthKey } from '../../shared/billing/daily-keys.ts';
+import { channelId, monthKey } from '../../shared/billing/daily-keys.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
@@ -54,11 +54,14 @@ export const readPages = [
   'versions/diff',
   'audit',
   `statements?account=${accountAt(0)}`,
+  'statements',
+  'statements?after=%2B34',
 ];
 export const formPages = [
   `customers/${accountAt(0)}/edit`,
   'channels/upstream-0/edit',
   'channels-new',
+  'channels/upstream-0/invoice',
   'charges/17',
   'charges-new',
 ];
@@ -95,7 +98,13 @@ export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promis
     plans: [1, 2].map((level) => ({ level, price: level * 99, items: [planItem(level, models)] })),
     accounts: range(accounts).map(accountRow),
     keys: range(accounts).map(keyRow),
-    daily: [...monthRows(size), ...servedRows(size), ...minuteRows(size), ...dayRows(size)],
+    daily: [
+      ...monthRows(size),
+      ...servedRows(size),
+      ...minuteRows(size),
+      ...dayRows(size),
+      ...boughtRows(size),
+    ],
     grants: range(40).map((at) => ({
       account: accountAt(0),
       grant_id: `invoice-${4000 + at}`,
@@ -252,6 +261,31 @@ const dayRows = ({ models, nowMs }: RelaySize): Row[] =>
       }),
     ),
   );
+
+/** The month before this one, whole. */
+export const invoicedMonth = (nowMs: number): string =>
+  dayAt(Date.parse(`${dayAt(nowMs).slice(0, 7)}-01`) - dayMs).slice(0, 7);
+
+/** What the first channel sent to its vendor in that month. */
+const boughtRows = (size: RelaySize): Row[] =>
+  range(28).flatMap((back) =>
+    range(size.models)
+      .filter((model) => serves(0, model, size))
+      .map((model) => {
+        const day = `${invoicedMonth(size.nowMs)}-${String(back + 1).padStart(2, '0')}`;
+        const period = `day#${day}#${modelAt(model)}`;
+        const calls = 1 + Math.floor(noise(model + back) * 300);
+        return Object.assign(figures(calls, back), { id: channelId('upstream-0'), period });
+      }),
+  );
+
+/** An invoice with more lines than a page shows, of which some are the channel's. */
+export const invoiceOf = (lines: number, models: number): string =>
+  ['Model,Amount']
+    .concat(
+      range(lines).map((at) => `${at < models ? modelAt(at) : `other-${at}`},${1 + (at % 90)}.${at % 10}`),
+    )
+    .join('\n');
 
 const ledgerRow = (at: number, { nowMs }: RelaySize): Row => {
   const beganMs = nowMs - (at + 1) * 45_000;

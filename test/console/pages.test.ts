@@ -5,7 +5,17 @@ import { watchOverview } from '../../shared/operate/overview.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import { runOps } from '../ops/run-ops.ts';
 import { costOf, enter, startConsoleRig, type ConsoleRig, type Visitor } from './console-rig.ts';
-import { accountAt, formPages, modelAt, put, readPages, seedRelay, smallPages } from './large-relay.ts';
+import {
+  accountAt,
+  formPages,
+  invoicedMonth,
+  invoiceOf,
+  modelAt,
+  put,
+  readPages,
+  seedRelay,
+  smallPages,
+} from './large-relay.ts';
 
 const nowMs = Date.now();
 let rig: ConsoleRig;
@@ -60,6 +70,29 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
       expect(rig.faults).toEqual([]);
     },
   );
+
+  it('compares an invoice of 5,000 lines with a month of 75 models by at most 10 requests, 2 MB and 150 KB', async () => {
+    const before = rig.ports.traffic();
+    const csv = `${invoiceOf(5000, 300)}\n${'wrong,x\n'.repeat(200)}`;
+    const reply = await visitor.send('channels/upstream-0/invoice', { csv, month: invoicedMonth(nowMs) });
+    const page = await reply.text();
+    const { requests, bytes } = rig.ports.traffic();
+    expect(reply.status).toBe(200);
+    expect(headsIn(page, 'Models, the largest difference first')).toHaveLength(150);
+    expect(page).toContain('The first of 5000 models and 200 warnings');
+    expect(requests - before.requests).toBeLessThanOrEqual(10);
+    expect(bytes - before.bytes).toBeGreaterThan(100 * 1024);
+    expect(bytes - before.bytes).toBeLessThanOrEqual(2 * 1024 * 1024);
+    expect(Buffer.byteLength(page)).toBeLessThanOrEqual(110 * 1024);
+  });
+
+  it('lists the statements of all customers of a month, each once, over its pages', async () => {
+    const pages = await Array.fromAsync(pagesFrom('statements'));
+    const links = pages.join('').matchAll(/statements\?account=(customer-\d+)/g);
+    expect([...links].map(([, name]) => name)).toEqual(
+      Array.from({ length: 2000 }, (_, at) => accountAt(at)),
+    );
+  }, 30_000);
 
   it.each([1, 24] as const)(
     'a look at the overview of %d hours needs at most 10 requests and 2 MB, and each part is read in its time',

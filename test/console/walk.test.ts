@@ -353,3 +353,37 @@ it('shows requests as they end, refused ones too, each with its story; paused it
   expect([await rows.count(), asked]).toEqual([before, []]);
   expect(complaints).toEqual([]);
 });
+
+it('takes a sheet from a file, as spreadsheets write it, and does not send one that is larger than a form', async () => {
+  const { page, base, complaints } = await opened();
+  await page.goto(`${base}channels/demo/invoice`);
+  const area = page.getByLabel('Invoice, CSV');
+  const choose = (buffer: Buffer) =>
+    page.getByLabel('Or choose a file').setInputFiles({ name: 'a.csv', mimeType: 'text/csv', buffer });
+  // 模型,金额 in GB 18030.
+  const gb = [0xc4, 0xa3, 0xd0, 0xcd, 0x2c, 0xbd, 0xf0, 0xb6, 0xee, 0x0a, 0x61, 0x2c, 0x33];
+  for (const [bytes, text] of [
+    [Buffer.from('Model,Amount\r\nm,3'), 'Model,Amount\nm,3'],
+    [Buffer.from('\uFEFFModel\tAmount\nm\t3', 'utf16le'), 'Model\tAmount\nm\t3'],
+    [Buffer.from(gb), '模型,金额\na,3'],
+  ] as const) {
+    await choose(bytes);
+    await expect.poll(() => area.inputValue(), within).toBe(text);
+  }
+  await choose(Buffer.alloc(10_000_000, 'm,3\n'));
+  const complaint = () =>
+    area.evaluate((field) => (field as unknown as { validationMessage: string }).validationMessage);
+  await expect.poll(complaint, within).toContain('256 KB');
+  const at = page.url();
+  await page.getByLabel('Month, UTC').fill('2026-10');
+  await page.getByRole('button', { name: 'Compare' }).click();
+  expect([page.url(), await page.locator('p.error').count()]).toEqual([at, 0]);
+  await area.fill('Model,Amount\nm,3');
+  expect(await complaint()).toBe('');
+  await page.getByRole('button', { name: 'Compare' }).click();
+  await page.locator('.notice.good[role=status]').waitFor();
+  expect(await main(page)).toMatch(
+    /channel demo was not called in 2026-10[^]*m\s+0\s+−\s+3\s+3\s+−\s+the invoice/,
+  );
+  expect(complaints).toEqual([]);
+});

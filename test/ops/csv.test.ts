@@ -28,7 +28,7 @@ describe('CSV', () => {
   });
 
   it('is refused when a quote is not closed', () => {
-    expect(() => parseCsv('"a,b\n1,2')).toThrow('this file is not readable as CSV: Quote Not Closed');
+    expect(() => parseCsv('"a,b\n1,2')).toThrow('csv: this is not readable as CSV: Quote Not Closed');
   });
 });
 

@@ -32,6 +32,7 @@ export const parseCsv = (text: string): string[][] => csvLines(text, ',').map(({
 
 /** Lines with their numbers in the file, from 1; of a cell with line ends, the last. */
 export function csvLines(text: string, delimiter: string): { number: number; cells: string[] }[] {
+  if (/^\s*<[!?a-z]/i.test(text)) throw usageFailure('csv: this is HTML or XML, not CSV');
   try {
     const lines = parse(text, {
       bom: true,
@@ -45,7 +46,7 @@ export function csvLines(text: string, delimiter: string): { number: number; cel
     }) as unknown as { record: string[]; info: { lines: number } }[];
     return lines.map(({ record, info }) => ({ number: info.lines, cells: record }));
   } catch (error) {
-    if (error instanceof CsvError) throw usageFailure(`this file is not readable as CSV: ${error.message}`);
+    if (error instanceof CsvError) throw usageFailure(`csv: this is not readable as CSV: ${error.message}`);
     throw error;
   }
 }

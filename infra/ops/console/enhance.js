@@ -73,6 +73,33 @@ function labelCells(table) {
 
 const labelAll = () => document.querySelectorAll('table.data').forEach(labelCells);
 
+/** As the command line reads files: spreadsheets write UTF-16 with its mark, or GB 18030. */
+function decoded(bytes) {
+  const text = new TextDecoder().decode(bytes);
+  const name = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'gb18030';
+  return text.includes('\ufffd') ? new TextDecoder(name).decode(bytes) : text;
+}
+
+/** A sheet in a form, which a file may fill. A form of 256 KB is refused without what was typed, so it is not sent. */
+function takeSheet(area) {
+  const bound = () => {
+    const sent = new URLSearchParams({ csv: area.value.replaceAll('\n', '\r\n') }).toString().length;
+    const words = 'More than a form may have, 256 KB: the command line takes more.';
+    area.setCustomValidity(sent > 255 * 1024 ? words : '');
+    area.reportValidity();
+  };
+  const chooser = '<input type="file" aria-label="Or choose a file" accept=".csv,.tsv,.txt">';
+  area.addEventListener('input', bound);
+  area.insertAdjacentHTML('beforebegin', chooser);
+  area.previousElementSibling.addEventListener('change', async ({ target }) => {
+    // A megabyte is too much in any of them.
+    for (const file of target.files)
+      area.value = decoded(new Uint8Array(await file.slice(0, 2 ** 20).arrayBuffer()));
+    bound();
+  });
+}
+
+document.querySelectorAll('textarea[name="csv"]').forEach(takeSheet);
 document.querySelectorAll('table[data-sortable]').forEach(makeSortable);
 document.querySelectorAll('table[data-filter]').forEach(makeFilterable);
 

@@ -77,7 +77,7 @@ export function cookieIn({ headers }: Request, name: string): string | undefined
   return all.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1);
 }
 
-const tooLarge: GuardRefusal = { status: 413, why: 'The form is too large.' };
+const tooLarge: GuardRefusal = { status: 413, why: 'The form is too large: it may have 256 KB.' };
 
 const fieldsMax = 200;
 

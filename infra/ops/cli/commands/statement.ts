@@ -8,11 +8,12 @@ import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { deniedExitCode, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   reconcileChannel,
-  type ReconciledModel,
+  reconciledColumns,
   type ReconcileInput,
 } from '../../../../shared/operate/reconcile.ts';
 import {
   failedNote,
+  statedColumns,
   statementColumns,
   statementFigures,
   statementRows,
@@ -75,23 +76,12 @@ export const statementCommand = shows('statement', {
   },
 });
 
-type Stated = Pick<Statement, 'account' | 'opening' | 'granted' | 'charged' | 'metered' | 'closing'>;
-
-const statedColumns: Column<Stated>[] = [
-  ['account', 'ACCOUNT', ({ account }) => account],
-  ...(['opening', 'granted', 'charged', 'metered', 'closing'] as const).map((name): Column<Stated> => [
-    name,
-    name.toUpperCase(),
-    (stated) => formatYuan(stated[name]),
-  ]),
-];
-
 /** One after the other, so that memory stays small. One that does not add up is named, and does not stop the others. */
 async function stateAll({ ports, terminal }: CommandRun, options: StatementOptions): Promise<void> {
   const { month, by, html: folder, marked = false, wait } = options;
   const pages = await Array.fromAsync(ports.ledger.accounts());
   const accounts = [...new Set(pages.flat())].toSorted(compareCodeUnits);
-  const stated: Stated[] = [];
+  const stated: Statement[] = [];
   let left = 0;
   if (terminal.format === 'csv') terminal.printCsv(['account', ...statementColumns], []);
   for (const [at, account] of accounts.entries()) {
@@ -164,13 +154,10 @@ export const reconcileCommand = shows('reconcile', {
     const text = { delimiter, lines: csvLines(sheet, delimiter) };
     const input = { ...asked, channel, decimal: decimal && decimalMarks[decimal], text };
     const found = await reconcileChannel(ports, input);
-    const { columns, totals } = found.invoice;
-    const mark = found.invoice.decimal === '.' ? 'point' : 'comma';
-    terminal.print(
-      `${found.channel}, ${found.month}: the columns ${columns.model} and ${columns.amount} of the invoice (decimals after a ${mark}); in yuan`,
-    );
+    terminal.print(`${found.channel}, ${found.month}: ${found.read}; in yuan`);
     terminal.printList([...found.models, found.all], { columns: reconciledColumns, empty: '' });
-    if (totals.length > 0) terminal.remark(`totals of the invoice, not counted: line ${totals.join(', ')}`);
+    if (found.totals.length > 0)
+      terminal.remark(`totals of the invoice, not counted: line ${found.totals.join(', ')}`);
     terminal.warn(found.warnings);
   },
 });
@@ -305,26 +292,3 @@ function statementFile(statement: Statement): Promise<string> {
       ${failedNote(sum) ?? nothing}`,
   );
 }
-
-const reconciledColumns: Column<ReconciledModel>[] = [
-  ['model', 'MODEL', ({ model }) => model],
-  ['calls', 'CALLS', ({ own }) => own?.counts.calls ?? 0],
-  ['bought', 'BOUGHT', ({ own, bought }) => (own ? formatYuan(bought) : null)],
-  ['invoiced', 'INVOICED', ({ invoiced }) => (invoiced === undefined ? null : formatYuan(invoiced))],
-  ['difference', 'DIFFERENCE', ({ difference }) => formatYuan(difference)],
-  [
-    'percent',
-    '%',
-    ({ percent }) => (percent === undefined ? null : Number(percent)),
-    ({ percent }) => (percent === undefined ? '-' : Number(percent).toFixed(1)),
-  ],
-  [
-    'only',
-    'ONLY IN',
-    (row) => onlyIn(row),
-    (row) => (onlyIn(row) === null || row.model === 'all' ? '' : `the ${onlyIn(row)}`),
-  ],
-];
-
-const onlyIn = ({ own, invoiced }: ReconciledModel): string | null =>
-  own === undefined ? 'invoice' : invoiced === undefined ? 'relay' : null;

@@ -118,6 +118,7 @@ form.single { display: inline; }
 .field .mark strong { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: var(--note); }
 input, textarea, select { border-color: var(--edge); border-radius: 6px; padding: .36rem .55rem; }
 input[type=checkbox] { width: auto; }
+input[type=file] { margin: 0 0 .4rem; }
 form.inline input[type=text] { width: 18rem; max-width: 100%; }
 textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: var(--note); resize: vertical; }
 .field.bad input, .field.bad textarea, .field.bad select { border-color: var(--bad); }

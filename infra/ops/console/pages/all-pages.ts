@@ -8,6 +8,7 @@ import { chargePages } from './charges.ts';
 import { customerFormPages } from './customer-forms.ts';
 import { customerPages } from './customers.ts';
 import { historyPages } from './history.ts';
+import { invoicePages } from './invoice.ts';
 import { keyPages } from './keys.ts';
 import { overviewPages } from './overview.ts';
 import { requestStoryPages } from './request-story.ts';
@@ -23,6 +24,7 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   keyPages,
   channelPages,
   channelFormPages,
+  invoicePages,
   chargePages,
   settingPages,
   bulkPages,

@@ -132,7 +132,11 @@ async function one(visit: Visit): Promise<Page> {
   return {
     title: id,
     above: [],
-    actions: unlessReading(visit, actionsOf(channel, visit)),
+    actions: html`${unlessReading(visit, actionsOf(channel, visit))}<a
+        class="button"
+        href="${channelPath(id)}/invoice"
+        >Compare an invoice</a
+      >`,
     body: html`${problem !== undefined && notice('bad', html`<strong>_problem</strong> ${problem}`)}
       ${warning !== undefined && notice('warning', html`<strong>_warning</strong> ${warning}`)}
       ${factsOf(channel, row, { nowMs: visit.nowMs, knownFrom })}
