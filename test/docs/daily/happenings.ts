@@ -78,14 +78,9 @@ export const happenings: Readonly<Record<string, Happening>> = {
       await relay.quietly('reconcile main empty.csv --month $MONTH --json'),
     ) as Reconciled[];
     const bought = Number(own.find(({ model }) => model === 'gpt-4o')?.bought);
-    relay.write(
-      'invoice.csv',
-      `Model,Amount
-gpt-4o,${2 * bought}
-gpt-4o-mini,0.05
-embedding-3,0.1
-`,
-    );
+    const invoice = `Model,Amount\ngpt-4o,${2 * bought}\ngpt-4o-mini,0.05\nembedding-3,0.1\n`;
+    relay.named['INVOICE'] = invoice;
+    relay.write('invoice.csv', invoice);
   },
 
   'A leaked key': async (relay) => {
@@ -120,7 +115,7 @@ export const outcomes: Readonly<Record<string, Happening>> = {
   },
   'Hide a model from a customer': async (relay) =>
     expect((await relay.call('moved', 'gpt-4o')).status).toBe(403),
-  'Announce a notice': async (relay) => relay.announced('gpt-4o costs more from Monday on'),
+  'Announce a notice': async (relay) => relay.announced('Maintenance tomorrow from 05:00 to 06:00 UTC'),
   // Functions keep keys for half a minute: what they will find is asked for instead.
   'A leaked key': async (relay) => refused(relay, 'acme', 'disabled'),
   'Move a key to another account': async (relay) =>
@@ -145,7 +140,6 @@ export const beforeWalks: Readonly<Record<string, Happening>> = {
 
   'Announce a notice': async (relay) => {
     relay.named['GLOBEX_KEY'] = String(relay.named['globexKey']);
-    await outcomes['Announce a notice']?.(relay);
   },
 };
 

@@ -7,7 +7,8 @@ import { readPage } from '../pages.ts';
 export interface Task {
   heading: string;
   steps: Step[];
-  walk: Walk | undefined;
+  /** In the console, and where it leads to. */
+  walk: WalkStep[];
 }
 
 export interface Step {
@@ -17,12 +18,6 @@ export interface Step {
   seen: string[];
   /** Of the last command; those before it have 0. */
   code: number;
-}
-
-export interface Walk {
-  /** It shows what the commands led to, in place of doing the same. */
-  isAfterCommands: boolean;
-  steps: WalkStep[];
 }
 
 export interface WalkStep {
@@ -40,9 +35,7 @@ export type Action =
   | { kind: 'open' | 'address' | 'follow' | 'press'; what: string }
   | { kind: 'type' | 'choose'; what: string; text: string };
 
-const beginning = /^(In the console|What customers then see):$/m;
-/** Of a task that only a command does. */
-const noWalk = 'The console has no page for this.';
+const beginning = /^In the console.*:$/m;
 
 export const readTasks = (): Task[] =>
   readPage('docs/daily-tasks.md')
@@ -50,10 +43,7 @@ export const readTasks = (): Task[] =>
     .slice(1)
     .map((section) => {
       const heading = section.slice(0, section.indexOf('\n'));
-      const walk = walkOf(section);
-      if ((walk === undefined) !== section.includes(noWalk))
-        throw new Error(`"${heading}" has either a walk or "${noWalk}"`);
-      return { heading, steps: stepsOf(section), walk };
+      return { heading, steps: stepsOf(section), walk: walkOf(section) };
     });
 
 const exitCode = /^exit code (\d)$/;
@@ -83,9 +73,9 @@ const sentences: readonly [RegExp, Action['kind']][] = [
 ];
 
 /** @param section a task, from its heading to the next one */
-function walkOf(section: string): Walk | undefined {
+function walkOf(section: string): WalkStep[] {
   const found = beginning.exec(section);
-  if (!found) return undefined;
+  if (!found) return [];
   const steps: WalkStep[] = [];
   for (const line of linesOf(section.slice(found.index + found[0].length))) {
     const last = steps.at(-1);
@@ -93,7 +83,7 @@ function walkOf(section: string): Walk | undefined {
     if (image !== undefined && last) last.image = image;
     else steps.push(stepIn(line.trim(), steps.length + 1));
   }
-  return { isAfterCommands: found[1] !== 'In the console', steps };
+  return steps;
 }
 
 function stepIn(line: string, number: number): WalkStep {

@@ -18,18 +18,16 @@ it('every task for which something happens is on the page', () => {
   expect(headings).toEqual(expect.arrayContaining(Object.keys({ ...happenings, ...outcomes })));
 });
 
-it('the table of tasks counts the commands and the steps of each, and no task is without commands', () => {
-  const counted = [
-    ...readPage('docs/daily-tasks.md').matchAll(/^\| \[(.+)\]\(#.*\| +(\d+) \| +(\d+|-) \|$/gm),
-  ];
+it('the table of tasks counts the commands and the steps of each, and no task is without one of them', () => {
+  const counted = [...readPage('docs/daily-tasks.md').matchAll(/^\| \[(.+)\]\(#.*\| +(\d+) \| +(\d+) \|$/gm)];
   expect(counted.map(([, heading, commands, steps]) => [heading, commands, steps])).toEqual(
     tasks.map(({ heading, steps, walk }) => [
       heading,
       String(steps.flatMap(({ commands }) => commands).length),
-      walk === undefined || walk.isAfterCommands ? '-' : String(walk.steps.length),
+      String(walk.length),
     ]),
   );
-  expect(counted.filter(([, , commands]) => commands === '0')).toEqual([]);
+  expect(counted.filter((each) => each.includes('0'))).toEqual([]);
 });
 
 // Each begins with what the one before it left.

@@ -49,8 +49,11 @@ export class Walker {
   async take({ action, says, image, sentence }: WalkStep): Promise<void> {
     await this.#act(action);
     const wanted = patternOf(says.map((text) => filledIn(text, this.#relay.named)));
-    // A page that waits for work loads itself again.
+    // A page of the console that waits for work loads itself again.
+    let isNew = true;
     const look = async (): Promise<void> => {
+      if (action.kind === 'address' && !isNew) await this.#act(action);
+      isNew = false;
       const text = await this.#page.locator('main').innerText();
       if (!wanted.test(text))
         throw new Error(`${sentence}: wanted ${wanted} on the page, found on ${this.#page.url()}: ${text}`);

@@ -5,8 +5,6 @@ import { readTasks } from './page.ts';
 import { DailyRelay } from './relay.ts';
 import { makesImages, Walker } from './walker.ts';
 
-const walked = readTasks().flatMap(({ walk, ...task }) => (walk === undefined ? [] : [{ ...task, walk }]));
-
 let relay: DailyRelay;
 let walker: Walker;
 beforeAll(async () => {
@@ -21,12 +19,10 @@ afterAll(async () => {
 
 // Each begins with what the one before it left.
 describe('an operator walks', () => {
-  it.each(walked)('$heading', async ({ heading, steps, walk }) => {
+  it.each(readTasks())('$heading', async ({ heading, walk }) => {
     await happenings[heading]?.(relay);
-    if (walk.isAfterCommands)
-      for (const command of steps.flatMap(({ commands }) => commands)) await relay.shell(command);
     await beforeWalks[heading]?.(relay);
-    for (const step of walk.steps) await walker.take(step);
+    for (const step of walk) await walker.take(step);
     await afterWalks[heading]?.(relay);
     expect(relay.faults).toEqual([]);
     // Answers to forms that were refused, and to plans that failed.
