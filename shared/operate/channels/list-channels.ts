@@ -97,33 +97,43 @@ const activityDays = 14;
 /** A channel that is on and was not called for so long is idle, or for longer. */
 const idleDays = 10;
 
-export type ActiveChannel = Awaited<ReturnType<typeof activeChannels>>['channels'][number];
+export type ChannelWithSums = ChannelsView['channels'][number];
+
+/**
+ * `days`: today and yesterday, of which `sum` and `served` are. `knownFrom`: the first day with a call of any channel, since when last
+ * calls and failures are known.
+ */
+export type ChannelsView = Awaited<ReturnType<typeof viewChannels>>;
 
 /**
  * When channels were last called and last failed, a call counting for the channel that was tried last. Of 300 models on two
- * channels, the days are some 3 MB. `since`: the first of them with a call of any channel; `isIdle` undefined: nobody knows,
- * because there are no sums of earlier days; `isFailing`: it is on, and its last calls all failed.
+ * channels, the days are some 3 MB. `isIdle` undefined: nobody knows, because there are no sums of earlier days; `isFailing`: it is
+ * on, and its last calls all failed.
  */
-export async function activeChannels(ports: OperatorPorts, reading?: Promise<HealthEntries>) {
-  const { clock, ledger, tables } = ports;
-  const days = { from: utcDay(clock.now() - activityDays * dayMs), to: utcDay(clock.now()) };
+export async function viewChannels(ports: OperatorPorts) {
+  const { clock, ledger, pages, tables } = ports;
+  const [nowMs, to] = [clock.now(), utcDay(clock.now())];
   const [rows, { rows: served, problems }, entries] = await Promise.all([
     tables.scan('channels'),
-    rowsIn(ledger.served(days)),
-    reading,
+    rowsIn(ledger.served({ from: utcDay(nowMs - activityDays * dayMs), to })),
+    pages.health(),
   ]);
+  const days = { from: utcDay(nowMs - dayMs), to };
+  const isRecent = ({ day }: ServedDay): boolean => day >= days.from;
   // Sorted by day.
-  const since = served[0]?.day;
-  const isKnown = since !== undefined && Date.parse(days.to) - Date.parse(since) >= idleDays * dayMs;
+  const knownFrom = served[0]?.day;
+  const isKnown = knownFrom !== undefined && Date.parse(to) - Date.parse(knownFrom) >= idleDays * dayMs;
   const byChannel = Map.groupBy(served, ({ channel }) => channel);
   const channels = listedChannels(rows, ports, entries).map((each) => {
     // Of an id beyond 200 characters these.
-    const activity = activityOf(byChannel.get(each.id.slice(0, 200)) ?? []);
+    const own = byChannel.get(each.id.slice(0, 200)) ?? [];
+    const activity = activityOf(own);
     const isOn = each.state === 'on';
     const isIdle = isOn && activity.calls === 0 ? isKnown || undefined : false;
-    return Object.assign({}, each, activity, { isIdle, isFailing: isOn && activity.failing > 0 });
+    const sum = sumOfFigures(own.filter(isRecent));
+    return Object.assign({}, each, activity, { isIdle, isFailing: isOn && activity.failing > 0, sum });
   });
-  return { since, served, problems, channels };
+  return { days, knownFrom, served: served.filter(isRecent), problems, channels };
 }
 
 /** `lastCall`, `lastFailure`: undefined: none in these days. `failing`: calls of the last day, if all of them failed; else 0. */
@@ -172,27 +182,4 @@ export function restingPlaces(channel: ChannelRow, entries: HealthEntries, nowMs
         );
       }
   return [...found.values()].toSorted((a, b) => b.atMs - a.atMs);
-}
-
-export type ChannelWithSums = ChannelsView['channels'][number];
-
-/** `days`: of the figures and of `served`. `knownFrom`: since when last calls and failures are known. */
-export type ChannelsView = Awaited<ReturnType<typeof viewChannels>>;
-
-/** The figures are of today and yesterday. */
-export async function viewChannels(ports: OperatorPorts) {
-  const nowMs = ports.clock.now();
-  const days = { from: utcDay(nowMs - dayMs), to: utcDay(nowMs) };
-  const active = await activeChannels(ports, ports.pages.health());
-  const served = active.served.filter(({ day }) => day >= days.from);
-  const byChannel = Map.groupBy(served, ({ channel }) => channel);
-  return {
-    days,
-    knownFrom: active.since,
-    served,
-    problems: active.problems,
-    channels: active.channels.map((each) =>
-      Object.assign({}, each, { sum: sumOfFigures(byChannel.get(each.id) ?? []) }),
-    ),
-  };
 }

@@ -1,18 +1,11 @@
-/** Reads what an edit would have made of the last days: the rows of a file, or of a form, put over those of the tables. */
+/** Reads what an edit would have made of the last days. */
 import { larger, largestFirst, type NanoYuan } from '../../billing/price.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { accountId } from '../../billing/daily-keys.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
-import {
-  compiled,
-  editByFile,
-  nameOf,
-  servedRows,
-  type ConfigEdit,
-  type RowsFile,
-} from '../config/row-changes.ts';
+import { compiled, nameOf, servedRows, type ConfigEdit } from '../config/row-changes.ts';
 import { paidOf, readingsOf, rowsIn, spendingPace } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
 import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
@@ -22,13 +15,6 @@ const dayCount = 7;
 
 /** `atMs`: the prices of then are compared. `problems`: rows of the edit that would not be used. */
 export type WhatIf = Awaited<ReturnType<typeof whatIf>>;
-
-/** @param prune without the rows that the file lacks, in the tables that it names */
-export const whatIfFile = async (
-  ports: OperatorPorts,
-  file: RowsFile,
-  { prune }: { prune?: boolean } = {},
-): Promise<WhatIf> => whatIf(ports, await editByFile(ports, file, prune));
 
 export async function whatIf(ports: OperatorPorts, edit: ConfigEdit) {
   const { clock, ledger } = ports;

@@ -6,7 +6,7 @@ import {
   planSwitchChannel,
   type ChannelInput,
 } from '../../../../shared/operate/channels/edit-channel.ts';
-import { activeChannels, type ActiveChannel } from '../../../../shared/operate/channels/list-channels.ts';
+import { viewChannels, type ChannelWithSums } from '../../../../shared/operate/channels/list-channels.ts';
 import {
   carryOutProbe,
   planProbe,
@@ -108,7 +108,7 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
       lists: true,
       examples: ['channel list', 'channel list --csv'],
       async run({ ports, terminal }) {
-        const { channels: listed, since, problems } = await activeChannels(ports);
+        const { channels: listed, knownFrom, problems } = await viewChannels(ports);
         terminal.printList(listed, {
           columns,
           empty: 'no channels: see `npx --no relay-ops channel new --help`',
@@ -120,7 +120,7 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
             terminal.remark(
               `${id} fails: all of its ${counted(each.failing, 'call')} of ${each.lastCall} did; \`channel test ${id}\` asks it`,
             );
-          if (each.isIdle) terminal.remark(`${id}: no call since ${since}`);
+          if (each.isIdle) terminal.remark(`${id}: no call since ${knownFrom}`);
           if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
           if (warning !== undefined) terminal.remark(`${id}: ${warning}`);
         }
@@ -195,7 +195,7 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
   ],
 };
 
-const columns: Column<ActiveChannel>[] = [
+const columns: Column<ChannelWithSums>[] = [
   ['id', 'ID', ({ id }) => id],
   ['state', 'STATE', ({ state }) => state, ({ state, isFailing }) => (isFailing ? 'failing' : state)],
   ['priority', 'PRIORITY', ({ priority }) => priority],

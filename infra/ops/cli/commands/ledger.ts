@@ -20,6 +20,7 @@ import { carryOutRepairLosses, planRepairLosses } from '../../../../shared/opera
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { counted, Failure } from '../../../../shared/operate/plan.ts';
 import { cacheWords } from '../../../../shared/operate/requests/find-request.ts';
+import { marginOf } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
   approve,
@@ -32,7 +33,7 @@ import {
   type CommandRun,
 } from '../command.ts';
 import { attributing, parseCount, parseList, parseNumber, parsePast, type Moment } from '../option-values.ts';
-import type { Column } from '../terminal.ts';
+import { columnsIn, type Column } from '../terminal.ts';
 import { readTextFile } from '../text-files.ts';
 
 interface SelectOptions {
@@ -136,24 +137,20 @@ moment at which its call began; a grant's, at which it was booked.`,
         problems.forEach(terminal.remark);
         const columns: Column<Total>[] = [
           ...by.map((name, at): Column<Total> => [name, name.toUpperCase(), ({ groups }) => groups[at]]),
-          ...sumColumns.map(([name, text]): Column<Total> => [
-            name,
-            name.toUpperCase(),
-            ({ figures }) => text(figures),
-          ]),
+          ...columnsIn(({ figures }: Total) => figures, sumColumns),
         ];
         terminal.printList(totals, { columns, empty: 'no ledger rows' });
         if (terminal.format !== 'text' || totals.length === 0) return;
-        const [calls, charged] = [count('calls')(all), amount('charged')(all)];
-        terminal.print(
-          `all: ${counted(Number(calls), 'call')}, ${charged} yuan charged, ${amount('granted')(all)} granted`,
-        );
+        const { charged = 0n, granted = 0n, bought_charged: sold = 0n } = all.amounts;
+        const calls = counted(all.counts.calls ?? 0, 'call');
+        terminal.print(`all: ${calls}, ${formatYuan(charged)} yuan charged, ${formatYuan(granted)} granted`);
         // A margin compares like with like: it is over the calls whose cost is known, and says how many these are.
+        const { earned, knownCalls } = marginOf(all);
         terminal.print(
-          (all.counts.bought_calls ?? 0) === 0
+          earned === undefined
             ? 'margin: unknown, no call has a known cost'
-            : `margin: ${marginOf(all)} yuan over the ${all.counts.bought_calls} of ${counted(Number(calls), 'call')} whose cost is known, ` +
-                `which were charged ${amount('bought_charged')(all)}`,
+            : `margin: ${formatYuan(earned)} yuan over the ${knownCalls} of ${calls} whose cost is known, ` +
+                `which were charged ${formatYuan(sold)}`,
         );
       },
     }),
@@ -283,31 +280,28 @@ function noteText(row: LedgerRow): string {
 
 type Total = LedgerTotals['totals'][number];
 
-const count =
-  (name: keyof DailyFigures['counts']) =>
-  (sum: DailyFigures): string =>
-    String(sum.counts[name] ?? 0);
+const sumColumn = (name: string, textOf: (sum: DailyFigures) => string): Column<DailyFigures> => [
+  name,
+  name.toUpperCase(),
+  textOf,
+];
+const count = (name: keyof DailyFigures['counts']) =>
+  sumColumn(name, ({ counts }) => String(counts[name] ?? 0));
+const amount = (name: keyof DailyFigures['amounts'], called: string = name) =>
+  sumColumn(called, ({ amounts }) => formatYuan(amounts[name] ?? 0n));
 
-const amount =
-  (name: keyof DailyFigures['amounts']) =>
-  (sum: DailyFigures): string =>
-    formatYuan(sum.amounts[name] ?? 0n);
-
-const marginOf = ({ amounts: { bought = 0n, bought_charged = 0n } }: DailyFigures): string =>
-  formatYuan(bought_charged - bought);
-
-type SumColumn = readonly [name: string, text: (sum: DailyFigures) => string];
-const sumColumns: readonly SumColumn[] = [
-  ['calls', count('calls')],
-  ['prompt_tokens', count('prompt_tokens')],
-  ['completion_tokens', count('completion_tokens')],
-  ['charged', amount('charged')],
-  ['official', amount('official_cost')],
-  ['granted', amount('granted')],
-  ...firstCounts.map((name): SumColumn => [name, count(name)]),
-  ['bought', amount('bought')],
-  ['bought_calls', count('bought_calls')],
-  ['bought_charged', amount('bought_charged')],
-  ['margin', (sum) => ((sum.counts.bought_calls ?? 0) > 0 ? marginOf(sum) : '')],
-  ...laterCounts.map((name): SumColumn => [name, count(name)]),
+const sumColumns: Column<DailyFigures>[] = [
+  ...(['calls', 'prompt_tokens', 'completion_tokens'] as const).map(count),
+  amount('charged'),
+  amount('official_cost', 'official'),
+  amount('granted'),
+  ...firstCounts.map(count),
+  amount('bought'),
+  count('bought_calls'),
+  amount('bought_charged'),
+  sumColumn('margin', (sum) => {
+    const { earned } = marginOf(sum);
+    return earned === undefined ? '' : formatYuan(earned);
+  }),
+  ...laterCounts.map(count),
 ];

@@ -1,6 +1,6 @@
 /** The command `what-if`: what an edit would have made of the calls of the last week. Writes nothing. */
 import { formatYuan } from '../../../../shared/billing/price.ts';
-import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
+import { editByFile, nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { counted, Failure } from '../../../../shared/operate/plan.ts';
 import {
   certaintyOf,
@@ -10,7 +10,7 @@ import {
   type Bounds,
   type ModelEffect,
 } from '../../../../shared/operate/what-if/edit-effects.ts';
-import { whatIfFile, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
+import { whatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { shows } from '../command.ts';
 import { namedValues, textTable, type Column, type Terminal } from '../terminal.ts';
@@ -31,7 +31,7 @@ gone go to any other that serves the model. An edit with rules that begin later 
   examples: ['what-if rows.json', 'what-if rows.json --prune --json'],
   async run({ ports, terminal }, path: string, options: { prune?: boolean }) {
     const file = { name: path, text: await readTextFile(path) };
-    const effects = await whatIfFile(ports, file, options);
+    const effects = await whatIf(ports, await editByFile(ports, file, options.prune));
     const { models, problems } = effects;
     terminal.printAs(effectsJson(effects), () => printText(terminal, effects), [
       csvColumns.map(([name]) => name),
