@@ -8,6 +8,7 @@ import { plainRow, readRow, textOf } from '../config/rows/read-row.ts';
 import { keyAttributes } from '../config/rows/read-table.ts';
 import { configTables } from './config/row-changes.ts';
 import { listRows } from './config/write-rows.ts';
+import { safeGrant } from './customers/grants.ts';
 import { keyState } from './keys/list-keys.ts';
 import { ledgerJson, selectRows } from './ledger/ledger.ts';
 import type { LedgerSelection, OperatorPorts, RawRow } from './operator-ports.ts';
@@ -34,7 +35,7 @@ export async function* exportPages(
       after = next;
     } while (after !== undefined);
   }
-  for await (const rows of ports.ledger.grants()) yield { table: 'grants', rows };
+  for await (const rows of ports.ledger.grants()) yield { table: 'grants', rows: rows.map(safeGrant) };
   for await (const { rows, problems } of selectRows(ports, selection, () => undefined))
     yield { table: 'ledger', rows: rows.map(ledgerJson), problems };
 }

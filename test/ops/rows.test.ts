@@ -1,5 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exportPages } from '../../shared/operate/export.ts';
+import { viewCustomer } from '../../shared/operate/customers/customer-view.ts';
+import { openSession } from '../../infra/ops/session/session.ts';
 import { ConfigRig } from './config-rig.ts';
 import { wordsIn } from './run-ops.ts';
 
@@ -194,6 +197,13 @@ describe('grant', () => {
       { account: 'acme', grant_id: 'odd', amount: '?', applied: null, problem: 'no amount' },
       { account: 'acme', grant_id: 'done', amount: '5', applied: '2026-11-10T00:00:00Z' },
     ]);
+    const { ports } = await openSession({ stack: 'relay', endpoint: rig.endpoint, local: true }, {});
+    const { grants } = await viewCustomer(ports, 'acme');
+    const exported = (await Array.fromAsync(exportPages(ports, {}))).flatMap(({ rows }) => rows);
+    for (const shown of [grants, exported]) {
+      expect(shown).toContainEqual(expect.objectContaining({ grantId: 'odd', amount: '?' }));
+      expect(JSON.stringify(shown)).not.toContain('sesame');
+    }
     expect((await rig.ops('grant list --open')).output).not.toContain('done');
     expect((await rig.ops('grant show acme done')).output).toContain('amount    5');
     expect((await rig.ops('grant show acme none')).errors).toContain('no grant none');

@@ -15,6 +15,7 @@ import { keyViewsOf } from '../keys/list-keys.ts';
 import { mostCharged, readingsOf, summedBy, sumOfFigures, type Summed } from '../ledger/ledger.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
+import { safeGrant } from './grants.ts';
 
 /** Amounts of `item` and `use` are nano-yuan, those of grants yuan as they were written. */
 export type CustomerView = Awaited<ReturnType<typeof viewCustomer>>;
@@ -66,7 +67,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
     written: { _by: row?.['_by'], _at: row?.['_at'] },
     keys: keyViewsOf(keys.rows, nowMs),
     hasAllKeys,
-    grants,
+    grants: grants.map(safeGrant),
     hasAllGrants: isAll,
     use,
     warnings: warnings.filter((each) => typeof each === 'string'),

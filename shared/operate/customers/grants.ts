@@ -173,7 +173,7 @@ export interface GrantsWanted {
 }
 
 /** What stands in the place of an amount, and is none, may be anything, so it is not shown. */
-const safe = (grant: WrittenGrant): WrittenGrant => ({
+export const safeGrant = (grant: WrittenGrant): WrittenGrant => ({
   ...grant,
   amount: parseYuan(grant.amount) === undefined ? '?' : grant.amount,
 });
@@ -189,7 +189,7 @@ export async function listGrants(
     onProgress(page.length);
     found.push(...page.filter(({ applied }) => !open || applied === undefined));
   }
-  return { grants: found.toSorted(byApplied).slice(0, limit).map(safe), count: found.length };
+  return { grants: found.toSorted(byApplied).slice(0, limit).map(safeGrant), count: found.length };
 }
 
 const byApplied = (a: WrittenGrant, b: WrittenGrant): number =>
@@ -202,5 +202,5 @@ export async function showGrant(
   const found = await grantOf(ports, { account, grantId: id });
   if (!found)
     throw usageFailure(`account ${account} has no grant ${id}: see \`grant list --account ${account}\``);
-  return safe(found);
+  return safeGrant(found);
 }

@@ -1,6 +1,6 @@
 /** The commands of `customer`: who buys from this relay. Top-ups are commands of `grant`, refunds of `request`. */
 import { Option } from 'commander';
-import { formatYuan, parseYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
@@ -295,7 +295,7 @@ function customerJson(view: CustomerView) {
     written_at: textIn(written._at) || null,
     keys: keys.map(({ row, state }) => ({ hint: hintText(row['hint']), hash: hashText(row['hash']), state })),
     all_keys: hasAllKeys,
-    grants: grants.map((grant) => Object.assign({}, grant, { amount: amountText(grant) })),
+    grants,
     all_grants: hasAllGrants,
     // Whole days of UTC, the first and the last included.
     use: {
@@ -363,12 +363,7 @@ const planText = ({ level, until }: AccountPlan): string =>
 const keyText = ({ row, state, why }: KeyView): string =>
   `${hintText(row['hint'])} (hash ${shortHash(row['hash'])}): ${state}${state === 'usable' ? `, ${why}` : ''}`;
 
-/** What stands in the place of an amount, and is none, may be anything. */
-const amountText = ({ amount }: WrittenGrant): string => (parseYuan(amount) === undefined ? '?' : amount);
-
-function grantText(grant: WrittenGrant): string {
-  const { grantId, applied, problem } = grant;
-  const amount = amountText(grant);
+function grantText({ grantId, amount, applied, problem }: WrittenGrant): string {
   if (problem !== undefined) return `${grantId}: ${amount} yuan, not used: ${problem}`;
   return `${grantId}: ${amount} yuan, ${applied === undefined ? 'not applied yet' : `applied ${applied}`}`;
 }
