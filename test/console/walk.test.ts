@@ -370,7 +370,7 @@ it('takes a sheet from a file, as spreadsheets write it, and does not send one t
     await choose(bytes);
     await expect.poll(() => area.inputValue(), within).toBe(text);
   }
-  await choose(Buffer.alloc(10_000_000, 'm,3\n'));
+  await choose(Buffer.alloc(10_000_000, `a-model-of-the-vendor,3.${'0'.repeat(60)}\n`));
   const complaint = () =>
     area.evaluate((field) => (field as unknown as { validationMessage: string }).validationMessage);
   await expect.poll(complaint, within).toContain('256 KB');

@@ -92,9 +92,9 @@ function takeSheet(area) {
   area.addEventListener('input', bound);
   area.insertAdjacentHTML('beforebegin', chooser);
   area.previousElementSibling.addEventListener('change', async ({ target }) => {
-    // A megabyte is too much in any of them.
+    // So much is too much in any of them.
     for (const file of target.files)
-      area.value = decoded(new Uint8Array(await file.slice(0, 2 ** 20).arrayBuffer()));
+      area.value = decoded(new Uint8Array(await file.slice(0, 2 ** 19).arrayBuffer()));
     bound();
   });
 }
