@@ -7,24 +7,13 @@ import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import { roles, type Role } from '../../../../shared/operate/hosted-console.ts';
 
-/** What has to come back with the code, and what proves that it is for us. */
-export interface BegunLogin {
-  state: string;
-  nonce: string;
-  verifier: string;
-}
-
 export interface Person {
   name: string;
   /** Of those that roles are given to. */
   groups: readonly string[];
 }
 
-export interface Login {
-  begin(callback: string): Promise<{ address: URL; begun: BegunLogin }>;
-  /** Throws for everything that is not a login of this client, begun with this state. */
-  end(callback: URL, begun: BegunLogin): Promise<Person>;
-}
+export type Login = ReturnType<typeof oidcLogin>;
 
 interface LoginParts {
   options: RelayConsole;
@@ -39,7 +28,7 @@ const answerSeconds = 5;
 const failedMs = 15_000;
 const skewSeconds = 30;
 
-export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts): Login {
+export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
   const { issuer, clientId, clientSecret, scopes = ['openid', 'email', 'profile'] } = options.oidc;
   let found: Promise<oidc.Configuration> | undefined;
   let failedUntilMs = Infinity;
@@ -63,7 +52,8 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts): Lo
     }));
   };
   return {
-    async begin(callback) {
+    /** `begun`: what has to come back with the code, and what proves that it is for us. */
+    async begin(callback: string) {
       const verifier = oidc.randomPKCECodeVerifier();
       const begun = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier };
       const address = oidc.buildAuthorizationUrl(await configuration(), {
@@ -76,7 +66,11 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts): Lo
       });
       return { address, begun };
     },
-    async end(callback, { state, nonce, verifier }) {
+    /** Throws for everything that is not a login of this client, begun with this state. */
+    async end(
+      callback: URL,
+      { state, nonce, verifier }: Record<'state' | 'nonce' | 'verifier', string>,
+    ): Promise<Person> {
       const tokens = await oidc.authorizationCodeGrant(await configuration(), callback, {
         expectedState: state,
         expectedNonce: nonce,

@@ -6,13 +6,12 @@ import { html, nothing, type Markup } from '../../markup.ts';
 import { short } from './figures.ts';
 import { head, number, table } from './table.ts';
 
-export interface Plot {
+interface Plot {
   title: string;
   unit: string;
   /** In UTC: `2026-11-22`, or `2026-11-22 09:41`. */
   points: readonly string[];
   series: readonly Series[];
-  words?: (value: number) => string;
 }
 
 interface Series {
@@ -28,8 +27,8 @@ const plotWidth = size.width - size.left - size.right;
 const plotHeight = size.height - size.top - size.bottom;
 const labelsMax = 7;
 
-/** @param below what has the same figures in words */
-export function plot({ title, unit, points, series, words = short }: Plot, below: Markup = nothing): Markup {
+/** With the last figures in a table below it. */
+export function plot({ title, unit, points, series }: Plot): Markup {
   const ticks = ticksUpTo(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))));
   const place = {
     step: plotWidth / points.length,
@@ -40,16 +39,15 @@ export function plot({ title, unit, points, series, words = short }: Plot, below
   return html`<figure class="plot">
     <figcaption>${title} <span class="unit">${unit}</span></figcaption>
     <ul class="legend">
-      ${series.map((each) => html`<li class="${each.tone}">${each.name} <b>${wholeOf(each, words)}</b></li>`)}
+      ${series.map((each) => html`<li class="${each.tone}">${each.name} <b>${wholeOf(each)}</b></li>`)}
     </ul>
     <svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}: the figures are below">
-      ${ticks.map((tick) => gridLine(place.yOf(tick), words(tick)))}
+      ${ticks.map((tick) => gridLine(place.yOf(tick), short(tick)))}
       ${points.map(
         (point, at) =>
           html`<g ${isTime(point) && html`data-utc="${point}"`}>
             <title>
-              ${point}:
-              ${series.map(({ name, values }) => `${name} ${wordsOf(values[at], words)}`).join(', ')}
+              ${point}: ${series.map(({ name, values }) => `${name} ${wordsOf(values[at])}`).join(', ')}
             </title>
             <rect
               class="reach"
@@ -64,53 +62,45 @@ export function plot({ title, unit, points, series, words = short }: Plot, below
       )}
       ${series.map((each) => (each.isLine ? line(each, place) : nothing))}
     </svg>
-    ${below}
+    ${figuresOf({ title, points, series })}
   </figure>`;
 }
 
 const isTime = (point: string): boolean => point.includes(' ');
 
 /** What a plot says without being pointed at: of bars the sum, of a line where it ends. */
-const wholeOf = ({ values, isLine }: Series, words: (value: number) => string): string =>
+const wholeOf = ({ values, isLine }: Series): string =>
   isLine
-    ? wordsOf(
-        values.findLast((value) => value !== null),
-        words,
-      )
-    : words(values.reduce<number>((sum, value) => sum + (value ?? 0), 0));
+    ? wordsOf(values.findLast((value) => value !== null))
+    : short(values.reduce<number>((sum, value) => sum + (value ?? 0), 0));
 
 /** More points than a table of a page shows. */
 const tableRowsMax = 24;
 
-/** With the last figures in a table below it. */
-export function plotWithFigures(of: Plot): Markup {
-  const { title, points, series } = of;
+function figuresOf({ title, points, series }: Omit<Plot, 'unit'>): Markup {
   const last = points.map((point, at) => ({ point, at })).slice(-tableRowsMax);
-  return plot(
-    of,
-    html`<details>
-      <summary>Figures</summary>
-      ${table(last, {
-        caption: `${title}, figures`,
-        empty: nothing,
-        isPlain: true,
-        columns: [
-          head(points.some(isTime) ? 'Time (UTC)' : 'Day, UTC', ({ point }) =>
-            isTime(point) ? html`<time datetime="${point.replace(' ', 'T')}Z">${point}</time>` : point,
-          ),
-          ...series.map(({ name, values }) =>
-            number<(typeof last)[number]>(name, ({ at }) => values[at] ?? '–'),
-          ),
-        ],
-      })}
-    </details>`,
-  );
+  return html`<details>
+    <summary>Figures</summary>
+    ${table(last, {
+      caption: `${title}, figures`,
+      empty: nothing,
+      isPlain: true,
+      columns: [
+        head(points.some(isTime) ? 'Time (UTC)' : 'Day, UTC', ({ point }) =>
+          isTime(point) ? html`<time datetime="${point.replace(' ', 'T')}Z">${point}</time>` : point,
+        ),
+        ...series.map(({ name, values }) =>
+          number<(typeof last)[number]>(name, ({ at }) => values[at] ?? '–'),
+        ),
+      ],
+    })}
+  </details>`;
 }
 
 type Figured = readonly { figures: DailyFigures }[];
 
 export const callsPlot = (all: Figured, points: readonly string[], unit: string): Markup =>
-  plotWithFigures({
+  plot({
     title: 'Calls',
     unit,
     points,
@@ -120,23 +110,23 @@ export const callsPlot = (all: Figured, points: readonly string[], unit: string)
     ],
   });
 
-export const outcomesPlot = (all: readonly RequestPoint[], points: readonly string[]): Markup => {
-  const of = (name: 'answered' | 'refused' | 'failed') => all.map((point) => point[name]);
-  return plotWithFigures({
+const outcomes = [
+  ['answered', 'first'],
+  ['refused', 'second'],
+  ['failed', 'bad'],
+] as const;
+
+export const outcomesPlot = (all: readonly RequestPoint[], points: readonly string[]): Markup =>
+  plot({
     title: 'Requests',
     unit: 'ended in each step',
     points,
-    series: [
-      { name: 'answered', tone: 'first', values: of('answered') },
-      { name: 'refused', tone: 'second', values: of('refused') },
-      { name: 'failed', tone: 'bad', values: of('failed') },
-    ],
+    series: outcomes.map(([name, tone]) => ({ name, tone, values: all.map((point) => point[name]) })),
   });
-};
 
 export const chargedPlot = (all: Figured, points: readonly string[], unit: string): Markup => {
   const values = all.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n));
-  return plotWithFigures({
+  return plot({
     title: 'Charged',
     unit,
     points,
@@ -191,8 +181,8 @@ function pointLabel(point: string, x: number): Markup {
   return html`<text class="tick" x="${round(x)}" y="${size.height - 6}" text-anchor="middle">${words}</text>`;
 }
 
-const wordsOf = (value: number | null | undefined, words: (value: number) => string): string =>
-  value === null || value === undefined ? '–' : words(value);
+const wordsOf = (value: number | null | undefined): string =>
+  value === null || value === undefined ? '–' : short(value);
 
 const round = (value: number): number => Math.round(value * 10) / 10;
 

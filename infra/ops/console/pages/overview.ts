@@ -35,7 +35,7 @@ import {
   yuan,
 } from '../layout/figures.ts';
 import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
-import { callsPlot, chargedPlot, plotWithFigures } from '../layout/plot.ts';
+import { callsPlot, chargedPlot, plot } from '../layout/plot.ts';
 import {
   column,
   figureColumns,
@@ -245,7 +245,7 @@ function plotsOf(all: readonly TrafficPoint[]): Markup {
   const within = (share: number) => all.map(({ figures }) => firstContentWithin(figures, share) ?? null);
   return html`<div class="columns three">
     ${callsPlot(all, points, 'ended in each step')} ${chargedPlot(all, points, '¥')}
-    ${plotWithFigures({
+    ${plot({
       title: 'Time to first content',
       unit: 'ms, upper bound',
       points,

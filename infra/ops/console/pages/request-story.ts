@@ -7,6 +7,7 @@ import { loggedRequests, storySteps } from '../../../../shared/operate/requests/
 import { askedId, bookedRequest, requestSteps } from '../../../../shared/operate/requests/find-request.ts';
 import type { ListedRequest } from '../../../../shared/operate/requests/list-requests.ts';
 import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
+import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { grantSaid } from '../../outcomes.ts';
 import { when } from '../layout/figures.ts';
@@ -50,19 +51,7 @@ export async function oneRequest(visit: Visit, { requests, note }: FoundStory): 
   const { ports, identity, nowMs } = visit;
   const [logged, ...others] = requests;
   if (others.length > 0)
-    return {
-      title: visit.part('id'),
-      above: [],
-      body: html`<p>Several requests begin so:</p>
-        <ul>
-          ${requests.map(
-            ({ id }) =>
-              html`<li>
-                <a href="${requestPath(id)}"><code>${id}</code></a>
-              </li>`,
-          )}
-        </ul>`,
-    };
+    throw usageFailure(`several requests begin so: ${requests.map((each) => each.id).join(', ')}`);
   const id = logged?.id ?? visit.part('id');
   const isWhole = id.startsWith('grant#') || askedId(id).isWhole;
   const found = isWhole ? await bookedRequest(ports, id) : undefined;
