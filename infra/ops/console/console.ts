@@ -110,15 +110,17 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
       file: (at, name, lines) =>
         void app.post(at, async (call) => {
           const visit = visitIn(call, parts);
-          if (!visit.options.exports) return answer(call, () => notePage(403, refusedWords(visit.identity)));
+          if (!visit.options.exports) return answer(call, refusedPage);
           return call.body(ReadableStream.from(lines(visit)).pipeThrough(new TextEncoderStream()), 200, {
             'content-type': 'application/jsonl',
             'content-disposition': `attachment; filename="${name}"`,
           });
         }),
       form(at, route) {
-        app.get(at, (call) => act.form(call, route));
-        app.post(at, (call) => act.propose(call, route));
+        const opened = (work: 'form' | 'propose') => (call: Call) =>
+          may(call.env.identity, neededFor(route)) ? act[work](call, route) : answer(call, refusedPage);
+        app.get(at, opened('form'));
+        app.post(at, opened('propose'));
       },
     });
   app.get('/confirm/:id', (call) => act.confirm(call, call.req.param('id')));
@@ -226,6 +228,7 @@ const withoutIndent = (text: string): string =>
     found.startsWith('<') ? found : '\n',
   );
 
+const refusedPage = ({ identity }: Visit): Page => notePage(403, refusedWords(identity));
 const gone = notePage(
   404,
   'This step is over: it was carried out, or half an hour has passed, or the console was started again. Nothing is done twice. Look at the list, then begin again if it is still needed.',
@@ -251,12 +254,6 @@ function actions(parts: Inner, answer: Answer) {
     const text = await forms.kept(env.identity.formToken, id);
     return text === undefined ? undefined : { ...(JSON.parse(text) as KeptForm), id };
   };
-  const goTo = (call: Call, at: string): Response => call.redirect(options.base + at, 303);
-  const closed = (call: Call, route: FormRoute | AskingRoute): Promise<Response> | undefined =>
-    may(call.env.identity, neededFor(route))
-      ? undefined
-      : answer(call, (visit) => notePage(403, refusedWords(visit.identity)));
-
   const carryOut = async (call: Call, visit: Visit, proposal: Proposal): Promise<Response> => {
     const { identity } = visit;
     const end = await hosting?.begin(identity, proposal);
@@ -281,8 +278,7 @@ function actions(parts: Inner, answer: Answer) {
     if (basisOf(await shownOf(proposal)) !== basisOf(kept.shown))
       return answer(call, () => overtaken(`${kept.path}?again=${kept.id}`));
     // A role that writes little writes only what is counted.
-    if (!may(identity, 'operator') && refunds === undefined)
-      return answer(call, () => notePage(403, refusedWords(identity)));
+    if (!may(identity, 'operator') && refunds === undefined) return answer(call, refusedPage);
     if (!(await forms.take(identity.formToken, kept.id))) return answer(call, () => gone);
     const limit = refunds === undefined ? undefined : await hosting?.refusedRefund(identity, refunds);
     if (limit !== undefined) return answer(call, () => notePage(403, limit));
@@ -292,8 +288,6 @@ function actions(parts: Inner, answer: Answer) {
   return {
     /** The form; with what was typed, if it comes from the page that asks. */
     async form(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
-      const refused = closed(call, route);
-      if (refused) return refused;
       const again = call.req.query('again');
       const kept = again ? await keptIn(call, again) : undefined;
       return answer(call, (visit) =>
@@ -301,8 +295,6 @@ function actions(parts: Inner, answer: Answer) {
       );
     },
     async propose(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
-      const refused = closed(call, route);
-      if (refused) return refused;
       const { confirming: kept, identity } = call.env;
       const { visit, release } = heldVisit(call, parts, kept?.atMs);
       try {
@@ -318,7 +310,7 @@ function actions(parts: Inner, answer: Answer) {
         const shown = await shownOf(proposal);
         const text = JSON.stringify({ path, fields, atMs, shown } satisfies Omit<KeptForm, 'id'>);
         const id = await forms.keep({ owner: identity.formToken, text });
-        return goTo(call, `confirm/${id}`);
+        return call.redirect(`${options.base}confirm/${id}`, 303);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         const { message: problem, exitCode } = error;

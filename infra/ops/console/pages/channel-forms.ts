@@ -20,7 +20,7 @@ import {
   type Field,
   type RowField,
 } from '../../fields/row-field.ts';
-import { marksIn, type FieldMarks, type SentForm } from '../layout/form.ts';
+import { marksIn, type SentForm } from '../layout/form.ts';
 import { lead } from '../layout/frame.ts';
 import { tabs } from '../layout/table.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
@@ -70,12 +70,6 @@ function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel
   });
 }
 
-const marksOf = (row: RawRow, channel: ListedChannel | undefined): FieldMarks => ({
-  ...marksIn(row),
-  ...(channel?.problem !== undefined && { problem: channel.problem }),
-  ...(channel?.warning !== undefined && { warning: channel.warning }),
-});
-
 const editPage = formPage(async (visit, tried) => {
   const id = visit.part('id');
   const [row, channels] = await Promise.all([
@@ -84,11 +78,15 @@ const editPage = formPage(async (visit, tried) => {
   ]);
   if (!row) throw usageFailure(`there is no channel ${id}`);
   const channel = channels.find((each) => each.id === id);
+  const written = marksIn(row);
   const fields = fieldsOf(editedFields(row, visit.ports.target, tried), row, channel);
   return {
     title: `Edit ${id}`,
     above: [[channelPath(id), id]],
-    marks: marksOf(row, channel),
+    marks: {
+      problem: channel?.problem ?? written.problem,
+      warning: channel?.warning ?? written.warning,
+    },
     fields: [...fields, seenField(rowMark(row))],
     cancel: channelPath(id),
   };
