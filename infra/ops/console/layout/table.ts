@@ -47,13 +47,14 @@ export const money = <Row>(
   title: string,
   amountOf: (row: Row) => NanoYuan | undefined,
   more: More<Row> = {},
-): PageColumn<Row> => {
-  const shown = <Shown>(row: Row, show: (amount: NanoYuan) => Shown): Shown | undefined => {
-    const amount = amountOf(row);
-    return amount === undefined ? undefined : show(amount);
-  };
-  return number(title, (row) => shown(row, yuan) ?? '–', { textOf: (row) => shown(row, yuanText), ...more });
-};
+): PageColumn<Row> =>
+  number(title, (row) => ifAny(amountOf(row), yuan) ?? '–', {
+    textOf: (row) => ifAny(amountOf(row), yuanText),
+    ...more,
+  });
+
+const ifAny = <Shown>(amount: NanoYuan | undefined, show: (amount: NanoYuan) => Shown): Shown | undefined =>
+  amount === undefined ? undefined : show(amount);
 
 /** Of a view that the command line lists too. */
 export const viewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColumn<Row>[] =>

@@ -60,12 +60,8 @@ export function keyPages(routes: Routes): void {
   routes.page('/keys', list);
   routes.form('/keys/check', { page: checkPage, answer: checked });
   routes.form('/keys/:hash/edit', { page: editPage, propose: proposeEdit });
-  const [again, no] = [
-    'calls with it are answered again.',
-    'calls with it are refused within 30 seconds. Its row stays.',
-  ];
-  routes.form('/keys/:hash/enable', switching('Enable', again, planEnableKey));
-  routes.form('/keys/:hash/disable', switching('Disable', no, planDisableKey));
+  routes.form('/keys/:hash/enable', switching('Enable', planEnableKey));
+  routes.form('/keys/:hash/disable', switching('Disable', planDisableKey));
   routes.form('/keys/:hash/rotate', { page: rotatePage, propose: proposeRotate });
   routes.form('/keys/:hash/leaked', { page: leakedPage, propose: proposeLeaked });
 }
@@ -75,7 +71,6 @@ async function list(visit: Visit): Promise<Page> {
   const after = visit.query('after');
   const wanted = { text: text || undefined, after: after || undefined, limit: pageRows };
   const { keys, next } = await findKeys(visit.ports, wanted);
-  const label = 'Customer, hint or hash';
   const choose = html`Keys belong to customers: <a href="customers">choose one</a>, then make a key.`;
   return {
     title: 'Keys',
@@ -86,7 +81,9 @@ async function list(visit: Visit): Promise<Page> {
     body: html`${search({
       action: 'keys',
       verb: 'Find',
-      fields: [{ name: 'text', label, value: text, placeholder: 'acme or sk-AbCd' }],
+      fields: [
+        { name: 'text', label: 'Customer, hint or hash', value: text, placeholder: 'acme or sk-AbCd' },
+      ],
     })}
     ${keyTable(keys, visit, {
       withAccount: true,
@@ -105,15 +102,14 @@ async function list(visit: Visit): Promise<Page> {
   };
 }
 
-const marks: Record<KeyView['state'], 'good' | 'bad' | 'warning' | 'calm'> = {
-  usable: 'good',
-  unknown: 'bad',
-  invalid: 'bad',
-  disabled: 'calm',
-  expired: 'calm',
-  kind: 'warning',
+const badges: Record<KeyView['state'], Markup> = {
+  usable: badge('works', 'good'),
+  unknown: badge('unknown', 'bad'),
+  invalid: badge('not used', 'bad'),
+  disabled: badge('disabled'),
+  expired: badge('expired'),
+  kind: badge('kind', 'warning'),
 };
-const words: Partial<Record<KeyView['state'], string>> = { usable: 'works', invalid: 'not used' };
 
 export const keyTable = (
   keys: readonly KeyView[],
@@ -129,7 +125,7 @@ export const keyTable = (
       column('Name', ({ row }) => cut(shownValue(row['name'])), {
         has: ({ row }) => row['name'] !== undefined,
       }),
-      column('State', ({ state }) => badge(words[state] ?? state, marks[state])),
+      column('State', ({ state }) => badges[state]),
       ...(withAccount
         ? [column('Customer', ({ row }: KeyView) => customerLink(shownValue(row['account'])))]
         : []),
@@ -181,22 +177,19 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   return proposedWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
 }
 
-/** A key is switched by a button alone: what it means is said, and asked. */
+/** A key is switched by a button alone: what that does is said, and asked. */
 const switching = (
   verb: 'Enable' | 'Disable',
-  means: string,
   planOf: typeof planEnableKey | typeof planDisableKey,
 ): FormRoute => ({
   page: formPage(async ({ ports, part }) => {
     const { name, hint } = await findKey(ports, part('hash'));
-    return { title: `${verb} ${hint}`, intro: lead(`${name}: ${means}`), cancel: 'keys' };
+    return { title: `${verb} ${hint}`, intro: lead(`${name}. Its row stays.`), cancel: 'keys' };
   }),
   async propose(visit) {
     const plan = await planOf(visit.ports, visit.part('hash'));
-    const grave = verb === 'Disable';
-    const lines = grave ? [`${plan.name} is refused within 30 seconds.`] : plan.effect;
-    const words = { title: `${verb} a key`, back: 'keys', verb: `${verb} it`, grave };
-    return proposedWrites(visit, plan, { ...words, said: () => ({ lines }) });
+    const words = { title: `${verb} a key`, back: 'keys', verb: `${verb} it`, grave: verb === 'Disable' };
+    return proposedWrites(visit, plan, { ...words, said: () => ({ lines: plan.effect }) });
   },
 });
 

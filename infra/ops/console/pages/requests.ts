@@ -320,13 +320,14 @@ const named = (model: string | undefined, alias: string | undefined): Markup =>
 /** What a customer was charged, all of it, from its ledger. */
 async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
   const account = query('account');
+  if (account === '') throw usageFailure('account: found nothing, wanted a name');
   const before = query('before');
   const { rows, next } = await ports.pages.requests(account, before || undefined, 50);
   const { live: _live, ...columns } = requestTable(nowMs);
   return {
-    title: account === '' ? 'Ledger' : `Ledger of ${account}`,
+    title: `Ledger of ${account}`,
     section: 'requests',
-    above: account === '' ? [] : [[customerPath(account), account]],
+    above: [[customerPath(account), account]],
     body: html`${placeTabs(account, 'ledger')}
     ${warnings(rows.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])))}
     ${table(
