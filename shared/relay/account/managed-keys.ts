@@ -140,15 +140,13 @@ async function list(ports: ManagedKeysPorts, caller: Caller) {
 }
 
 async function create(ports: ManagedKeysPorts, caller: Caller) {
-  const secretKey = ports.random.secretKey();
-  const made = async (asker: Asker): Promise<ManagedKey> => {
-    const fields = fieldsIn(caller.body, asker.own, ports.clock.now());
+  const answer = await newKey(ports, caller, async ({ own }) => {
+    const fields = fieldsIn(caller.body, own, ports.clock.now());
     if (fields['name'] === undefined)
       throw new InvalidRequest('missing_required_parameter', 'name', 'Give the key a name.');
-    return makeKey(ports, asker, { secretKey, fields: { ...fieldsOf(asker.own), ...fields } });
-  };
-  const answer = await changing(ports, caller, { tryOnce: made, secretKey });
-  return { status: 201, answer: { ...answer, key: secretKey } };
+    return { fields: { ...fieldsOf(own), ...fields } };
+  });
+  return { status: 201, answer };
 }
 
 async function edit(ports: ManagedKeysPorts, caller: Caller) {
@@ -165,7 +163,7 @@ async function edit(ports: ManagedKeysPorts, caller: Caller) {
     said(ports, own, { action: 'changed', hash: hashOf(seen) });
     return shownKey(row, own, nowMs);
   };
-  return { answer: await changing(ports, caller, { tryOnce: edited }) };
+  return { answer: await changing(ports, caller, edited) };
 }
 
 const hourMs = 3_600_000;
@@ -176,22 +174,23 @@ async function rotate(ports: ManagedKeysPorts, caller: Caller) {
   const { grace_hours: graceHours = 24 } = caller.body;
   if (typeof graceHours !== 'number' || !(graceHours >= 0 && graceHours <= graceHoursMax))
     throw invalid('grace_hours', `grace_hours must be a number from 0 to ${graceHoursMax}.`);
-  const secretKey = ports.random.secretKey();
   const replaces = accountKeyIdOf(caller.request);
-  const rotated = async (asker: Asker): Promise<ManagedKey> => {
+  const answer = await newKey(ports, caller, async (asker) => {
     const { seen, row: old } = await targetOf(ports, asker, replaces);
     const nowMs = ports.clock.now();
     if (refusedFor(old, nowMs) !== undefined)
       throw new InvalidRequest('key_not_usable', null, 'This key does not work any more: make a new one.');
+    // Another successor would end with it, as the first one does not.
+    const made = await ports.managed.rows(asker.made);
+    if (made.some(({ raw }) => raw['_replaces'] === old.hash))
+      throw new InvalidRequest('key_not_usable', null, 'This key has been replaced: replace its successor.');
     const endMs = Math.min(nowMs + graceHours * hourMs, old.expires_at ?? Infinity);
-    return makeKey(ports, asker, {
-      secretKey,
+    return {
       fields: { ...fieldsOf(old), official: old.official || undefined },
       replaced: { seen, expires_at: isoTime(endMs), isOver: graceHours === 0 },
-    });
-  };
-  const answer = await changing(ports, caller, { tryOnce: rotated, secretKey });
-  return { status: 201, answer: { ...answer, key: secretKey, replaces } };
+    };
+  });
+  return { status: 201, answer: { ...answer, replaces } };
 }
 
 async function remove(ports: ManagedKeysPorts, caller: Caller) {
@@ -208,31 +207,22 @@ async function remove(ports: ManagedKeysPorts, caller: Caller) {
     if (refused.length > 0) throw new StoreBusy('The key was changed meanwhile.');
     said(ports, own, { action: 'revoked', hash: hashOf(seen) });
   };
-  await changing(ports, caller, { tryOnce: removed });
+  await changing(ports, caller, removed);
   return { answer: { id, deleted: true } };
 }
 
-interface Change<Result> {
-  /** @param isRepeat an earlier try may have been applied, or may be yet */
-  tryOnce: (asker: Asker, isRepeat: boolean) => Promise<Result>;
-  /** Of the key that it makes. */
-  secretKey?: string;
-}
-
-/** Repeats a change while others come between. Each try reads all that it goes by, so a right that is taken away meanwhile is none. */
+/**
+ * Repeats a change while others come between. Each try reads all that it goes by, so a right that is taken away meanwhile is none.
+ * @param tryOnce `isRepeat`: an earlier try may have been applied, or may be yet
+ */
 async function changing<Result>(
   ports: ManagedKeysPorts,
   caller: Caller,
-  { tryOnce, secretKey }: Change<Result>,
-): Promise<Result | ManagedKey> {
+  tryOnce: (asker: Asker, isRepeat: boolean) => Promise<Result>,
+): Promise<Result> {
   const backoff = new Backoff(ports, budgetMs);
   try {
-    return await backoff.until(async () => {
-      const asker = await askerOf(ports, caller);
-      const isRepeat = backoff.unknowns > 0;
-      const made = isRepeat && secretKey !== undefined && (await ports.managed.find(keyHash(secretKey)));
-      return made ? shownKey(made.raw, asker.own, ports.clock.now()) : tryOnce(asker, isRepeat);
-    });
+    return await backoff.until(async () => tryOnce(await askerOf(ports, caller), backoff.unknowns > 0));
   } catch (error) {
     if (!(error instanceof StoreUnavailable) || backoff.unknowns === 0) throw error;
     throw refuse(
@@ -243,29 +233,37 @@ async function changing<Result>(
   }
 }
 
-interface NewKey {
-  secretKey: string;
+interface WantedKey {
   fields: KeyFields;
   /** The key whose place it takes, at once or when that ends. */
   replaced?: { seen: SeenKey; expires_at: string; isOver: boolean };
 }
 
-async function makeKey(
+/** Makes a key, which is shown this once. */
+async function newKey(
+  ports: ManagedKeysPorts,
+  caller: Caller,
+  wanted: (asker: Asker) => Promise<WantedKey>,
+): Promise<ManagedKey & { key: string }> {
+  const key = ports.random.secretKey();
+  const made = await changing(ports, caller, async (asker, isRepeat) => {
+    const earlier = isRepeat && (await ports.managed.find(keyHash(key)));
+    if (earlier) return shownKey(earlier.raw, asker.own, ports.clock.now());
+    return writeKey(ports, asker, { ...(await wanted(asker)), key });
+  });
+  return { ...made, key };
+}
+
+async function writeKey(
   ports: ManagedKeysPorts,
   asker: Asker,
-  { secretKey, fields, replaced }: NewKey,
+  { key, fields, replaced }: WantedKey & { key: string },
 ): Promise<ManagedKey> {
   const { own, made } = asker;
   const { account } = own;
-  const [hash, nowMs] = [keyHash(secretKey), ports.clock.now()];
-  const asked: KeyFields = {
-    ...fields,
-    account,
-    hash,
-    hint: keyHint(secretKey),
-    enabled: true,
-    made_by: own.hash,
-  };
+  const [hash, nowMs] = [keyHash(key), ports.clock.now()];
+  const identity = { account, hash, hint: keyHint(key), enabled: true, made_by: own.hash };
+  const asked: KeyFields = { ...fields, ...identity };
   const marks = authorOf(own, nowMs);
   const row = {
     ...asked,

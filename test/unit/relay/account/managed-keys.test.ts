@@ -112,6 +112,25 @@ describe('a key that may', () => {
   });
 });
 
+describe('a key that has been replaced', () => {
+  it('is not replaced again: a second successor would end with it', async () => {
+    const { key } = await rig.maker();
+    const old = (await rig.create(key)).body['id'];
+    const next = (await rig.rotate(key, old)).body['id'];
+    expect(said(await rig.rotate(key, old))).toEqual([400, 'key_not_usable', null]);
+    expect((await rig.rotate(key, next)).body).toMatchObject({ expires_at: null, replaces: next });
+  });
+
+  it('has one successor, however many ask at once', async () => {
+    const { key, account } = await rig.maker();
+    const { id } = (await rig.create(key)).body;
+    const answers = await Promise.all(Array.from({ length: 20 }, async () => rig.rotate(key, id)));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201, 400]));
+    expect(await madeOf(account)).toHaveLength(2);
+  });
+});
+
 describe('a made key has never more than the key that makes it', () => {
   const own = {
     models: ['a', 'b'],
