@@ -40,6 +40,15 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** A text of a URL. One that is escaped wrong is as it is. */
+export function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 const quote = 0x22;
 const backslash = 0x5c;
 const comma = 0x2c;

@@ -1,5 +1,4 @@
 /** The account's ledger, a page at a time, and all of it as CSV. */
-import { partCounts } from '../../../shared/wire/chat-response.ts';
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
 import { buttonById, byId, codeOf, element, inputById, say, timeOf, yuan, yuanColumn } from './elements.ts';
 import { t } from './language.ts';
@@ -151,48 +150,13 @@ export function download(text: string, name: string): void {
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
-// Rows of the ledger as CSV.
+type Cell = string | number | boolean | null | undefined;
 
-const columns: readonly (keyof UsageEntry)[] = [
-  'id',
-  'created',
-  'kind',
-  'endpoint',
-  'model',
-  'alias',
-  'key',
-  'charge',
-  'prompt_tokens',
-  'completion_tokens',
-  ...partCounts,
-  'estimated',
-  'flag',
-  'service_tier',
-  'first_content_ms',
-  'end',
-  'price',
-  'plan_slot',
-  'official',
-  'cost',
-  'amount',
-  'reason',
-  'end_user',
-  'tags',
-];
+/** @param rows the cells of each, in the order of the columns */
+export const csvText = (columns: readonly string[], rows: readonly (readonly Cell[])[]): string =>
+  [columns, ...rows].map((row) => `${row.map(cellText).join(',')}\r\n`).join('');
 
-const csvOf = (entries: readonly UsageEntry[]): string =>
-  [
-    columns.join(','),
-    ...entries.map((entry) => columns.map((name) => field(name, entry[name])).join(',')),
-    '',
-  ].join('\r\n');
-
-function field(name: keyof UsageEntry, value: UsageEntry[keyof UsageEntry]): string {
-  if (name === 'created') return new Date(Number(value) * 1000).toISOString();
-  return cell(typeof value === 'object' && value !== null ? tagsText(value) : value);
-}
-
-export function cell(value: string | number | boolean | null | undefined): string {
+function cellText(value: Cell): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return plainNumber(value);
   const text = String(value);
@@ -204,3 +168,18 @@ export function cell(value: string | number | boolean | null | undefined): strin
 /** Never 1.5e-6, which some spreadsheets read as text. */
 const plainNumber = (value: number): string =>
   String(value).includes('e') ? value.toFixed(12).replace(/\.?0+$/, '') : String(value);
+
+/** All that the relay says of the rows. */
+function csvOf(entries: readonly UsageEntry[]): string {
+  const rows = entries.map(rowCells);
+  const names = Object.keys(rows[0] ?? {}) as (keyof ReturnType<typeof rowCells>)[];
+  return csvText(
+    names,
+    rows.map((row) => names.map((name) => row[name])),
+  );
+}
+
+function rowCells(entry: UsageEntry) {
+  const { object: _, id, created, tags, ...others } = entry;
+  return { id, created: new Date(created * 1000).toISOString(), ...others, tags: tagsText(tags) };
+}

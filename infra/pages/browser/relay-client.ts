@@ -1,5 +1,6 @@
 /** Calls of this relay with the customer's key, which is sent as a header and never in an address. */
 
+import { asRecord, parseJson, percentDecoded, textIn } from '../../../shared/wire/json.ts';
 import { say } from './elements.ts';
 import { keptText, t } from './language.ts';
 
@@ -54,19 +55,9 @@ export class RelayClient {
 async function failureOf(response: Response): Promise<CallFailed> {
   const text = await response.text().catch(() => '');
   const id = response.headers.get('x-request-id');
-  return new CallFailed(
-    `${messageIn(text) ?? t().answered(response.status)}${id === null ? '' : t().request(id)}`,
-    response.status,
-  );
-}
-
-function messageIn(text: string): string | undefined {
-  try {
-    const { error } = JSON.parse(text) as { error?: { message?: unknown } };
-    return typeof error?.message === 'string' ? error.message : undefined;
-  } catch {
-    return undefined;
-  }
+  const said = textIn(asRecord(asRecord(parseJson(text))['error'])['message']);
+  const words = said || t().answered(response.status);
+  return new CallFailed(`${words}${id === null ? '' : t().request(id)}`, response.status);
 }
 
 export const wordsOf = (error: unknown): string =>
@@ -98,16 +89,8 @@ export const isKey = (text: string): boolean => keyPattern.test(text);
  * shown, shared or copied from then on has no key.
  */
 export function takeFromAddress(): string | undefined {
-  const written = unescaped(location.hash.slice(1)).trim();
+  const written = percentDecoded(location.hash.slice(1)).trim();
   if (!written.startsWith('sk-')) return undefined;
   history.replaceState(null, '', location.pathname);
   return isKey(written) ? written : undefined;
-}
-
-function unescaped(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

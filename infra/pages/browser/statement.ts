@@ -3,7 +3,7 @@ import { count } from '../../../shared/relay/page/english.ts';
 import type { AccountStatement } from '../../../shared/wire/public-api.ts';
 import { button, byId, choiceById, dayOf, element, figuresRow, namedParts } from './elements.ts';
 import { t } from './language.ts';
-import { cell, download } from './ledger.ts';
+import { csvText, download } from './ledger.ts';
 import { telling, type RelayClient } from './relay-client.ts';
 
 const monthsShown = 24;
@@ -100,10 +100,7 @@ const lineRow = (names: readonly string[], decimals: number) => (line: Line) => 
 };
 
 const csvOf = (lines: readonly Line[]): string =>
-  [
-    'what,calls,prompt_tokens,completion_tokens,amount',
-    ...lines.map((line) =>
-      [line.what, ...figuresOf(line), line.amount || 0].map((value) => cell(value)).join(','),
-    ),
-    '',
-  ].join('\r\n');
+  csvText(
+    ['what', 'calls', 'prompt_tokens', 'completion_tokens', 'amount'],
+    lines.map((line) => [line.what, ...figuresOf(line), line.amount || 0]),
+  );

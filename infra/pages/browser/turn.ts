@@ -2,6 +2,7 @@
  * One message as it is shown. What a model says becomes text nodes, never markup: a tag, an event handler or a link in it is
  * text like any other.
  */
+import { isRecord, parseJson } from '../../../shared/wire/json.ts';
 import { byId, codeOf, element } from './elements.ts';
 import { t } from './language.ts';
 
@@ -202,13 +203,9 @@ export async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerato
 }
 
 function parsed(data: string): Chunk {
-  let chunk: Chunk | null = null;
-  try {
-    chunk = JSON.parse(data) as Chunk | null;
-  } catch {
-    // As below.
-  }
-  if (typeof chunk !== 'object' || chunk === null) throw new Error(t().wrongForm);
+  const json = parseJson(data);
+  if (!isRecord(json)) throw new Error(t().wrongForm);
+  const chunk = json as Chunk;
   if (chunk.error) throw new Error(chunk.error.message ?? t().wrongForm);
   return chunk;
 }

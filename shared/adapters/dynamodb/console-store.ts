@@ -40,6 +40,8 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
       expressed({ UpdateExpression: `SET ${update.set}`, ConditionExpression: update.where }, values),
     );
 
+  const item = async (id: string): Promise<RuntimeItem> => (await getItems(runtime, [id])).get(id) ?? {};
+
   return {
     async beginSession({ name, groups }) {
       const person = personId(name);
@@ -94,12 +96,7 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
       return id;
     },
     async kept(owner, id) {
-      const {
-        owner: own,
-        body,
-        taken,
-        expires,
-      } = (await getItems(runtime, [keptId(id)])).get(keptId(id)) ?? {};
+      const { owner: own, body, taken, expires } = await item(keptId(id));
       const isOver = own !== owner || Boolean(taken) || !(Number(expires) > now());
       return isOver || !(body instanceof Uint8Array) ? undefined : gunzipSync(body).toString();
     },
@@ -140,7 +137,7 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
       };
     },
     async history(day, before = Infinity) {
-      const { lines = 0 } = (await getItems(runtime, [countId(day)])).get(countId(day)) ?? {};
+      const { lines = 0 } = await item(countId(day));
       const last = Math.min(Number(lines), before - 1);
       const numbers = Array.from(
         { length: Math.max(0, Math.min(historyMax, last)) },

@@ -8,6 +8,7 @@ import type { Context } from 'aws-lambda';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import { asRefusal, refusalResponse, refuse } from '../../relay/http/refusal.ts';
 import { hopHeader } from '../../wire/ids.ts';
+import { percentDecoded } from '../../wire/json.ts';
 import { readJsonBody, type SharedHost } from './json-body.ts';
 
 /** The distribution sends the origin secret in this header. */
@@ -141,7 +142,7 @@ export function relayRequest(
   return {
     id,
     method: received.method,
-    path: decodedPath(received.path),
+    path: percentDecoded(received.path),
     query: new URLSearchParams(received.query),
     headers,
     baseUrl: `${local ? 'http' : 'https'}://${host}/v1`,
@@ -162,12 +163,4 @@ function publicHost(forwarded: string | undefined): string | undefined {
   return forwarded !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:\d{1,5})?$/i.test(forwarded)
     ? forwarded
     : undefined;
-}
-
-function decodedPath(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }

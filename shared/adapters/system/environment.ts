@@ -3,7 +3,7 @@
  * lists them.
  */
 import { usualVariable } from '../../config/rows/secret-reference.ts';
-import { parseJson } from '../../wire/json.ts';
+import { parseJson, percentDecoded } from '../../wire/json.ts';
 
 export interface Environment {
   /** The stack's name. Table names and secrets' paths contain it. */
@@ -160,17 +160,9 @@ const headersIn = (text: string): Record<string, string> =>
   Object.fromEntries(
     text.split(',').flatMap((pair) => {
       const [, name = '', value = ''] = /^\s*([!#$%&'*+.^`|~\w-]+)\s*=\s*([\x20-\x7e]*)$/.exec(pair) ?? [];
-      return name === '' ? [] : [[name, decoded(value.trim())]];
+      return name === '' ? [] : [[name, percentDecoded(value.trim())]];
     }),
   );
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
 
 /** A key that seals state for clients. */
 export interface SealKey {

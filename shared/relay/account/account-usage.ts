@@ -14,6 +14,7 @@ import {
   grantPrefix,
 } from '../../billing/ledger-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { percentDecoded } from '../../wire/json.ts';
 import type {
   UsageEntry,
   UsageList,
@@ -136,19 +137,11 @@ async function otherOf(others: Promise<LedgerRow[]>, id: string): Promise<Ledger
 
 function readCursor(written: string | null): string | undefined {
   if (written === null || written === '') return undefined;
-  const id = unescaped(written);
+  const id = percentDecoded(written);
   // No request has an id that sorts after the ids of grants, and a read below such an id would return grants.
   const isRequest = requestTimeMs(id) !== undefined && id < grantPrefix;
   if (!isRequest && !isOther(id)) throw badCursor();
   return id;
-}
-
-function unescaped(written: string): string {
-  try {
-    return decodeURIComponent(written);
-  } catch {
-    return written;
-  }
 }
 
 const badCursor = (): InvalidRequest =>
