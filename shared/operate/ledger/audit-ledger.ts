@@ -43,12 +43,7 @@ interface AuditProgress {
 }
 
 /** `findings` describe mismatches; `corrected`: so many daily sums were. */
-interface Outcome {
-  findings: string[];
-  corrected: number;
-  rows?: number;
-  closesWithoutRow?: number;
-}
+type Outcome = Awaited<ReturnType<typeof auditDaily>>;
 
 /** What all steps of an audit need. */
 interface Auditing {
@@ -79,7 +74,7 @@ export async function auditLedger(
   };
   const accounts = only === undefined ? await knownAccounts(auditing, from) : [only];
   const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAll) : undefined;
-  const outcomes: Outcome[] = [];
+  const audited: Awaited<ReturnType<typeof auditAccountOnce>>[] = [];
   for (const account of accounts) {
     progress.auditing(account);
     try {
@@ -91,23 +86,22 @@ export async function auditLedger(
         const again = await auditAccountOnce(auditing, account);
         seen = { ...again, corrected: seen.corrected + again.corrected };
       }
-      outcomes.push(seen);
+      audited.push(seen);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const exitCode = error instanceof Failure ? error.exitCode : 1;
       throw new Failure(`${why}; go on with --from '${account}'`, exitCode);
     }
   }
+  const outcomes: Outcome[] = [...audited];
   for (const id of channels?.ids ?? [])
     outcomes.push(await auditDaily(auditing, { id, audit: channels, items: await readDaily(ports, id) }));
-  const sumOf = (name: 'rows' | 'closesWithoutRow' | 'corrected'): number =>
-    outcomes.reduce((sum, outcome) => sum + (outcome[name] ?? 0), 0);
   return {
     accounts: accounts.length,
     findings: outcomes.flatMap(({ findings }) => findings),
-    rows: sumOf('rows'),
-    closesWithoutRow: sumOf('closesWithoutRow'),
-    corrected: sumOf('corrected'),
+    rows: audited.reduce((sum, { rows }) => sum + rows, 0),
+    closesWithoutRow: audited.reduce((sum, each) => sum + each.closesWithoutRow, 0),
+    corrected: outcomes.reduce((sum, { corrected }) => sum + corrected, 0),
   };
 }
 
@@ -130,11 +124,7 @@ export async function knownAccounts(
 }
 
 /** @param channels takes the rows of the account, once */
-async function auditAccountOnce(
-  auditing: Auditing,
-  account: string,
-  channels?: DailyAudit,
-): Promise<Outcome> {
+async function auditAccountOnce(auditing: Auditing, account: string, channels?: DailyAudit) {
   const { ports, progress } = auditing;
   const { ledger, clock } = ports;
   const readMs = clock.now();
@@ -182,7 +172,7 @@ const readDaily = async ({ ledger }: OperatorPorts, id: string): Promise<Reading
 async function auditDaily(
   { ports, rebuild }: Auditing,
   { id, audit, items }: { id: string; audit: DailyAudit | undefined; items: Reading<DailySum>[] },
-): Promise<Outcome> {
+) {
   const { rows: sums, problems } = readingsOf(items);
   const differences = audit?.differences(id, sums) ?? [];
   const left = rebuild ? await correct(ports, differences) : differences;
