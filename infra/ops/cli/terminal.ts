@@ -143,6 +143,12 @@ export class Terminal {
   /** Lets a key be printed that this run made. All other text of that form is masked, whatever table it comes from. */
   readonly reveal = (secretKey: string): void => void this.#run.revealed.add(secretKey);
 
+  readonly revealing = async <Made extends { secretKey: string }>(work: Promise<Made>): Promise<Made> => {
+    const made = await work;
+    this.reveal(made.secretKey);
+    return made;
+  };
+
   /** Keeps in words how far long work is, until they are printed. */
   readonly count = (words: string): void => void (this.#run.counted = words);
 

@@ -103,9 +103,9 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
         const plan = await planNewCustomer(ports, { account, attributes, ...input });
         return writes({
           plan,
-          carryOut: () => carryOutNewCustomer(ports, plan, wait * 1000),
+          carryOut: () => terminal.revealing(carryOutNewCustomer(ports, plan, wait * 1000)),
           print: (shown, made) => printNewCustomer(shown, { plan, made, link }),
-          facts: (made) => newCustomerFacts(terminal, { plan, made, link }),
+          facts: (made) => newCustomerFacts({ plan, made, link }),
         });
       },
     }),
@@ -379,10 +379,9 @@ interface NewCustomer<Made> {
 
 /** Shows the key: once. */
 function printNewCustomer(
-  { print, printMessage, remark, reveal }: Terminal,
+  { print, printMessage, remark }: Terminal,
   { plan, made, link }: NewCustomer<CustomerMade>,
 ): void {
-  reveal(made.secretKey);
   const sent = plan.contact === undefined ? '' : ` to ${plan.contact}`;
   print(
     `customer ${plan.account} is made. Send this${sent}; the key is stored nowhere and is not shown again:`,
@@ -392,15 +391,11 @@ function printNewCustomer(
   warnings.forEach(remark);
 }
 
-function newCustomerFacts(
-  { reveal }: Terminal,
-  { plan, made, link }: NewCustomer<CustomerMade | undefined>,
-): object {
+function newCustomerFacts({ plan, made, link }: NewCustomer<CustomerMade | undefined>): object {
   const { account, grant, contact, baseUrl, pages } = plan;
   const facts = { account, contact: contact ?? null, granted: grant ? formatYuan(grant.amount) : null };
   if (!made) return facts;
   const { secretKey, hash, hint } = made;
-  reveal(secretKey);
   return {
     ...facts,
     applied: made.grant?.isApplied ?? null,

@@ -132,7 +132,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
       const granted = grant && (await carryOutGrant(ports, grant, options.wait * 1000));
       await carryOutWrites(ports, channel);
       const unpublished = await whyUnpublished(ports, options.wait);
-      const made = await carryOutKey(ports, key);
+      const made = await terminal.revealing(carryOutKey(ports, key));
       const curl = await curlLine(ports, made.secretKey, input.models[0] ?? '');
       return { ...made, granted, unpublished, curl };
     },
@@ -148,7 +148,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
     facts: (made) => ({
       channel: input.id,
       unpriced: prices.unpriced,
-      ...newKeyFacts(terminal, key, made),
+      ...newKeyFacts(key, made),
       ...(made && { curl: made.curl, ...(grant && { grant: grantFacts(grant, made.granted) }) }),
     }),
   });

@@ -102,9 +102,9 @@ export const keyCommands: CommandGroup = {
         const plan = await planCreateKey(ports, { account, attributes });
         return writes({
           plan,
-          carryOut: () => carryOutKey(ports, plan),
+          carryOut: () => terminal.revealing(carryOutKey(ports, plan)),
           print: (shown, made) => printNewKey(shown, { ...plan, ...made }),
-          facts: (made) => newKeyFacts(terminal, plan, made),
+          facts: (made) => newKeyFacts(plan, made),
         });
       },
     }),
@@ -193,13 +193,13 @@ The relay answers 401 invalid_api_key.`);
         const plan = await planRotateKey(ports, { written, graceHours: grace });
         return writes({
           plan,
-          carryOut: () => carryOutKey(ports, plan),
+          carryOut: () => terminal.revealing(carryOutKey(ports, plan)),
           print(shown, made) {
             printNewKey(shown, { ...plan, ...made });
             shown.remark(`${plan.oldName} works until ${plan.oldWorksUntil}.`);
           },
           facts: (made) => ({
-            ...newKeyFacts(terminal, plan, made),
+            ...newKeyFacts(plan, made),
             old: plan.oldName,
             old_works_until: plan.oldWorksUntil,
           }),
@@ -258,13 +258,12 @@ async function planLeaked(
         onProgress,
         // At once: what is read afterwards may take long, or fail.
         onMade: ({ secretKey }) => {
-          if (!isText) return;
           terminal.reveal(secretKey);
-          terminal.print(`The successor is made: ${secretKey}`);
+          if (isText) terminal.print(`The successor is made: ${secretKey}`);
         },
       }),
     print: (shown, made) => printLeaked(shown, plan, made),
-    facts: (made) => leakedFacts(terminal, plan, made ?? known),
+    facts: (made) => leakedFacts(plan, made ?? known),
   });
 }
 
@@ -273,24 +272,22 @@ const shownHashCharacters = 12;
 const hintCharacters = 'sk-AbCd...wXyZ'.length;
 
 export function printNewKey(
-  { print, reveal }: Terminal,
+  { print }: Terminal,
   { secretKey, account, rights }: MadeKey & Pick<NewKeyPlan, 'account' | 'rights'>,
 ): void {
-  reveal(secretKey);
   print(`\n  ${secretKey}\n`);
   print('Copy it now: only its hash is stored, so nobody can show it again.');
   print(`Account ${account}; ${rights}. It works within 5 seconds.`);
 }
 
-export function newKeyFacts(
-  { reveal }: Terminal,
+export const newKeyFacts = (
   { account, rights }: Pick<NewKeyPlan, 'account' | 'rights'>,
   made: MadeKey | undefined,
-) {
-  if (!made) return { account, rights };
-  reveal(made.secretKey);
-  return { account, rights, key: made.secretKey, hash: made.hash, hint: made.hint };
-}
+): object => ({
+  account,
+  rights,
+  ...(made && { key: made.secretKey, hash: made.hash, hint: made.hint }),
+});
 
 const keyColumns: Column<KeyView>[] = [
   ['', 'HINT', ({ row }) => hintText(row['hint'])],
@@ -364,11 +361,10 @@ function printLeaked(
   if (refund !== undefined) print(`To give back what it spent (choose the amount): ${refundCommand(refund)}`);
 }
 
-function leakedFacts({ reveal }: Terminal, plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): object {
+function leakedFacts(plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): object {
   const facts = { account: plan.account, leaked: plan.name };
   if (!made) return facts;
   const { successor, use, problem } = made;
-  if (successor) reveal(successor.secretKey);
   const refund = leakedRefund({ plan, use });
   return {
     ...facts,
