@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { explainStoreError } from '../../infra/ops/session/session.ts';
+import { PassThrough, Readable } from 'node:stream';
+import { Command } from 'commander';
+import { initCommand } from '../../infra/ops/cli/commands/init.ts';
+import { Terminal } from '../../infra/ops/cli/terminal.ts';
+import { explainStoreError, openSession } from '../../infra/ops/session/session.ts';
+import { Failure } from '../../shared/operate/plan.ts';
 import { awsSecretWriter } from '../../shared/adapters/secrets/secret-writer.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
@@ -85,6 +90,20 @@ describe('secret new', () => {
 });
 
 describe('init', () => {
+  it('makes no key where something that it has to say with the key cannot be read', async () => {
+    const target = { stack: 'relay', endpoint: rig.endpoint, local: true };
+    const { ports } = await openSession(target, {});
+    const baseUrl = async (): Promise<string> => {
+      throw new Failure('it is not there now');
+    };
+    const streams = { input: Readable.from([]), output: new PassThrough(), errors: new PassThrough() };
+    const run = { ports: { ...ports, baseUrl }, terminal: new Terminal({ ...streams, environment: {} }) };
+    const asked = { id: 'x', endpoint: upstream.endpoint, secret: false, models: ['m'], free: ['m'] };
+    const words = [{ ...asked, account: 'unmade', wait: 0 }, new Command()] as never;
+    await expect(initCommand.work(run, words, { yes: true })).rejects.toThrow('not there now');
+    expect(await ports.tables.scan('keys')).toEqual([]);
+  });
+
   it('asks a person, offers the models of the upstream, and ends with a key that works in its curl line', async () => {
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: rig.endpoint, UPSTREAM_KEY: secret };
     // As a running local stack writes it.
@@ -94,6 +113,7 @@ describe('init', () => {
       ['Name of the channel [openai]:', 'first'],
       ['[https://api.openai.com/v1]:', upstream.endpoint],
       ["has the upstream's key:", 'UPSTREAM_KEY'],
+      ['(* stands for anything):', ','],
       ['(* stands for anything):', 'gpt-5'],
       ['lists no gpt-5\nModels to serve, separated by commas (* stands for anything):', 'gpt-*'],
       ['(Enter: type prices):', ''],

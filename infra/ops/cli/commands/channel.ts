@@ -1,10 +1,8 @@
 /** The commands of `channel`: upstreams that the relay calls; and `secret`, whose values never stand on the command line. */
-import type { Command } from 'commander';
 import {
   carryOutStoreSecret,
   planStoreSecret,
   planSwitchChannel,
-  type ChannelInput,
 } from '../../../../shared/operate/channels/edit-channel.ts';
 import { viewChannels, type ChannelWithSums } from '../../../../shared/operate/channels/list-channels.ts';
 import {
@@ -20,12 +18,6 @@ import {
 } from '../../../../shared/operate/channels/test-channel.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { counted, Failure } from '../../../../shared/operate/plan.ts';
-import {
-  channelTypeNames,
-  ownAttributes,
-  typesWith,
-} from '../../../../shared/upstreams/types/channel-attributes.ts';
-import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
 import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import type { RowField } from '../../fields/row-field.ts';
 import { changes, operating, rowWrites, shows, writes, type CommandGroup } from '../command.ts';
@@ -58,28 +50,6 @@ const channels: RowGroup = {
     set: ['channel set openai priority=10 weight=2', 'channel set openai models=gpt-4o,gpt-4o-mini'],
   },
 };
-
-export const typeMeans = `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`;
-
-/** `--api-version` for `api_version`. */
-export const ownOption = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
-
-/** Options for the attributes that only some channel types have. */
-export const ownOptions: Readonly<Record<string, string>> = Object.fromEntries(
-  ownAttributes().map(({ name, attribute }) => [
-    `${ownOption(name)} <${name.split('_').at(-1)}>`,
-    `${attribute.about} (${typesWith(name).join(', ')})`,
-  ]),
-);
-
-export const ownAttributesIn = (command: Command): NonNullable<ChannelInput['attributes']> =>
-  Object.fromEntries(
-    ownAttributes().flatMap(({ name }) => {
-      const option = command.options.find(({ long }) => long === ownOption(name));
-      const value: unknown = option && command.getOptionValue(option.attributeName());
-      return typeof value === 'string' ? [[name, value]] : [];
-    }),
-  );
 
 const asked = {
   '--secret-env <NAME>': 'take the key from this environment variable instead of the reference',

@@ -21,13 +21,18 @@ import {
 } from '../../../../shared/operate/prices/first-prices.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { namesLike } from '../../../../shared/upstreams/channel-type.ts';
-import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
+import {
+  channelTypeNames,
+  ownAttributes,
+  typesWith,
+} from '../../../../shared/upstreams/types/channel-attributes.ts';
 import {
   channelSetups,
   channelTypes,
   defaultChannelType,
   type ChannelTypeName,
 } from '../../../../shared/upstreams/types/channel-types.ts';
+import { typedList } from '../../fields/row-field.ts';
 import { grantSaid } from '../../outcomes.ts';
 import { changes, printSaid, writes, type CommandRun } from '../command.ts';
 import {
@@ -39,7 +44,6 @@ import {
 } from '../option-values.ts';
 import type { Terminal } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
-import { ownAttributesIn, ownOption, ownOptions, typeMeans } from './channel.ts';
 import { grantFacts } from './grant.ts';
 import { newKeyFacts, printNewKey } from './key.ts';
 
@@ -63,6 +67,28 @@ interface InitOptions {
   /** Seconds. */
   wait: number;
 }
+
+const typeMeans = `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`;
+
+/** `--api-version` for `api_version`. */
+const ownOption = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
+
+/** Options for the attributes that only some channel types have. */
+const ownOptions: Readonly<Record<string, string>> = Object.fromEntries(
+  ownAttributes().map(({ name, attribute }) => [
+    `${ownOption(name)} <${name.split('_').at(-1)}>`,
+    `${attribute.about} (${typesWith(name).join(', ')})`,
+  ]),
+);
+
+const ownAttributesIn = (command: Command): InitOptions['attributes'] =>
+  Object.fromEntries(
+    ownAttributes().flatMap(({ name }) => {
+      const option = command.options.find(({ long }) => long === ownOption(name));
+      const value: unknown = option && command.getOptionValue(option.attributeName());
+      return typeof value === 'string' ? [[name, value]] : [];
+    }),
+  );
 
 export const initCommand = changes('init', {
   does: 'set up a first upstream, its prices, account and key; prints the key and a curl line',
@@ -114,6 +140,11 @@ async function planInit(run: CommandRun, options: InitOptions) {
   const first = { account, amount, id: 'init', reason: 'first amount', new: true };
   const grant = Number(amount) === 0 ? undefined : await planGrantAmount(ports, first);
   const key = await planCreateKey(ports, { account });
+  // Before the key is made: what fails after that would lose it.
+  const baseUrl = await ports.baseUrl();
+  const body = { model: input.models[0], stream: true, messages: [{ role: 'user', content: 'Hello!' }] };
+  const curlLine = (secretKey: string): string =>
+    `curl -N ${baseUrl ?? 'BASE_URL'}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
   return writes({
     plan: {
       changes: [...prices.changes, ...channel.changes, ...(grant?.changes ?? []), ...key.changes],
@@ -132,24 +163,25 @@ async function planInit(run: CommandRun, options: InitOptions) {
       const granted = grant && (await carryOutGrant(ports, grant, options.wait * 1000));
       await carryOutWrites(ports, channel);
       const unpublished = await whyUnpublished(ports, options.wait);
-      const made = await terminal.revealing(carryOutKey(ports, key));
-      const curl = await curlLine(ports, made.secretKey, input.models[0] ?? '');
-      return { ...made, granted, unpublished, curl };
+      return { ...(await terminal.revealing(carryOutKey(ports, key))), granted, unpublished };
     },
-    print(shown, { granted, unpublished, curl, ...made }) {
+    print(shown, { granted, unpublished, ...made }) {
       if (storing) shown.print(`the key is stored: ${storing.reference}`);
       if (grant && granted) printSaid(shown, grantSaid(grant, granted));
       if (unpublished === undefined) shown.print('it is written; live within 10 seconds.');
       else shown.remark(unpublished);
       printNewKey(shown, { ...key, ...made });
-      if (curl.includes(' BASE_URL/')) shown.remark('BASE_URL is the output BaseUrl of the stack.');
-      shown.print(`\n${curl}`);
+      if (baseUrl === undefined) shown.remark('BASE_URL is the output BaseUrl of the stack.');
+      shown.print(`\n${curlLine(made.secretKey)}`);
     },
     facts: (made) => ({
       channel: input.id,
       unpriced: prices.unpriced,
       ...newKeyFacts(key, made),
-      ...(made && { curl: made.curl, ...(grant && { grant: grantFacts(grant, made.granted) }) }),
+      ...(made && {
+        curl: curlLine(made.secretKey),
+        ...(grant && { grant: grantFacts(grant, made.granted) }),
+      }),
     }),
   });
 }
@@ -168,9 +200,8 @@ async function askModels(
   warnings.forEach(terminal.remark);
   if (listed.length > 0) terminal.print(listed.join('  '));
   for (;;) {
-    const typed = await ask('Models to serve, separated by commas (* stands for anything):');
-    if (typed === '') continue;
-    const wanted = parseList(typed);
+    const wanted = typedList(await ask('Models to serve, separated by commas (* stands for anything):'));
+    if (wanted.length === 0) continue;
     if (listed.length === 0) return wanted;
     const unlisted = wanted.filter((each) => namesLike([each], listed).length === 0);
     if (unlisted.length === 0) return namesLike(wanted, listed);
@@ -187,12 +218,6 @@ const whyUnpublished = (ports: OperatorPorts, waitSeconds: number): Promise<stri
       throw error;
     },
   );
-
-async function curlLine(ports: OperatorPorts, secretKey: string, model: string): Promise<string> {
-  const baseUrl = (await ports.baseUrl()) ?? 'BASE_URL';
-  const body = { model, stream: true, messages: [{ role: 'user', content: 'Hello!' }] };
-  return `curl -N ${baseUrl}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
-}
 
 interface Question {
   /** The option that gives the answer. */
