@@ -42,6 +42,9 @@ describe('audit', () => {
     await rig.reserve('acme', idAt('2026-11-11T11:00:00Z'), { amount: 0n, slot: 'chat@2026-11-05' });
     const run = await audit();
     expect(run.output).toContain('1 account and 8 ledger rows: everything adds up.');
+    expect(run.errors).not.toContain('never had a balance');
+    const misspelt = await rig.ops('audit --account amce --wait 0');
+    expect(misspelt.errors).toContain('account amce never had a balance: is this its name?');
     expect(run).toMatchObject({ code: 0, errors: '' });
   });
 
@@ -67,7 +70,7 @@ describe('audit', () => {
     const run = await audit();
     expect(run.code).toBe(1);
     expect(run.output).toContain(words);
-    expect(run.errors).toMatch(/\d findings in 1 account/);
+    expect(run.errors).toMatch(/\d findings? in 1 account/);
   });
 
   it.each([
@@ -130,7 +133,7 @@ describe('the audit of daily sums', () => {
     expect(found.output).toContain(`daily ${id} ${period}: calls 7, not ${calls}`);
     const corrected = await audit('--rebuild-daily');
     expect(corrected).toMatchObject({ code: 0 });
-    expect(corrected.errors).toContain('1 daily sums are corrected');
+    expect(corrected.errors).toContain('1 daily sum is corrected');
     expect((await rig.row('daily', { id, period }))?.['calls']).toBe(calls);
     expect((await audit()).code).toBe(0);
   });

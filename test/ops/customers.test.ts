@@ -140,6 +140,9 @@ describe('customer new', () => {
     [['--grant', 'five'], 'amount: found "five"'],
     [['contact.email=nobody'], 'contact.email: found "nobody"'],
     [['metred=yes'], 'metred: found, but not known here (did you mean metered?'],
+    [['contact=ops@example.com'], 'contact: has parts, written contact.email=..., contact.webhook=...'],
+    [['plan=1'], 'plan: has parts, written plan.level=..., plan.since=..., plan.until=...'],
+    [['models=gpt-4o'], 'models: its key has them, not the account: write --models a,b'],
     [['enabled=false'], 'enabled: a new customer can call'],
     [['plan.since=2026-10-05'], 'plan.since: plan.level is missing beside it'],
   ])('refuses %j before anything is written', async (options, message) => {

@@ -212,7 +212,7 @@ describe('grant', () => {
 
 it.each([
   ['charge show 99', 'there is no charge 99 (any more): see `charge list`'],
-  ['setting off limts', 'there is no setting limts (any more): see `setting list`'],
+  ['setting off limts', 'setting limts has no row, so its default holds, if there is such a setting'],
   ['charge set 99 input=1', 'there is no charge 99 (any more)'],
 ])('%j says that there is no such row', async (words, message) => {
   const run = await rig.ops(words);
@@ -227,6 +227,10 @@ describe('a sheet of many rows', () => {
     await rig.put('keys', { hash, account: 'sheet', hint: 'sk-Shee...wXyZ', models: ['a', 'b'] });
     const [keys, customers] = [rig.file('keys.csv', ''), rig.file('customers.csv', '')];
     expect((await rig.ops(['key', 'export', keys])).output).toContain('1 row is in');
+    for (const noun of ['key ', ''])
+      expect((await rig.ops(`${noun}export /dev/null/x`)).errors).toBe(
+        'the file /dev/null/x cannot be written\n',
+      );
     await rig.ops(['customer', 'export', customers]);
     const sheet = readFileSync(customers, 'utf8');
     expect(sheet).toMatch(/^account,note,.*contact\.email.*,_seen\nsheet,,yes,,5,/);

@@ -38,17 +38,25 @@ export const readTextFileIfAny = async (path: string): Promise<string | undefine
   });
 
 /** Overwrites an existing file, and makes the folder where there is none. */
-export async function writeTextFile(file: string, text: string): Promise<void> {
-  const isWritten = mkdir(path.dirname(file), { recursive: true }).then(() => writeFile(file, text));
-  await isWritten.catch(() => {
-    throw new Failure(`the file ${file} cannot be written`);
-  });
-}
+export const writeTextFile = (file: string, text: string): Promise<void> =>
+  writing(file, () => writeFile(file, text));
 
 /** As they come; under its name once it is whole. What broke off stays beside, in `<path>.part`. */
-export async function writeLines(path: string, lines: AsyncIterable<string>): Promise<void> {
-  await pipeline(lines, createWriteStream(`${path}.part`));
-  await rename(`${path}.part`, path);
+export const writeLines = (file: string, lines: AsyncIterable<string>): Promise<void> =>
+  writing(file, async () => {
+    await pipeline(lines, createWriteStream(`${file}.part`));
+    await rename(`${file}.part`, file);
+  });
+
+async function writing(file: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await mkdir(path.dirname(file), { recursive: true });
+    await work();
+  } catch (error) {
+    // Lines may fail by themselves, as the tables do that they are read from.
+    if (error instanceof Error && 'syscall' in error) throw new Failure(`the file ${file} cannot be written`);
+    throw error;
+  }
 }
 
 /** A price list: a JSON text, or the cells of CSV. */

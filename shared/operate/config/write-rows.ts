@@ -98,7 +98,7 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
     brought: warned.filter(isBrought).map(warningWords),
     warnings: [
       ...told.map(warningWords),
-      ...(others > 0
+      ...(others > 0 && changes.length > 0
         ? [`${counted(others, 'other row has', 'other rows have')} a warning, as before: see \`check\``]
         : []),
     ],
@@ -257,9 +257,11 @@ export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: 
   };
 }
 
-const noRow = (name: RowName): Failure =>
+const noRow = ({ table, key }: RowName): Failure =>
   usageFailure(
-    `there is no ${name.table.slice(0, -1)} ${name.key} (any more): see \`${name.table.slice(0, -1)} list\``,
+    table === 'settings'
+      ? `setting ${key} has no row, so its default holds, if there is such a setting: see docs/tables.md`
+      : `there is no ${table.slice(0, -1)} ${key} (any more): see \`${table.slice(0, -1)} list\``,
   );
 
 const rowIn = (rows: ConfigRows, { table, key }: RowName): unknown =>

@@ -100,6 +100,8 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
         { wait, link = false, ...input }: NewOptions,
       ) {
         const attributes = words.length === 0 ? {} : attributesIn(words, newAccountFields);
+        if (Object.hasOwn(attributes, 'models'))
+          throw usageFailure('models: its key has them, not the account: write --models a,b');
         const plan = await planNewCustomer(ports, { account, attributes, ...input });
         return writes({
           plan,

@@ -203,12 +203,14 @@ export const auditCommand = shows('audit', {
     );
     if (closesWithoutRow > 0)
       terminal.remark(
-        `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
+        `${counted(closesWithoutRow, 'close has', 'closes have')} no row of their own: guards of lost replies, which cost nothing`,
       );
-    if (corrected > 0) terminal.remark(`${corrected} daily sums are corrected`);
+    if (corrected > 0) terminal.remark(`${counted(corrected, 'daily sum is', 'daily sums are')} corrected`);
     const audited = `${counted(accounts, 'account')} and ${counted(rows, 'ledger row')}`;
-    if (findings.length > 0) throw new Failure(`${findings.length} findings in ${audited}`);
+    if (findings.length > 0) throw new Failure(`${counted(findings.length, 'finding')} in ${audited}`);
     if (terminal.format === 'text') terminal.print(`${audited}: everything adds up.`);
+    if (account !== undefined && rows === 0 && (await ports.ledger.quota(account)) === undefined)
+      terminal.remark(`account ${account} never had a balance: is this its name? See \`customer list\``);
   },
 });
 

@@ -124,7 +124,7 @@ export function attributesIn(
       throw usageFailure('an attribute is written NAME=VALUE, such as models=a,b');
     if (!/^[[{]/.test(value) && names.includes(name)) texts.set(name, value);
     else if (name.includes('.') && !names.includes(name)) throw unknownPart(name, names);
-    else others[name] = value === '' ? undefined : jsonOrText(value);
+    else others[name] = value === '' ? undefined : wholeValue(name, value, names);
   }
   const made = writtenRow(fields, texts, row);
   for (const [name, text] of texts)
@@ -133,6 +133,14 @@ export function attributesIn(
         `${name}: ${names.find((each) => topOf(each) === topOf(name))} is missing beside it`,
       );
   return { ...made, ...others };
+}
+
+/** Of an attribute that is a map, its parts are written. */
+function wholeValue(name: string, value: string, names: readonly string[]): unknown {
+  const parts = names.filter((each) => each.startsWith(`${name}.`));
+  if (parts.length > 0 && !/^[[{]/.test(value))
+    throw usageFailure(`${name}: has parts, written ${parts.map((part) => `${part}=...`).join(', ')}`);
+  return jsonOrText(value);
 }
 
 /** No attribute of a row has a point in its name. */

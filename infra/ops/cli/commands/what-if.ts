@@ -96,7 +96,7 @@ function printText(terminal: Terminal, effects: WhatIf): void {
   if (same > 0) print(`${counted(same, 'model stays as it is', 'models stay as they are')}.`);
   if (total.unknownCostCalls > 0)
     print(
-      `${counted(total.unknownCostCalls, 'call is', 'calls are')} in the margin without cost, which no channel's row says.`,
+      `The cost of ${counted(total.unknownCostCalls, 'call')} is not in the margin: no channel's row says it.`,
     );
   printNames(terminal, 'lose their last channel', effects.lost);
   printNames(terminal, 'become free', effects.free);

@@ -109,21 +109,21 @@ function effectTables(effects: WhatIf): Markup {
       empty:
         total.calls === 0
           ? 'There was no call on these days, so nothing can be compared.'
-          : `All ${models.length} models that were called stay as they are.`,
+          : `${counted(models.length, 'model that was called stays as it is', 'models that were called stay as they are')}.`,
       columns,
     })}
     ${
       rest.length > 0 &&
       html`<details>
-        <summary>${rest.length} more models, which change less</summary>
+        <summary>${counted(rest.length, 'more model')} with a smaller change</summary>
         ${table(rest, { caption: 'Models that change less', empty: nothing, columns })}
       </details>`
     }
     ${
       changed.length > 0 && total.unknownCostCalls > 0
         ? html`<p class="soft">
-            The margin has ${counted(total.unknownCostCalls, 'call')} without cost, which no channel’s row
-            says.
+            The cost of ${counted(total.unknownCostCalls, 'call')} is not in the margin: no channel’s row says
+            it.
           </p>`
         : nothing
     }
