@@ -16,9 +16,11 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
 
 export const codeOf = (text: string): HTMLElement => element('code', {}, [text]);
 
-/** The parts of a list of names and what they stand for. */
-export const namedParts = (pairs: readonly (readonly [name: string, text: string])[]): HTMLElement[] =>
-  pairs.flatMap(([name, text]) => [element('dt', {}, [name]), element('dd', {}, [text])]);
+/** The parts of a list of names and what they stand for; what stands for nothing is left out. */
+export const namedParts = (pairs: readonly (readonly [name: string, text: string | null])[]): HTMLElement[] =>
+  pairs.flatMap(([name, text]) =>
+    text === null ? [] : [element('dt', {}, [name]), element('dd', {}, [text])],
+  );
 
 /** A row of a table of figures, which names each where a screen has no room for columns. */
 export function figuresRow(

@@ -56,12 +56,13 @@ function daysLeft({ available, spent, metered, days }: AccountBody, now: number)
   return Math.max(0, available) / (sum / Math.max(1, (now - since) / daySeconds));
 }
 
-const isLow = ({ available, alert_below: level, metered }: AccountBody): boolean =>
-  metered === undefined && (available <= 0 || (level !== null && available < level));
+/** Whoever was never granted anything pays by a plan, or has not begun. */
+const isLow = ({ available, alert_below: level, granted, metered }: AccountBody): boolean =>
+  metered === undefined && granted !== 0 && (available <= 0 || (level !== null && available < level));
 
 function lowItems(body: AccountBody): HTMLElement[] {
-  const { available, alert_below: level, granted } = body;
-  if (!isLow(body) || granted === 0) return [];
+  const { available, alert_below: level } = body;
+  if (!isLow(body)) return [];
   const words = available <= 0 ? t().usedUp : t().low(yuan(level ?? 0));
   return [element('li', { className: 'low' }, [words])];
 }
@@ -97,9 +98,7 @@ function limitParts({ models, limits, expires_at: expires }: AccountBody['key'])
     [t().validUntil, expires === null ? t().furtherNotice : timeOf(expires)],
     [t().atOnce, most === null ? t().noLimit : count(most)],
     [t().aMinute, rpm === null ? t().noLimit : count(rpm)],
-    ...(budget
-      ? [[t().budget, t().budgetOf(yuan(budget.amount), budget.period, timeOf(budget.resets_at))] as const]
-      : []),
+    [t().budget, budget && t().budgetOf(yuan(budget.amount), budget.period, timeOf(budget.resets_at))],
   ]);
 }
 

@@ -21,13 +21,9 @@ function takeChosen(): void {
 }
 
 function search(place: HTMLElement): void {
-  const input = element('input', {
-    type: 'search',
-    placeholder: words['search'] ?? '',
-    ariaLabel: words['search'] ?? '',
-  });
-  input.autocomplete = 'off';
-  input.spellcheck = false;
+  const label = words['search'] ?? '';
+  const own = { placeholder: label, ariaLabel: label, autocomplete: 'off', spellcheck: false } as const;
+  const input = element('input', { type: 'search', ...own });
   input.addEventListener('input', () => filter(input.value));
   place.append(input);
   place.hidden = false;

@@ -46,7 +46,7 @@ function paper(statement: AccountStatement): HTMLElement[] {
   const { account, month, seller, final } = statement;
   const lines = linesOf(statement);
   const facts = namedParts([
-    ...(seller ? [[t().seller, `${seller.name}\n${seller.address}`] as const] : []),
+    [t().seller, seller && `${seller.name}\n${seller.address}`],
     [t().customer, account],
     [t().month, `${month} (UTC)`],
     [t().state, final ? t().final : t().notFinal],

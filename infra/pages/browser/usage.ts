@@ -86,8 +86,9 @@ function tableRows(used: AccountDay[], series: Series[]): HTMLElement[] {
 
 /** The largest first. */
 const byModel = (used: AccountDay[], of: (day: AccountDay) => number) =>
-  [...Map.groupBy(used, ({ model }) => model)]
-    .map(([name, parts]) => ({ name, parts, sum: total(parts, of) }))
+  [...new Set(used.map(({ model }) => model))]
+    .map((name) => ({ name, parts: used.filter(({ model }) => model === name) }))
+    .map(({ name, parts }) => ({ name, parts, sum: total(parts, of) }))
     .toSorted((a, b) => b.sum - a.sum);
 
 const total = (used: AccountDay[], of: (day: AccountDay) => number): number =>

@@ -16,13 +16,11 @@ import type { PlanEntry } from '../../wire/public-api.ts';
 /** HTML for browsers; plain text for clients that do not accept HTML explicitly (curl). */
 export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
   const headers = { vary: 'accept, accept-language', 'x-content-type-options': 'nosniff' };
+  const html = pageHtml(facts);
   if (!accept.includes('text/html'))
-    return {
-      body: plain(pageHtml(facts)),
-      headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' },
-    };
+    return { body: plain(html), headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' } };
   return {
-    body: pageHtml(facts),
+    body: html,
     headers: {
       ...headers,
       'content-type': 'text/html; charset=utf-8',
