@@ -2,11 +2,6 @@
 import { formatYuan } from '../../shared/billing/price.ts';
 import type { CloseAccountPlan } from '../../shared/operate/customers/edit-account.ts';
 import type { GrantMade, GrantPlan } from '../../shared/operate/customers/grants.ts';
-import {
-  welcomeMessage,
-  type CustomerMade,
-  type NewCustomerPlan,
-} from '../../shared/operate/customers/new-customer.ts';
 
 interface Said {
   lines: string[];
@@ -39,21 +34,3 @@ export const closedLines = ({ account, next }: CloseAccountPlan): string[] => [
   next.length === 0 ? 'Nothing is left to pay back.' : 'To pay back what is left:',
   ...next.map((step, at) => `  ${at + 1}. ${step}`),
 ];
-
-/** What to send to a new customer, and what of it is not as it should be. */
-export function welcomeSaid(
-  plan: NewCustomerPlan,
-  { secretKey, grant }: CustomerMade,
-  isLinked: boolean,
-): { message: string[]; warnings: string[] } {
-  return {
-    message: welcomeMessage(plan, secretKey, isLinked),
-    warnings: [
-      plan.baseUrl === undefined && 'The address of the relay is not known here: put it in.',
-      isLinked && !plan.pages.account && 'There is no link: the setting account_page is false.',
-      grant?.problem ??
-        (grant?.isApplied === false &&
-          'The grant is not applied yet. It will be within minutes: see `customer show`.'),
-    ].filter((warning) => typeof warning === 'string'),
-  };
-}

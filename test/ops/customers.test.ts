@@ -104,6 +104,14 @@ describe('customer new', () => {
     }
   });
 
+  it('says with the key, also to a program, that the relay does not take the grant', async () => {
+    const grant = { account: 'untaken', grant_id: 'first', amount: 5, _problem: 'no such plan' };
+    await rig.put('grants', grant);
+    const made = await json('customer new untaken --grant 5 --yes --wait 0'.split(' '));
+    expect(made).toMatchObject({ applied: false, problem: 'the relay does not take it: no such plan' });
+    expect((await rig.ops('key check', String(made['key']))).code).toBe(0);
+  });
+
   it('of an account that is off is refused, and a key for it is made with a warning', async () => {
     await rig.put('accounts', { account: 'asleep', enabled: false });
     const run = await rig.ops('customer new asleep --yes');

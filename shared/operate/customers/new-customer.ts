@@ -162,27 +162,37 @@ export const accountLink = (baseUrl: string | undefined, secretKey: string): str
 const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
 
 /**
- * The text that a new customer is sent with the key: lines, ready to send.
+ * What a new customer is sent with the key, in lines, ready to send; and what of it is not as it should be.
  * @param isLinked puts a link into it that opens the account page with the key
  */
-export function welcomeMessage(
+export function welcomeSaid(
   { account, grant, baseUrl, pages }: NewCustomerPlan,
-  secretKey: string,
+  { secretKey, grant: made }: CustomerMade,
   isLinked: boolean,
-): string[] {
+): { message: string[]; warnings: string[] } {
   const address = baseUrl ?? '(the address of this relay)/v1';
   const link = isLinked ? accountLink(baseUrl, secretKey) : undefined;
-  return [
-    `Your account ${account} is ready${grant ? `, with ${formatYuan(grant.amount)} yuan` : ''}.`,
-    '',
-    `Base URL: ${address}`,
-    `API key:  ${secretKey}`,
-    '',
-    `Use them in any OpenAI client: OPENAI_BASE_URL=${address} OPENAI_API_KEY=<the key>`,
-    ...(baseUrl === undefined || !pages.models ? [] : [`Models and prices: ${pageOf(baseUrl)}/`]),
-    ...(pages.account
-      ? [`Balance, usage and limits: ${link ?? `${pageOf(address)}/account (it asks for the key)`}`]
-      : []),
-    'Whoever has the key spends your balance: keep it out of code and chats. If it gets lost, tell us at once.',
+  const warnings = [
+    baseUrl === undefined && 'The address of the relay is not known here: put it in.',
+    isLinked && !pages.account && 'There is no link: the setting account_page is false.',
+    made?.problem ??
+      (made?.isApplied === false &&
+        'The grant is not applied yet. It will be within minutes: see `customer show`.'),
   ];
+  return {
+    message: [
+      `Your account ${account} is ready${grant ? `, with ${formatYuan(grant.amount)} yuan` : ''}.`,
+      '',
+      `Base URL: ${address}`,
+      `API key:  ${secretKey}`,
+      '',
+      `Use them in any OpenAI client: OPENAI_BASE_URL=${address} OPENAI_API_KEY=<the key>`,
+      ...(baseUrl === undefined || !pages.models ? [] : [`Models and prices: ${pageOf(baseUrl)}/`]),
+      ...(pages.account
+        ? [`Balance, usage and limits: ${link ?? `${pageOf(address)}/account (it asks for the key)`}`]
+        : []),
+      'Whoever has the key spends your balance: keep it out of code and chats. If it gets lost, tell us at once.',
+    ],
+    warnings: warnings.filter((warning) => typeof warning === 'string'),
+  };
 }

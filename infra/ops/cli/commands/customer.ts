@@ -23,6 +23,7 @@ import {
   carryOutNewCustomer,
   planNewCustomer,
   accountLink,
+  welcomeSaid,
   type CustomerMade,
   type NewCustomerInput,
   type NewCustomerPlan,
@@ -36,7 +37,7 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { customerSheet } from '../../fields/sheet.ts';
-import { closedLines, welcomeSaid } from '../../outcomes.ts';
+import { closedLines } from '../../outcomes.ts';
 import {
   changes,
   limiting,
@@ -106,8 +107,16 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
         return writes({
           plan,
           carryOut: () => terminal.revealing(carryOutNewCustomer(ports, plan, wait * 1000)),
-          print: (shown, made) => printNewCustomer(shown, { plan, made, link }),
-          facts: (made) => newCustomerFacts({ plan, made, link }),
+          print(shown, made) {
+            const sent = plan.contact === undefined ? '' : ` to ${plan.contact}`;
+            shown.print(
+              `customer ${account} is made. Send this${sent}; the key is stored nowhere and is not shown again:`,
+            );
+            const { message, warnings } = welcomeSaid(plan, made, link);
+            shown.printMessage(message);
+            warnings.forEach(shown.remark);
+          },
+          facts: (made) => newCustomerFacts(plan, made, link),
         });
       },
     }),
@@ -373,27 +382,7 @@ function grantText({ grantId, amount, applied, problem }: WrittenGrant): string 
 const writtenText = ({ _by, _at }: CustomerView['written']): string =>
   `${textIn(_at)}${_by === undefined ? '' : ` by ${textIn(_by)}`}`;
 
-interface NewCustomer<Made> {
-  plan: NewCustomerPlan;
-  made: Made;
-  link: boolean;
-}
-
-/** Shows the key: once. */
-function printNewCustomer(
-  { print, printMessage, remark }: Terminal,
-  { plan, made, link }: NewCustomer<CustomerMade>,
-): void {
-  const sent = plan.contact === undefined ? '' : ` to ${plan.contact}`;
-  print(
-    `customer ${plan.account} is made. Send this${sent}; the key is stored nowhere and is not shown again:`,
-  );
-  const { message, warnings } = welcomeSaid(plan, made, link);
-  printMessage(message);
-  warnings.forEach(remark);
-}
-
-function newCustomerFacts({ plan, made, link }: NewCustomer<CustomerMade | undefined>): object {
+function newCustomerFacts(plan: NewCustomerPlan, made: CustomerMade | undefined, link: boolean): object {
   const { account, grant, contact, baseUrl, pages } = plan;
   const facts = { account, contact: contact ?? null, granted: grant ? formatYuan(grant.amount) : null };
   if (!made) return facts;
@@ -401,6 +390,7 @@ function newCustomerFacts({ plan, made, link }: NewCustomer<CustomerMade | undef
   return {
     ...facts,
     applied: made.grant?.isApplied ?? null,
+    ...(made.grant?.problem !== undefined && { problem: made.grant.problem }),
     key: secretKey,
     hash,
     hint,

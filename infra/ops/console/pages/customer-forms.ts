@@ -1,10 +1,14 @@
 /** What is done to a customer: made, topped up, given a key, edited, closed; by the plans of the commands of the same names. */
 import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import { rowMark } from '../../../../shared/operate/rows.ts';
-import { carryOutNewCustomer, planNewCustomer } from '../../../../shared/operate/customers/new-customer.ts';
+import {
+  carryOutNewCustomer,
+  planNewCustomer,
+  welcomeSaid,
+} from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { closedLines, grantSaid, welcomeSaid } from '../../outcomes.ts';
+import { closedLines, grantSaid } from '../../outcomes.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
 import {
