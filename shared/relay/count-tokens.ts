@@ -54,7 +54,7 @@ export async function countTokens(
   const { call: read, turns } = await whole();
   // What the vendor wrote itself counts, too.
   const call = turns ? { ...read, states: turns.states, stateDropped: turns.dropped } : read;
-  const { costs, request } = await priced(ports, call, ports.clock.now());
+  const { costs, request } = await priced(ports, call);
   const asked = await admitted(ports, { requestId, call, request }, () => upstreamCount(ports, health, call));
   const { candidate, reason, status } = asked;
   const cost = costs.find(({ model }) => model === candidate?.model) ?? costs[0];

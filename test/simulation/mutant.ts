@@ -60,12 +60,8 @@ const swapped = ({ estimate, ...need }: ReserveNeed): ReserveNeed => ({
   },
 });
 
-function withSlotsOfFirst(
-  request: ReservationRequest,
-  call: BillableCall | undefined,
-  nowMs: number,
-): ReservationRequest {
-  const slots = call && planSlots({ ...planQuery(call, nowMs), model: call.model.base });
+function withSlotsOfFirst(request: ReservationRequest, call: BillableCall | undefined): ReservationRequest {
+  const slots = call && planSlots({ ...planQuery(call), model: call.model.base });
   return { ...request, need: { ...request.need, slots: slots ?? request.need.slots } };
 }
 
@@ -209,8 +205,7 @@ const ofServiceTiers = {
     noticed: /in the dearer service tier/,
     reservations: (ports, call) =>
       changed({
-        request: (request) =>
-          call()?.alias ? request : withSlotsOfFirst(request, call(), ports.clock.now()),
+        request: (request) => (call()?.alias ? request : withSlotsOfFirst(request, call())),
       })(ports, call),
   },
   tier_not_held: {
@@ -242,7 +237,7 @@ const ofAliases = {
     what: 'a plan that covers the first model of an alias pays for the others, too',
     noticed: /on the plan entry/,
     reservations: (ports, call) =>
-      changed({ request: (request) => withSlotsOfFirst(request, call(), ports.clock.now()) })(ports, call),
+      changed({ request: (request) => withSlotsOfFirst(request, call()) })(ports, call),
   },
 } satisfies Record<string, Mutation>;
 

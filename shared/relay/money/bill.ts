@@ -107,11 +107,11 @@ export class Bill {
     call: BillableCall,
   ): Promise<AdmittedBill> {
     const { clock } = ports;
-    const admitted = await priced(ports, call, clock.now());
+    const admitted = await priced(ports, call);
     const rateCount = admitted.request && (await reservations.admit(admitted.request));
     return {
       async open(whole) {
-        const { costs, request } = whole === call ? admitted : await priced(ports, whole, clock.now());
+        const { costs, request } = whole === call ? admitted : await priced(ports, whole);
         const reservation = request && (await reservations.reserve({ ...request, rateCount }));
         return new Bill({ reservations, clock, call: whole, costs, reservation });
       },
@@ -256,10 +256,9 @@ const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
 export async function priced(
   ports: BillPorts,
   call: BillableCall,
-  nowMs: number,
 ): Promise<{ costs: Costs; request: ReservationRequest | undefined }> {
   const costs = await costsOf(ports, call);
-  return { costs, request: reservationRequestOf(call, costs, nowMs) };
+  return { costs, request: reservationRequestOf(call, costs) };
 }
 
 async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Costs> {
@@ -358,31 +357,30 @@ function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallC
 }
 
 /** What decides which plan entries cover a call. */
-export const planQuery = (
-  { snapshot, account }: BillableCall,
-  nowMs: number,
-): Pick<SlotQuery, 'plans' | 'held' | 'nowMs'> => {
+export const planQuery = ({
+  snapshot,
+  account,
+  startedMs,
+}: BillableCall): Pick<SlotQuery, 'plans' | 'held' | 'nowMs'> => {
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
-  return { plans: snapshot.plans, held, nowMs };
+  return { plans: snapshot.plans, held, nowMs: startedMs };
 };
 
-/** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
-function reservationRequestOf(
-  call: BillableCall,
-  costs: Costs,
-  nowMs: number,
-): ReservationRequest | undefined {
+/**
+ * Minutes, days and plan months are those in which the call began, as its price is, however long it is read before it is
+ * reserved. Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
+function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequest | undefined {
   const [{ price, estimate }, ...others] = costs;
   // Nobody hears which service tier a crashed call had, so its input is that of the one that was asked for.
   const asked = priceIn(price, call.request.service_tier ?? undefined);
-  const { identity, key, model, alias, snapshot, account } = call;
+  const { identity, key, model, alias, snapshot, account, startedMs: nowMs } = call;
   const paidFor = costs.filter((cost) => cost.price.type !== 'non-billing').map((cost) => cost.model);
   const isFree = paidFor.length === 0;
   const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
   const isLimited = limits.some((limit) => limit !== undefined);
   if (isFree && !isLimited && !model.official && !snapshot.settings.limits.countFree) return undefined;
 
-  const plan = planQuery(call, nowMs);
+  const plan = planQuery(call);
   const covering = alias
     ? slotsOfAlias(plan, alias.name, paidFor)
     : planSlots({ ...plan, model: model.base });
@@ -411,7 +409,7 @@ function reservationRequestOf(
     official: model.official,
     ...(call.queued && { queued: true }),
   };
-  const budget = need.takesNothing ? undefined : callBudget(call, need.key, nowMs);
+  const budget = need.takesNothing ? undefined : callBudget(call, need.key);
   const unknownPart = costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart;
   const refused = async (reason: ReserveRefusal, item: QuotaItem): Promise<Refusal> => {
     const { reserveRefusal } = await import('./reserve-refusals.ts');
@@ -433,13 +431,12 @@ function reservationRequestOf(
 const counterKeptMs = 48 * 60 * 60 * 1000;
 
 function callBudget(
-  { key, snapshot, identity }: BillableCall,
+  { key, snapshot, identity, startedMs }: BillableCall,
   keyPrefix: string,
-  nowMs: number,
 ): CallBudget | undefined {
   if (!key.budget) return undefined;
   const { period, amount } = key.budget;
-  const { key: periodKey, resetsAtMs } = budgetPeriod(period, snapshot.settings.timeZone, nowMs);
+  const { key: periodKey, resetsAtMs } = budgetPeriod(period, snapshot.settings.timeZone, startedMs);
   const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
   return {
     counter: { key: keyPrefix, period: periodKey, expires },

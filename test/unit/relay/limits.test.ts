@@ -52,6 +52,26 @@ describe('a key with a budget', () => {
     expect(errorOf(await rig.call(small)).message).toContain('resets at 2026-11-30T16:00:00Z');
   });
 
+  it('pays a call of the day in which it began, though its key was found in the next', async () => {
+    const rig = new BillingRig({
+      key: { budget: { amount: '1', period: 'day' }, rpm: 5 },
+      settings: { timeZone: 'UTC' },
+      composed: (ports, handleOf) => {
+        const find = async (key: string) => {
+          await ports.clock.sleep(1000);
+          return ports.keys.find(key);
+        };
+        return handleOf({ ...ports, keys: { find } });
+      },
+    });
+    rig.upstream({ steps: hello }).granted(100n * yuan);
+    await rig.clock.run(rig.clock.sleep(86_399_500));
+    expect((await rig.call(small)).status).toBe(200);
+    const [minute] = [...rig.counters.rates.keys()].map((name) => Number(name.split('#')[1]));
+    expect([...rig.counters.budgets.keys()].join()).toMatch(/#2026-11-21$/);
+    expect(new Date((minute ?? 0) * 60_000).toISOString()).toBe('2026-11-21T23:59:00.000Z');
+  });
+
   it('asks nothing of calls that are free or that a plan pays', async () => {
     const plan = [{ id: 'a', value: 5, models: ['m'] }];
     for (const options of [{ charges: [free] }, { plan }]) {
