@@ -4,6 +4,7 @@ import { choiceField, flagField, typed, typedFlag, typedNumber, type RowField } 
 const limitField = (name: string, label: string): RowField => ({
   name,
   label,
+  width: 'third',
   input: 'numeric',
   help: 'Over all keys. Empty: no limit.',
   typed: typedNumber,
