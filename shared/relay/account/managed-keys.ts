@@ -15,7 +15,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { boundedValues, isRecord, parseJson } from '../../wire/json.ts';
 import type { ManagedKey } from '../../wire/public-api.ts';
-import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
+import { admitKey, readKey } from '../call/read.ts';
 import { type Handle, type RelayRequest, secondsOfMinuteLeft } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { accountKeyIdOf, matchSelfServiceRoute, refuseRoute } from '../http/refuse-route.ts';
@@ -35,7 +35,7 @@ import {
   keyId,
   shownKey,
 } from './made-key.ts';
-import { topUp, topUpOffer, type TopUpPorts } from './top-up.ts';
+import { topUp, topUpOffer, type KeyRequest, type TopUpPorts } from './top-up.ts';
 
 interface ManagedKeysPorts extends TopUpPorts, Pick<ChatPorts, 'keys' | 'counters'> {
   managed: ManagedKeyStore;
@@ -49,13 +49,7 @@ const bodyBounds = { levelsMax: 8, valuesMax: 2_000 };
 /** For which writes that come in each other's way are repeated. */
 const budgetMs = 8_000;
 
-interface Caller {
-  admitted: AdmittedKey;
-  request: RelayRequest;
-  body: KeyFields;
-}
-
-type Work = (ports: ManagedKeysPorts, caller: Caller) => Promise<{ status?: number; answer: object }>;
+type Work = (ports: ManagedKeysPorts, caller: KeyRequest) => Promise<{ status?: number; answer: object }>;
 
 const works: Readonly<Record<NonNullable<ReturnType<typeof matchSelfServiceRoute>>, Work>> = {
   account_keys: list,
@@ -110,10 +104,7 @@ interface Asker {
   made: readonly string[];
 }
 
-async function askerOf(
-  { clock, managed }: ManagedKeysPorts,
-  { admitted }: Pick<Caller, 'admitted'>,
-): Promise<Asker> {
+async function askerOf({ clock, managed }: ManagedKeysPorts, { admitted }: KeyRequest): Promise<Asker> {
   const maker = await managed.find(admitted.row.hash);
   const reading = maker && readRow(KeyRow, maker.raw);
   const isReadable = reading && 'row' in reading;
@@ -127,7 +118,7 @@ async function askerOf(
   return { own, maker, made: await managed.made(own.account) };
 }
 
-async function list(ports: ManagedKeysPorts, caller: Caller) {
+async function list(ports: ManagedKeysPorts, caller: KeyRequest) {
   const { own, maker, made } = await askerOf(ports, caller);
   const rows = await ports.managed.rows(made);
   const others = rows.filter((seen) => isCustomers(seen, own.account) && hashOf(seen) !== own.hash);
@@ -139,7 +130,7 @@ async function list(ports: ManagedKeysPorts, caller: Caller) {
   return { answer: { object: 'list', can_manage: true, limit: keysMax, top_up, data } };
 }
 
-async function create(ports: ManagedKeysPorts, caller: Caller) {
+async function create(ports: ManagedKeysPorts, caller: KeyRequest) {
   const answer = await newKey(ports, caller, async ({ own }) => {
     const fields = fieldsIn(caller.body, own, ports.clock.now());
     if (fields['name'] === undefined)
@@ -149,7 +140,7 @@ async function create(ports: ManagedKeysPorts, caller: Caller) {
   return { status: 201, answer };
 }
 
-async function edit(ports: ManagedKeysPorts, caller: Caller) {
+async function edit(ports: ManagedKeysPorts, caller: KeyRequest) {
   const edited = async (asker: Asker): Promise<ManagedKey> => {
     const { own } = asker;
     const { seen } = await targetOf(ports, asker, accountKeyIdOf(caller.request));
@@ -169,7 +160,7 @@ async function edit(ports: ManagedKeysPorts, caller: Caller) {
 const hourMs = 3_600_000;
 const graceHoursMax = 168;
 
-async function rotate(ports: ManagedKeysPorts, caller: Caller) {
+async function rotate(ports: ManagedKeysPorts, caller: KeyRequest) {
   checkNames(caller.body, ['grace_hours']);
   const { grace_hours: graceHours = 24 } = caller.body;
   if (typeof graceHours !== 'number' || !(graceHours >= 0 && graceHours <= graceHoursMax))
@@ -193,7 +184,7 @@ async function rotate(ports: ManagedKeysPorts, caller: Caller) {
   return { status: 201, answer: { ...answer, replaces } };
 }
 
-async function remove(ports: ManagedKeysPorts, caller: Caller) {
+async function remove(ports: ManagedKeysPorts, caller: KeyRequest) {
   const id = accountKeyIdOf(caller.request);
   const removed = async (asker: Asker, isRepeat: boolean): Promise<void> => {
     const { own, made } = asker;
@@ -217,7 +208,7 @@ async function remove(ports: ManagedKeysPorts, caller: Caller) {
  */
 async function changing<Result>(
   ports: ManagedKeysPorts,
-  caller: Caller,
+  caller: KeyRequest,
   tryOnce: (asker: Asker, isRepeat: boolean) => Promise<Result>,
 ): Promise<Result> {
   const backoff = new Backoff(ports, budgetMs);
@@ -242,7 +233,7 @@ interface WantedKey {
 /** Makes a key, which is shown this once. */
 async function newKey(
   ports: ManagedKeysPorts,
-  caller: Caller,
+  caller: KeyRequest,
   wanted: (asker: Asker) => Promise<WantedKey>,
 ): Promise<ManagedKey & { key: string }> {
   const key = ports.random.secretKey();

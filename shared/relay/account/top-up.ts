@@ -30,7 +30,8 @@ export interface TopUpPorts extends Pick<ChatPorts, 'clock' | 'config' | 'secret
   random: Random & { secretKey(): string; hex(bytes: number): string };
 }
 
-interface TopUp {
+/** What was asked for with a key, as it was looked up. */
+export interface KeyRequest {
   admitted: AdmittedKey;
   request: RelayRequest;
   body: Record<string, unknown>;
@@ -48,7 +49,7 @@ export const topUpOffer = ({ payments, topUpUrl }: Settings): 'checkout' | 'link
   return topUpUrl === undefined ? null : 'link';
 };
 
-export async function topUp(ports: TopUpPorts, asked: TopUp): Promise<{ url: string }> {
+export async function topUp(ports: TopUpPorts, asked: KeyRequest): Promise<{ url: string }> {
   checkNames(asked.body, ['amount']);
   const { amount } = asked.body;
   const fen = typeof amount === 'number' ? parseDecimal(amount, fenDecimals, true) : undefined;
@@ -74,7 +75,8 @@ type Paying = StripeSettings & { checkout: CheckoutSettings; fen: bigint };
 /** Stripe answers within a second or two. */
 const stripeMsMax = 10_000;
 
-async function checkoutUrl(ports: TopUpPorts, { admitted, request }: TopUp, paying: Paying): Promise<string> {
+async function checkoutUrl(ports: TopUpPorts, asked: KeyRequest, paying: Paying): Promise<string> {
+  const { admitted, request } = asked;
   const { currency } = paying.checkout;
   const paid = { minor: minorOf(paying), currency };
   const body = referenceBody({ account: admitted.row.account, ...paid, nonce: ports.random.hex(8) });

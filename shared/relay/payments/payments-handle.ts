@@ -102,7 +102,6 @@ async function paidFact(
   const { payment, paid, live, at, isSingle } = checkout;
   const found = await referenceOf(ports, checkout, settings);
   if (found === 'unsigned' && settings.unsigned === 'ignore') return undefined;
-  const reference = typeof found === 'string' ? undefined : found;
   const rate = settings.rates[paid.currency];
   const problem = async (): Promise<string | undefined> => {
     if (typeof found === 'string') return problems[found];
@@ -112,7 +111,7 @@ async function paidFact(
     if (!(await ports.payments.hasAccount(found.account))) return problems.noAccount;
     return rate === undefined ? problems.noRate : undefined;
   };
-  const account = reference?.account;
+  const account = typeof found === 'string' ? undefined : found.account;
   return { kind: 'paid', payment, at, paid, live, rate, account, problem: await problem() };
 }
 
