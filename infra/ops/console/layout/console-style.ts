@@ -91,6 +91,7 @@ pre.command code { font-size: 1em; }
 .facts dt { color: var(--soft); font-size: var(--note); }
 .facts dd { margin: 0; overflow-wrap: anywhere; }
 .steps { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .3rem 1.25rem; margin: 0 0 1.25rem; }
+.steps div { display: contents; }
 .steps dt { color: var(--soft); }
 .steps dd { margin: 0; overflow-wrap: anywhere; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 1.5rem; align-items: start; }

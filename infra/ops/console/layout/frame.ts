@@ -3,6 +3,7 @@ import type { Role } from '../../../../shared/operate/hosted-console.ts';
 import type { TableTraffic } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { bytes, milliseconds } from './figures.ts';
+import { actionButton } from './form.ts';
 import { counted } from '../../../../shared/operate/plan.ts';
 
 /** `g` and the letter opens it. */
@@ -79,7 +80,7 @@ export function frame(page: Page, framing: Framing): Markup {
           <span class="who"
             >${role !== 'operator' && html`<span class="badge calm">${role === 'viewer' ? 'read only' : role}</span> `}${name}</span
           >
-          ${isHosted && leaving(formToken)}
+          ${isHosted && actionButton('logout', formToken, 'Log out')}
         </header>
         <nav class="sections" aria-label="Sections">
           <ul>
@@ -109,11 +110,6 @@ export function frame(page: Page, framing: Framing): Markup {
       </body>
     </html> `;
 }
-
-const leaving = (formToken: string): Markup =>
-  html`<form method="post" action="logout">
-    <input type="hidden" name="form_token" value="${formToken}" /><button type="submit">Log out</button>
-  </form>`;
 
 const crumbsOf = (above: readonly (readonly [path: string, words: string])[], title: string): Markup =>
   html`<nav class="crumbs" aria-label="Breadcrumbs">

@@ -200,24 +200,18 @@ export function allFigures<Row>(of: (row: Row) => DailyFigures) {
 export const withinWords = (bound: number | undefined): string =>
   bound === undefined ? '–' : `≤ ${milliseconds(bound)}`;
 
-export const facts = (entries: readonly (readonly [name: string, value: Content])[]): Markup =>
-  html`<dl class="facts">
+/** Names and values: as `facts` beside each other, as `steps` one after the other. */
+export const definitions = (
+  shape: 'facts' | 'steps',
+  entries: readonly (readonly [name: string, value: Content])[],
+): Markup =>
+  html`<dl class="${shape}">
     ${entries.map(
       ([name, value]) =>
         html`<div>
           <dt>${name}</dt>
           <dd>${value}</dd>
         </div>`,
-    )}
-  </dl>`;
-
-/** What happened, one thing after the other. */
-export const stepList = (entries: readonly (readonly [what: string, words: Content])[]): Markup =>
-  html`<dl class="steps">
-    ${entries.map(
-      ([what, words]) =>
-        html`<dt>${what}</dt>
-          <dd>${words}</dd>`,
     )}
   </dl>`;
 
@@ -239,13 +233,10 @@ export const tiles = (
     )}
   </ul>`;
 
-/**
- * Where a list goes on. `count`: what this page shows, in honest words. `first`: its first page, if this is another one.
- */
-export const pager = ({ count, next, first }: Record<'count' | 'next' | 'first', Content>): Markup =>
+/** Where a list goes on. `count`: what this page shows, in honest words. */
+export const pager = (count: Content, next?: string | false): Markup =>
   html`<nav class="pager" aria-label="Pages">
-    <span>${count}</span
-    >${first && html`<a href="${first}">First page</a>`}${next && html`<a href="${next}" rel="next">Next page →</a>`}
+    <span>${count}</span>${next && html`<a href="${next}" rel="next">Next page →</a>`}
   </nav>`;
 
 /** A word of a state, with a colour that is not needed to understand it. */

@@ -78,11 +78,7 @@ function balanceTable({ count, findings, next }: AuditedBalances, { query }: Vis
       column('What', ({ finding }) => wide(finding)),
     ],
   })}
-  ${pager({
-    count: `Looked at ${counted(count, 'customer')}${words}`,
-    first: !isFirst && 'audit',
-    next: next && pathWith('audit', { after: next }),
-  })}`;
+  ${pager(`Looked at ${counted(count, 'customer')}${words}`, next && pathWith('audit', { after: next }))}`;
 }
 
 async function audited({ ports, field }: Visit): Promise<Answered> {

@@ -13,7 +13,7 @@ import { html, shownValue, type Content, type Markup } from '../../markup.ts';
 import { span, written } from '../layout/figures.ts';
 import { actionButton } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
-import { badge, column, cut, facts, figureColumns, head, number, table } from '../layout/table.ts';
+import { badge, column, cut, definitions, figureColumns, head, number, table } from '../layout/table.ts';
 import { unlessReading, type Routes, type Visit } from '../visit/visit.ts';
 
 export function channelPages(routes: Routes): void {
@@ -172,7 +172,7 @@ function factsOf(channel: ChannelWithSums, row: RawRow, now: Now): Markup {
   const last = written(row, now.nowMs);
   const secretWords = secret?.length === 0 ? 'none is sent' : html`<code>${secret?.join(', ')}</code>`;
   const hidden = 'not shown while the row has a problem';
-  return facts([
+  return definitions('facts', [
     ['State', stateOf(channel, now.nowMs)],
     ['Last call', lastCallWords(channel, now)],
     ['Last failure', lastFailureWords(channel, now.nowMs)],

@@ -107,7 +107,8 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
           ...(granted ?? []),
         ],
         warnings,
-        secret: { name: 'The key', value: made.secretKey, message },
+        secret: { name: 'The key', value: made.secretKey },
+        message,
         next: [[customerPath(account), `To ${account}`]],
       };
     },

@@ -29,7 +29,7 @@ import {
   badge,
   column,
   cut,
-  facts,
+  definitions,
   figureColumns,
   head,
   number,
@@ -102,14 +102,7 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
         ? emptyState('No customer yet', html`Make the first one: <a href="customers-new">New customer</a>.`)
         : emptyState(`No name contains “${name}”`, html`<a href="customers">Show all customers</a>`),
   })}
-  ${
-    customers.length > 0 &&
-    pager({
-      count: words,
-      first: after && 'customers',
-      next: next && pathWith('customers', { name, after: next }),
-    })
-  }`;
+  ${customers.length > 0 && pager(words, next && pathWith('customers', { name, after: next }))}`;
 }
 
 async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<Markup> {
@@ -134,7 +127,7 @@ async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<
     markOf: ({ daysLeft = Infinity }) => (daysLeft < 1 ? 'bad' : daysLeft < 3 ? 'warning' : undefined),
     empty: emptyState(`Nobody spent anything in ${month}`, html`<a href="customers">Show all customers</a>`),
   })}
-  ${pager({ count: html`${customers.length} of ${counted(active, 'customer')} with calls or grants in ${month}`, first: false, next: false })}`;
+  ${pager(`${customers.length} of ${counted(active, 'customer')} with calls or grants in ${month}`)}`;
 }
 
 function lastsWords(days: number | undefined): Content {
@@ -255,7 +248,7 @@ function balanceTiles({ item, plan, use }: CustomerView): Markup {
 
 function rowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Visit): Markup {
   const last = written(by, nowMs);
-  return facts([
+  return definitions('facts', [
     ...Object.entries(attributes).map(([name, value]) => [attributeLabel(name), shownValue(value)] as const),
     ...(plan?.items ?? []).map(
       ({ name, used, value }) =>

@@ -92,13 +92,10 @@ async function list(visit: Visit): Promise<Page> {
           ? emptyState('No key yet', choose)
           : emptyState('No key fits', html`<a href="keys">Show all keys</a>`),
     })}
-    ${pager({
-      count:
-        counted(keys.length, 'key') +
-        (next === undefined ? '' : ', in the order of the table; there are more'),
-      first: after && 'keys',
-      next: next && pathWith('keys', { text, after: next }),
-    })}`,
+    ${pager(
+      counted(keys.length, 'key') + (next === undefined ? '' : ', in the order of the table; there are more'),
+      next && pathWith('keys', { text, after: next }),
+    )}`,
   };
 }
 
@@ -306,7 +303,8 @@ function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade
     ],
     warnings: use ? use.problems : [`Its use could not be read: ${problem}. Say once more that it leaked.`],
     details: use ? useTable(use) : nothing,
-    ...(successor ? { secret: { name: 'The new key', value: successor.secretKey, message } } : { message }),
+    ...(successor && { secret: { name: 'The new key', value: successor.secretKey } }),
+    message,
   };
 }
 

@@ -59,7 +59,7 @@ export function resultPage({ title, back }: Pick<Proposal, 'title' | 'back'>, en
     const body = unfortunate(error instanceof Failure ? error.message : fault, back, 'Back');
     return { title, back, body, status: 409 };
   }
-  const { lines, details, secret, message = secret?.message, next = [], warnings: said = [] } = ended.outcome;
+  const { lines, details, secret, message, next = [], warnings: said = [] } = ended.outcome;
   return {
     title,
     back,

@@ -47,7 +47,7 @@ import {
   wide,
   withinWords,
 } from '../layout/table.ts';
-import { liveBar, paidHours } from '../visit/live.ts';
+import { liveBar } from '../visit/live.ts';
 import {
   customerLink,
   pathWith,
@@ -91,7 +91,7 @@ async function overview(visit: Visit, refused: Refused, history: ChannelHistory)
       ${liveBar(visit, {
         address: pathWith('live', { hours: String(hours), refused: visit.query('refused') }),
         isOn: visit.query('live') !== 'off',
-        hoursMax: isPaid(visit) && paidHours,
+        isPaid: isPaid(visit),
         words: html`<span id="overview-look"></span>`,
       })}
       <div id="overview-now">${figuresOf(view)}</div>

@@ -13,7 +13,7 @@ import { grantSaid } from '../../outcomes.ts';
 import { when } from '../layout/figures.ts';
 import { typed } from '../../fields/row-field.ts';
 import { emptyBox, notice, type Page } from '../layout/frame.ts';
-import { badge, both, stepList } from '../layout/table.ts';
+import { badge, both, definitions } from '../layout/table.ts';
 import {
   appliedWaitMs,
   customerLink,
@@ -76,13 +76,13 @@ export async function oneRequest(visit: Visit, { requests, note }: FoundStory): 
     ${
       logged &&
       html`<h2>What happened <span class="soft">by the log</span></h2>
-        ${stepList(storySteps(logged))}`
+        ${definitions('steps', storySteps(logged))}`
     }
     ${note !== undefined && notice('calm', note)}
     ${
       row
         ? html`<h2>What it cost <span class="soft">by the ledger</span></h2>
-            ${stepList(requestSteps(row, late))}`
+            ${definitions('steps', requestSteps(row, late))}`
         : emptyBox('Nothing was charged', isWhole ? notInLedger : partOfId)
     }`,
     status: row || logged ? 200 : 404,

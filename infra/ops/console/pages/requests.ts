@@ -43,7 +43,7 @@ import {
   tiles,
   type TableOf,
 } from '../layout/table.ts';
-import { liveBar, paidHours } from '../visit/live.ts';
+import { liveBar } from '../visit/live.ts';
 import { customerLink, customerPath, pathWith, type Routes, type Visit, type Watch } from '../visit/visit.ts';
 import { channelPath } from './channels.ts';
 import { listedOf, oneRequest, readStory, requestPath, statusBadge } from './request-story.ts';
@@ -204,11 +204,10 @@ function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
         'Choose a longer time or fewer filters. A line is found some seconds after its call ended, on AWS up to two minutes.',
       ),
     })}
-    ${pager({
-      count: `${grouped(requests.length)} of ${grouped(total)}, newest first${read}`,
-      first: given['to'] !== '' && pathWith('requests', { ...given, to: '' }),
-      next: requests.length < total && pathWith('requests', { ...given, to: olderThan(requests, asked) }),
-    })}`;
+    ${pager(
+      `${grouped(requests.length)} of ${grouped(total)}, newest first${read}`,
+      requests.length < total && pathWith('requests', { ...given, to: olderThan(requests, asked) }),
+    )}`;
 }
 
 /** The log is asked by whole seconds: those of the last one are shown again, unless there were no others. */
@@ -248,7 +247,7 @@ function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefi
     address: pathWith('requests/live', { live: 'on', ...givenIn(visit) }),
     isOn: query('live') === 'on' || (isFree && query('live') !== 'off'),
     rowsMax: rowsWatched,
-    hoursMax: !isFree && paidHours,
+    isPaid: !isFree,
     words: isFree
       ? ''
       : `Watched live, each hour reads some ${priced(source && watchedBytes(ports, source, asked))}.`,
@@ -338,10 +337,6 @@ async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
         empty: emptyState('No request', 'This customer has no request in the ledger: is the name right?'),
       },
     )}
-    ${pager({
-      count: `${counted(rows.length, 'request')}, newest first`,
-      first: before && pathWith('ledger', { account }),
-      next: next && pathWith('ledger', { account, before: next }),
-    })}`,
+    ${pager(`${counted(rows.length, 'request')}, newest first`, next && pathWith('ledger', { account, before: next }))}`,
   };
 }

@@ -70,7 +70,7 @@ async function everybody({ ports, query }: Visit, month: string): Promise<Markup
       ),
     ],
   })}
-  ${pager({ count: `${counted(statements.length, 'customer')}${of}`, first: after && pathWith('statements', { month }), next: next && pathWith('statements', { month, after: next }) })}
+  ${pager(`${counted(statements.length, 'customer')}${of}`, next && pathWith('statements', { month, after: next }))}
   ${lead('The statement of each says whether it adds up. Of all at once, as pages and as one table:')}
   ${command(`relay-ops statement --all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }

@@ -90,7 +90,7 @@ const refusal = (status: number, words: string): Response =>
   new Response(`${words}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 
 /** A watch that costs something ends by itself, after a night. */
-export const paidHours = 12;
+const paidHours = 12;
 
 /** A stream cannot be told from a script that fetches it, so its address has what the pages of this session alone know. */
 const watchKeyOf = ({ formToken }: Identity): string =>
@@ -107,14 +107,14 @@ interface LiveBarOf {
   isOn: boolean;
   /** So many rows stay. */
   rowsMax?: number;
-  hoursMax: number | false;
+  isPaid: boolean;
   words: Content;
 }
 
 /** What live.js begins with, and says how the watch is. Without script it has no button. */
 export const liveBar = (
   { identity, nowMs }: Pick<Visit, 'identity' | 'nowMs'>,
-  { address, isOn, rowsMax = 0, hoursMax, words }: LiveBarOf,
+  { address, isOn, rowsMax = 0, isPaid, words }: LiveBarOf,
 ): Markup =>
   html`<div
     class="live"
@@ -122,7 +122,7 @@ export const liveBar = (
     data-after="${nowMs}"
     data-rows="${rowsMax}"
     ${isOn && html`data-on`}
-    ${hoursMax !== false && html`data-hours="${hoursMax}"`}
+    ${isPaid && html`data-hours="${paidHours}"`}
   >
     <button type="button" hidden>Watch live</button> <span role="status"></span>
     <span class="soft" data-words>${words}</span>

@@ -228,9 +228,9 @@ export interface Outcome {
   lines: readonly string[];
   warnings?: readonly string[];
   details?: Markup;
-  /** Shown once, then forgotten. `message`: lines ready to send, which may contain it. */
-  secret?: { name: string; value: string; message?: readonly string[] };
-  /** Lines to send to the customer that hold no secret. */
+  /** Shown once, then forgotten. */
+  secret?: { name: string; value: string };
+  /** Lines ready to send to the customer, which may contain it. */
   message?: readonly string[];
   next?: readonly (readonly [path: string, words: string])[];
 }
