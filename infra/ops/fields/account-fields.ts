@@ -1,14 +1,8 @@
 /** What an operator writes of a customer. */
-import { choiceField, flagField, typed, typedFlag, typedNumber, type RowField } from './row-field.ts';
+import { choiceField, flagField, third, typed, typedFlag, typedNumber, type RowField } from './row-field.ts';
 
-const limitField = (name: string, label: string): RowField => ({
-  name,
-  label,
-  width: 'third',
-  input: 'numeric',
-  help: 'Over all keys. Empty: no limit.',
-  typed: typedNumber,
-});
+const limitField = (name: string, label: string): RowField =>
+  third(name, label, 'Over all keys. Empty: no limit.', { input: 'numeric' });
 
 /** Without a level there is no plan. */
 const planTime = (part: string, label: string, placeholder: string, help: string): RowField => ({

@@ -94,10 +94,8 @@ export interface RowResult extends ValidationResult {
   key: string | number;
 }
 
-const namesMax = 5;
-
-/** The first few of many names, for a sentence in a mark. */
-export function namesShown(names: string[]): string {
-  const shown = names.slice(0, namesMax).join(', ');
-  return names.length > namesMax ? `${shown} and ${names.length - namesMax} more` : shown;
+/** The first few of many names, for a sentence. */
+export function namesShown(names: readonly string[], max = 5): string {
+  const shown = names.slice(0, max).join(', ');
+  return names.length > max ? `${shown} and ${names.length - max} more` : shown;
 }

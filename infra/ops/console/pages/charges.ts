@@ -1,6 +1,7 @@
 /** Prices: the billing rules and what has none; a rule edited, and a new one, compared with the last days before it is written. */
 import { perMillion } from '../../../../shared/billing/price.ts';
 import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
+import { namesShown } from '../../../../shared/config/rows/read-table.ts';
 import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { storedMoment } from '../../../../shared/operate/moment.ts';
@@ -63,16 +64,16 @@ const gapNotice = ({ free, refused, unused }: ChargeGap): Content => [
   free.length > 0 &&
     notice(
       'warning',
-      html`<strong>Free:</strong> no rule names ${some(free)}, and unpriced models are free.`,
+      html`<strong>Free:</strong> no rule names ${namesShown(free, linkedMax)}, and unpriced models are free.`,
     ),
   refused.length > 0 &&
-    notice('warning', html`<strong>Refused:</strong> channels serve ${some(refused)}, which no rule prices.`),
+    notice(
+      'warning',
+      html`<strong>Refused:</strong> channels serve ${namesShown(refused, linkedMax)}, which no rule prices.`,
+    ),
   unused.length > 0 &&
-    html`<p class="soft">Priced, but no channel that is on serves it: ${some(unused)}.</p>`,
+    html`<p class="soft">Priced, but no channel that is on serves it: ${namesShown(unused, linkedMax)}.</p>`,
 ];
-
-const some = (names: readonly string[]): string =>
-  names.length > 12 ? `${names.slice(0, 12).join(', ')} and ${names.length - 12} more` : names.join(', ');
 
 function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit): Markup {
   const shadowsOf = (id: number) => shadowed.filter((each) => each.id === id);
@@ -88,7 +89,7 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
         cut(
           models.join(', '),
           options.readOnly || type !== 'token-billing'
-            ? some(models)
+            ? namesShown(models, linkedMax)
             : [
                 models.slice(0, linkedMax).map(modelLink),
                 models.length > linkedMax && `and ${models.length - linkedMax} more`,

@@ -1,5 +1,6 @@
 /** The edit of a row as a proposal: its differences, and what it would have made of the calls of the last days. */
 import type { ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
+import { namesShown } from '../../../../shared/config/rows/read-table.ts';
 import { plainValue } from '../../../../shared/config/rows/read-row.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { nameOf, type RowDifference } from '../../../../shared/operate/config/row-changes.ts';
@@ -112,20 +113,13 @@ function effectTables(effects: WhatIf): Markup {
           : `${counted(models.length, 'model that was called stays as it is', 'models that were called stay as they are')}.`,
       columns,
     })}
+    ${rest.length > 0 && lead(`And ${counted(rest.length, 'model')} with a smaller change: relay-ops what-if has all.`)}
     ${
-      rest.length > 0 &&
-      html`<details>
-        <summary>${counted(rest.length, 'more model')} with a smaller change</summary>
-        ${table(rest, { caption: 'Models that change less', empty: nothing, columns })}
-      </details>`
-    }
-    ${
-      changed.length > 0 && total.unknownCostCalls > 0
-        ? html`<p class="soft">
-            The cost of ${counted(total.unknownCostCalls, 'call')} is not in the margin: no channel’s row says
-            it.
-          </p>`
-        : nothing
+      changed.length > 0 &&
+      total.unknownCostCalls > 0 &&
+      html`<p class="soft">
+        The cost of ${counted(total.unknownCostCalls, 'call')} is not in the margin: no channel’s row says it.
+      </p>`
     }
     ${emptySooner(accounts)}`;
 }
@@ -139,14 +133,8 @@ function sizeBetween(before: Bounds, after: Bounds): bigint {
   return difference < 0n ? -difference : difference;
 }
 
-function names(title: string, means: string, list: readonly string[]): Content {
-  if (list.length === 0) return nothing;
-  const more = list.length > namesMax ? ` and ${list.length - namesMax} more` : '';
-  return notice(
-    'bad',
-    html`<strong>${title}:</strong> ${list.slice(0, namesMax).join(', ')}${more}: ${means}.`,
-  );
-}
+const names = (title: string, means: string, list: readonly string[]): Content =>
+  list.length > 0 && notice('bad', html`<strong>${title}:</strong> ${namesShown(list, namesMax)}: ${means}.`);
 
 type Row = WhatIf['total'] & Pick<ModelEffect, 'model'> & Partial<Pick<ModelEffect, 'isLost'>>;
 
