@@ -12,7 +12,7 @@ import { utcDay, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { html, shownValue, type Content, type Markup } from '../../markup.ts';
 import { span, written } from '../layout/figures.ts';
 import { actionButton } from '../layout/form.ts';
-import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
+import { emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, cut, definitions, figureColumns, head, number, table } from '../layout/table.ts';
 import { unlessReading, type Routes, type Visit } from '../visit/visit.ts';
 
@@ -101,8 +101,7 @@ const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): 
   table(channels, {
     caption: 'Channels',
     markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
-    empty: html`${emptyState('No channel yet', 'A channel is an upstream that serves models.')}
-    ${command('relay-ops channel new --help')}`,
+    empty: emptyState('No channel yet', 'A channel is an upstream that serves models.'),
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
       column('State', (channel) => stateOf(channel, nowMs)),

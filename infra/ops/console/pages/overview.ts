@@ -268,8 +268,7 @@ const channelTable = (
     markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
     empty: emptyState(
       'No channel yet',
-      html`A channel is an upstream that serves models: <code>relay-ops channel new</code>, or
-        <code>relay-ops init</code> for the first one.`,
+      html`A channel is an upstream that serves models. <a href="channels">Make the first one</a>.`,
     ),
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
