@@ -41,7 +41,7 @@ body.console { font-size: var(--text); line-height: 1.45; display: grid; grid-te
 .crumbs a { color: var(--soft); }
 .console .lead { font-size: 1em; max-width: 46rem; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; }
-.tiles { list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); gap: .7rem; margin: 0 0 1.25rem; padding: 0; }
+.tiles { list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, auto)); gap: .7rem; margin: 0 0 1.25rem; padding: 0; }
 .tiles li { border: 1px solid var(--line); border-radius: 8px; padding: .6rem .8rem .65rem; display: flex; flex-direction: column; gap: .05rem; min-width: 0; }
 .tiles .name, .tiles .note { color: var(--soft); font-size: var(--note); }
 .tiles strong { font-size: var(--figure); font-weight: 620; font-variant-numeric: tabular-nums; letter-spacing: -.01em; overflow-wrap: anywhere; color: var(--tone, inherit); }
