@@ -25,21 +25,21 @@ export function parseNumber(written: string): number {
   return number;
 }
 
+const parseSpan =
+  (units: Readonly<Record<string, number>>, wanted: string) =>
+  (written: string): number => {
+    const [, number, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)([a-z]*)$/.exec(written.trim()) ?? [];
+    const size = Object.hasOwn(units, unit) ? units[unit] : undefined;
+    return number === undefined || size === undefined ? refuse(wanted) : Number(number) * size;
+  };
+
 /** `48`, `48h` or `7d` as hours. */
-export function parseHours(written: string): number {
-  const [, number, unit] = /^(\d+(?:\.\d+)?)([hd]?)$/.exec(written.trim()) ?? [];
-  if (number === undefined) refuse('a time, such as 48h or 7d');
-  return Number(number) * (unit === 'd' ? 24 : 1);
-}
-
-const durationUnitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
-
+export const parseHours = parseSpan({ '': 1, h: 1, d: 24 }, 'a time, such as 48h or 7d');
 /** `800ms`, `5s` or `2m` as milliseconds. */
-export function parseDuration(written: string): number {
-  const [, number, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)(ms|s|m)$/.exec(written.trim()) ?? [];
-  if (number === undefined) refuse('a time with its unit, such as 800ms or 5s');
-  return Math.round(Number(number) * (durationUnitsMs[unit] ?? 1));
-}
+export const parseDuration = parseSpan(
+  { ms: 1, s: 1000, m: 60_000 },
+  'a time with its unit, such as 800ms or 5s',
+);
 
 export function parseCount(written: string): number {
   if (!/^[1-9]\d{0,8}$/.test(written.trim())) refuse('a whole number above 0');

@@ -1,4 +1,5 @@
 /** The commands of `charge`: billing rules, what they cost a call, prices now and from a time on, and price lists. */
+import { Option } from 'commander';
 import {
   inputParts,
   eachPart,
@@ -73,10 +74,9 @@ interface ExplainOptions {
   at?: Moment;
 }
 
-/** `cache-write` for `--cache-write`, and `cacheWrite`, under which the parser has its value. */
-const flagOf = (count: PartCount): string => count.replace(/_tokens$/, '').replaceAll('_', '-');
-const optionOf = (count: PartCount): string =>
-  flagOf(count).replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+/** `--cache-write <tokens>` */
+const partOption = (count: PartCount): string =>
+  `--${count.replace(/_tokens$/, '').replaceAll('_', '-')} <tokens>`;
 
 export const chargeCommands: CommandGroup = {
   name: 'charge',
@@ -113,7 +113,7 @@ prices already are left alone.`,
         '<model>': 'public name',
         ...Object.fromEntries(
           inputParts.map(({ count, words }) => [
-            `--${flagOf(count)} <tokens>`,
+            partOption(count),
             [`of the input: ${words}`, parseTokens, 0] as const,
           ]),
         ),
@@ -253,7 +253,7 @@ const tokensOf = ({ input, output, ...options }: ExplainOptions): ExplainInput['
   prompt_tokens: input,
   completion_tokens: output,
   prompt_tokens_details: eachPart('count', ({ count }) =>
-    Number((options as Record<string, unknown>)[optionOf(count)]),
+    Number((options as Record<string, unknown>)[new Option(partOption(count)).attributeName()]),
   ),
 });
 

@@ -121,20 +121,12 @@ const listRequestsCommand = shows('list', {
     'request list --channel main --since 2026-11-22T14:00:00Z --until 2026-11-22T14:15:00Z --status slow',
     'request list --status 429 --since 15m --follow',
   ],
-  async run(run, { since, until, slowerThan, follow, ...options }: RequestsOptions) {
+  async run(run, { since, until, follow, ...options }: RequestsOptions) {
     const { ports, terminal } = run;
-    const { limit, account, model, channel, status, key, endUser: end_user, tag: tags } = options;
+    const { limit, account, model, channel, status } = options;
+    const { key: key_hint, endUser: end_user, tag: tags, slowerThan: slowerThanMs } = options;
     const nowMs = ports.clock.now();
-    const named = {
-      account,
-      model,
-      channel,
-      status,
-      key_hint: key,
-      end_user,
-      tags,
-      slowerThanMs: slowerThan,
-    };
+    const named = { account, model, channel, status, key_hint, end_user, tags, slowerThanMs };
     const asked = { ...named, limit, fromMs: since(nowMs), toMs: until?.(nowMs) ?? nowMs };
     const search = requestSearch(asked);
     if (follow && (until || terminal.format !== 'text'))
