@@ -10,6 +10,7 @@ import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { isoTime, utcDay } from '../../wire/iso-time.ts';
 import { isRecord } from '../../wire/json.ts';
 import { settingsNow } from '../config/row-changes.ts';
+import { disabling } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
@@ -132,11 +133,16 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
   const now = isoTime(clock.now());
   const next = nextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
   const conflict = new Failure(`the row of ${account} is gone: somebody deleted it meanwhile`);
-  const off = { kind: 'update', attributes: { enabled: false }, unchanged: {} } as const;
-  const closed = { ...off, key: { account }, attributes: { enabled: false, _closed: now }, conflict };
   const changes: RowWrite[] = [
-    { ...closed, table: 'accounts' },
-    ...keys.map((hash): RowWrite => ({ ...off, table: 'keys', key: { hash } })),
+    {
+      kind: 'update',
+      table: 'accounts',
+      key: { account },
+      attributes: { enabled: false, _closed: now },
+      unchanged: {},
+      conflict,
+    },
+    ...keys.map(disabling),
   ];
   const effect = [
     `account ${account} and its keys (${keys.length}) are refused within 30 seconds; no row is deleted`,

@@ -7,7 +7,7 @@ import { formatYuan, parseYuan } from '../../billing/price.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { settingsNow } from '../config/row-changes.ts';
-import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
+import { carryOutKey, disabling, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
@@ -50,10 +50,9 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
     );
   const key = await planCreateKey(ports, { account, attributes: { models } });
   const yuan = grant && `${formatYuan(grant.amount)} yuan`;
-  const off = { kind: 'update', table: 'keys', attributes: { enabled: false }, unchanged: {} } as const;
   const changes: RowWrite[] = [
     ...edit.changes,
-    ...earlier.keys.map(({ hash }): RowWrite => ({ ...off, key: { hash } })),
+    ...earlier.keys.map(({ hash }) => disabling(hash)),
     ...(grant && !granted ? grant.changes.filter(({ table }) => table === 'grants') : []),
     ...key.changes.flatMap((write): RowWrite[] =>
       write.table === 'keys' && write.kind === 'create'

@@ -140,75 +140,68 @@ export async function planRotateKey(
 }
 
 /** `rights`: what it may do afterwards, in words. */
-export interface EditKeyPlan extends Plan<RowWrite> {
-  name: string;
-  rights: string;
-}
+export type EditKeyPlan = Awaited<ReturnType<typeof planEditKey>>;
 
 /**
  * An undefined attribute is removed; others stay. Another `account` has to exist; what the key called before stays with the former one.
  * @param seen `rowMark` of the row as it was looked at. Absent: it is not compared
  */
-export async function planEditKey(ports: OperatorPorts, written: string, attributes: RawRow, seen?: string) {
+export async function planEditKey(ports: OperatorPorts, written: string, typed: RawRow, seen?: string) {
   const key = await findKey(ports, written);
-  refuseChanged(key.name, key.row, seen);
-  if (key.row['enabled'] === false && Object.hasOwn(attributes, 'enabled') && attributes['enabled'] !== false)
-    refuseLeaked(key);
+  const { hash, name, row } = key;
+  refuseChanged(name, row, seen);
+  const nowMs = ports.clock.now();
+  const attributes = withMoments(typed, nowMs);
+  const isEnabled = Object.hasOwn(attributes, 'enabled') && attributes['enabled'] !== false;
+  if (isEnabled && row['enabled'] === false && row['_leaked'] !== undefined)
+    throw usageFailure(`${name} was disabled because it leaked: make another with \`key new\``);
   const account = textOf(attributes, 'account');
   const isMoved = account !== '' && account !== key.account;
   if (isMoved) await findAccount(ports, account);
-  const plan = editOf(ports, key, attributes);
-  const models = attributes['models'] === undefined ? undefined : namedModels(attributes);
-  const moved = [`${account} pays for ${key.name}; earlier calls stay with ${key.account}`];
+  const changes = updateOf({ table: 'keys', key: { hash }, row }, attributes);
+  const { state, why: rights } = keyState(withAttributes(row, attributes), nowMs);
+  if (state === 'invalid') throw usageFailure(`nothing was written: ${rights}`);
   return {
-    ...plan,
-    effect: [...plan.effect, ...(isMoved ? moved : [])],
-    questions: isMoved ? [`Let ${account} pay for ${key.name}?`] : [],
-    warnings: await unservedModels(ports, models),
+    changes,
+    effect: [
+      changes.length === 0
+        ? `nothing to write: ${name} is like this already`
+        : `${name} within 30 seconds: ${rights}${state === 'usable' ? '' : ` (${state})`}`,
+      ...(isMoved ? [`${account} pays for ${name}; earlier calls stay with ${key.account}`] : []),
+    ],
+    questions: isMoved ? [`Let ${account} pay for ${name}?`] : [],
+    warnings: await unservedModels(
+      ports,
+      attributes['models'] === undefined ? undefined : namedModels(attributes),
+    ),
+    name,
+    rights,
+    state,
   };
-}
-
-function refuseLeaked({ row, name }: FoundKey): void {
-  if (row['_leaked'] !== undefined)
-    throw usageFailure(`${name} was disabled because it leaked: make another with \`key new\``);
 }
 
 /** Lets a disabled key work again. Refuses one that would not work all the same. */
 export async function planEnableKey(ports: OperatorPorts, written: string): Promise<EditKeyPlan> {
-  const key = await findKey(ports, written);
-  refuseLeaked(key);
-  const plan = editOf(ports, key, { enabled: true });
-  const { state, why } = keyState({ ...key.row, enabled: true }, ports.clock.now());
-  if (state !== 'usable') throw new Failure(`${key.name} would not work: ${why}`);
+  const plan = await planEditKey(ports, written, { enabled: true });
+  if (plan.state !== 'usable') throw new Failure(`${plan.name} would not work: ${plan.rights}`);
   return plan;
 }
 
-function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, typed: RawRow): EditKeyPlan {
-  const attributes = withMoments(typed, clock.now());
-  const changes = updateOf({ table: 'keys', key: { hash }, row }, attributes);
-  const { state, why } = keyState(withAttributes(row, attributes), clock.now());
-  if (state === 'invalid') throw usageFailure(`nothing was written: ${why}`);
-  const effect =
-    changes.length === 0
-      ? `nothing to write: ${name} is like this already`
-      : `${name} within 30 seconds: ${why}${state === 'usable' ? '' : ` (${state})`}`;
-  return { changes, effect: [effect], questions: [], name, rights: why };
-}
+/** Whatever its row is by then: that a key works on is worse than any edit that is undone. */
+export const disabling = (hash: string): RowWrite => ({
+  kind: 'update',
+  table: 'keys',
+  key: { hash },
+  attributes: { enabled: false },
+  unchanged: {},
+});
 
 /** The relay refuses the key, and its row stays. */
 export async function planDisableKey(ports: OperatorPorts, written: string) {
   const { hash, name, account } = await findKey(ports, written);
   const conflict = new Failure('the row is gone: somebody deleted it, so the key is refused already');
-  const off: RowWrite = {
-    kind: 'update',
-    table: 'keys',
-    key: { hash },
-    attributes: { enabled: false },
-    unchanged: {},
-    conflict,
-  };
   return {
-    changes: [off],
+    changes: [{ ...disabling(hash), conflict }],
     effect: [`the relay refuses ${name} within 30 seconds`],
     questions: [`Disable ${name}?`],
     warnings: await madeKeys(ports, { hash, account }),
