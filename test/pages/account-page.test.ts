@@ -220,6 +220,11 @@ describe('what the page shows', () => {
     expect(await page.getByRole('button', { name: 'Older' }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Newer' }).click();
     await expect.poll(() => first.innerText()).toMatch(/2120$/);
+    // Read anew, also after each call of the playground, it is the same page.
+    server.rows[20] = { ...server.rows[20]!, id: 'newly' };
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await expect.poll(() => first.innerText()).toBe('newly');
+    await page.getByText('Page 2').waitFor();
   });
 
   it('selects rows by end user and tag, with their sum, also for the file', async () => {

@@ -35,8 +35,9 @@ export class Ledger {
       byId(id).addEventListener('change', () => void this.#turn([null]), here);
   }
 
+  /** The page that was shown before, or the first one. */
   show(): Promise<void> {
-    return this.#turn([null]);
+    return this.#turn(this.#pages);
   }
 
   async #turn(pages: (string | null)[]): Promise<void> {
