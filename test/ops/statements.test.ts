@@ -123,6 +123,11 @@ describe('statement', () => {
     expect(of('ledger').filter(({ account }) => account === 'acme')).toHaveLength(4);
     expect(text).not.toContain('sesame');
     expect(text).not.toContain('x'.repeat(30));
+    const nowhere = await rig.ops(['export', join(to, 'below', 'a.jsonl')]);
+    expect(nowhere).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/a\.jsonl cannot be written\n$/) as string,
+    });
     expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 

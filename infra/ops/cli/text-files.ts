@@ -1,6 +1,5 @@
 /** Files that commands read and write. Messages name the file and never quote it. */
-import { createWriteStream } from 'node:fs';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
@@ -42,22 +41,18 @@ export const writeTextFile = (file: string, text: string): Promise<void> =>
   writing(file, () => writeFile(file, text));
 
 /** As they come; under its name once it is whole. What broke off stays beside, in `<path>.part`. */
-export const writeLines = (file: string, lines: AsyncIterable<string>): Promise<void> =>
-  writing(file, async () => {
-    await pipeline(lines, createWriteStream(`${file}.part`));
-    await rename(`${file}.part`, file);
-  });
-
-async function writing(file: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await mkdir(path.dirname(file), { recursive: true });
-    await work();
-  } catch (error) {
-    // Lines may fail by themselves, as the tables do that they are read from.
-    if (error instanceof Error && 'syscall' in error) throw new Failure(`the file ${file} cannot be written`);
-    throw error;
-  }
+export async function writeLines(file: string, lines: AsyncIterable<string>): Promise<void> {
+  const part = await writing(file, () => open(`${file}.part`, 'w'));
+  await pipeline(lines, part.createWriteStream());
+  await rename(`${file}.part`, file);
 }
+
+const writing = <Written>(file: string, write: () => Promise<Written>): Promise<Written> =>
+  mkdir(path.dirname(file), { recursive: true })
+    .then(write)
+    .catch(() => {
+      throw new Failure(`the file ${file} cannot be written`);
+    });
 
 /** A price list: a JSON text, or the cells of CSV. */
 export async function readListFile(path: string): Promise<string | string[][]> {
