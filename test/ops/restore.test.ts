@@ -3,6 +3,7 @@ import { DeleteItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bucketOf, closeRowBetween, lateRow, ledgerPartition } from '../../shared/billing/ledger-row.ts';
 import { firstCounter } from '../../shared/billing/shares.ts';
+import { restoreSteps } from '../../shared/operate/restore/restore.ts';
 import { RecoverableTables } from '../infra/loopback/recoverable-tables.ts';
 import { emulatorClient } from '../support/emulator.ts';
 import { startFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
@@ -280,6 +281,15 @@ describe('a restore', () => {
     await rig.put('settings', { name: 'relay_closed', value: true });
     expect(await restore()).toMatchObject({ code: 0 });
     expect(await rig.row('settings', { name: 'relay_closed' })).toMatchObject({ value: true });
+  });
+
+  it('goes no further where somebody opens the relay while it is asked whether to close it', async () => {
+    const input = { atMs: Date.parse(at), copy: 'c', others: [], forgive: false, accepted: [], waitMs: 0 };
+    const progress = { rowsRead: () => undefined, waiting: () => undefined };
+    const [close] = await restoreSteps({ ports: await rig.ports(), input, progress }, false);
+    const prepared = await close?.prepare();
+    await rig.put('settings', { name: 'relay_closed', value: false });
+    await expect(prepared?.carryOut()).rejects.toThrow('relay_closed meanwhile: repeat');
   });
 
   it('refuses a second that not all tables can be restored to, and a table without recovery', async () => {

@@ -113,10 +113,13 @@ const key = { name: 'relay_closed' };
 async function closedRow({ tables }: OperatorPorts) {
   const row = await tables.get('settings', key.name);
   const value = row && attributeOf(row, 'value');
+  const conflict = new Failure(
+    'somebody else changed the setting relay_closed meanwhile: repeat the command',
+  );
   const write = (attributes: Record<string, unknown>): RowWrite =>
     row
-      ? { kind: 'update', table: 'settings', key, attributes, unchanged: { value } }
-      : { kind: 'create', table: 'settings', row: { ...key, ...attributes } };
+      ? { kind: 'update', table: 'settings', key, attributes, unchanged: { value }, conflict }
+      : { kind: 'create', table: 'settings', row: { ...key, ...attributes }, conflict };
   return { note: row?.['_restore'], isClosed: String(value) === 'true', write };
 }
 
