@@ -32,7 +32,7 @@ export const plain = (status: number, words: string): Response =>
   });
 
 /** A form of this console is far smaller: 300 models of a billing rule are some 10 KB. */
-export const formBytesMax = 256 * 1024;
+const formBytesMax = 256 * 1024;
 const addressLengthMax = 4096;
 
 interface GuardRefusal {
@@ -58,7 +58,6 @@ function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | 
     return { status: 403, why: 'This form was sent by another site.' };
   if (headers.get('content-type')?.split(';')[0] !== 'application/x-www-form-urlencoded')
     return { status: 400, why: 'This is not a form of the console.' };
-  if (Number(headers.get('content-length') ?? 0) > formBytesMax) return tooLarge;
   return undefined;
 }
 
@@ -100,15 +99,18 @@ export async function admitted(
   };
 }
 
+/** Of a form that is too large: read on, so that the browser sees the answer. */
+const drainedBytesMax = 16 * 1024 * 1024;
+
 async function boundedText(request: Request): Promise<string | undefined> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   for await (const piece of request.body ?? []) {
     bytes += piece.byteLength;
-    if (bytes > formBytesMax) return undefined;
-    pieces.push(piece);
+    if (bytes <= formBytesMax) pieces.push(piece);
+    if (bytes > drainedBytesMax) break;
   }
-  return Buffer.concat(pieces).toString();
+  return bytes > formBytesMax ? undefined : Buffer.concat(pieces).toString();
 }
 
 /** In a time that says nothing about where two texts differ. */

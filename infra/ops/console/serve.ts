@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { consoleHandle, type ConsoleHandle } from './console.ts';
-import { cookieIn, formBytesMax, guardHeaders, isSame, plain } from './guard.ts';
+import { cookieIn, guardHeaders, isSame, plain } from './guard.ts';
 import type { Identity } from './visit/visit.ts';
 
 export interface ServeOptions {
@@ -32,8 +32,6 @@ export interface ServedConsole {
 
 const checkEveryMs = 5_000;
 const connectionsMax = 256;
-/** Of a form that is too large: read to its end, so that the browser sees the answer. */
-const drainedBytesMax = 16 * 1024 * 1024;
 
 /** Throws a Failure where the port cannot be had. */
 export async function serveConsole(ports: OperatorPorts, options: ServeOptions): Promise<ServedConsole> {
@@ -92,7 +90,7 @@ async function answer(
   handle: ConsoleHandle | undefined,
   message: IncomingMessage,
 ): Promise<Response> {
-  const request = await requestOf(message);
+  const request = requestOf(message);
   const url = request && URL.parse(request.url);
   if (!request || !url || !handle) return plain(400, 'This is not a request of a browser.');
   if (url.pathname === '/enter') return enter(session, request, url);
@@ -117,7 +115,7 @@ function enter(session: Session, request: Request, { searchParams, host }: URL):
   });
 }
 
-async function requestOf(message: IncomingMessage): Promise<Request | undefined> {
+function requestOf(message: IncomingMessage): Request | undefined {
   const { method = 'GET', url = '/', headers } = message;
   if (!['GET', 'POST'].includes(method) || !url.startsWith('/')) return undefined;
   const address = URL.parse(`http://${headers.host ?? 'nowhere'}${url}`);
@@ -126,20 +124,8 @@ async function requestOf(message: IncomingMessage): Promise<Request | undefined>
   const known = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)] as [string, string]],
   );
-  if (method !== 'POST') return new Request(address, { method, headers: known });
-  return new Request(address, { method, headers: known, body: await boundedBody(message) });
-}
-
-/** One byte more than a form may have says that it has more. */
-async function boundedBody(message: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of message as AsyncIterable<Buffer>) {
-    if (bytes <= formBytesMax) pieces.push(piece);
-    bytes += piece.length;
-    if (bytes > drainedBytesMax) break;
-  }
-  return new Uint8Array(Buffer.concat(pieces).subarray(0, formBytesMax + 1));
+  const body = method === 'POST' ? Readable.toWeb(message) : null;
+  return new Request(address, { method, headers: known, body, duplex: 'half' });
 }
 
 /** As it is made: a download may be larger than the memory. */

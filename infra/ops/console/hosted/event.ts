@@ -5,7 +5,7 @@
 import type { LambdaFunctionURLEvent } from 'aws-lambda';
 import { isFromOrigin, originHeader } from '../../../../shared/adapters/entry/http-entry.ts';
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
-import { formBytesMax, plain } from '../guard.ts';
+import { plain } from '../guard.ts';
 
 type Host = Pick<Environment, 'local' | 'originSecrets' | 'publicHost'>;
 export type UrlEvent = Pick<
@@ -38,7 +38,6 @@ function browserRequest(event: UrlEvent, origin: string): Request | undefined {
   const cookie = event.cookies?.join('; ');
   if (cookie) headers.push(['cookie', cookie]);
   if (method === 'GET') return new Request(address, { headers });
-  const body = Buffer.from(event.body ?? '', event.isBase64Encoded ? 'base64' : 'utf8');
-  // One byte more than a form may have says that it has more.
-  return new Request(address, { method, headers, body: new Uint8Array(body.subarray(0, formBytesMax + 1)) });
+  const body = new Uint8Array(Buffer.from(event.body ?? '', event.isBase64Encoded ? 'base64' : 'utf8'));
+  return new Request(address, { method, headers, body });
 }
