@@ -44,16 +44,14 @@ interface GuardRefusal {
 function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | undefined {
   const { headers, method, url } = request;
   const host = headers.get('host') ?? new URL(url).host;
-  if (!hosts.includes(host))
+  if (hosts && !hosts.includes(host))
     return { status: 421, why: 'This address is not the console’s own. Open the address that it printed.' };
   if (url.length > addressLengthMax) return { status: 414, why: 'The address is too long.' };
   if (method === 'GET') return undefined;
   // HEAD would take a new key, which is shown once, and show it to nobody.
   if (method !== 'POST') return { status: 405, why: 'Pages are read with GET and written with POST.' };
   // A browser sends Origin with every form; a request without one is not from a page of this console.
-  const isOwn = hosts.some((each) =>
-    [`http://${each}`, `https://${each}`].includes(headers.get('origin') ?? ''),
-  );
+  const isOwn = [`http://${host}`, `https://${host}`].includes(headers.get('origin') ?? '');
   if (!isOwn || (headers.get('sec-fetch-site') ?? 'same-origin') !== 'same-origin')
     return { status: 403, why: 'This form was sent by another site.' };
   if (headers.get('content-type')?.split(';')[0] !== 'application/x-www-form-urlencoded')

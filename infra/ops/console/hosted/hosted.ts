@@ -12,7 +12,7 @@ import { Failure } from '../../../../shared/operate/plan.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { html, masked } from '../../markup.ts';
-import { consoleHandle, type ConsoleHandle, type Hosting } from '../console.ts';
+import { consoleHandle, type Hosting } from '../console.ts';
 import { cookieIn, guardHeaders } from '../guard.ts';
 import { may, type Identity } from '../visit/visit.ts';
 import { roleOf, type Login } from './login.ts';
@@ -39,19 +39,11 @@ const watchMs = 5 * 60_000;
 
 /** @returns what answers a request whose address has the public host */
 export function hostedConsole(parts: HostedParts): (request: Request) => Promise<Response> {
-  const { ports, login, options, isLocal, onRefused } = parts;
+  const { ports, login, options, where, isLocal, onFault, onRefused } = parts;
   const { clock, consoles } = ports;
   const cookies = cookiesOf(isLocal);
   const hosting = hostingOf(parts, cookies);
-  let made: { host: string; handle: ConsoleHandle } | undefined;
-  const handleOf = (host: string): ConsoleHandle => {
-    if (made?.host !== host) {
-      const { where, onFault } = parts;
-      const own = { hosts: [host], base: consoleBase, where };
-      made = { host, handle: consoleHandle({ ports, options: own, onFault, hosting }) };
-    }
-    return made.handle;
-  };
+  const handle = consoleHandle({ ports, options: { base: consoleBase, where }, onFault, hosting });
 
   const begin = async ({ origin, searchParams }: URL): Promise<Response> => {
     const started = await login.begin(`${origin}${consoleBase}callback`).catch(onRefused);
@@ -105,7 +97,7 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
     }
     const { name, formToken } = session;
     url.pathname = `/${path}`;
-    const answer = await handleOf(url.host)(new Request(url, request), { name, formToken, role });
+    const answer = await handle(new Request(url, request), { name, formToken, role });
     // Every page, also one that says what is missing, has the token of its session.
     const isPage = answer.headers.get('content-type')?.startsWith('text/html') ?? true;
     return isOpened || !isPage ? answer : notOpened();

@@ -40,8 +40,8 @@ export const refusedWords = ({ role }: Identity): string =>
   role === 'viewer' ? 'This console only reads.' : `Your role here is ${role}: it does not do this.`;
 
 export interface ConsoleOptions {
-  /** The values of the header Host that are answered: `127.0.0.1:4711`. */
-  hosts: readonly string[];
+  /** The values of the header Host that are answered: `127.0.0.1:4711`. Absent: it was checked before. */
+  hosts?: readonly string[];
   /** Where the console is, with both slashes: `/`, or a path that only this session knows. */
   base: string;
   /** Which tables it works on, in words. */
