@@ -136,6 +136,7 @@ const tryMarkup = `<section id="try"><h2${t('tryModel')}</h2>
 <label for="prompt"${t('message')}</label><textarea id="prompt" rows="3" dir="auto"${hint('messageHint')}></textarea>
 <div id="pictures"></div>
 <details><summary${t('options')}</summary><div class="inner"><label for="system"${t('system')}</label><textarea id="system" rows="2" dir="auto"></textarea>
+<label for="tools"${t('tools')}</label><textarea id="tools" class="mono" rows="4" spellcheck="false" placeholder='[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]'></textarea>
 <label for="temperature"${t('temperature')}</label><input id="temperature" type="number" min="0" max="2" step="any"${hint('asUsual')}>
 <label for="max_completion_tokens"${t('limit')}</label><input id="max_completion_tokens" type="number" min="1"${hint('asUsual')}></div></details>
 <p class="bar"><button class="main" id="send"${t('send')}</button> <button type="button" id="stop" hidden${t('stop')}</button> <label class="button"><span${t('addPicture')}</span> <input id="files" type="file" accept="image/png,image/jpeg,image/webp,image/gif" multiple></label> <button type="button" id="clear"${t('newConversation')}</button> <span id="ask-state" role="status"></span></p>
@@ -225,9 +226,10 @@ progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
 .turn { padding: .7rem 1rem; border: 1px solid var(--line); border-radius: 10px; min-width: 0; }
 .turn.you { background: var(--panel); }
 .turn h3 { margin: 0 0 .25rem; color: var(--soft); font-size: .8rem; font-weight: 600; }
-.turn .text { white-space: pre-wrap; overflow-wrap: anywhere; }
+.turn .text, .turn .call { white-space: pre-wrap; overflow-wrap: anywhere; }
 .turn .meta { margin: .4rem 0 0; font-size: .85rem; overflow-wrap: anywhere; }
 .turn .meta:empty { display: none; }
+.turn .call { margin: .5rem 0; border: 1px solid var(--line); border-radius: 8px; }
 .turn details .text { padding: 0 1rem .7rem; color: var(--soft); }
 .turn.model .pictures { display: grid; gap: .5rem; justify-items: start; margin-top: .5rem; }
 .turn.model .pictures[hidden] { display: none; }

@@ -112,7 +112,7 @@ describe('a question', () => {
     await answer(page).getByText('one').waitFor();
     expect(asked()[0]).not.toHaveProperty('temperature');
     expect(asked()[0]).not.toHaveProperty('max_completion_tokens');
-    await page.getByText('System prompt, temperature').click();
+    await page.getByText('System prompt, tools').click();
     await page.getByLabel('Temperature').fill('0.25');
     await page.getByLabel('Most tokens of an answer').fill('300');
     await askOnce(page, 'Again');
@@ -147,6 +147,41 @@ describe('a question', () => {
       },
     ]);
   });
+
+  it('hands tools on, shows their calls, and sends the results that the customer writes', async () => {
+    const { page } = await opened();
+    await page.getByText('System prompt, tools').click();
+    await page.getByLabel('Tools').fill('{"not": "a list"}');
+    await ask(page, 'Weather?');
+    await page.getByText('Tools are a JSON list').waitFor();
+    expect(asked()).toEqual([]);
+    const tools = [{ type: 'function', function: { name: 'weather' } }];
+    await page.getByLabel('Tools').fill(JSON.stringify(tools));
+    streams(
+      { tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{"city":' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '"<b>"}' } }] },
+    );
+    await ask(page, 'Weather?');
+    await answer(page).getByText('weather {"city":"<b>"}').waitFor();
+    await page.getByText('Write the results of its calls').waitFor();
+    await page.getByLabel('Result of this call').fill('rain');
+    streams('Rain.');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await answer(page).getByText('Rain.').waitFor();
+    const call = { name: 'weather', arguments: '{"city":"<b>"}' };
+    expect(asked()[1]).toMatchObject({
+      tools,
+      messages: [
+        { role: 'user', content: 'Weather?' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'call_1', type: 'function', function: call }],
+        },
+        { role: 'tool', tool_call_id: 'call_1', content: 'rain' },
+      ],
+    });
+  });
 });
 
 describe('what a model says', () => {
@@ -166,7 +201,12 @@ describe('what a model says', () => {
       ']]>',
       '\u202E\u0000&lt;b&gt;',
     ];
-    streams(...attacks, { reasoning_content: attacks.join('') });
+    const call = {
+      index: 0,
+      id: '<b>',
+      function: { name: '<img src=x onerror=ran=8>', arguments: attacks[0] },
+    };
+    streams(...attacks, { reasoning_content: attacks.join('') }, { tool_calls: [call] });
     const { page, complaints } = await opened();
     const count = 'document.querySelectorAll("*").length';
     const elements = await page.evaluate<number>(count);
@@ -178,7 +218,7 @@ describe('what a model says', () => {
     const strange =
       'turns.querySelectorAll("img, script, svg, iframe, a, b, [onerror], [onload], [href], [src]").length';
     expect(await page.evaluate(strange)).toBe(0);
-    // The frame of two turns, whatever was said.
+    // The frame of two turns and of one call, whatever was said.
     expect((await page.evaluate<number>(count)) - elements).toBeLessThan(30);
     expect(server.seen.filter(({ url }) => /steal|\/x$/.test(url))).toEqual([]);
     expect(complaints).toEqual([]);
@@ -264,15 +304,21 @@ async function askOnce(page: Page, question: string): Promise<unknown> {
 }
 
 describe('an answer that does not end well', () => {
-  it('is stopped by the customer: what came stays, and the connection is closed', async () => {
+  it('is stopped by the customer: what came stays but for half of a call, which vendors refuse, and the connection is closed', async () => {
     let gone: Promise<unknown> | undefined;
+    const half = {
+      index: 0,
+      id: 'call-1',
+      type: 'function',
+      function: { name: 'weather', arguments: '{"ci' },
+    };
     server.chat = (_request, response) => {
       gone = once(response, 'close');
-      write(begin(response), { content: 'I look.' });
+      write(begin(response), { content: 'I look.', tool_calls: [half] });
     };
     const { page } = await opened();
     await ask(page);
-    await answer(page).getByText('I look.').waitFor();
+    await answer(page).getByText('weather').waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await answer(page).getByText('Stopped.').waitFor();
     await gone;

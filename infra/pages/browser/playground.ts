@@ -14,11 +14,20 @@ const stoppedCostAfterMs = [...costAfterMs, ...Array.from({ length: 20 }, () => 
 /** A call that is stopped before its first content has told no id: it is found by this tag. */
 const markTag = 'playground';
 
+/** What was there before a question was sent. */
+interface Asked {
+  messages: object[];
+  results: PlaygroundTurn | undefined;
+  prompt: string;
+  pictures: string[];
+}
+
 export class Playground {
   readonly #client: RelayClient;
   readonly #spent: () => void;
   #messages: object[] = [];
   #pictures: string[] = [];
+  #asked: PlaygroundTurn | undefined;
   #running: AbortController | undefined;
 
   /** @param spent to be called when a call has been charged */
@@ -66,13 +75,14 @@ export class Playground {
   #clear(): void {
     this.#running?.abort();
     this.#messages = [];
+    this.#asked = undefined;
     this.#setPictures([]);
     byId('turns').replaceChildren();
     this.#report('');
   }
 
-  #report(text: string): void {
-    say('ask-state', text, true);
+  #report(text: string, isWrong = true): void {
+    say('ask-state', text, isWrong);
   }
 
   async #addFiles(files: FileList | null | undefined): Promise<void> {
@@ -97,47 +107,73 @@ export class Playground {
   }
 
   async #send(): Promise<void> {
-    const [area, system] = [areaById('prompt'), areaById('system').value.trim()];
-    const [written, pictures, before] = [area.value, this.#pictures, this.#messages];
-    const prompt = written.trim();
-    if (this.#running || (!prompt && pictures.length === 0)) return;
+    if (this.#running) return;
+    const asked: Asked = {
+      messages: [...this.#messages],
+      results: this.#asked,
+      prompt: areaById('prompt').value,
+      pictures: this.#pictures,
+    };
+    const body = this.#body();
+    if (!body) return;
+    const conversation = this.#messages;
     const running = (this.#running = new AbortController());
-    const messages = [...before, { role: 'user', content: contentOf(prompt, pictures) }];
-    const asked = new PlaygroundTurn('you', pictures);
-    asked.add(prompt);
-    asked.end();
-    area.value = '';
-    this.#setPictures([]);
-    this.#report('');
     buttonById('send').disabled = true;
     byId('stop').hidden = false;
-    const body = {
-      model: inputById('model').value.trim(),
-      stream: true,
-      stream_options: { include_usage: true },
-      messages: [...(system ? [{ role: 'system', content: system }] : []), ...messages],
-      ...numberIn('temperature'),
-      ...numberIn('max_completion_tokens'),
-    };
-    const { text, isWhole } = await this.#answer(body, running.signal);
+    const { turn, isWhole } = await this.#answer(body, running.signal);
     // What came of a conversation that was left must not get into the next one.
-    if (!this.#client.ended.aborted && this.#messages === before) {
-      // Also what was said until it was stopped.
-      if (text !== '') this.#messages = [...messages, { role: 'assistant', content: text }];
-      else if (isWhole) this.#messages = messages;
-      else {
-        // A question without an answer is no part of the conversation: what refused it would refuse the next one as well.
-        if (area.value === '') area.value = written;
-        if (this.#pictures.length === 0) this.#setPictures(pictures);
-      }
+    if (!this.#client.ended.aborted && this.#messages === conversation) {
+      if (isWhole || turn.text !== '') this.#keep(turn, isWhole);
+      else this.#putBack(asked);
     }
     this.#running = undefined;
     buttonById('send').disabled = false;
     byId('stop').hidden = true;
   }
 
+  /** Undefined: there is nothing to send, or the tools are no list; the page says which. */
+  #body(): object | undefined {
+    const [model, prompt, tools] = [inputById('model'), areaById('prompt'), areaById('tools')].map(
+      ({ value }) => value.trim(),
+    );
+    const results = this.#asked?.results ?? [];
+    if (!prompt && this.#pictures.length === 0 && results.length === 0) return undefined;
+    const given = toolsIn(tools ?? '');
+    if (given === undefined) {
+      this.#report(t().wrongTools);
+      return undefined;
+    }
+    this.#report('');
+    for (const { id, text } of results)
+      this.#messages.push({ role: 'tool', tool_call_id: id, content: text });
+    this.#asked = undefined;
+    if (prompt || this.#pictures.length > 0) this.#addQuestion(prompt ?? '');
+    const system = areaById('system').value.trim();
+    return {
+      model,
+      stream: true,
+      stream_options: { include_usage: true },
+      messages: [...(system ? [{ role: 'system', content: system }] : []), ...this.#messages],
+      ...(given.length > 0 && { tools: given }),
+      ...numberIn('temperature'),
+      ...numberIn('max_completion_tokens'),
+    };
+  }
+
+  #addQuestion(prompt: string): void {
+    const pictures = this.#pictures;
+    const parts = pictures.map((url) => ({ type: 'image_url', image_url: { url } }));
+    const text = { type: 'text', text: prompt };
+    this.#messages.push({ role: 'user', content: pictures.length > 0 ? [...parts, text] : prompt });
+    const turn = new PlaygroundTurn('you', pictures);
+    turn.add(prompt);
+    turn.end();
+    areaById('prompt').value = '';
+    this.#setPictures([]);
+  }
+
   /** `isWhole`: the model said all that it wanted to say. */
-  async #answer(body: object, signal: AbortSignal): Promise<{ text: string; isWhole: boolean }> {
+  async #answer(body: object, signal: AbortSignal): Promise<{ turn: PlaygroundTurn; isWhole: boolean }> {
     const turn = new PlaygroundTurn('model');
     const beganMs = performance.now();
     const seconds = (): string => `${((performance.now() - beganMs) / 1000).toFixed(1)} s`;
@@ -155,9 +191,10 @@ export class Playground {
         usage = chunk.usage ?? usage;
         const [choice] = chunk.choices ?? [];
         const images = choice?.delta?.images;
-        if (choice?.delta?.content || images) clearInterval(waiting);
+        if (choice?.delta?.content || choice?.delta?.tool_calls || images) clearInterval(waiting);
         if (choice?.delta?.content) turn.add(choice.delta.content);
         if (choice?.delta?.reasoning_content) turn.think(choice.delta.reasoning_content);
+        if (choice?.delta?.tool_calls) turn.addCalls(choice.delta.tool_calls);
         if (Array.isArray(images)) turn.addPictures(images);
         if (choice?.finish_reason === 'length') ending = t().cutAtLength;
       }
@@ -167,7 +204,7 @@ export class Playground {
     }
     clearInterval(waiting);
     turn.end();
-    const answered = { text: turn.text, isWhole: ending === '' };
+    const answered = { turn, isWhole: ending === '' };
     if (this.#client.ended.aborted) return answered;
     const words = `${seconds()}${usage ? `, ${tokensOf(usage)}` : ''}${ending}`;
     const isWrong = ending !== '' && !signal.aborted;
@@ -177,6 +214,33 @@ export class Playground {
     const waitsMs = signal.aborted ? stoppedCostAfterMs : costAfterMs;
     if (!isRefused) void this.#cost({ id, mark }, waitsMs).then((row) => row && priced(row));
     return answered;
+  }
+
+  /** A question without an answer is no part of the conversation: what refused it would refuse the next one as well. */
+  #putBack({ messages, results, prompt, pictures }: Asked): void {
+    this.#messages = messages;
+    this.#asked = results;
+    if (results) this.#report(t().resultsWanted, false);
+    const area = areaById('prompt');
+    if (area.value === '') area.value = prompt;
+    if (this.#pictures.length === 0) this.#setPictures(pictures);
+  }
+
+  /**
+   * What was said so far goes into the next question, also of an answer that was stopped. Its calls do only if it is whole:
+   * half a call is refused by vendors.
+   */
+  #keep(turn: PlaygroundTurn, isWhole: boolean): void {
+    const calls = isWhole ? turn.calls : [];
+    if (turn.text === '' && calls.length === 0) return;
+    this.#messages.push({
+      role: 'assistant',
+      content: turn.text === '' ? null : turn.text,
+      ...(calls.length > 0 && { tool_calls: calls }),
+    });
+    if (calls.length === 0) return;
+    this.#asked = turn;
+    this.#report(t().resultsWanted, false);
   }
 
   async #cost(
@@ -196,17 +260,19 @@ export class Playground {
   }
 }
 
-/** Pictures as models take them, before the text that is about them. */
-function contentOf(text: string, pictures: readonly string[]) {
-  if (pictures.length === 0) return text;
-  const parts = pictures.map((url) => ({ type: 'image_url', image_url: { url } }));
-  return [...parts, { type: 'text', text }];
-}
-
 /** What a field of this name says; nothing where it is empty or no number. */
 function numberIn(id: 'temperature' | 'max_completion_tokens'): object {
   const { valueAsNumber: value } = inputById(id);
   return Number.isNaN(value) ? {} : { [id]: value };
+}
+
+function toolsIn(written: string): object[] | undefined {
+  try {
+    const value: unknown = JSON.parse(written === '' ? '[]' : written);
+    return Array.isArray(value) ? (value as object[]) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 const tokensOf = ({ prompt_tokens: input = 0, completion_tokens: output = 0 }: TurnUsage): string =>

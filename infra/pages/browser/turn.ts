@@ -10,6 +10,12 @@ import { t } from './language.ts';
 const shownMax = 200_000;
 const showEveryMs = 50;
 
+interface ToolCall {
+  id: string;
+  type: 'function';
+  function: { name: string; arguments: string };
+}
+
 /** Text that grows. It is shown in steps: a browser that lays out a page for each chunk falls behind. */
 class GrowingText {
   readonly #node = document.createTextNode('');
@@ -50,6 +56,7 @@ export class PlaygroundTurn {
   readonly #text: GrowingText;
   readonly addPictures: (parts: readonly unknown[]) => void;
   #thinking: GrowingText | undefined;
+  readonly #calls: { call: ToolCall; shown: GrowingText; result: HTMLTextAreaElement }[] = [];
 
   constructor(role: 'you' | 'model', pictures: readonly string[] = []) {
     const place = element('div', { className: 'text', dir: 'auto' });
@@ -71,6 +78,15 @@ export class PlaygroundTurn {
     return this.#text.text;
   }
 
+  get calls(): ToolCall[] {
+    return this.#calls.map(({ call }) => call);
+  }
+
+  /** What the customer typed as the results of calls, by the id of each. */
+  get results(): { id: string; text: string }[] {
+    return this.#calls.map(({ call, result }) => ({ id: call.id, text: result.value }));
+  }
+
   add(text: string): void {
     this.#text.add(text);
   }
@@ -85,6 +101,38 @@ export class PlaygroundTurn {
     this.#thinking.add(text);
   }
 
+  addCalls(parts: readonly ToolCallPart[]): void {
+    for (const { index, id, function: called } of parts) {
+      const known =
+        this.#calls[index] ?? (index === this.#calls.length && index < 128 ? this.#newCall() : undefined);
+      if (!known) continue;
+      const { call, shown } = known;
+      if (id !== undefined) call.id = id;
+      if (called?.name !== undefined) {
+        call.function.name += called.name;
+        shown.add(`${called.name} `);
+      }
+      if (called?.arguments !== undefined && call.function.arguments.length < shownMax) {
+        call.function.arguments += called.arguments;
+        shown.add(called.arguments);
+      }
+    }
+  }
+
+  #newCall() {
+    const place = element('pre', { className: 'call', tabIndex: 0 });
+    const result = element('textarea', {
+      rows: 2,
+      ariaLabel: t().callResult,
+      placeholder: t().callResult,
+    });
+    this.#meta.before(element('div', {}, [place, result]));
+    const call: ToolCall = { id: '', type: 'function', function: { name: '', arguments: '' } };
+    const made = { call, shown: new GrowingText(place), result };
+    this.#calls.push(made);
+    return made;
+  }
+
   say(text: string, isWrong = false): void {
     this.#meta.textContent = text;
     this.#meta.classList.toggle('wrong', isWrong);
@@ -92,8 +140,7 @@ export class PlaygroundTurn {
 
   /** Shows what still waits. */
   end(): void {
-    this.#text.flush();
-    this.#thinking?.flush();
+    for (const each of [this.#text, this.#thinking, ...this.#calls.map(({ shown }) => shown)]) each?.flush();
   }
 }
 
@@ -172,6 +219,12 @@ function urlOf(part: unknown): string | undefined {
 /** A picture is one line. */
 const lineMax = 12_000_000;
 
+interface ToolCallPart {
+  index: number;
+  id?: string;
+  function?: { name?: string; arguments?: string };
+}
+
 export interface TurnUsage {
   prompt_tokens?: number;
   completion_tokens?: number;
@@ -183,6 +236,7 @@ interface Chunk {
     delta?: {
       content?: string | null;
       reasoning_content?: string | null;
+      tool_calls?: ToolCallPart[];
       images?: unknown;
     };
     finish_reason?: string | null;
