@@ -17,8 +17,8 @@ export const faces: Mutants = {
   },
   'the console takes the form of another site': {
     file: 'infra/ops/console/guard.ts',
-    find: 'origin === null || !hosts.some',
-    replace: 'origin === null && !hosts.some',
+    find: '!isOwn || (headers.get',
+    replace: '!isOwn && (headers.get',
     noticed: 'test/console/guard.test.ts',
     by: /that writes is refused/,
   },
@@ -31,8 +31,8 @@ export const faces: Mutants = {
   },
   'an action is carried out at each press of its button': {
     file: 'infra/ops/console/visit/visit.ts',
-    find: 'findNow(owner, id) !== undefined && kept.delete(id)',
-    replace: 'findNow(owner, id) !== undefined',
+    find: 'kept(owner, id) !== undefined && all.delete(id)',
+    replace: 'kept(owner, id) !== undefined',
     noticed: 'test/console/edits.test.ts',
     by: /rotates a key, shows the new one once/,
   },
