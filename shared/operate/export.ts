@@ -36,7 +36,7 @@ export async function* exportPages(
     } while (after !== undefined);
   }
   for await (const rows of ports.ledger.grants()) yield { table: 'grants', rows: rows.map(safeGrant) };
-  for await (const { rows, problems } of selectRows(ports, selection, () => undefined))
+  for await (const { rows, problems } of selectRows(ports, selection))
     yield { table: 'ledger', rows: rows.map(ledgerJson), problems };
 }
 

@@ -41,11 +41,7 @@ async function ownerOf(ports: OperatorPorts, requestId: string): Promise<string>
  * How much an account has stored, without reading any of it. `sums`: of what has not expired.
  * `expired`: items that DynamoDB has not removed yet. `lastExpires`: Unix seconds; undefined: nothing is stored.
  */
-export async function accountResponses(
-  ports: OperatorPorts,
-  account: string,
-  onProgress: (items: number) => void,
-) {
+export async function accountResponses(ports: OperatorPorts, account: string) {
   await findAccount(ports, account);
   const now = Math.floor(ports.clock.now() / 1000);
   const sums = { responses: none(), events: none(), results: none() };
@@ -61,7 +57,6 @@ export async function accountResponses(
         lastExpires = Math.max(lastExpires ?? 0, row.expires);
       }
     }
-    onProgress(rows.length);
   }
   return { account, sums, expired, lastExpires };
 }

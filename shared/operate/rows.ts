@@ -17,7 +17,6 @@ import { Failure, usable, usageFailure, type Plan } from './plan.ts';
 export async function carryOutWrites(
   { tables }: OperatorPorts,
   { changes, refusal, together }: Plan<RowWrite>,
-  onProgress?: (count: number) => void,
 ): Promise<RowWrite[]> {
   if (refusal !== undefined) throw new Failure(refusal);
   if (together) {
@@ -28,7 +27,6 @@ export async function carryOutWrites(
   for (const write of changes) {
     if (await tables.write(write)) made.push(write);
     else if (write.conflict) throw write.conflict;
-    onProgress?.(1);
   }
   return made;
 }

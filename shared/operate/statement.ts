@@ -161,7 +161,7 @@ async function summedCalls(
   const fromMs = Date.parse(`${month}-01`);
   const toMs = new Date(fromMs).setUTCMonth(new Date(fromMs).getUTCMonth() + 1);
   const groupsOf = (row: LedgerRow) => (row.kind === 'grant' ? undefined : [groupIn(row, by)]);
-  const rows = selectRows(ports, { account, fromMs, toMs }, () => {});
+  const rows = selectRows(ports, { account, fromMs, toMs });
   const { totals, problems } = await sumRows(rows, groupsOf);
   const groups = totals.map(({ groups: [name = ''], figures }): Summed => ({ name, figures }));
   return { groups: groups.toSorted(mostCharged), problems };

@@ -201,7 +201,7 @@ describe('the audit of daily sums', () => {
     const result = await auditLedger(
       { ...ports, clock: { ...ports.clock, now: () => nowMs, sleep } },
       { account: 'acme', waitMs: 4000, rebuildDaily: true },
-      { rowsRead: () => {}, auditing: () => {}, waitingFor: (account) => waited.push(account) },
+      { waitingFor: (account) => waited.push(account) },
     );
     expect(waited).toHaveLength(2);
     expect(result).toMatchObject({ findings: [expect.stringContaining('granted')], corrected: 1 });
@@ -222,11 +222,7 @@ describe('the audit of daily sums', () => {
       if ((reads += 1) === 2) await rig.call('acme', now('c'), served);
       return items;
     };
-    const result = await auditLedger(
-      ports,
-      { account: 'acme', waitMs: 0, rebuildDaily: true },
-      { rowsRead: () => {}, auditing: () => {}, waitingFor: () => {} },
-    );
+    const result = await auditLedger(ports, { account: 'acme', waitMs: 0, rebuildDaily: true });
     expect(result).toMatchObject({ findings: [], corrected: 1 });
     const days = (await Array.fromAsync(ports.ledger.daily('account#acme'))).flat();
     const calls = days.flatMap((each) =>
@@ -266,8 +262,7 @@ describe('an audit of many accounts', () => {
     await rig.grant('broken', '1');
     const quota = async (account: string) =>
       account === 'broken' ? Promise.reject(new Error('the network is down')) : ports.ledger.quota(account);
-    const progress = { rowsRead: () => {}, auditing: () => {}, waitingFor: () => {} };
-    const run = auditLedger({ ...ports, ledger: { ...ports.ledger, quota } }, { waitMs: 0 }, progress);
+    const run = auditLedger({ ...ports, ledger: { ...ports.ledger, quota } }, { waitMs: 0 });
     await expect(run).rejects.toThrow("the network is down; go on with --from 'broken'");
   });
 

@@ -201,10 +201,9 @@ describe('key leaked', () => {
       },
     };
     const seen: string[] = [];
-    const answer = await carryOutLeakedKey({ ...ports, ledger }, plan, {
-      onProgress: () => undefined,
-      onMade: ({ secretKey }) => seen.push(secretKey),
-    });
+    const answer = await carryOutLeakedKey({ ...ports, ledger }, plan, ({ secretKey }) =>
+      seen.push(secretKey),
+    );
     expect(answer).toMatchObject({ problem: 'throttled', successor: { secretKey: seen[0] } });
     const id = idAt('2026-11-10T10:00:00Z', 'r');
     await rig.call('unread', id, { charge: yuan('1.5') }, { key: hash.slice(0, 12) });
@@ -223,9 +222,7 @@ describe('key leaked', () => {
       await planLeakedKey(ports, { written: hash }),
       await planLeakedKey(ports, { written: hash }),
     ];
-    const ended = await Promise.allSettled(
-      plans.map((plan) => carryOutLeakedKey(ports, plan, { onProgress: () => undefined })),
-    );
+    const ended = await Promise.allSettled(plans.map((plan) => carryOutLeakedKey(ports, plan)));
     expect(ended.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     expect(await keysOf('both')).toHaveLength(2);
   });

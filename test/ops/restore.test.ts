@@ -285,8 +285,8 @@ describe('a restore', () => {
 
   it('goes no further where somebody opens the relay while it is asked whether to close it', async () => {
     const input = { atMs: Date.parse(at), copy: 'c', others: [], forgive: false, accepted: [], waitMs: 0 };
-    const progress = { rowsRead: () => undefined, waiting: () => undefined };
-    const [close] = await restoreSteps({ ports: await rig.ports(), input, progress }, false);
+    const waiting = (): void => undefined;
+    const [close] = await restoreSteps({ ports: await rig.ports(), input, waiting }, false);
     const prepared = await close?.prepare();
     await rig.put('settings', { name: 'relay_closed', value: false });
     await expect(prepared?.carryOut()).rejects.toThrow('relay_closed meanwhile: repeat');

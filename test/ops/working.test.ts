@@ -21,15 +21,18 @@ function terminalOf(input = Readable.from([''])) {
 it('a command that takes long says every 2 seconds, on the stream for errors alone, that it still works', async () => {
   const { terminal, output, errors } = terminalOf();
   const work = Promise.withResolvers<void>();
-  const working = terminal.whileWorking('customer show', () => work.promise);
+  let requests = 0;
+  const read = (): string => `, ${(requests += 5)} requests`;
+  const working = terminal.whileWorking('customer show', () => work.promise, read);
   vi.advanceTimersByTime(1999);
   expect(errors()).toBe('');
   vi.advanceTimersByTime(2001);
-  expect(errors()).toBe('... customer show: 2 s\n... customer show: 4 s\n');
+  const said = '... customer show: 2 s, 5 requests\n... customer show: 4 s, 10 requests\n';
+  expect(errors()).toBe(said);
   work.resolve();
   await working;
   vi.advanceTimersByTime(10_000);
-  expect(errors()).toBe('... customer show: 2 s\n... customer show: 4 s\n');
+  expect(errors()).toBe(said);
   expect(output.read()).toBeNull();
 });
 

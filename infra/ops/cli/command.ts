@@ -4,7 +4,7 @@
  */
 import { Command, Option } from 'commander';
 import type { OperatorPorts, RowWrite } from '../../../shared/operate/operator-ports.ts';
-import { Failure, type Plan } from '../../../shared/operate/plan.ts';
+import { counted, Failure, type Plan } from '../../../shared/operate/plan.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { explainDenied } from '../access/denied.ts';
 import type { PolicyName } from '../access/policies.ts';
@@ -160,10 +160,10 @@ function addCommand(parent: Command, definition: CommandDefinition, { process, t
   command.action(async (...words) => {
     const shown = terminal.in(formatOf(command));
     const given = givenIn(command, definition);
-    const run = { ports: await openPorts(command, given, shown, process.environment), terminal: shown };
-    const said = await shown.whileWorking(given.name, () =>
-      definition.work(run, words as never, command.opts()),
-    );
+    const ports = await openPorts(command, given, shown, process.environment);
+    const work = () => definition.work({ ports, terminal: shown }, words as never, command.opts());
+    const read = (): string => `, ${counted(ports.traffic().requests, 'request')}`;
+    const said = await shown.whileWorking(given.name, work, read);
     await said?.ended;
   });
 }
@@ -312,12 +312,6 @@ export async function approve(
   }
   for (const question of questions) await confirm(question, { yes });
   return true;
-}
-
-/** @param what the things that are counted, such as `ledger rows read` */
-export function countProgress(terminal: Terminal, what: string): (count: number) => void {
-  let total = 0;
-  return (count) => terminal.count(`${(total += count)} ${what}`);
 }
 
 /** @param what is done with what is named; `hint` comes before its name again */

@@ -10,7 +10,7 @@ import {
 } from '../../../shared/operate/config/row-changes.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { isoTime } from '../../../shared/wire/iso-time.ts';
-import { countProgress, type CommandRun, type Writing } from './command.ts';
+import type { CommandRun, Writing } from './command.ts';
 import { parseNumber } from './option-values.ts';
 import type { Terminal } from './terminal.ts';
 import { counted } from '../../../shared/operate/plan.ts';
@@ -27,7 +27,7 @@ export const waiting = {
 } as const;
 
 export const configWriting = (
-  { ports, terminal }: CommandRun,
+  { ports }: CommandRun,
   plan: ConfigPlan,
   { wait }: WaitOption,
 ): Writing<{ written: RowWrite[]; version: PublishedVersion | undefined }> => ({
@@ -38,7 +38,7 @@ export const configWriting = (
       shown.remark(`${problemWords(finding)}${written ? '' : ' (in the tables already)'}`);
   },
   async carryOut() {
-    const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rows written'));
+    const written = await carryOutWrites(ports, plan);
     return { written, version: await awaitPublished(ports, wait) };
   },
   print({ print }, { written, version }) {

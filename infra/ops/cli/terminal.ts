@@ -153,7 +153,11 @@ export class Terminal {
   readonly count = (words: string): void => void (this.#run.counted = words);
 
   /** Says what was counted since, or that a command still works, as long as nothing else was printed and nobody is asked. */
-  readonly whileWorking = async <Result>(what: string, work: () => Promise<Result>): Promise<Result> => {
+  readonly whileWorking = async <Result>(
+    what: string,
+    work: () => Promise<Result>,
+    more: () => string = () => '',
+  ): Promise<Result> => {
     const startedMs = performance.now();
     const timer = setInterval(() => {
       const { counted, isAsking, printedMs } = this.#run;
@@ -161,7 +165,7 @@ export class Terminal {
       this.#run.counted = undefined;
       if (counted !== undefined) this.remark(`... ${counted}`);
       else if (!isAsking && nowMs - printedMs >= everyMs)
-        this.remark(`... ${what}: ${Math.round((nowMs - startedMs) / 1000)} s`);
+        this.remark(`... ${what}: ${Math.round((nowMs - startedMs) / 1000)} s${more()}`);
     }, everyMs);
     return work().finally(() => clearInterval(timer));
   };

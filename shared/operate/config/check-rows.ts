@@ -33,13 +33,11 @@ import {
 
 const checkedTables = [...configTables, 'keys', 'accounts', 'grants'] as const;
 
-/** @param onProgress called with the number of further rows read of `keys`, `accounts`, `grants` */
-export async function checkTables(ports: OperatorPorts, onProgress: (count: number) => void) {
+export async function checkTables(ports: OperatorPorts) {
   const { config, tables, ledger } = ports;
   const earlier = await servedRows(ports);
   const rows = await config.tables();
   const [keys, accounts] = await Promise.all([tables.scan('keys'), tables.scan('accounts')]);
-  onProgress(keys.length + accounts.length);
   const { snapshot } = compiled(ports, rows, { earlier });
   const beside = { offered: offeredNames(snapshot), accounts: accountsOf(accounts) };
   const findings = [
@@ -57,7 +55,6 @@ export async function checkTables(ports: OperatorPorts, onProgress: (count: numb
       if (!withKeys.has(account)) keyless.add(account);
     }
     grants += page.length;
-    onProgress(page.length);
   }
   for (const account of keyless) findings.push({ table: 'grants', key: account, warning: noKeys });
   return checked(count(rows) + keys.length + accounts.length + grants, findings);

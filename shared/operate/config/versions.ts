@@ -11,7 +11,7 @@ import { isPublished } from './write-rows.ts';
 /** `kept`: retained versions, listed or not. `edited`: the tables contain edits that are not in the newest version. */
 export type ListedVersions = Awaited<ReturnType<typeof listVersions>>;
 
-export async function listVersions(ports: OperatorPorts, limit: number, onProgress: (count: number) => void) {
+export async function listVersions(ports: OperatorPorts, limit: number) {
   const { config } = ports;
   const versions: (PublishedVersion & { rows: Record<ConfigTable, number> })[] = [];
   const newest = await config.newest();
@@ -19,7 +19,6 @@ export async function listVersions(ports: OperatorPorts, limit: number, onProgre
   const kept = await config.versions();
   for (const version of kept.slice(0, limit)) {
     versions.push({ ...version, rows: countRows(await config.rows(version)) });
-    onProgress(1);
   }
   const edited = !(await isPublished(ports, newest));
   return { served: newest.version, versions, kept: kept.length, edited };

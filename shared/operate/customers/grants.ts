@@ -179,14 +179,9 @@ export const safeGrant = (grant: WrittenGrant): WrittenGrant => ({
 });
 
 /** View: grants, those that are not applied first, then the newest, of all accounts or of one. */
-export async function listGrants(
-  { ledger }: OperatorPorts,
-  { account, open = false, limit }: GrantsWanted,
-  onProgress: (count: number) => void,
-) {
+export async function listGrants({ ledger }: OperatorPorts, { account, open = false, limit }: GrantsWanted) {
   const found: WrittenGrant[] = [];
   for await (const page of ledger.grants(account)) {
-    onProgress(page.length);
     found.push(...page.filter(({ applied }) => !open || applied === undefined));
   }
   return { grants: found.toSorted(byApplied).slice(0, limit).map(safeGrant), count: found.length };

@@ -101,13 +101,13 @@ export interface LeakedKeyMade {
 export async function carryOutLeakedKey(
   ports: OperatorPorts,
   plan: LeakedKeyPlan,
-  { onProgress, onMade }: { onProgress: (count: number) => void; onMade?: (successor: MadeKey) => void },
+  onMade?: (successor: MadeKey) => void,
 ): Promise<LeakedKeyMade> {
   const key = await carryOutKey(ports, plan);
   const successor = plan.rights === undefined ? undefined : key;
   if (successor) onMade?.(successor);
   try {
-    return { successor, use: await viewKeyUse(ports, plan.use, onProgress) };
+    return { successor, use: await viewKeyUse(ports, plan.use) };
   } catch (error) {
     // The successor is made and must be shown, whatever is wrong with the ledger.
     if (!(error instanceof Failure)) throw error;
@@ -121,17 +121,13 @@ export type KeyUse = Awaited<ReturnType<typeof viewKeyUse>>;
 /** Ledger rows have so many digits of the hash. */
 const digitsOfHash = 12;
 
-export async function viewKeyUse(
-  ports: OperatorPorts,
-  { account, hash, sinceMs }: LeakedKeyPlan['use'],
-  onProgress: (count: number) => void,
-) {
+export async function viewKeyUse(ports: OperatorPorts, { account, hash, sinceMs }: LeakedKeyPlan['use']) {
   const key = hash.slice(0, digitsOfHash);
   // Read before the calls, of which there may be more than memory holds.
   const refunds = await refundsOf(ports, account);
   let refunded = 0n;
   async function* ownPages() {
-    for await (const { rows, problems } of selectRows(ports, { account, fromMs: sinceMs }, onProgress)) {
+    for await (const { rows, problems } of selectRows(ports, { account, fromMs: sinceMs })) {
       const own = rows.filter((row): row is CloseRow => row.kind !== 'grant' && row.key === key);
       for (const { id } of own) refunded += refunds.get(id) ?? 0n;
       yield { rows: own, problems };

@@ -35,11 +35,10 @@ interface AuditInput {
 }
 
 interface AuditProgress {
-  rowsRead: (count: number) => void;
   /** Called before an account is audited: an audit that ends here can go on from there. */
-  auditing: (account: string) => void;
+  auditing?: (account: string) => void;
   /** Called before a repeated audit of an account with findings. */
-  waitingFor: (account: string) => void;
+  waitingFor?: (account: string) => void;
 }
 
 /** `findings` describe mismatches; `corrected`: so many daily sums were. */
@@ -48,7 +47,6 @@ type Outcome = Awaited<ReturnType<typeof auditDaily>>;
 /** What all steps of an audit need. */
 interface Auditing {
   ports: OperatorPorts;
-  progress: AuditProgress;
   /** Only days before this one are final. */
   daysBefore: string;
   rebuild: boolean;
@@ -62,26 +60,25 @@ const pauseMs = 2000;
 export async function auditLedger(
   ports: OperatorPorts,
   { account: only, from = '', waitMs, rebuildDaily: rebuild = false, isQuiet = false }: AuditInput,
-  progress: AuditProgress,
+  progress: AuditProgress = {},
 ) {
   const { clock } = ports;
   const startMs = clock.now();
   const auditing = {
     ports,
-    progress,
     daysBefore: isQuiet ? afterAllDays : utcDay(startMs - finalAfterMs),
     rebuild,
   };
-  const accounts = only === undefined ? await knownAccounts(auditing, from) : [only];
+  const accounts = only === undefined ? await knownAccounts(ports, from) : [only];
   const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAll) : undefined;
   const audited: Awaited<ReturnType<typeof auditAccountOnce>>[] = [];
   for (const account of accounts) {
-    progress.auditing(account);
+    progress.auditing?.(account);
     try {
       let seen = await auditAccountOnce(auditing, account, channels);
       // Ledger rows are written seconds after the close.
       while (seen.findings.length > 0 && clock.now() + pauseMs <= startMs + waitMs) {
-        progress.waitingFor(account);
+        progress.waitingFor?.(account);
         await clock.sleep(pauseMs);
         const again = await auditAccountOnce(auditing, account);
         seen = { ...again, corrected: seen.corrected + again.corrected };
@@ -109,23 +106,17 @@ const dailyAudit = ({ daysBefore }: Auditing, isWanted: (id: string) => boolean)
   new DailyAudit((key) => isWanted(key.id) && (dayOf(key) ?? daysBefore) < daysBefore);
 
 /** Every account that has an item, a grant or a ledger row, sorted. */
-export async function knownAccounts(
-  { ports: { ledger }, progress }: Pick<Auditing, 'ports'> & { progress: Pick<AuditProgress, 'rowsRead'> },
-  from = '',
-): Promise<string[]> {
+export async function knownAccounts({ ledger }: OperatorPorts, from = ''): Promise<string[]> {
   const accounts = new Set<string>();
   for await (const page of ledger.accounts()) for (const account of page) accounts.add(account);
   for await (const page of ledger.grants()) for (const { account } of page) accounts.add(account);
-  for await (const page of ledger.ledgerAccounts()) {
-    for (const account of page) accounts.add(account);
-    progress.rowsRead(page.length);
-  }
+  for await (const page of ledger.ledgerAccounts()) for (const account of page) accounts.add(account);
   return [...accounts].filter((account) => account >= from).toSorted(compareCodeUnits);
 }
 
 /** @param channels takes the rows of the account, once */
 async function auditAccountOnce(auditing: Auditing, account: string, channels?: DailyAudit) {
-  const { ports, progress } = auditing;
+  const { ports } = auditing;
   const { ledger, clock } = ports;
   const readMs = clock.now();
   const reading = await ledger.quota(account);
@@ -146,7 +137,6 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
       const problem = problemOf(row);
       if (problem !== undefined) findings.push(`${row.account}: ledger row ${row.id}: ${problem}`);
     }
-    progress.rowsRead(page.length);
   }
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
   const records = { account, item, readMs, ledger: sums, grants };

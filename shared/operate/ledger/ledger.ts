@@ -64,13 +64,11 @@ export interface LedgerFilter extends LedgerSelection, Attribution {
 export async function* selectRows(
   { ledger }: OperatorPorts,
   { account, fromMs, toMs, model, ...attributed }: LedgerFilter,
-  onProgress: (count: number) => void,
 ): AsyncGenerator<ReadRows<LedgerRow>> {
   if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
     throw usageFailure('--from must be before --to, which is not included');
   for await (const page of ledger.ledger({ account, fromMs, toMs })) {
     const { rows, problems } = readingsOf(page);
-    onProgress(page.length);
     const isOfModel = (row: LedgerRow): boolean =>
       model === undefined || (row.kind !== 'grant' && row.model === model);
     yield { rows: rows.filter((row) => isOfModel(row) && isAttributedTo(row, attributed)), problems };
@@ -81,12 +79,11 @@ export async function* selectRows(
 export async function listLedger(
   ports: OperatorPorts,
   { limit, ...filter }: LedgerFilter & { limit: number },
-  onProgress: (count: number) => void,
 ) {
   let rows: LedgerRow[] = [];
   let count = 0;
   const problems: string[] = [];
-  for await (const page of selectRows(ports, filter, onProgress)) {
+  for await (const page of selectRows(ports, filter)) {
     count += page.rows.length;
     rows = [...rows, ...page.rows].toSorted((a, b) => ledgerTimeMs(b) - ledgerTimeMs(a)).slice(0, limit);
     problems.push(...page.problems);
@@ -123,11 +120,8 @@ export const groupIn = (row: LedgerRow, by: Grouping): string => {
 
 export type LedgerTotals = Awaited<ReturnType<typeof totalLedger>>;
 
-export const totalLedger = (
-  ports: OperatorPorts,
-  { by, ...filter }: LedgerFilter & { by: Grouping[] },
-  onProgress: (count: number) => void,
-) => sumRows(selectRows(ports, filter, onProgress), (row) => by.map((grouping) => groupIn(row, grouping)));
+export const totalLedger = (ports: OperatorPorts, { by, ...filter }: LedgerFilter & { by: Grouping[] }) =>
+  sumRows(selectRows(ports, filter), (row) => by.map((grouping) => groupIn(row, grouping)));
 
 /** Exact sums of groups of rows, sorted. Of no group: the row is left out. */
 export async function sumRows<Row extends LedgerRow>(

@@ -27,11 +27,10 @@ export interface CopyInput {
   copy: string;
 }
 
-/** What works on balances is told, and tells. */
+/** What works on balances is told. */
 export interface Rebuilding {
   ports: OperatorPorts;
   input: CopyInput;
-  progress: { rowsRead: (count: number) => void };
 }
 
 export async function planBalances(run: Rebuilding): Promise<Plan<Rebuilt>> {
@@ -96,8 +95,8 @@ export async function findingsOfLostRows(
   return findingsOf(evidence, of, item).filter((finding) => !rest.has(finding));
 }
 
-async function allAccounts({ ports, input, progress }: Rebuilding): Promise<string[]> {
-  const accounts = new Set(await knownAccounts({ ports, progress }));
+async function allAccounts({ ports, input }: Rebuilding): Promise<string[]> {
+  const accounts = new Set(await knownAccounts(ports));
   for await (const page of ports.copies.accounts(input.copy))
     for (const account of page) accounts.add(account);
   return [...accounts].toSorted(compareCodeUnits);
@@ -120,7 +119,7 @@ interface Evidence {
 }
 
 async function readEvidence(
-  { ports: { ledger, copies, clock }, input: { atMs, copy: stack }, progress }: Rebuilding,
+  { ports: { ledger, copies, clock }, input: { atMs, copy: stack } }: Rebuilding,
   account: string,
 ): Promise<Evidence> {
   const live = rowOf(await ledger.quota(account));
@@ -138,7 +137,6 @@ async function readEvidence(
       open.delete(row.id);
       if (ledgerTimeMs(row) < atMs + doubtMs) atCopy.add(row);
     }
-    progress.rowsRead(page.length);
   }
   return { account, atMs, live, copy, rows, atCopy, open, problems };
 }

@@ -38,7 +38,8 @@ export interface RestoreInput extends CopyInput {
 
 interface Restoring extends Rebuilding {
   input: RestoreInput;
-  progress: { rowsRead: (count: number) => void; waiting: (what: string) => void };
+  /** Told what is waited for. */
+  waiting: (what: string) => void;
 }
 
 /** `isOff`: what is said stands in the way of all further steps. */
@@ -148,11 +149,11 @@ function planWaiting(): Plan<string> {
   return planOf(['wait'], ['waits until all know it, no call is open, and each close has its ledger row']);
 }
 
-async function awaitQuiet({ ports, input, progress }: Restoring): Promise<Partial<StepReport>> {
+async function awaitQuiet({ ports, input, waiting }: Restoring): Promise<Partial<StepReport>> {
   const { clock, config } = ports;
   const untilMs = clock.now() + input.waitMs;
   const wait = async (what: string, ms = pauseMs): Promise<void> => {
-    progress.waiting(what);
+    waiting(what);
     await clock.sleep(ms);
   };
   if (input.waitMs > 0) {
@@ -242,10 +243,7 @@ async function planCopies({ ports, input }: Restoring): Promise<Plan<TableName>>
   };
 }
 
-async function makeCopies(
-  { ports, input, progress }: Restoring,
-  { changes }: Plan<TableName>,
-): Promise<void> {
+async function makeCopies({ ports, input, waiting }: Restoring, { changes }: Plan<TableName>): Promise<void> {
   const { copies, clock } = ports;
   for (const table of changes)
     if ((await copies.status(input.copy, table)) === undefined)
@@ -256,7 +254,7 @@ async function makeCopies(
       (await copies.status(input.copy, table)) !== 'ACTIVE';
       pause = Math.min(pause * 2, 15_000)
     ) {
-      progress.waiting(`the copy of ${table}`);
+      waiting(`the copy of ${table}`);
       await clock.sleep(pause);
     }
 }
@@ -301,13 +299,13 @@ async function putRowsBack({ ports, input }: Restoring): Promise<void> {
 
 /** @returns the findings */
 async function audit(
-  { ports, input, progress }: Restoring,
+  { ports, input, waiting }: Restoring,
   { rebuildDaily = false, waitMs = 0 } = {},
 ): Promise<string[]> {
   const { findings } = await auditLedger(
     ports,
     { waitMs: Math.min(waitMs, input.waitMs), rebuildDaily, isQuiet: true },
-    { rowsRead: progress.rowsRead, auditing: () => undefined, waitingFor: progress.waiting },
+    { waitingFor: waiting },
   );
   return findings;
 }

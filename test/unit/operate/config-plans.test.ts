@@ -61,7 +61,7 @@ describe('the warnings of a row in the tables', () => {
       'params.model_rules: m refused calls until this held; write {"m":{"sampling":"none"}}, so that it is not asked twice';
     const rows = { channels: [{ ...channel, _warning: lesson }], charges: [charge] };
     const { ports } = operatorRig({ published: [{}], rows });
-    const { warnings } = await checkTables(ports, () => undefined);
+    const { warnings } = await checkTables(ports);
     const shown = await showRow(ports, { table: 'channels', key: 'a' });
     const [listed] = await listChannels(ports);
     const checked = warnings.find(({ table }) => table === 'channels');
@@ -72,7 +72,7 @@ describe('the warnings of a row in the tables', () => {
   it('are not those of a mark where the row has a problem by now', async () => {
     const row = { ...channel, weight: 'heavy', _warning: 'secret: env:KEY cannot be read: it is empty' };
     const { ports } = operatorRig({ published: [{}], rows: { channels: [row] } });
-    const { problems, warnings } = await checkTables(ports, () => undefined);
+    const { problems, warnings } = await checkTables(ports);
     expect(problems).toHaveLength(1);
     expect(warnings).toEqual([]);
   });

@@ -37,7 +37,7 @@ import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { ruleFields } from '../../fields/rule-fields.ts';
 import { ruleSheet } from '../../fields/sheet.ts';
-import { changes, countProgress, shows, writes, type CommandGroup } from '../command.ts';
+import { changes, shows, writes, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import {
   parseDecimalText,
@@ -224,7 +224,7 @@ prices already are left alone.`,
         'charge import api.json --rate 7.2 --prefix vendor/ --models model-a,model-b',
         'charge import prices.csv --rate 7.2 --yes',
       ],
-      async plan({ ports, terminal }, file: string, options: Omit<ImportInput, 'list'>) {
+      async plan({ ports }, file: string, options: Omit<ImportInput, 'list'>) {
         const plan = await planImport(ports, { list: await readListFile(file), ...options });
         const { charges, missing, suspicious } = plan;
         return writes({
@@ -236,7 +236,7 @@ prices already are left alone.`,
               warn([`more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`]);
             if (charges.length === 0) print('nothing to write');
           },
-          carryOut: () => carryOutWrites(ports, plan, countProgress(terminal, 'rules written')),
+          carryOut: () => carryOutWrites(ports, plan),
           print: ({ print }, written) =>
             print(`${counted(written.length, 'rule is', 'rules are')} written; live within 10 seconds.`),
           facts: () => ({ charges, missing }),

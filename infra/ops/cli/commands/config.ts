@@ -17,7 +17,7 @@ import {
 } from '../../../../shared/operate/config/versions.ts';
 import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { changes, countProgress, shows, type CommandGroup, type CommandRun } from '../command.ts';
+import { changes, shows, type CommandGroup, type CommandRun } from '../command.ts';
 import {
   configWriting,
   printDifferences,
@@ -48,7 +48,7 @@ export const checkCommand = shows('check', {
     if (alone && file === undefined) throw usageFailure('--alone goes with --file');
     const checked =
       file === undefined
-        ? await checkTables(ports, countProgress(terminal, 'rows of customers read'))
+        ? await checkTables(ports)
         : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
     const { format, print } = terminal;
     const { rows, problems, warnings } = checked;
@@ -116,8 +116,7 @@ within the last 7 days are kept, and at least the newest 50; of a flood of edits
       takes: { '--limit <n>': ['versions at most', parseCount, 10] },
       examples: ['version list', 'version list --limit 100 --csv'],
       async run({ ports, terminal }, { limit }: { limit: number }) {
-        const onProgress = countProgress(terminal, 'versions read');
-        const { served, versions, kept, edited } = await listVersions(ports, limit, onProgress);
+        const { served, versions, kept, edited } = await listVersions(ports, limit);
         const empty = 'nothing was published yet: the relay serves no model';
         terminal.printList(versions, { columns: versionColumns, empty });
         if (served !== undefined) terminal.print(`version ${served} is served.`);

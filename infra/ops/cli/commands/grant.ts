@@ -17,7 +17,6 @@ import { grantSaid, isGrantWritten } from '../../outcomes.ts';
 import {
   auditing,
   changes,
-  countProgress,
   limiting,
   limitOf,
   printSaid,
@@ -100,7 +99,7 @@ export const grantCommands: CommandGroup = {
       policies: auditing,
       async run({ ports, terminal }, options: Partial<GrantsWanted>) {
         const wanted = { ...options, limit: limitOf(terminal.format, options.limit) };
-        const { grants, count } = await listGrants(ports, wanted, countProgress(terminal, 'grants read'));
+        const { grants, count } = await listGrants(ports, wanted);
         terminal.printList(grants, { columns: grantColumns, empty: 'no grants' });
         if (count > grants.length) terminal.remark(`${count} in all: see --limit`);
       },

@@ -39,7 +39,6 @@ import { heldKeyFields, keyFields } from '../../fields/key-fields.ts';
 import { keySheet } from '../../fields/sheet.ts';
 import {
   changes,
-  countProgress,
   rowWrites,
   shows,
   writes,
@@ -70,8 +69,6 @@ const editCommand = <Words extends unknown[]>(name: string, { edit, takes, ...pa
       return rowWrites(run, plan, { said: 'It is written; live within 30 seconds.', facts });
     },
   });
-
-const rowsRead = 'ledger rows read';
 
 type Figures = Pick<DailyFigures, 'counts' | 'amounts'>;
 
@@ -217,7 +214,7 @@ The relay answers 401 invalid_api_key.`);
         const sinceMs = since?.(nowMs) ?? nowMs - dayMs;
         if (account === '') throw usageFailure('the row of this key has no account, so it called nothing');
         const wanted = { account, hash, sinceMs };
-        printKeyUse(terminal, await viewKeyUse(ports, wanted, countProgress(terminal, rowsRead)));
+        printKeyUse(terminal, await viewKeyUse(ports, wanted));
       },
     }),
     changes('leaked', {
@@ -244,23 +241,19 @@ async function planLeaked(
     sinceMs: since?.(ports.clock.now()),
     alone: !successor,
   });
-  const onProgress = countProgress(terminal, rowsRead);
   const isText = terminal.format === 'text';
   const known = plan.earlier && {
     successor: undefined,
-    use: await viewKeyUse(ports, plan.use, onProgress),
+    use: await viewKeyUse(ports, plan.use),
   };
   return writes({
     plan,
     preview: (shown) => known && isText && printLeaked(shown, plan, known),
     carryOut: () =>
-      carryOutLeakedKey(ports, plan, {
-        onProgress,
-        // At once: what is read afterwards may take long, or fail.
-        onMade: ({ secretKey }) => {
-          terminal.reveal(secretKey);
-          if (isText) terminal.print(`The successor is made: ${secretKey}`);
-        },
+      // At once: what is read afterwards may take long, or fail.
+      carryOutLeakedKey(ports, plan, ({ secretKey }) => {
+        terminal.reveal(secretKey);
+        if (isText) terminal.print(`The successor is made: ${secretKey}`);
       }),
     print: (shown, made) => printLeaked(shown, plan, made),
     facts: (made) => leakedFacts(plan, made ?? known),

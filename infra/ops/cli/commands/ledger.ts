@@ -25,7 +25,6 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
   approve,
   auditing,
-  countProgress,
   nameProgress,
   shows,
   type ApproveOptions,
@@ -89,21 +88,16 @@ moment at which its call began; a grant's, at which it was booked.`,
       ],
       policies: auditing,
       async run({ ports, terminal }, { limit, ...options }: SelectOptions & { limit: number }) {
-        const onProgress = countProgress(terminal, 'ledger rows read');
         if (terminal.format === 'csv') {
           terminal.printCsv(ledgerNames, []);
           // Each page when it is read, because all rows together may not fit into memory.
-          for await (const page of selectRows(ports, filterOf(ports, options), onProgress)) {
+          for await (const page of selectRows(ports, filterOf(ports, options))) {
             page.problems.forEach(terminal.remark);
             terminal.printCsvRows(ledgerNames, page.rows.map(ledgerJson));
           }
           return;
         }
-        const { rows, count, problems } = await listLedger(
-          ports,
-          { ...filterOf(ports, options), limit },
-          onProgress,
-        );
+        const { rows, count, problems } = await listLedger(ports, { ...filterOf(ports, options), limit });
         problems.forEach(terminal.remark);
         terminal.printList(rows, { columns: ledgerColumns, json: ledgerJson, empty: 'no ledger rows' });
         if (count > rows.length)
@@ -128,12 +122,7 @@ moment at which its call began; a grant's, at which it was booked.`,
       ],
       policies: auditing,
       async run({ ports, terminal }, { by, ...options }: SelectOptions & { by: Grouping[] }) {
-        const onProgress = countProgress(terminal, 'ledger rows read');
-        const { totals, all, problems } = await totalLedger(
-          ports,
-          { ...filterOf(ports, options), by },
-          onProgress,
-        );
+        const { totals, all, problems } = await totalLedger(ports, { ...filterOf(ports, options), by });
         problems.forEach(terminal.remark);
         const columns: Column<Total>[] = [
           ...by.map((name, at): Column<Total> => [name, name.toUpperCase(), ({ groups }) => groups[at]]),
@@ -189,7 +178,6 @@ export const auditCommand = shows('audit', {
       ports,
       { account, from, rebuildDaily: rebuildDaily && !dryRun, waitMs: wait * 1000 },
       {
-        rowsRead: countProgress(terminal, 'ledger rows read'),
         auditing: nameProgress(terminal, 'auditing', 'to go on later: --from'),
         waitingFor: (each) => terminal.remark(`${each}: waiting for ledger rows that may be on their way`),
       },

@@ -10,7 +10,7 @@ import {
 } from '../../../../shared/operate/responses.ts';
 import type { ResponseHead } from '../../../../shared/relay/ports/stored.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { changes, countProgress, operating, shows, writes, type CommandGroup } from '../command.ts';
+import { changes, operating, shows, writes, type CommandGroup } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
 import { counted } from '../../../../shared/operate/plan.ts';
 
@@ -36,8 +36,7 @@ const totalCommand = shows('total', {
   examples: ['response total acme'],
   policies: operating,
   async run({ ports, terminal }, account: string) {
-    const onProgress = countProgress(terminal, 'items read');
-    const view = await accountResponses(ports, account, onProgress);
+    const view = await accountResponses(ports, account);
     const { sums, expired, lastExpires } = view;
     const rows = storedKinds.map((kind) => Object.assign({ kind }, sums[kind]));
     const text = (): void => {

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { copyStack, restoreSteps } from '../../../../shared/operate/restore/restore.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
-import { approve, countProgress, shows, type ApproveOptions } from '../command.ts';
+import { approve, shows, type ApproveOptions } from '../command.ts';
 import { parseList, parseNumber, parsePast, type Moment } from '../option-values.ts';
 
 const optional = ['keys', 'accounts'] as const;
@@ -54,13 +54,10 @@ export const restoreCommand = shows('restore', {
     const copy = copyStack(ports.target.stack, atMs);
     const { accept: accepted = [], wait } = options;
     const input = { atMs, copy, others, forgive, accepted, waitMs: wait * 1000 };
-    const progress = {
-      rowsRead: countProgress(terminal, 'ledger rows read'),
-      waiting: (what: string) => terminal.count(`waiting for ${what}`),
-    };
+    const waiting = (what: string): void => terminal.count(`waiting for ${what}`);
     const steps: { step: string; effect: string[]; said: string[] }[] = [];
     let off = false;
-    for (const step of await restoreSteps({ ports, input, progress }, drill)) {
+    for (const step of await restoreSteps({ ports, input, waiting }, drill)) {
       const { name } = step;
       const { plan, carryOut } = await step.prepare();
       const effect = plan.effect.length > 0 ? plan.effect : ['nothing to do'];

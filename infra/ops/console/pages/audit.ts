@@ -92,8 +92,7 @@ async function audited({ ports, field }: Visit): Promise<Answered> {
     throw usageFailure(
       `account: ${account} has ${grouped(rows)} rows, more than a page audits: relay-ops audit --account ${shellWord(account)}`,
     );
-  const progress = { rowsRead: () => undefined, auditing: () => undefined, waitingFor: () => undefined };
-  const audit = await auditLedger(ports, { account, waitMs: 0 }, progress);
+  const audit = await auditLedger(ports, { account, waitMs: 0 });
   const words = `${counted(audit.rows, 'row')} of ${account}`;
   const { length } = audit.findings;
   return {

@@ -268,8 +268,8 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
   const verb = earlier ? 'Show its use' : 'Refuse it';
   return proposed(plan, { title: `Leaked: ${plan.hint}`, back: path, verb, grave: !earlier }, async () => {
     const made: LeakedKeyMade = earlier
-      ? { successor: undefined, use: await viewKeyUse(ports, plan.use, unheard) }
-      : await carryOutLeakedKey(ports, plan, { onProgress: unheard });
+      ? { successor: undefined, use: await viewKeyUse(ports, plan.use) }
+      : await carryOutLeakedKey(ports, plan);
     const refund = leakedRefund({ plan, use: made.use });
     return {
       ...shownOf(plan, made),
@@ -280,8 +280,6 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
     };
   });
 }
-
-const unheard = (): void => undefined;
 
 /** The form of a grant, with what it is to have. Its amount may be less: the operator chooses. */
 const grantPath = ({ account, ...fields }: LeakedRefund): string =>
