@@ -24,7 +24,7 @@ export const fileOf = async (title: string, body: Content): Promise<string> =>
           </style>
         </head>
         <body>
-          ${body}
+          <main>${body}</main>
         </body>
       </html> `,
   );
@@ -43,5 +43,6 @@ tr { break-inside: avoid; }
   body { max-width: none; padding: 0; font-size: 10.5pt; }
   h2 { break-after: avoid; }
   thead { display: table-header-group; }
+  svg rect, .legend li::before { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 `;

@@ -74,6 +74,7 @@ export const scenarios: Scenario[] = [
   run('request show', '01jd3k5m7n9p1r3t5v7x9z1b3d', { code: 1 }),
   run('report'),
   run('export', 'FILE', { file: ['all.jsonl', ''] }),
+  run('report', '--month 2026-11 --html FILE', { file: ['report.html', ''] }),
   run('request list', '--account acme --status failed'),
   run('statement', 'acme --month 2026-11 --wait 0 --marked'),
   run('statement', '--all --month 2026-11 --wait 0 --marked'),

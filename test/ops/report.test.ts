@@ -1,9 +1,15 @@
-/** The report of a week or month: exact figures of the rows. */
+/** The report of a week or month: exact figures of the rows, and a file that shows them anywhere. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listSpending } from '../../shared/operate/customers/customer-list.ts';
 import { viewReport, reportPeriod } from '../../shared/operate/report.ts';
+import { accessFaults, openPage, startBrowser } from '../support/browser.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
+const folder = mkdtempSync(path.join(tmpdir(), 'relay-report-'));
+const file = path.join(folder, 'week.html');
 const hostile = 'm<img src=//x.example onerror=alert(1)>';
 /** Reads as a client's key; somebody made it the name of a channel. */
 const pastedKey = `sk-${'Pasted0'.repeat(7).slice(0, 48)}`;
@@ -33,6 +39,7 @@ beforeAll(async () => {
   await rig.call('acme', idAt('2026-11-16T00:00:00Z', '7'), bought);
 });
 afterAll(async () => {
+  rmSync(folder, { recursive: true });
   await rig.stop();
 });
 
@@ -153,5 +160,42 @@ describe('the text of a report', () => {
     );
     expect(output).toMatch(/sk-Past\.\.\.sted .* over 64 s/);
     expect(output).toContain('channels broken: ');
+  });
+});
+
+describe('the file of a report', () => {
+  it('shows its plots without network and script, in both schemes, and quotes nothing as markup or key', async () => {
+    const { code, errors } = await rig.ops(`report --week 2026-11-12 --html ${file}`);
+    expect({ code, errors }).toMatchObject({ code: 0, errors: expect.stringContaining(file) as string });
+    const text = readFileSync(file, 'utf8');
+    expect(text).not.toContain(pastedKey);
+    expect(text).not.toMatch(/<script|<link|<img|@import|url\(|src=(?!\/\/x)/);
+    const browser = await startBrowser();
+    try {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const { page, complaints } = await openPage(browser, { colorScheme, offline: true });
+        const asked: string[] = [];
+        page.on('request', (request) => asked.push(request.url()));
+        await page.goto(`file://${file}`);
+        expect(asked).toEqual([`file://${file}`]);
+        expect(await page.locator('svg rect.third').count()).toBe(7);
+        expect(await page.getByRole('rowheader', { name: hostile }).count()).toBe(1);
+        expect(await page.locator('p').first().innerText()).toContain('6.00 yuan charged (before: 0.25)');
+        expect(await accessFaults(page)).toEqual([]);
+        expect(complaints).toEqual([]);
+        await page.context().close();
+      }
+      const { page } = await openPage(browser, {
+        colorScheme: 'dark',
+        viewport: { width: 360, height: 700 },
+      });
+      await page.goto(`file://${file}`);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      await page.emulateMedia({ media: 'print' });
+      const back = await page.evaluate('getComputedStyle(document.body).backgroundColor');
+      expect(back).toBe('rgb(255, 255, 255)');
+    } finally {
+      await browser.close();
+    }
   });
 });

@@ -1,4 +1,4 @@
-/** The command `report`: a week or a month at a glance, on the terminal or as JSON. */
+/** The command `report`: a week or a month at a glance, on the terminal, as JSON, or as one HTML file to be sent. */
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
@@ -7,23 +7,37 @@ import { counted, grouped } from '../../../../shared/operate/plan.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { percent, yuanText } from '../../console/layout/figures.ts';
+import { callsPlot, chargedPlot } from '../../console/layout/plot.ts';
+import { head, number, table, type PageColumn } from '../../console/layout/table.ts';
+import { fileOf } from '../../html-file.ts';
+import { html, masked, nothing, type Markup } from '../../markup.ts';
 import { shows } from '../command.ts';
-import { namedValues, textTable, type Column, type Terminal } from '../terminal.ts';
+import { cellText, namedValues, textTable, type Column, type Terminal } from '../terminal.ts';
+import { writeTextFile } from '../text-files.ts';
 
 export const reportCommand = shows('report', {
   does: 'spend, margin, failures, slow channels, accounts near empty and open marks of a week or month',
   takes: {
+    '--html <file>': 'write it as one HTML file with plots, which loads nothing',
     '--month <month>': 'such as 2026-11',
     '--week <day>': 'the week, from Monday, that has this day, such as 2026-11-18',
   },
   notes: `
 Without --month and --week: the seven days that end today. Days are UTC. Figures come from the sums of \`daily\`, so calls
 that were refused before anything was reserved are in none of them.`,
-  examples: ['report', 'report --week 2026-11-18', 'report --month 2026-11 --json --stack relay'],
-  async run({ ports, terminal }, asked: { month?: string; week?: string }) {
+  examples: [
+    'report',
+    'report --week 2026-11-18 --html week.html',
+    'report --month 2026-11 --json --stack relay',
+  ],
+  async run({ ports, terminal }, { html: file, ...asked }: { html?: string; month?: string; week?: string }) {
     const view = await viewReport(ports, asked);
     view.problems.forEach(terminal.remark);
-    terminal.printAs(reportJson(view), () => printReport(terminal, view));
+    if (file !== undefined) {
+      await writeTextFile(file, masked(await reportFile(view)));
+      terminal.remark(`written: ${file}`);
+    }
+    terminal.printAs(reportJson(view), () => file === undefined && printReport(terminal, view));
   },
 });
 
@@ -118,16 +132,25 @@ const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [
 
 const shown = 10;
 
-function printReport({ print, printTable }: Terminal, view: ReportView): void {
-  const { period, whole, before, marks } = view;
+const titleOf = ({ period }: ReportView): string =>
+  `${period.title}${period.isRunning ? ', not over yet' : ''} (UTC)`;
+
+function inShort({ whole, before }: ReportView): string {
   const { calls = 0 } = whole.counts;
   const { earned, knownCalls } = marginOf(whole);
-  print(`${period.title}${period.isRunning ? ', not over yet' : ''} (UTC)`);
-  print(
+  return (
     `${counted(calls, 'call')}, ${failedShare(whole)} failed, ` +
-      `${plainYuan(whole.amounts.charged ?? 0n)} yuan charged (before: ${plainYuan(before.amounts.charged ?? 0n)}), ` +
-      `margin ${plainYuan(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`,
+    `${plainYuan(whole.amounts.charged ?? 0n)} yuan charged (before: ${plainYuan(before.amounts.charged ?? 0n)}), ` +
+    `margin ${plainYuan(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`
   );
+}
+
+const saidOf = ({ problem, warning }: ReportView['marks'][number]): string => problem ?? warning ?? '';
+
+function printReport({ print, printTable }: Terminal, view: ReportView): void {
+  const { period, marks } = view;
+  print(titleOf(view));
+  print(inShort(view));
   print('');
   printTable(textTable(servedColumns('day'), view.days.slice(0, period.come)));
   const tables = [
@@ -143,9 +166,47 @@ function printReport({ print, printTable }: Terminal, view: ReportView): void {
   }
   if (marks.length === 0) return;
   print('');
-  for (const mark of marks.slice(0, shown)) print(`${nameOf(mark)}: ${mark.problem ?? mark.warning ?? ''}`);
+  for (const mark of marks.slice(0, shown)) print(`${nameOf(mark)}: ${saidOf(mark)}`);
   if (marks.length > shown) print(`and ${marks.length - shown} more marks: see check`);
 }
+
+function reportFile(view: ReportView): Promise<string> {
+  const { stack, period, marks, problems } = view;
+  const days = view.days.slice(0, period.come);
+  const points = days.map(({ name }) => name);
+  return fileOf(
+    `${stack}, ${period.title}`,
+    html`<h1>${stack}: ${titleOf(view)}</h1>
+      <p>${inShort(view)}</p>
+      ${chargedPlot(days, points, '¥ a day')} ${callsPlot(days, points, 'a day')}
+      ${fileTable('Days', servedColumns('day'), days)}
+      ${fileTable('Models', servedColumns('model'), view.models)}
+      ${fileTable('Channels, slowest first', channelColumns, view.channels)}
+      ${fileTable('Accounts near empty', nearEmptyColumns, view.nearEmpty)}
+      ${marks.length > 0 && html`<h2>Open marks</h2>`}
+      ${marks.map((mark) => html`<p>${nameOf(mark)}: ${saidOf(mark)}</p>`)}
+      ${problems.map((problem) => html`<p>Not counted: ${problem}</p>`)}
+      <p>Amounts are yuan. Calls that were refused before anything was reserved are in no figure.</p>`,
+  );
+}
+
+/** A page of 300 models is no report. */
+const fileRowsMax = 31;
+
+const fileTable = <Row>(title: string, columns: readonly Column<Row>[], rows: readonly Row[]): Markup =>
+  html`<h2>${title}</h2>
+    ${table(rows.slice(0, fileRowsMax), {
+      caption: title,
+      empty: 'None.',
+      isPlain: true,
+      columns: columns
+        .filter(([, name]) => name !== '')
+        .map(([, name, value, text], at): PageColumn<Row> => {
+          const titled = name.charAt(0) + name.slice(1).toLowerCase();
+          return (at === 0 ? head : number)(titled, (row) => text?.(row) ?? cellText(value(row)));
+        }),
+    })}
+    ${rows.length > fileRowsMax ? html`<p>And ${rows.length - fileRowsMax} more: <code>report --json</code>.</p>` : nothing}`;
 
 const valuesOf = <Row>(columns: readonly Column<Row>[], rows: readonly Row[]): object[] =>
   rows.map((row) => namedValues(columns, row));
