@@ -43,7 +43,7 @@ export interface KeptText {
 
 export interface ConsoleStore {
   /** Returns the cookie of a new session, which nobody can guess. The store has its hash alone. */
-  beginSession(session: Omit<ConsoleSession, 'formToken'>): Promise<string>;
+  beginSession(person: Omit<ConsoleSession, 'formToken'>): Promise<string>;
   /** Counts as use of it. Undefined: unknown, idle for too long, at its end, left or revoked. */
   session(cookie: string): Promise<ConsoleSession | undefined>;
   endSession(cookie: string): Promise<void>;

@@ -5,14 +5,9 @@
 import * as oidc from 'openid-client';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
-import { roles, type Role } from '../../../../shared/operate/hosted-console.ts';
+import { roles, type ConsoleSession, type Role } from '../../../../shared/operate/hosted-console.ts';
 
-export interface Person {
-  name: string;
-  /** Of those that roles are given to. */
-  groups: readonly string[];
-}
-
+type Person = Omit<ConsoleSession, 'formToken'>;
 export type Login = ReturnType<typeof oidcLogin>;
 
 interface LoginParts {

@@ -216,16 +216,17 @@ function olderThan(requests: readonly ListedRequest[], { toMs }: AskedRequests):
   return isoTime(lastMs < toMs ? lastMs : toMs - 1000);
 }
 
-const outcomes = ['answered', 'refused', 'failed'] as const;
+const countsOf = (points: readonly RequestPoint[]): number[] =>
+  (['answered', 'refused', 'failed'] as const).map((name) =>
+    points.reduce((sum, point) => sum + point[name], 0),
+  );
 
-const totalOf = (
-  points: readonly RequestPoint[],
-  names: readonly (typeof outcomes)[number][] = outcomes,
-): number => points.reduce((sum, point) => names.reduce((own, name) => own + point[name], sum), 0);
+const totalOf = (points: readonly RequestPoint[]): number =>
+  countsOf(points).reduce((sum, count) => sum + count);
 
 function summary(points: readonly RequestPoint[]): Markup {
   const total = totalOf(points);
-  const [refused, failed] = [totalOf(points, ['refused']), totalOf(points, ['failed'])];
+  const [, refused = 0, failed = 0] = countsOf(points);
   return html`<div class="columns beside">
     ${tiles([
       { name: 'Requests', value: grouped(total) },
