@@ -5,7 +5,7 @@ import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { html } from '../../markup.ts';
 import { when } from '../layout/figures.ts';
 import { emptyState, lead, type Page } from '../layout/frame.ts';
-import { column, head, number, table } from '../layout/table.ts';
+import { column, head, number, table, wide } from '../layout/table.ts';
 import type { Routes, Visit } from '../visit/visit.ts';
 
 export function historyPages(routes: Routes): void {
@@ -34,12 +34,12 @@ async function history({ ports, query, nowMs }: Visit): Promise<Page> {
           column('What', (line) =>
             line.at === undefined
               ? 'Not begun, or the line is gone'
-              : [html`<strong>${line.title}</strong> `, line.effect.join('; ')],
+              : wide([html`<strong>${line.title}</strong> `, line.effect.join('; ')]),
           ),
-          column(
-            'Result',
-            (line) =>
-              line.at !== undefined && (line.result?.join('; ') ?? 'none: under way, or ended in between'),
+          column('Result', (line) =>
+            line.at === undefined
+              ? ''
+              : wide(line.result?.join('; ') ?? 'none: under way, or ended in between'),
           ),
         ],
       })}
