@@ -313,9 +313,3 @@ export async function approve(
   for (const question of questions) await confirm(question, { yes });
   return true;
 }
-
-/** @param what is done with what is named; `hint` comes before its name again */
-export const nameProgress =
-  (terminal: Terminal, what: string, hint: string) =>
-  (name: string): void =>
-    terminal.count(`${what} ${name} (${hint} '${name}')`);

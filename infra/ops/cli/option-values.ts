@@ -3,6 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import type { Attribution } from '../../../shared/billing/ledger-row.ts';
 import { parseDecimal, perThousand } from '../../../shared/billing/price.ts';
 import { momentOf, wantedMoment, type Towards } from '../../../shared/operate/moment.ts';
+import type { TypedPrice } from '../../../shared/operate/prices/first-prices.ts';
 import { shownEndUser, tagsIn } from '../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 
@@ -46,17 +47,11 @@ export function parseCount(written: string): number {
   return Number(written);
 }
 
-/** Yuan per 1,000 tokens, as rows have them. */
-export interface PricePair {
-  input: number;
-  output: number;
-}
-
 /** `gpt-4o=18/72`, added to those of earlier options. */
 export function parseModelPrice(
   written: string,
-  earlier: Record<string, PricePair> = {},
-): Record<string, PricePair> {
+  earlier: Record<string, TypedPrice> = {},
+): Record<string, TypedPrice> {
   const [, model, prices] = /^([^=]+)=(.+)$/.exec(written.trim()) ?? [];
   if (model === undefined || prices === undefined)
     refuse('a model and its price, per million tokens, such as gpt-4o=18/72');
@@ -75,7 +70,7 @@ export function parsePrice(written: string): number {
 }
 
 /** `18/72` or `18 72`: input and output, yuan per million tokens. */
-export function parsePricePair(written: string): PricePair {
+export function parsePricePair(written: string): TypedPrice {
   const [input, output, ...more] = written.trim().split(/[\s/]+/);
   if (input === undefined || output === undefined || more.length > 0)
     refuse('the prices of input and output per million tokens, such as 18/72');

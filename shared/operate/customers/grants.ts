@@ -125,18 +125,10 @@ async function grantOf({ ledger }: OperatorPorts, { account, grantId }: GrantOf)
 }
 
 /** `available`: the balance afterwards; absent: the grant is not applied yet, or the item cannot be read. */
-export interface GrantMade {
-  made: RowWrite[];
-  isApplied: boolean;
-  available?: NanoYuan;
-}
+export type GrantMade = Awaited<ReturnType<typeof carryOutGrant>>;
 
 /** Writes the grant, or a refund, and waits until it is applied. */
-export const carryOutGrant = async (
-  ports: OperatorPorts,
-  plan: GrantPlan,
-  waitMs: number,
-): Promise<GrantMade> => ({
+export const carryOutGrant = async (ports: OperatorPorts, plan: GrantPlan, waitMs: number) => ({
   made: await writeGrant(ports, plan),
   ...(await awaitApplied(ports, plan, waitMs)),
 });
@@ -148,7 +140,7 @@ export async function awaitApplied(
   ports: OperatorPorts,
   of: GrantOf,
   waitMs: number,
-): Promise<Omit<GrantMade, 'made'>> {
+): Promise<{ isApplied: boolean; available?: NanoYuan }> {
   const { clock, ledger } = ports;
   const untilMs = clock.now() + waitMs;
   const unread = (error: unknown): never => {

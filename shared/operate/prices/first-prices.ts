@@ -9,6 +9,7 @@ import { usageFailure, type Plan } from '../plan.ts';
 import { newRule, planImport, type ImportInput, type OwnRule } from './import-charges.ts';
 import { nextId, readCharges, serviceGaps } from './list-charges.ts';
 
+/** Yuan per 1,000 tokens, as rows have them. */
 export interface TypedPrice {
   input: number;
   output: number;

@@ -32,6 +32,7 @@ import {
   type ImportInput,
   type NewCharge,
 } from '../../../../shared/operate/prices/import-charges.ts';
+import type { TypedPrice } from '../../../../shared/operate/prices/first-prices.ts';
 import { priceWords, productStep, shownProducts } from '../../../../shared/operate/requests/find-request.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -48,7 +49,6 @@ import {
   parseFutureText,
   type Moment,
   parseTokens,
-  type PricePair,
 } from '../option-values.ts';
 import { textTable, type Column } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
@@ -201,7 +201,7 @@ prices already are left alone.`,
         'charge price gpt-4o 18/72',
         'charge price gpt-4o 18/72 --cached 1.8 --from 2026-11-30T00:00:00+08:00',
       ],
-      async plan(run, model: string, pair: PricePair, options: PriceOptions) {
+      async plan(run, model: string, pair: TypedPrice, options: PriceOptions) {
         const { from, cached } = options;
         const attributes = { ...pair, ...(cached !== undefined && { cached_input: cached }) };
         return configWriting(run, await planReprice(run.ports, { model, attributes, from }), options);

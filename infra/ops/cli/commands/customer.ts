@@ -51,7 +51,7 @@ import {
   reading,
 } from '../command.ts';
 import { parseList, parseNumber } from '../option-values.ts';
-import { namedValues, type Column, type Terminal } from '../terminal.ts';
+import { cellText, namedValues, type Column, type Terminal } from '../terminal.ts';
 import { figureColumns, hashText, hintText, shortHash } from './key.ts';
 import { sheetCommands } from './sheets.ts';
 import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
@@ -346,10 +346,7 @@ function printText(terminal: Terminal, view: CustomerView): void {
       '',
       `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited calls' : counted(entry.value, 'call')}, resets ${isoTime(entry.resets_at * 1000)}`,
     ]),
-    ...Object.entries(attributes).map(([name, value]) => [
-      name,
-      typeof value === 'string' ? value : JSON.stringify(value),
-    ]),
+    ...Object.entries(attributes).map(([name, value]) => [name, cellText(value)]),
     ...(written._at === undefined ? [] : [['written', writtenText(written)]]),
     ...keys.slice(0, keysShown).map((key, at) => [at === 0 ? 'keys' : '', keyText(key)]),
     ...grants.slice(0, grantsShown).map((grant, at) => [at === 0 ? 'grants' : '', grantText(grant)]),

@@ -25,7 +25,6 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
   approve,
   auditing,
-  nameProgress,
   shows,
   type ApproveOptions,
   type CommandGroup,
@@ -178,7 +177,7 @@ export const auditCommand = shows('audit', {
       ports,
       { account, from, rebuildDaily: rebuildDaily && !dryRun, waitMs: wait * 1000 },
       {
-        auditing: nameProgress(terminal, 'auditing', 'to go on later: --from'),
+        auditing: (name) => terminal.count(`auditing ${name} (to go on later: --from '${name}')`),
         waitingFor: (each) => terminal.remark(`${each}: waiting for ledger rows that may be on their way`),
       },
     );
