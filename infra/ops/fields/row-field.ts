@@ -202,11 +202,6 @@ export function typedWholeRow(
   };
 }
 
-export const typedNewRow = (own: readonly RowField[], field: TypedField): RawRow =>
-  Object.fromEntries(
-    Object.entries(typedWholeRow(own, field, {})).filter(([, value]) => value !== undefined),
-  );
-
 const isOther = (name: string, own: readonly RowField[]): boolean =>
   name !== 'id' && !name.startsWith('_') && !own.some((each) => topOf(each.name) === name);
 

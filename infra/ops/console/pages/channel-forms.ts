@@ -14,7 +14,6 @@ import { milliseconds } from '../layout/figures.ts';
 import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import {
   seenField,
-  typedNewRow,
   typedWholeRow,
   wholeRowFields,
   type Field,
@@ -137,7 +136,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = field('id');
   if (id === '') throw usageFailure('id: found nothing, wanted a name');
   const type = typeOf({}, { fields: visit.fields });
-  const attributes = { ...typedNewRow(fieldsOfType(type, {}, ports.target), field), type };
+  const attributes = { ...typedWholeRow(fieldsOfType(type, {}, ports.target), field, {}), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
   return rowProposal(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }

@@ -26,7 +26,6 @@ import {
   rowFields,
   seenField,
   typed,
-  typedNewRow,
   typedNumber,
   typedRow,
   typedWholeRow,
@@ -237,7 +236,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = typedNumber(visit.field('id'));
   if (typeof id !== 'number')
     throw usageFailure(`id: found ${visit.field('id') || 'nothing'}, wanted a whole number`);
-  const attributes = typedNewRow(ruleFields, visit.field);
+  const attributes = typedWholeRow(ruleFields, visit.field, {});
   const plan = await planSetRow(visit.ports, { table: 'charges', key: id, attributes, isNew: true });
   return rowProposal(visit, plan, { title: `New rule ${id}`, back: 'charges' });
 }

@@ -1,6 +1,6 @@
 /** What is done to a customer: made, topped up, given a key, edited, closed; by the plans of the commands of the same names. */
 import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
-import { rowMark } from '../../../../shared/operate/rows.ts';
+import { rowMark, withAttributes } from '../../../../shared/operate/rows.ts';
 import {
   carryOutNewCustomer,
   planNewCustomer,
@@ -11,15 +11,7 @@ import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { closedLines, grantSaid } from '../../outcomes.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
-import {
-  namesField,
-  rowFields,
-  seenField,
-  typed,
-  typedList,
-  typedNewRow,
-  typedRow,
-} from '../../fields/row-field.ts';
+import { namesField, rowFields, seenField, typed, typedList, typedRow } from '../../fields/row-field.ts';
 import { lead } from '../layout/frame.ts';
 import {
   appliedWaitMs,
@@ -90,7 +82,8 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   const plan = await planNewCustomer(ports, {
     account,
     grant: typed(field('amount')),
-    attributes: typedNewRow(newAccountFields, field),
+    // What is not typed stays as an earlier run wrote it.
+    attributes: withAttributes({}, typedRow(newAccountFields, field)),
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
