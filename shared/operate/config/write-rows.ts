@@ -17,7 +17,6 @@ import {
   compiled,
   configTables,
   differencesOf,
-  editByFile,
   findingsIn,
   findingsInTables,
   nameOf,
@@ -29,18 +28,10 @@ import {
   type ConfigEdit,
   type Finding,
   type RowDifference,
-  type RowsFile,
 } from './row-changes.ts';
 
 /** `problems` of rows that are not `written` exist in the tables already and do not prevent the writes. */
 export type ConfigPlan = ReturnType<typeof planRows>;
-
-/** @param prune deletes rows that the file lacks, in the tables that the file names */
-export const planApply = async (
-  ports: OperatorPorts,
-  file: RowsFile,
-  { prune }: { prune?: boolean },
-): Promise<ConfigPlan> => planRows(ports, await editByFile(ports, file, prune));
 
 /** Plans to restore the rows of an earlier version and to delete served rows that it lacks. */
 export async function planRollback(ports: OperatorPorts, version: number): Promise<ConfigPlan> {

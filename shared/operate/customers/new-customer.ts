@@ -49,6 +49,7 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
       `an earlier run granted ${granted.amount} yuan to ${account}: repeat it with --grant ${granted.amount}`,
     );
   const key = await planCreateKey(ports, { account, attributes: { models } });
+  const { settings } = await settingsNow(ports);
   const yuan = grant && `${formatYuan(grant.amount)} yuan`;
   const changes: RowWrite[] = [
     ...edit.changes,
@@ -86,7 +87,8 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
     rights: key.rights,
     grant,
     baseUrl: await ports.baseUrl(),
-    pages: await customerPages(ports),
+    /** Those that the settings allow, for what customers are sent: `/` with models and prices, and `/account`. */
+    pages: { models: settings.page, account: settings.accountPage },
     contact: textOf(attributes['contact'], 'email') || undefined,
   };
 }
@@ -146,12 +148,6 @@ export async function carryOutNewCustomer(
       return { ...key, grant: { made, isApplied: false, problem: error.message } };
     throw error;
   }
-}
-
-/** Which pages the settings allow, for what customers are sent: `/` with models and prices, and `/account`. */
-async function customerPages(ports: OperatorPorts) {
-  const { settings } = await settingsNow(ports);
-  return { models: settings.page, account: settings.accountPage };
 }
 
 /** The key stands behind `#`: browsers never send that part to a server. Undefined: the address is not known. */

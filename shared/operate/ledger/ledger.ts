@@ -118,11 +118,6 @@ export const groupIn = (row: LedgerRow, by: Grouping): string => {
   return row.kind === 'grant' ? '(grants)' : (attributedName(row, by) ?? '(none)');
 };
 
-export type LedgerTotals = Awaited<ReturnType<typeof totalLedger>>;
-
-export const totalLedger = (ports: OperatorPorts, { by, ...filter }: LedgerFilter & { by: Grouping[] }) =>
-  sumRows(selectRows(ports, filter), (row) => by.map((grouping) => groupIn(row, grouping)));
-
 /** Exact sums of groups of rows, sorted. Of no group: the row is left out. */
 export async function sumRows<Row extends LedgerRow>(
   pages: AsyncIterable<ReadRows<Row>>,

@@ -6,7 +6,7 @@ import { auditAccount, LedgerSums } from '../../billing/audit/account-audit.ts';
 import { isAsRebuilt, rebuiltAccount } from '../../billing/audit/rebuilt-account.ts';
 import { ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { formatYuan, larger, smaller } from '../../billing/price.ts';
-import { emptyQuota, imbalance, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
+import { emptyQuota, imbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { knownAccounts } from '../ledger/audit-ledger.ts';
@@ -105,23 +105,13 @@ async function allAccounts({ ports, input }: Rebuilding): Promise<string[]> {
 /** Rows that began so shortly before or after the second may be in the copy or not. */
 const doubtMs = 10_000;
 
-interface Evidence {
-  account: string;
-  atMs: number;
-  live: WholeAccount | undefined;
-  copy: WholeAccount | undefined;
-  /** Of all rows, and of those that the copy can have. */
-  rows: LedgerSums;
-  atCopy: LedgerSums;
-  /** Open in the copy, without a row since. */
-  open: Map<string, OpenEntry>;
-  problems: string[];
-}
+/** `rows`: the sums of all rows; `atCopy`: of those that the copy can have. `open`: what was open in the copy, without a row since. */
+type Evidence = Awaited<ReturnType<typeof readEvidence>>;
 
 async function readEvidence(
   { ports: { ledger, copies, clock }, input: { atMs, copy: stack } }: Rebuilding,
   account: string,
-): Promise<Evidence> {
+) {
   const live = rowOf(await ledger.quota(account));
   const copied = await copies.quota(stack, account);
   const copy = rowOf(copied);

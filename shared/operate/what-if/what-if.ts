@@ -51,13 +51,8 @@ function comparedAt(before: readonly ChargeRow[], after: readonly ChargeRow[], n
   return Math.max(nowMs, ...edited.map(({ from = nowMs }) => from));
 }
 
-export interface SoonerEmpty {
-  account: string;
-  available: NanoYuan;
-  /** Undefined: it does not run empty within a year. */
-  daysBefore: number | undefined;
-  daysAfter: number;
-}
+/** `daysBefore` undefined: it did not run empty within a year. */
+export type SoonerEmpty = ReturnType<typeof soonerOf>[number];
 
 /** Each is one request; balances are one for 100. */
 const accountsMax = 40;
@@ -104,10 +99,10 @@ function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYua
 
 /** By what the account spent in the days, and would have spent after the edit. */
 function soonerOf(
-  { account, available }: Pick<SoonerEmpty, 'account' | 'available'>,
+  { account, available }: { account: string; available: NanoYuan },
   spent: readonly DailySum[],
   rose: ReadonlyMap<string, ModelEffect>,
-): SoonerEmpty[] {
+) {
   const before = spent.reduce((sum, each) => sum + paidOf(each), 0n);
   const after = spent.reduce((sum, each) => {
     const effect = rose.get(each.key.period.split('#')[2] ?? '');

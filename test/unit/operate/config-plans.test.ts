@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { listChannels } from '../../../shared/operate/channels/list-channels.ts';
 import { checkTables } from '../../../shared/operate/config/check-rows.ts';
-import { awaitPublished, planApply, planSetRow, showRow } from '../../../shared/operate/config/write-rows.ts';
+import { editByFile } from '../../../shared/operate/config/row-changes.ts';
+import { awaitPublished, planRows, planSetRow, showRow } from '../../../shared/operate/config/write-rows.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
@@ -14,7 +15,7 @@ describe('the plan to apply a file', () => {
   it('holds the writes as data, prices before channels, and writes nothing', async () => {
     const { ports, writes } = operatorRig({ rows: { channels: [{ ...channel, _note: 'mine' }] } });
     const file = fileOf({ channels: [{ ...channel, priority: 3 }], charges: [charge] });
-    const plan = await planApply(ports, file, { prune: false });
+    const plan = planRows(ports, await editByFile(ports, file, false));
     expect(plan).toMatchObject({
       changes: [
         { kind: 'create', table: 'charges', row: charge },
@@ -36,7 +37,7 @@ describe('the plan to apply a file', () => {
 
   it('deletes channels before the prices of their models', async () => {
     const { ports } = operatorRig({ rows: { channels: [channel], charges: [charge] } });
-    const plan = await planApply(ports, fileOf({ channels: [], charges: [] }), { prune: true });
+    const plan = planRows(ports, await editByFile(ports, fileOf({ channels: [], charges: [] }), true));
     expect(plan.changes.map(({ kind, table }) => `${kind} ${table}`)).toEqual([
       'remove channels',
       'remove charges',
@@ -47,7 +48,7 @@ describe('the plan to apply a file', () => {
   it('stops at the first row that was overtaken, and says how far it came', async () => {
     const { ports, writes } = operatorRig({ overtaken: ['create channels a'] });
     const file = fileOf({ channels: [channel, { ...channel, id: 'b' }], charges: [charge] });
-    const plan = await planApply(ports, file, { prune: false });
+    const plan = planRows(ports, await editByFile(ports, file, false));
     await expect(carryOutWrites(ports, plan)).rejects.toThrow(
       'channels a was changed by somebody else meanwhile; 1 of 3 rows are written',
     );

@@ -1,13 +1,13 @@
 /** The commands of `check`, `config` and `version`: the rows that operators edit, compared, checked, written, and their published versions. */
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
-import { planApply, planRollback, type ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
+import { planRollback, planRows, type ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
 import {
   checkFile,
   checkTables,
   diffConfig,
   exportRows,
 } from '../../../../shared/operate/config/check-rows.ts';
-import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
+import { editByFile, nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import {
   listVersions,
   showVersion,
@@ -97,7 +97,11 @@ export const configCommands: CommandGroup = {
       examples: ['config apply rows.json --dry-run'],
       async plan(run, path: string, options: WaitOption & { prune?: boolean }) {
         const file = { name: path, text: await readTextFile(path) };
-        return configWriting(run, await planApply(run.ports, file, options), options);
+        return configWriting(
+          run,
+          planRows(run.ports, await editByFile(run.ports, file, options.prune)),
+          options,
+        );
       },
     }),
   ],

@@ -8,13 +8,13 @@ import { auditLedger } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import {
   ledgerJson,
   listLedger,
+  groupIn,
   isGrouping,
   selectRows,
   wantedGroupings,
-  totalLedger,
+  sumRows,
   type LedgerFilter,
   type Grouping,
-  type LedgerTotals,
 } from '../../../../shared/operate/ledger/ledger.ts';
 import { carryOutRepairLosses, planRepairLosses } from '../../../../shared/operate/ledger/repair-losses.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
@@ -121,7 +121,9 @@ moment at which its call began; a grant's, at which it was booked.`,
       ],
       policies: auditing,
       async run({ ports, terminal }, { by, ...options }: SelectOptions & { by: Grouping[] }) {
-        const { totals, all, problems } = await totalLedger(ports, { ...filterOf(ports, options), by });
+        const { totals, all, problems } = await sumRows(selectRows(ports, filterOf(ports, options)), (row) =>
+          by.map((grouping) => groupIn(row, grouping)),
+        );
         problems.forEach(terminal.remark);
         const columns: Column<Total>[] = [
           ...by.map((name, at): Column<Total> => [name, name.toUpperCase(), ({ groups }) => groups[at]]),
@@ -267,7 +269,7 @@ function noteText(row: LedgerRow): string {
   return notes.filter((note) => note !== '').join(', ');
 }
 
-type Total = LedgerTotals['totals'][number];
+type Total = Awaited<ReturnType<typeof sumRows>>['totals'][number];
 
 const sumColumn = (name: string, textOf: (sum: DailyFigures) => string): Column<DailyFigures> => [
   name,
