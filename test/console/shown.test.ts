@@ -198,7 +198,7 @@ describe('what is stored in rows', () => {
         'requests?account=',
         'ledger?account=',
       ].map((at) => at + name),
-      ...['requests?id=', 'versions/diff?from='].map((at) => at + name),
+      ...['requests/find?id=', 'versions/diff?from='].map((at) => at + name),
       ...['customers', 'channels'].map((at) => `${at}/${name}/edit`),
       `customers/${name}/grant`,
       `statements?account=${name}&month=${name}`,

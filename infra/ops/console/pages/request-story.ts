@@ -28,31 +28,31 @@ import {
 } from '../visit/visit.ts';
 
 export function requestStoryPages(routes: Routes): void {
-  routes.slowPage(
-    '/requests/:id',
-    ({ ports, part, query }) => readStory(ports, part('id'), query('at')),
-    oneRequest,
-  );
+  routes.slowPage('/requests/:id', readStory, oneRequest);
   routes.form('/requests/:id/refund', { page: refundPage, propose: proposeRefund, by: 'support' });
 }
 
 export const requestPath = (id: string): string => `requests/${encodeURIComponent(id)}`;
 
+/** In the path, or typed into the search of the list: `requests/find?id=`. */
+const writtenIn = ({ part, query }: Visit): string => query('id') || part('id');
+
 /** Of the log, around the time in the id. `at`: when its line was written, so that little is read. */
-export async function readStory(ports: Visit['ports'], written: string, at: string) {
+async function readStory(visit: Visit) {
+  const written = writtenIn(visit);
   if (written.startsWith('grant#')) return { requests: [], note: undefined };
-  return loggedRequests(ports, askedId(written), Number(at) || undefined);
+  return loggedRequests(visit.ports, askedId(written), Number(visit.query('at')) || undefined);
 }
 
 type FoundStory = Awaited<ReturnType<typeof readStory>>;
 
 /** What the log tells of a request, what it cost by the ledger, and what to do. */
-export async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise<Page> {
+async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise<Page> {
   const { ports, identity, nowMs } = visit;
   const [logged, ...others] = requests;
   if (others.length > 0)
     throw usageFailure(`several requests begin so: ${requests.map((each) => each.id).join(', ')}`);
-  const id = logged?.id ?? visit.part('id');
+  const id = logged?.id ?? writtenIn(visit);
   const isWhole = id.startsWith('grant#') || askedId(id).isWhole;
   const found = isWhole ? await bookedRequest(ports, id) : undefined;
   const { row, late, problem } = found ?? {};

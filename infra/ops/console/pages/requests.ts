@@ -46,7 +46,7 @@ import {
 import { liveBar } from '../visit/live.ts';
 import { customerLink, customerPath, pathWith, type Routes, type Visit, type Watch } from '../visit/visit.ts';
 import { channelPath } from './channels.ts';
-import { listedOf, oneRequest, readStory, requestPath, statusBadge } from './request-story.ts';
+import { listedOf, requestPath, statusBadge } from './request-story.ts';
 
 export function requestPages(routes: Routes): void {
   routes.live('/requests/live', watchList);
@@ -123,7 +123,6 @@ function tagsOf(written: string): AskedRequests['tags'] {
 /** What is asked of the log: `bytes` of it first, where that is much. `problem`: why nothing was read. */
 async function readList(visit: Visit) {
   const { ports, query, nowMs } = visit;
-  if (query('id') !== '') return { story: await readStory(ports, query('id'), '') };
   try {
     const asked = askedIn(visit);
     const wanted = requestSearch(asked);
@@ -146,13 +145,12 @@ type FoundList = Awaited<ReturnType<typeof readList>>;
 type ReadList = Required<Pick<FoundList, 'asked' | 'view'>> & Pick<FoundList, 'source'>;
 
 async function list(visit: Visit, found: FoundList): Promise<Page> {
-  if (found.story) return oneRequest({ ...visit, part: visit.query }, found.story);
   const given = givenIn(visit);
   const { asked, view, problem } = found;
   const idField = { name: 'id', label: 'Id of a request or an answer', placeholder: 'chatcmpl-01jd3k…' };
   return {
     title: 'Requests',
-    actions: search({ action: 'requests', verb: 'Explain it', fields: [idField] }),
+    actions: search({ action: 'requests/find', verb: 'Explain it', fields: [idField] }),
     body: html`${search({ action: 'requests', verb: 'Show', fields: filters.map((field) => Object.assign({}, field, { value: given[field.name] })), isDense: true })}
     ${placeTabs(given['account'] ?? '', 'requests')}
     ${tabs(
