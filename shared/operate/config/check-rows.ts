@@ -20,6 +20,7 @@ import {
   differencesOf,
   findingsIn,
   findingsInTables,
+  keysOf,
   nameOf,
   problemsOf,
   putOver,
@@ -85,15 +86,10 @@ const checked = (rows: number, findings: Finding[]) => ({
   warnings: warningsOf(findings),
 });
 
-interface RowCheck {
-  validate: (raw: unknown, rules: { local: boolean }) => ValidationResult;
-  keys: string[];
-}
-
-const rowChecks: Record<'keys' | 'accounts' | 'grants', RowCheck> = {
-  keys: { validate: validateKeyRow, keys: ['hash'] },
-  accounts: { validate: validateAccountRow, keys: ['account'] },
-  grants: { validate: (raw) => readRow(GrantRow, raw), keys: ['account', 'grant_id'] },
+const rowChecks = {
+  keys: validateKeyRow,
+  accounts: validateAccountRow,
+  grants: (raw: unknown): ValidationResult => readRow(GrantRow, raw),
 };
 
 /** @param beside what warnings of keys depend on. Absent: they have none of these. */
@@ -103,12 +99,11 @@ const validated = (
   { beside, ...rules }: { local: boolean; beside?: BesideKeys },
 ): Finding[] =>
   rows.flatMap((row) => {
-    const { validate, keys } = rowChecks[table];
-    const { problem, warning } = validate(row, rules);
+    const { problem, warning } = rowChecks[table](row, rules);
     const doubts = beside && problem === undefined ? keyDoubts(row, beside) : [];
     const warnings = [warning ?? [], doubts].flat();
     if (problem === undefined && warnings.length === 0) return [];
-    const texts = keys.map((name) => (name === 'hash' ? shownHash : String)(textOf(row, name)));
+    const texts = keysOf(table).map(({ name }) => (name === 'hash' ? shownHash : String)(textOf(row, name)));
     return [
       {
         table,

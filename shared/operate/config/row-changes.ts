@@ -251,10 +251,14 @@ function parseFile(name: string, text: string): unknown {
   }
 }
 
+export function keysOf(table: TableName): KeyAttribute[] {
+  const schema: { partitionKey: KeyAttribute; sortKey?: KeyAttribute } = tableSchemas[table];
+  return [schema.partitionKey, schema.sortKey ?? []].flat();
+}
+
 /** Throws a Failure for a row without a key, and for two rows with the same key. */
 function checkKeys(file: string, table: TableName, rows: RawRow[]): void {
-  const schema: { partitionKey: KeyAttribute; sortKey?: KeyAttribute } = tableSchemas[table];
-  const names = [schema.partitionKey, ...(schema.sortKey ? [schema.sortKey] : [])];
+  const names = keysOf(table);
   const seen = new Set<string>();
   for (const [index, row] of rows.entries()) {
     const where = `${file}: ${table}[${index}]`;
