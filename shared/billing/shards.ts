@@ -40,7 +40,8 @@ const totalOf = (amounts: readonly NanoYuan[]): NanoYuan => amounts.reduce((sum,
 /**
  * Shares out money and counted plan calls evenly over `to` parts. Undefined: there is nothing to share out. Parts that
  * calls did not use start with their share of what the others counted in this minute, which keep their counts: so a split
- * admits no more than the account's limits, and may admit less until the minute ends.
+ * admits no more than the account's limits, and may admit less until the minute ends. Half of what is counted between the read
+ * and the write is admitted twice: a condition on the count would keep a busy account, which alone is split, from being split.
  * @param images the parts that exist, of those below `to`
  * @param limits limits of plan slots, as far as known. A slot of unknown limit must not be counted up meanwhile.
  */
