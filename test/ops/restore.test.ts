@@ -292,6 +292,24 @@ describe('a restore', () => {
     await expect(prepared?.carryOut()).rejects.toThrow('relay_closed meanwhile: repeat');
   });
 
+  it('does not wait for ever for a copy that AWS gave up', async () => {
+    const ports = await rig.ports();
+    const made: string[] = [];
+    const copies = {
+      ...ports.copies,
+      window: async () => ({ fromMs: 0, toMs: Infinity }),
+      status: async () => undefined,
+      make: async (_: string, table: string) => void made.push(table),
+    };
+    const clock = { ...ports.clock, sleep: async () => undefined };
+    const input = { atMs: Date.parse(at), copy: 'c', others: [], forgive: false, accepted: [], waitMs: 0 };
+    const run = { ports: { ...ports, copies, clock }, input, waiting: () => undefined };
+    const steps = await restoreSteps(run, true);
+    const prepared = await steps.find(({ name }) => name === 'copies')?.prepare();
+    await expect(prepared?.carryOut()).rejects.toThrow('the copy of quotas is gone');
+    expect(made).toEqual(['quotas', 'ledger', 'grants', 'payments']);
+  });
+
   it('refuses a second that not all tables can be restored to, and a table without recovery', async () => {
     const early = await runOps('restore --to 2026-11-01 --wait 0 --yes', {
       AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,

@@ -249,15 +249,18 @@ async function makeCopies({ ports, input, waiting }: Restoring, { changes }: Pla
     if ((await copies.status(input.copy, table)) === undefined)
       await copies.make(input.copy, table, input.atMs);
   for (const table of changes)
-    for (
-      let pause = 500;
-      (await copies.status(input.copy, table)) !== 'ACTIVE';
-      pause = Math.min(pause * 2, 15_000)
-    ) {
+    for (let pause = 500; ; pause = Math.min(pause * 2, pauseMsMax)) {
+      const status = await copies.status(input.copy, table);
+      if (status === 'ACTIVE') break;
+      // One that AWS begins to make is there within seconds.
+      if (status === undefined && pause === pauseMsMax)
+        throw new Failure(`the copy of ${table} is gone before it was whole: repeat the command`);
       waiting(`the copy of ${table}`);
       await clock.sleep(pause);
     }
 }
+
+const pauseMsMax = 15_000;
 
 async function planDropping({ ports, input }: Restoring): Promise<Plan<TableName>> {
   const states = await statesOf(ports.copies, input);
