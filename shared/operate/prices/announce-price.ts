@@ -8,6 +8,7 @@ import type { ConfigRows } from '../../config/rows/read-table.ts';
 import { jsonRow, planPutting, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
+import { partPrices } from '../../wire/chat-response.ts';
 import { usageFailure } from '../plan.ts';
 import { refuseChanged } from '../rows.ts';
 import { nextId, readCharges } from './list-charges.ts';
@@ -57,7 +58,10 @@ interface Reprice {
   seen?: string | undefined;
 }
 
-/** Plans another price for a model, whichever rule prices it now. Refuses one that another rule would hide. */
+/**
+ * Plans another price for a model, whichever rule prices it now, and warns of the rule's prices that stay. Refuses one that
+ * another rule would hide.
+ */
 export async function planReprice(
   ports: OperatorPorts,
   { model, attributes, from, seen }: Reprice,
@@ -80,7 +84,10 @@ export async function planReprice(
     throw usageFailure(
       `rule ${other.id} names ${model} too and would price it then: see \`charge show ${other.id}\`, change it by \`charge set\` or delete it by \`charge off\``,
     );
-  return plan;
+  const staying = ['tiers', ...partPrices].filter((name) => name in row && !(name in attributes));
+  if (staying.length === 0) return plan;
+  const stays = `${staying.join(', ')} of rule ${id} ${staying.length === 1 ? 'is' : 'are'} kept as before: \`charge set ${own}\` changes such prices`;
+  return { ...plan, warnings: [...plan.warnings, stays] };
 }
 
 /**

@@ -79,7 +79,21 @@ describe('another price for one model', () => {
     const { ports } = operatorRig({ rows: { charges: [shared], channels: [served] } });
     expect((await planReprice(ports, { model: 'm', attributes })).warnings).toEqual([
       expect.stringMatching(/^charges 2: .* rises by 200 %/),
+      'cached_input of rule 1 is kept as before: `charge set 2` changes such prices',
     ]);
+  });
+
+  it('warns of prices that it leaves as they are: those of long prompts and of the cache', async () => {
+    const tiers = [{ above: 200_000, input: 5, output: 6 }];
+    const { ports } = operatorRig({ rows: { charges: [{ ...rule, tiers, cached_input: 0.1 }] } });
+    const kept = async (more: object) =>
+      (await planReprice(ports, { model: 'm', attributes: { ...attributes, ...more } })).warnings.filter(
+        (each) => each.includes('kept'),
+      );
+    expect(await kept({})).toEqual([
+      'tiers, cached_input of rule 1 are kept as before: `charge set 1` changes such prices',
+    ]);
+    expect(await kept({ cached_input: 0.3, tiers: [] })).toEqual([]);
   });
 
   it('is none of a model without a price by tokens', async () => {
