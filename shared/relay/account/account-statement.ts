@@ -47,6 +47,7 @@ export async function accountStatement(
   const addsUp =
     all.granted === item.granted &&
     all.charged === item.spent &&
+    all.metered === (item.metered ?? 0n) &&
     listed.reduce((sum, { amount }) => sum + amount, 0n) === own.granted &&
     (isCut || byDay.charged === own.charged);
   // Of an id without a time, it may be any.

@@ -141,6 +141,9 @@ describe('the statement of a month', () => {
     const grant = { account: 'odd', kind: 'grant', cost: 0, reason: '', at: '2026-10-07T01:00:00Z' };
     await rig.put('ledger', { ...grant, id: 'grant#o', amount: 5 });
     expect(await odd()).toBe(true);
+    // What no balance pays is a part of the charges by the month, and not by the account.
+    await month('2026-10', { charged: 1, granted: 5, metered: 0.5 }, 'odd');
+    expect(await odd()).toBe(false);
   });
 
   it('of an account without money is all zeros, and lists no models where they are too many', async () => {
