@@ -194,17 +194,25 @@ describe('key leaked', () => {
     await rig.grant('unread', '50');
     const ports = await rig.ports();
     const plan = await planLeakedKey(ports, { written: hash, sinceMs: Date.parse('2026-11-10T00:00:00Z') });
-    const ledger = {
-      ...ports.ledger,
-      ledger(): never {
-        throw new Failure('throttled');
+    const unread = (error: Error) => ({
+      ...ports,
+      ledger: {
+        ...ports.ledger,
+        ledger(): never {
+          throw error;
+        },
       },
-    };
+    });
     const seen: string[] = [];
-    const answer = await carryOutLeakedKey({ ...ports, ledger }, plan, ({ secretKey }) =>
+    const answer = await carryOutLeakedKey(unread(new Failure('throttled')), plan, ({ secretKey }) =>
       seen.push(secretKey),
     );
     expect(answer).toMatchObject({ problem: 'throttled', successor: { secretKey: seen[0] } });
+    const of = await planLeakedKey(ports, { written: (await made('unread')).hash });
+    expect(await carryOutLeakedKey(unread(new TypeError('no such thing')), of)).toMatchObject({
+      problem: 'something unexpected went wrong',
+      successor: { secretKey: expect.stringMatching(/^sk-/) as string },
+    });
     const id = idAt('2026-11-10T10:00:00Z', 'r');
     await rig.call('unread', id, { charge: yuan('1.5') }, { key: hash.slice(0, 12) });
     await rig.ops(`request refund ${id} --amount 0.5 --reason slow --wait 0 --yes`);

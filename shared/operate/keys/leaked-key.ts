@@ -109,9 +109,10 @@ export async function carryOutLeakedKey(
   try {
     return { successor, use: await viewKeyUse(ports, plan.use) };
   } catch (error) {
-    // The successor is made and must be shown, whatever is wrong with the ledger.
-    if (!(error instanceof Failure)) throw error;
-    return { successor, use: undefined, problem: error.message };
+    // The successor is made and must be shown, whatever is wrong with the ledger. What nobody expected is met again where its use is shown.
+    if (!successor && !(error instanceof Failure)) throw error;
+    const problem = error instanceof Failure ? error.message : 'something unexpected went wrong';
+    return { successor, use: undefined, problem };
   }
 }
 
