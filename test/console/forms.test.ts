@@ -182,6 +182,17 @@ it('makes a plan with two entries, takes one out, keeps what has no field, and d
     expect((await visitor.post(unknown, { form_token, value: 'x', price: '1' })).status).toBe(404);
 });
 
+it('edits a plan of many entries, and says of too many that the command line takes them', async () => {
+  const items = Array.from({ length: 120 }, (_, at) => ({ id: `e${at}`, value: 5, models: ['a'] }));
+  await put(rig.client, 'plans', [{ level: 3, price: 30, items }]);
+  const page = fieldsIn(await visitor.page('settings/plans/3'));
+  await done('settings/plans/3', { ...page, 'items.119.value': '7' });
+  expect((await row('plans', '3'))?.['items']).toEqual(items.with(119, { ...items[119]!, value: 7 }));
+  const more = Object.fromEntries(Array.from({ length: 2_100 }, (_, at) => [`x${at}`, '']));
+  const reply = await visitor.send('settings/plans/3', more);
+  expect([reply.status, await reply.text()]).toEqual([413, expect.stringContaining('too many fields')]);
+});
+
 it('shows none of these forms in a console that only reads', async () => {
   const reader = await enter(await rig.serve({ readOnly: true }));
   expect(await reader.page('settings')).not.toMatch(/href="settings\/|<form method="post"/);
@@ -293,6 +304,19 @@ describe('CSV', () => {
     expect(await area('customers-csv')).toContain("'=SUM(1)");
     const same = await visitor.send('customers-csv', { csv: await area('customers-csv') });
     expect(await same.text()).toContain('nothing differs from the rows');
+  });
+
+  it('shows as many rows as a form may send back, whatever they are written in', async () => {
+    const accounts = Array.from({ length: 40 }, (_, at) => ({
+      account: `wide-${at}`,
+      note: '客'.repeat(1000),
+    }));
+    await put(rig.client, 'accounts', accounts);
+    const page = await visitor.page('customers-csv?text=wide-');
+    expect(page).toMatch(/The first \d+ of 40/);
+    const csv = fieldsIn(page)['csv'] ?? '';
+    const reply = await visitor.send('customers-csv', { csv: csv.replaceAll('\n', '\r\n') });
+    expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining('nothing differs')]);
   });
 
   it('reprices by the million, with the comparison of the last days, and refuses all where one is wrong', async () => {

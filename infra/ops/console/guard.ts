@@ -31,8 +31,8 @@ export const plain = (status: number, words: string): Response =>
     headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
   });
 
-/** A form of this console is far smaller: 300 models of a billing rule are some 10 KB. */
-const formBytesMax = 256 * 1024;
+/** A form of this console is far smaller: 300 models of a billing rule are some 10 KB. Of sheets, what fits is shown. */
+export const formBytesMax = 256 * 1024;
 const addressLengthMax = 4096;
 
 interface GuardRefusal {
@@ -74,9 +74,17 @@ export function cookieIn({ headers }: Request, name: string): string | undefined
   return all.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1);
 }
 
-const tooLarge: GuardRefusal = { status: 413, why: 'The form is too large: it may have 256 KB.' };
+const tooLarge: GuardRefusal = {
+  status: 413,
+  why: 'The form is too large: it may have 256 KB, as a browser sends it. Nothing was written: send less at once, or use the command line, which takes more.',
+};
 
-const fieldsMax = 200;
+/** A plan of 500 entries. */
+const fieldsMax = 2_003;
+const tooMany: GuardRefusal = {
+  status: 413,
+  why: `The form has too many fields: it may have ${fieldsMax}. Nothing was written: the command line takes a row of any length.`,
+};
 
 /** The fields of a form that this session made, none of a page; or why it may not go on. Of several with one name the last counts. */
 export async function admitted(
@@ -88,7 +96,8 @@ export async function admitted(
   if (refusal || request.method === 'GET') return refusal ?? { fields: {} };
   const text = await boundedText(request);
   const sent = [...new URLSearchParams(text)];
-  if (text === undefined || sent.length > fieldsMax) return tooLarge;
+  if (text === undefined) return tooLarge;
+  if (sent.length > fieldsMax) return tooMany;
   const fields = Object.fromEntries(sent.map(([name, value]) => [name, value.trim()]));
   if (isSame(fields['form_token'] ?? '', formToken)) return { fields };
   return {

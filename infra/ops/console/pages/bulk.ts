@@ -9,6 +9,7 @@ import {
   sheetLines,
   type Sheet,
 } from '../../fields/sheet.ts';
+import { formBytesMax } from '../guard.ts';
 import { lead, notice } from '../layout/frame.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
 import { formPage, proposedWrites, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
@@ -26,15 +27,18 @@ export function bulkPages(routes: Routes): void {
     routes.form(`/${bulk.back}-csv`, { page: csvPage(bulk), propose: (visit) => propose(visit, bulk) });
 }
 
-/** A form has 256 KB at most. */
-const csvCharactersMax = 200_000;
+/** With room for what is typed into it. */
+const csvBytesMax = formBytesMax - 48 * 1024;
+/** Of lines as a browser sends them: a sign of Chinese has nine bytes then, a comma three. */
+const bytesOf = (lines: string): number =>
+  new URLSearchParams([['', lines.replaceAll('\n', '\r\n')]]).toString().length;
 const editsMax = 500;
 
 const csvPage = ({ sheet, title, back }: Bulk) =>
   formPage(async ({ ports, query }) => {
     const { header, lines } = await sheetLines(ports, sheet, query('text'));
     let size = 0;
-    const fitting = lines.filter((line) => (size += line.length) <= csvCharactersMax);
+    const fitting = lines.filter((line) => (size += bytesOf(line)) <= csvBytesMax);
     return {
       title,
       intro: [
