@@ -27,6 +27,7 @@ describe('the help of each command', () => {
       const examples = [...output.matchAll(/relay-ops (.+)$/gm)].map(([, words = '']) => words);
       const own = examples.filter((words) => words === name || words.startsWith(`${name} `));
       expect(own.length).toBeGreaterThan(0);
+      expect(output).not.toMatch(/\(default: [^)]*\)\s+\(default: /);
       const command = commands.find((each) => commandName(each) === name);
       const known = [...(command ? optionsOf(command) : []), '--stack', '--stage', '--profile'];
       expect(known).toEqual(

@@ -80,8 +80,8 @@ Where it works, which the first line of every run says:
                                      a deployed stack, relay unless it is named, with the AWS configuration of your shell
   none of them                       the local stack at http://127.0.0.1:8000
 
-What moves money or switches something off shows what it is going to do and asks; --yes answers, and where nobody is there
-to ask it is needed. --dry-run shows and writes nothing. --json prints one JSON value, or {"error": {...}}; lists have --csv.
+What moves money, switches something off or edits channels, prices, plans and settings shows what it is going to do and
+asks; --yes answers, and where nobody is there to ask it is needed. --dry-run shows and writes nothing. --json prints one JSON value, or {"error": {...}}; lists have --csv.
 
 Exit codes: 0 done; 1 it did not work out, or something was found that needs attention; 2 the command line is wrong, or
 --yes is missing; 3 the AWS credentials do not allow it (the message names the policy that does).`;

@@ -15,10 +15,10 @@ interface ConsoleCommandOptions {
 }
 
 export const consoleCommand = shows('console', {
-  does: 'pages in a browser: overview, customers, channels, prices, requests, versions, audit',
+  does: 'pages in a browser: customers, keys, channels, prices, settings, requests, statements, versions, audit',
   takes: {
     '--read-only': 'show no forms that write; needs the policy support alone',
-    '--port <n>': ['on this port of 127.0.0.1 (default: a free one)', parseNumber, 0],
+    '--port <n>': ['on this port of 127.0.0.1; 0: a free one', parseNumber, 0],
     '--check': 'read what the first pages read, then end',
     '--revoke <person>':
       'of the console that the stack deploys: end the sessions of a person (the name that its pages show), or of `all`',

@@ -59,7 +59,9 @@ export const attributesMean =
 
 /** What the help of a command says of the attributes that it takes. */
 export const attributesHelp = (fields: readonly RowField[]): string =>
-  ['', 'Attributes; docs/tables.md says more of each:', ...fields.map(fieldLine)].join('\n');
+  ['', 'Attributes; docs/tables.md says more of each, and has all of them:', ...fields.map(fieldLine)].join(
+    '\n',
+  );
 
 function fieldLine({ name, label, help = '', choices = [] }: RowField): string {
   const values = choices.map(([value]) => value).filter((value) => value !== '');
