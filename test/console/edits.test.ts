@@ -164,5 +164,5 @@ it.each([
   const page = await visitor.page(`statements?${new URLSearchParams({ account: name }).toString()}`);
   const [, shown = ''] = /<pre class="command"><code>([^<]*)/.exec(page) ?? [];
   const text = shown.replaceAll('&#39;', "'").replaceAll('&quot;', '"').replaceAll('&amp;', '&');
-  expect(text).toContain(`relay-ops statement ${word} --month `);
+  expect(text).toContain(`npx --no relay-ops statement ${word} --month `);
 });

@@ -102,7 +102,7 @@ async function answer(
 }
 
 const noSession =
-  'This console has no session for this browser: it ended after 30 idle minutes, or the address was opened elsewhere first. Start `relay-ops console` again.';
+  'This console has no session for this browser: it ended after 30 idle minutes, or the address was opened elsewhere first. Start `npx --no relay-ops console` again.';
 
 function enter(session: Session, request: Request, { searchParams, host }: URL): Response {
   const isLoopback = /^(127\.0\.0\.1|localhost):\d+$/.test(host);

@@ -53,7 +53,7 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
       })}
       <h2>Every charge of all customers</h2>
       ${lead('That reads the whole ledger: minutes for a million rows, so no page does it.')}
-      ${command('relay-ops audit')}
+      ${command('npx --no relay-ops audit')}
       ${
         options.exports &&
         html`<h2>Everything in one file</h2>
@@ -90,7 +90,7 @@ async function audited({ ports, field }: Visit): Promise<Answered> {
   const rows = quota.row.settled;
   if (rows > rowsMax)
     throw usageFailure(
-      `account: ${account} has ${grouped(rows)} rows, more than a page audits: relay-ops audit --account ${shellWord(account)}`,
+      `account: ${account} has ${grouped(rows)} rows, more than a page audits: npx --no relay-ops audit --account ${shellWord(account)}`,
     );
   const audit = await auditLedger(ports, { account, waitMs: 0 });
   const words = `${counted(audit.rows, 'row')} of ${account}`;

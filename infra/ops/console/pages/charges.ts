@@ -80,7 +80,7 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
     caption: 'Billing rules',
     markOf: ({ id }) => (shadowsOf(id).length > 0 ? 'warning' : undefined),
     empty: html`${emptyState('No rule yet', 'Import prices of a public list, or make a rule.')}
-    ${command('relay-ops charge import --help')}`,
+    ${command('npx --no relay-ops charge import --help')}`,
     columns: [
       head('Rule', ({ id }) => (options.readOnly ? id : html`<a href="charges/${id}">${id}</a>`)),
       column('Type', ({ type }) => typeWords[type]),

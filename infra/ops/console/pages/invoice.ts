@@ -56,7 +56,7 @@ async function answer({ field, fields: sent, identity, part, path, ports }: Visi
     lines: [`In yuan, by ${read}.`, ...totals.slice(0, 9).map((at) => `Line ${at} is a total, not counted.`)],
     warnings: warnings.slice(0, warningsMax),
     details: html`${tiles(sums.slice(0, -1).map(({ title, show }) => ({ name: title, value: show(all) })))}
-      ${isCut && lead(`The first of ${models.length} models and ${warnings.length} warnings: relay-ops reconcile has all.`)}
+      ${isCut && lead(`The first of ${models.length} models and ${warnings.length} warnings: npx --no relay-ops reconcile has all.`)}
       ${table(models.slice(0, modelsMax), {
         caption: 'Models, the largest difference first',
         empty: nothing,

@@ -316,7 +316,7 @@ export const findingTable = (findings: OverviewNow['findings']): Markup =>
     markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
     empty: emptyState(
       'All rows of the configuration are good',
-      'Keys, accounts and grants: relay-ops check.',
+      'Keys, accounts and grants: npx --no relay-ops check.',
     ),
     columns: [
       head('Row', ({ table: name, key }) =>

@@ -72,7 +72,7 @@ async function everybody({ ports, query }: Visit, month: string): Promise<Markup
   })}
   ${pager(`${counted(statements.length, 'customer')}${of}`, next && pathWith('statements', { month, after: next }))}
   ${lead('The statement of each says whether it adds up. Of all at once, as pages and as one table:')}
-  ${command(`relay-ops statement --all --month ${month} --html statements --csv > ${month}.csv`)}`;
+  ${command(`npx --no relay-ops statement --all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
 
 function shown(view: Statement): Markup {
@@ -125,7 +125,7 @@ function shown(view: Statement): Markup {
       })}
     </details>
     ${lead('To send it to the customer, as a page and as a table:')}
-    ${command(`relay-ops statement ${shellWord(account)} --month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
+    ${command(`npx --no relay-ops statement ${shellWord(account)} --month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
 
 const linesMax = 150;

@@ -73,7 +73,7 @@ export function differenceTable(differences: readonly RowDifference[]): Markup {
       column('After', ({ after }) => html`<span class="wide new">${valueWords(after)}</span>`),
     ],
   })}
-  ${more > 0 && lead(`And ${counted(more, 'more attribute')}: relay-ops version diff shows all.`)}`;
+  ${more > 0 && lead(`And ${counted(more, 'more attribute')}: npx --no relay-ops version diff shows all.`)}`;
 }
 
 const differencesMax = 200;
@@ -113,7 +113,7 @@ function effectTables(effects: WhatIf): Markup {
           : `${counted(models.length, 'model that was called stays as it is', 'models that were called stay as they are')}.`,
       columns,
     })}
-    ${rest.length > 0 && lead(`And ${counted(rest.length, 'model')} with a smaller change: relay-ops what-if has all.`)}
+    ${rest.length > 0 && lead(`And ${counted(rest.length, 'model')} with a smaller change: npx --no relay-ops what-if has all.`)}
     ${
       changed.length > 0 &&
       total.unknownCostCalls > 0 &&
