@@ -300,7 +300,6 @@ const finishReasons: Record<ModelTurn['finish'], string> = {
   calls: 'tool_calls',
   length: 'length',
   refusal: 'stop',
-  pause: 'stop',
 };
 
 const created = 1_790_000_000;

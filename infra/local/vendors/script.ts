@@ -46,7 +46,7 @@ export interface ModelTurn {
   thinking: string;
   text: string;
   calls: ScriptCall[];
-  finish: 'stop' | 'calls' | 'length' | 'refusal' | 'pause';
+  finish: 'stop' | 'calls' | 'length' | 'refusal';
   /** Number of calling turns before this one. */
   step: number;
   /** The text that ended it. */
@@ -87,7 +87,7 @@ export function answerAsAsked(asked: AskedTurn): VendorReply {
   const { transcript, streams, refuse, failures } = asked;
   const { said } = transcript;
   const early = earlyFailures.find((word) => asks(said, word));
-  if (early) return failedEarly(refuse(refusalOf(failures[early])), early, said);
+  if (early) return { ...refuse(refusalOf(failures[early])), rule: early };
   if (asks(said, 'overlong')) return streams ? asked.overlongStream() : refuse(refusalOf(failures.window));
   const late = lateFailures.find((word) => asks(said, word));
   if (late === 'cut' && !streams) return refuse(asked.brokenOff);
@@ -108,8 +108,6 @@ export function scriptedTurn(transcript: Transcript): ModelTurn {
   const tool = toolToCall(transcript, wanted);
   if (asks(said, 'refuse'))
     return turnOf({ step, question, text: "I'm sorry, I can't help with that.", finish: 'refusal' });
-  if (asks(said, 'pause') && step === 0)
-    return turnOf({ step, question, text: 'I go on in a moment.', finish: 'pause' });
   if (tool === undefined) {
     const answer = schema ? argumentsFor(schema, said) : answerTo(transcript);
     return turnOf({ step, question, ...beforeStop(answer, transcript.stops), finish: 'stop' });
@@ -196,27 +194,19 @@ function answerTo({ said, results, whole }: Transcript): string {
  * - `explain`: a sentence before the calls
  * - `interleave`: the model thinks again before each call, where the vendor can
  * - `redacted`: thinking is redacted, where the vendor can
- * - `cite`: the answer has an annotation, where the vendor can
  * - `long`: an answer of 400 words
  * - `refuse`: the model refuses
- * - `pause`: the turn is paused, where the vendor can
- * - `overflow`: the answer ends with the context window, where the vendor can
  * - `overload`, `quota`, `throttle`, `window`: refused with the vendor's error for it: overloaded, account
  *   empty, too many requests, context length exceeded
  * - `overlong`: a stream with status 200 whose first event is the error for a context that is too long
- * - `retry-after=VALUE`: what the header of `throttle` says
- * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes;
- *   `mute`: nothing comes after the headers
+ * - `cut`: an error in mid-stream; `hang up`: the connection breaks there
  */
 export type SteeringWord =
   | 'explain'
   | 'interleave'
   | 'redacted'
-  | 'cite'
   | 'long'
   | 'refuse'
-  | 'pause'
-  | 'overflow'
   | 'overlong'
   | EarlyFailure
   | LateFailure;
@@ -236,7 +226,7 @@ export const refusalOf = ([status, message, more]: EarlyFailures[EarlyFailure]):
 });
 /** In mid-stream. */
 type LateFailure = (typeof lateFailures)[number];
-const lateFailures = ['cut', 'hang up', 'silence', 'mute'] as const;
+const lateFailures = ['cut', 'hang up'] as const;
 
 const reach = 300;
 
@@ -261,24 +251,17 @@ const wantedCallsIn = (said: string): WantedCall[] =>
 const callsPerTurnIn = (said: string): number =>
   /\b(three|in parallel)\b/i.test(said.slice(0, reach)) ? 3 : 1;
 
-/** The reply as the user's text wants it to fail: half of it, then `errorFrame`, a broken connection or nothing. */
+/** The reply as the user's text wants it to fail: half of it, then `errorFrame` or a broken connection. */
 function failing(
   reply: VendorReply,
   failure: LateFailure | undefined,
   errorFrame: string | Uint8Array,
 ): VendorReply {
   if (failure === undefined) return reply;
-  if (failure === 'mute') return { ...reply, frames: [], ending: 'silent' };
   const half = reply.frames.slice(0, Math.ceil(reply.frames.length / 2));
-  if (failure === 'cut') return { ...reply, frames: [...half, errorFrame] };
-  return { ...reply, frames: half, ending: failure === 'hang up' ? 'destroyed' : 'silent' };
-}
-
-/** The refusal that the user's text asks for, with the `retry-after` that it asks for. */
-function failedEarly(reply: VendorReply, failure: EarlyFailure, said: string): VendorReply {
-  const retryAfter = failure === 'throttle' ? /\bretry-after=([^\n]+)/i.exec(said)?.[1] : undefined;
-  const headers = { ...reply.headers, ...(retryAfter !== undefined && { 'retry-after': retryAfter }) };
-  return { ...reply, headers, rule: failure };
+  return failure === 'cut'
+    ? { ...reply, frames: [...half, errorFrame] }
+    : { ...reply, frames: half, ending: 'destroyed' };
 }
 
 /** Arguments (JSON text) that match a schema, made from the user's text. */

@@ -165,13 +165,8 @@ function answer(
     overlongStream: () => sseReply([frame({ type: 'error', error: { type, message } })], contentType),
     reply(turn) {
       const made = contentOf(call, turn);
-      const answered: MessageAnswer = {
-        turn,
-        made,
-        counts: { ...cachedCounts(call, memory), ...outputCounts(turn) },
-        // The end of the context window, without a request that fills it.
-        ...(asks(transcript.said, 'overflow') && { stopReason: 'model_context_window_exceeded' }),
-      };
+      const counts = { ...cachedCounts(call, memory), ...outputCounts(turn) };
+      const answered: MessageAnswer = { turn, made, counts };
       if (!streams) return jsonReply(200, wholeMessage(call, answered));
       return sseReply(messageEvents(call, answered).map(frame), contentType);
     },
@@ -209,7 +204,6 @@ const stopReasons: Record<ModelTurn['finish'], string> = {
   calls: 'tool_use',
   length: 'max_tokens',
   refusal: 'refusal',
-  pause: 'pause_turn',
 };
 
 /** The content of the answer. Each thinking block is signed with all that stands before it. */
@@ -261,8 +255,6 @@ interface MessageAnswer {
   turn: ModelTurn;
   made: Made[];
   counts: Counts;
-  /** Overrides the turn's own. */
-  stopReason?: string;
 }
 
 const wholeMessage = (call: MessagesCall, answer: MessageAnswer): Json => ({
@@ -272,9 +264,7 @@ const wholeMessage = (call: MessagesCall, answer: MessageAnswer): Json => ({
   model: call.body.model,
   container: null,
   content: answer.made.map(({ block }) => block),
-  stop_reason:
-    answer.stopReason ??
-    (answer.turn.stoppedBy === undefined ? stopReasons[answer.turn.finish] : 'stop_sequence'),
+  stop_reason: answer.turn.stoppedBy === undefined ? stopReasons[answer.turn.finish] : 'stop_sequence',
   stop_sequence: answer.turn.stoppedBy ?? null,
   stop_details:
     answer.turn.finish === 'refusal'

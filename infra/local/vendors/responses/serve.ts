@@ -219,7 +219,7 @@ function outputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
   };
   if (reasons) think(`rs_${digits}`, turn.thinking);
   if (turn.text !== '')
-    made.push(messageItem(call, turn, { id: `msg_${digits}`, status: isCut ? status : 'completed' }));
+    made.push(messageItem(turn, { id: `msg_${digits}`, status: isCut ? status : 'completed' }));
   const interleaves = reasons && asks(responsesTranscript(call).said, 'interleave');
   for (const [index, each] of calls.entries()) {
     if (interleaves && made.at(-1)?.['type'] !== 'reasoning') think(`rs_${digits}_${index}`, 'Now this one.');
@@ -244,23 +244,11 @@ function reasoningItem(call: ResponsesCall, id: string, text: string): Json {
   };
 }
 
-function messageItem(
-  call: ResponsesCall,
-  turn: ModelTurn,
-  { id, status }: { id: string; status: string },
-): Json {
-  const cited = asks(responsesTranscript(call).said, 'cite') && turn.finish === 'stop';
-  const citation = {
-    type: 'url_citation',
-    start_index: 0,
-    end_index: 3,
-    title: 'Example',
-    url: 'https://example.com/',
-  };
+function messageItem(turn: ModelTurn, { id, status }: { id: string; status: string }): Json {
   const part =
     turn.finish === 'refusal'
       ? { type: 'refusal', refusal: turn.text }
-      : { type: 'output_text', text: turn.text, annotations: cited ? [citation] : [], logprobs: [] };
+      : { type: 'output_text', text: turn.text, annotations: [], logprobs: [] };
   const phase = turn.calls.length > 0 ? 'commentary' : 'final_answer';
   return { id, type: 'message', role: 'assistant', status, phase, content: [part] };
 }
@@ -439,9 +427,6 @@ function partEvents(part: Json, place: Json, of: TextEvents): Event[] {
   return [
     at(`${of.part}.added`, { part: { ...part, [of.field]: '', ...of.opened } }),
     ...wordsOf(whole).map((delta) => at(`${of.text}.delta`, { delta, ...of.more })),
-    ...objectsIn(part['annotations']).map((annotation, index) =>
-      at('output_text.annotation.added', { annotation_index: index, annotation }),
-    ),
     at(`${of.text}.done`, { [of.field]: whole, ...of.more }),
     at(`${of.part}.done`, { part }),
   ];
