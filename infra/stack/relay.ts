@@ -18,7 +18,7 @@ import {
 import type { ITable } from 'aws-cdk-lib/aws-dynamodb';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import type { IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
-import type { CfnQueryDefinition, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
 import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
@@ -79,7 +79,19 @@ export type {
   RelayVpc,
 };
 
-export interface RelayProps {
+/** With what is of the functions alone, which says it itself. */
+export interface RelayProps extends Pick<
+  RelayFunctionsProps,
+  | 'vpc'
+  | 'reservedConcurrency'
+  | 'moneyConcurrency'
+  | 'memory'
+  | 'logRetention'
+  | 'compute'
+  | 'tracing'
+  | 'awsClient'
+  | 'defaultLimits'
+> {
   /**
    * The first part of all names: of tables, metrics, secrets. Lower case, at most 27 characters, and no two relays of one
    * account and region have the same. Another name makes other, empty tables. Default: `relay`.
@@ -92,11 +104,6 @@ export interface RelayProps {
   frontDoor?: FrontDoor;
   /** The VPC endpoints of execute-api through which alone a `private-api` is called. */
   vpcEndpointIds?: readonly string[];
-  /**
-   * Where all functions run; not with `cloudfront`, as Function URLs do not stream from a VPC. What they call must be reached
-   * from there: docs/deploy.md lists it. Default: in no VPC.
-   */
-  vpc?: RelayVpc;
   /** For trials: tables have no deletion protection, and go with the stack, as do logs and failures. Default: false. */
   disposable?: boolean;
   /** The public host name, its certificate, and the zone that leads to it. Default: the name that CloudFront makes. */
@@ -147,33 +154,8 @@ export interface RelayProps {
   originSecrets?: readonly number[];
   /** Numbers of the keys that seal the state of turns, ascending. The last seals; all open. Default: `[1]`. */
   sealKeys?: readonly number[];
-  /**
-   * Calls at once that AWS reserves for each of the functions of endpoints, and their bound. Default: they share
-   * what the AWS account has.
-   */
-  reservedConcurrency?: number;
-  /**
-   * Calls at once that AWS reserves for each of `ledger`, `grants`, `sweeper` and `config`, and their bound, so that answers
-   * cannot crowd out the books. Default: they share what the AWS account has.
-   */
-  moneyConcurrency?: number;
-  /** Megabytes by function. Default: 256 for each; docs/options.md says what was measured. */
-  memory?: RelayFunctionsProps['memory'];
-  /** How long log groups keep lines. Default: a month. */
-  logRetention?: RetentionDays;
-  /**
-   * What answers: `functions`, or `ecs`, a server on Fargate behind a private load balancer, for steady traffic. Then the functions
-   * that would answer are not made; `payments`, and what runs behind the tables, stay functions. Default: `functions`.
-   */
-  compute?: 'functions' | 'ecs';
   /** Of compute `ecs`: image, network, number of tasks. */
   service?: RelayServiceOptions;
-  /** Where spans of requests go. Default: none are made. */
-  tracing?: RelayTracing;
-  /** `sdk`: functions reach their tables by AWS's own client, while something is wrong with the relay's. Default: the relay's. */
-  awsClient?: 'sdk';
-  /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
-  defaultLimits?: RelayFunctionsProps['defaultLimits'];
   /** False: no alarm is made, so deployments do not shift calls; a topic still gets notices about accounts. Default: true. */
   alarms?: boolean;
   /** The ARN of a WAF ACL for CloudFront, so of us-east-1, or of the region for an API. Default: no request is refused before the functions. */
@@ -444,36 +426,11 @@ export class Relay extends Construct {
   }
 
   /**
-   * A metric of the whole relay by its name in docs/observability.md, such as `ChargeYuan`.
+   * A metric of the whole relay by its name in docs/observability.md, such as `Failures` or `ChargeYuan`.
    * Default: the sum of five minutes.
    */
   metric(metricName: string, options: MetricOptions = {}): Metric {
     return relayMetric(this.relayName, metricName, Stats.SUM).with(options).attachTo(this);
-  }
-
-  /** Requests that were answered, whatever the answer. Default: the sum of five minutes. */
-  metricRequests(options?: MetricOptions): Metric {
-    return this.metric('Requests', options);
-  }
-
-  /** Requests that the relay or every upstream failed. Default: the sum of five minutes. */
-  metricFailures(options?: MetricOptions): Metric {
-    return this.metric('Failures', options);
-  }
-
-  /** Milliseconds from a request to the first word of its answer. Default: the median of five minutes. */
-  metricTimeToFirstContent(options?: MetricOptions): Metric {
-    return this.metric('FirstContentMs', { statistic: Stats.percentile(50), ...options });
-  }
-
-  /** What customers were charged, in yuan. Default: the sum of five minutes. */
-  metricCharged(options?: MetricOptions): Metric {
-    return this.metric('ChargeYuan', options);
-  }
-
-  /** Reservations of calls under way or crashed. Default: the most of five minutes. */
-  metricOpenReservations(options?: MetricOptions): Metric {
-    return this.metric('OpenReservations', { statistic: Stats.MAXIMUM, ...options });
   }
 }
 

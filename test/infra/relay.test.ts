@@ -88,20 +88,19 @@ describe('a relay shows', () => {
 
   test('metrics of its own name, where it is', () => {
     const relay = newRelay(newStack(), { name: 'models' });
-    const { metricStat } = relay.metricFailures().toMetricConfig();
+    const { metricStat } = relay.metric('Failures').toMetricConfig();
     expect(metricStat).toMatchObject({
       namespace: 'relay',
       metricName: 'Failures',
       dimensions: [{ name: 'stack', value: 'models' }],
       statistic: 'Sum',
     });
-    expect(relay.metricTimeToFirstContent().statistic).toBe('p50');
-    expect(relay.metricTimeToFirstContent({ statistic: 'p99' }).statistic).toBe('p99');
+    expect(relay.metric('FirstContentMs', { statistic: 'p99' }).statistic).toBe('p99');
     expect(relay.metric('PromptTokens', { label: 'tokens' })).toMatchObject({
       metricName: 'PromptTokens',
       label: 'tokens',
     });
-    expect(relay.metricRequests()).toMatchObject(here);
+    expect(relay.metric('Requests')).toMatchObject(here);
   });
 });
 
@@ -139,7 +138,7 @@ test('a relay in a nested stack is whole, and its parent can use it', () => {
   const output = new CfnOutput(stack, 'Address', { value: relay.baseUrl });
   const template = templateOf(stack);
   expect(readable(template.Outputs[output.node.id]?.Value)).toMatch(/^https:\/\/<\w+.Outputs.\w+>\/v1$/);
-  expect(relay.metricFailures().toMetricConfig().metricStat?.dimensions).toEqual([
+  expect(relay.metric('Failures').toMetricConfig().metricStat?.dimensions).toEqual([
     { name: 'stack', value: 'relay' },
   ]);
 });

@@ -67,7 +67,10 @@ export interface RelayFunctionsProps {
   acceptedOriginSecrets: string;
   /** Whether functions that answer requests have a Function URL each. */
   functionUrls: boolean;
-  /** Where they all run. Absent: in no VPC. */
+  /**
+   * Where all functions run; not with `cloudfront`, as Function URLs do not stream from a VPC. What they call must be reached
+   * from there: docs/deploy.md lists it. Default: in no VPC.
+   */
   vpc?: RelayVpc;
   /** The name in the domain option; the distribution's own name is made from the functions, so they cannot know it. */
   publicHost: string | undefined;
@@ -76,20 +79,30 @@ export interface RelayFunctionsProps {
   /** The build's output: one folder per function. */
   bundlesFolder: string;
   keys: RelayKeys;
-  /** Of each function that answers calls. Absent: none is reserved. */
+  /**
+   * Calls at once that AWS reserves for each of the functions of endpoints, and their bound. Default: they share
+   * what the AWS account has.
+   */
   reservedConcurrency?: number;
-  /** Of each function that keeps the books. Absent: none is reserved. */
+  /**
+   * Calls at once that AWS reserves for each of `ledger`, `grants`, `sweeper` and `config`, and their bound, so that answers
+   * cannot crowd out the books. Default: they share what the AWS account has.
+   */
   moneyConcurrency?: number;
-  /** Megabytes by function. */
+  /** Megabytes by function. Default: 256 for each; docs/options.md says what was measured. */
   memory?: Readonly<Partial<Record<FunctionName, number | undefined>>>;
-  /** Absent: a month. */
+  /** How long log groups keep lines. Default: a month. */
   logRetention?: RetentionDays;
+  /** Where spans of requests go. Default: none are made. */
   tracing?: RelayTracing;
-  /** `ecs`: a server answers in the place of functions, which are not made. */
+  /**
+   * What answers: `functions`, or `ecs`, a server on Fargate behind a private load balancer, for steady traffic. Then the functions
+   * that would answer are not made; `payments`, and what runs behind the tables, stay functions. Default: `functions`.
+   */
   compute?: 'functions' | 'ecs';
-  /** Absent: the relay's own client of the tables. */
+  /** `sdk`: functions reach their tables by AWS's own client, while something is wrong with the relay's. Default: the relay's. */
   awsClient?: 'sdk';
-  /** The value of the setting `limits` while it has no row. */
+  /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
   defaultLimits?: Readonly<Record<string, unknown>>;
 }
 
