@@ -16,18 +16,17 @@ import type { LocalFunction } from './lambda/local-function.ts';
 import { localRegion } from './host/local-options.ts';
 
 /**
- * The resolved properties of AWS::Lambda::EventSourceMapping that are emulated. Batching windows only delay,
- * so they are ignored.
+ * The resolved properties of AWS::Lambda::EventSourceMapping that are emulated. Batching windows and the age of records only
+ * delay and end, so they are ignored.
  */
 export interface MappingProperties {
   EventSourceArn: string;
-  StartingPosition?: 'TRIM_HORIZON' | 'LATEST';
-  BatchSize?: number;
+  StartingPosition: string;
+  BatchSize: number;
   BisectBatchOnFunctionError?: boolean;
-  MaximumRetryAttempts?: number;
+  MaximumRetryAttempts: number;
   FunctionResponseTypes?: string[];
-  FilterCriteria?: { Filters?: { Pattern: string }[] };
-  Enabled?: boolean;
+  FilterCriteria?: { Filters: { Pattern: string }[] };
 }
 
 export interface Mapping {
@@ -49,17 +48,22 @@ const firstRetryMs = 100;
 const longestRetryMs = 5000;
 
 /**
- * Resolves when the starting positions are set: every record written later is delivered. Throws StartError for an
- * unsupported filter.
+ * Resolves when the starting positions are set: every record written later is delivered. Throws StartError for what is not
+ * emulated: any mapping of another kind than those of this repository, and filters that they do not have.
  * @returns stops it, and resolves when the running requests have ended. A batch in delivery counts as not delivered.
  */
 export async function startMapping(
   { id, properties, target }: Mapping,
   { client, checkpoints, log }: MappingHost,
 ): Promise<() => Promise<void>> {
-  const { EventSourceArn: StreamArn, StartingPosition = 'TRIM_HORIZON', BatchSize: Limit = 100 } = properties;
+  const { EventSourceArn: StreamArn, BatchSize: Limit, FilterCriteria, ...kind } = properties;
   const { name } = target.settings;
-  const isWanted = createFilter((properties.FilterCriteria?.Filters ?? []).map(({ Pattern }) => Pattern));
+  const reports = kind.FunctionResponseTypes?.includes('ReportBatchItemFailures');
+  if (kind.StartingPosition !== 'TRIM_HORIZON' || !kind.BisectBatchOnFunctionError || !reports)
+    throw new StartError(
+      `${id}: only mappings that begin at the oldest record, halve and report are emulated`,
+    );
+  const isWanted = createFilter((FilterCriteria?.Filters ?? []).map(({ Pattern }) => Pattern));
   const stopping = new AbortController();
   const shards = new Map<string, Promise<void>>();
 
@@ -72,11 +76,7 @@ export async function startMapping(
     if (!stopping.signal.aborted) log(`[${name}] reading the stream failed: ${(error as Error).message}`);
   };
   const delivery: Delivery = {
-    policy: {
-      retriesMax: properties.MaximumRetryAttempts ?? -1,
-      bisectOnError: properties.BisectBatchOnFunctionError ?? false,
-      reportsItemFailures: properties.FunctionResponseTypes?.includes('ReportBatchItemFailures') ?? false,
-    },
+    retriesMax: kind.MaximumRetryAttempts,
     invoke: (records) => target.call({ Records: records }),
     pause: (attempt) => wait(Math.min(firstRetryMs * 2 ** (attempt - 1), longestRetryMs)),
     discard: (records, reason) =>
@@ -86,15 +86,14 @@ export async function startMapping(
       ),
   };
 
-  const firstIterator = async (shard: string, otherwise: 'TRIM_HORIZON' | 'LATEST') => {
+  const firstIterator = async (shard: string) => {
     const iterator = async (from: Pick<GetShardIteratorInput, 'ShardIteratorType' | 'SequenceNumber'>) =>
       (await client.send(new GetShardIteratorCommand({ StreamArn, ShardId: shard, ...from }))).ShardIterator;
     const position = checkpoints.get(id, shard);
-    if (position === undefined) return iterator({ ShardIteratorType: otherwise });
-    // The stream refuses a position older than its oldest record; then reading starts at that record.
-    return iterator({ ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: position }).catch(() =>
-      iterator({ ShardIteratorType: 'TRIM_HORIZON' }),
-    );
+    const oldest = () => iterator({ ShardIteratorType: 'TRIM_HORIZON' });
+    if (position === undefined) return oldest();
+    // The stream refuses a position older than its oldest record.
+    return iterator({ ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: position }).catch(oldest);
   };
   const deliver = async (shard: string, records: DynamoDBRecord[]): Promise<void> => {
     const wanted = records.filter(isWanted);
@@ -113,21 +112,20 @@ export async function startMapping(
       } catch (error) {
         complain(error);
         if (!(await wait(longestRetryMs))) return;
-        iterator = await firstIterator(shard, 'TRIM_HORIZON').catch(() => iterator);
+        iterator = await firstIterator(shard).catch(() => iterator);
       }
   };
-  const findShards = async (otherwise: 'TRIM_HORIZON' | 'LATEST'): Promise<void> => {
+  const findShards = async (): Promise<void> => {
     const { StreamDescription } = await client.send(new DescribeStreamCommand({ StreamArn }));
     for (const { ShardId: shard } of StreamDescription?.Shards ?? [])
       if (shard !== undefined && !shards.has(shard))
-        shards.set(shard, readShard(shard, await firstIterator(shard, otherwise)));
+        shards.set(shard, readShard(shard, await firstIterator(shard)));
   };
   const watchShards = async (): Promise<void> => {
-    // A new shard continues an earlier one, so it is read from its first record.
-    while (await wait(20 * pollIntervalMs)) await findShards('TRIM_HORIZON').catch(complain);
+    while (await wait(20 * pollIntervalMs)) await findShards().catch(complain);
   };
 
-  await findShards(StartingPosition);
+  await findShards();
   const watching = watchShards();
   return async () => {
     stopping.abort();
@@ -168,15 +166,8 @@ const matches = (pattern: Pattern, value: unknown): boolean =>
     );
   });
 
-export interface DeliveryPolicy {
-  /** -1: no limit. */
-  retriesMax: number;
-  bisectOnError: boolean;
-  reportsItemFailures: boolean;
-}
-
 interface Delivery {
-  policy: DeliveryPolicy;
+  retriesMax: number;
   /** Calls the function; rejects when it fails. */
   invoke(records: DynamoDBRecord[]): Promise<unknown>;
   /** Waits before the next try; resolves to false when delivery must stop. */
@@ -186,27 +177,22 @@ interface Delivery {
 }
 
 /**
- * Delivers one batch like an event source mapping. A failed batch is retried, halved if the policy wants
- * that, and discarded after its retries. Records before a reported item failure count as done. Halving uses
- * no retry. Resolves when every record is processed or discarded, or when `pause` resolves to false.
+ * Delivers one batch like an event source mapping. A failed batch is halved, which uses no retry, and a record that fails alone
+ * is retried, then discarded. Records before a reported item failure count as done. Resolves when every record is processed
+ * or discarded, or when `pause` resolves to false.
  */
 export async function deliverBatch(delivery: Delivery, records: DynamoDBRecord[]): Promise<void> {
-  const { policy } = delivery;
-  let rest = records;
   for (let attempt = 1; ; attempt += 1) {
-    const failed = await tryOnce(delivery, rest);
+    const failed = await tryOnce(delivery, records);
     if (failed === undefined) return;
-    const progressed = failed.from > 0;
-    rest = rest.slice(failed.from);
-    if (policy.bisectOnError && (progressed || rest.length > 1)) {
-      if (!(await delivery.pause(attempt))) return;
-      const middle = progressed ? rest.length : Math.ceil(rest.length / 2);
-      await deliverBatch(delivery, rest.slice(0, middle));
-      if (middle < rest.length) await deliverBatch(delivery, rest.slice(middle));
-      return;
-    }
-    if (policy.retriesMax >= 0 && attempt > policy.retriesMax) return delivery.discard(rest, failed.reason);
+    const isAlone = records.length === 1;
+    if (isAlone && attempt > delivery.retriesMax) return delivery.discard(records, failed.reason);
     if (!(await delivery.pause(attempt))) return;
+    if (isAlone) continue;
+    const end = failed.from > 0 ? records.length : Math.ceil(records.length / 2);
+    await deliverBatch(delivery, records.slice(failed.from, end));
+    if (end < records.length) await deliverBatch(delivery, records.slice(end));
+    return;
   }
 }
 
@@ -224,7 +210,7 @@ async function tryOnce(
   const { batchItemFailures: failures = [] } = (answer ?? {}) as {
     batchItemFailures?: { itemIdentifier?: string }[];
   };
-  if (!delivery.policy.reportsItemFailures || failures.length === 0) return undefined;
+  if (failures.length === 0) return undefined;
   const positions = failures.map(({ itemIdentifier }) =>
     records.findIndex((record) => numberOf(record) === itemIdentifier),
   );

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DynamoDBRecord } from 'aws-lambda';
-import { deliverBatch, type DeliveryPolicy } from '../../infra/local/event-source-mapping.ts';
+import { deliverBatch } from '../../infra/local/event-source-mapping.ts';
 
 const record = (SequenceNumber: string): DynamoDBRecord => ({
   eventID: SequenceNumber,
@@ -8,21 +8,21 @@ const record = (SequenceNumber: string): DynamoDBRecord => ({
 });
 const names = (records: DynamoDBRecord[]): string => records.map(({ eventID }) => eventID).join('');
 
-/** Delivers `abcd` to a consumer and lists the batches it saw and the records that were given up. */
-async function deliver(policy: Partial<DeliveryPolicy>, consumer: (batch: string, time: number) => unknown) {
+/** Delivers the records to a consumer and lists the batches it saw and the records that were given up. */
+async function deliver(consumer: (batch: string) => unknown, records = 'abcd') {
   const seen: string[] = [];
   const discarded: string[] = [];
   await deliverBatch(
     {
-      policy: { retriesMax: 2, bisectOnError: false, reportsItemFailures: false, ...policy },
+      retriesMax: 1,
       invoke: async (records) => {
         seen.push(names(records));
-        return consumer(names(records), seen.length);
+        return consumer(names(records));
       },
       pause: async () => true,
       discard: (records) => discarded.push(names(records)),
     },
-    ['a', 'b', 'c', 'd'].map(record),
+    records.split('').map(record),
   );
   return { seen, discarded };
 }
@@ -37,45 +37,33 @@ const report = (...items: string[]) => ({
 
 describe('a batch of stream records', () => {
   it('is delivered once when the function takes it', async () => {
-    expect(await deliver({}, () => null)).toEqual({ seen: ['abcd'], discarded: [] });
+    expect(await deliver(() => null)).toEqual({ seen: ['abcd'], discarded: [] });
   });
 
-  it('is tried again as a whole and given up after its retries', async () => {
-    expect(await deliver({}, fail)).toEqual({ seen: ['abcd', 'abcd', 'abcd'], discarded: ['abcd'] });
-  });
-
-  it('is tried for ever when the retries are -1', async () => {
-    const { seen } = await deliver({ retriesMax: -1 }, (_, time) => (time < 50 ? fail() : null));
-    expect(seen).toHaveLength(50);
+  it('of one is tried again, and given up after its retries', async () => {
+    expect(await deliver(fail, 'a')).toEqual({ seen: ['a', 'a'], discarded: ['a'] });
   });
 
   it('is halved until the poisoned record is alone, and only that one is given up', async () => {
-    const { seen, discarded } = await deliver({ bisectOnError: true, retriesMax: 1 }, failOn('c'));
+    const { seen, discarded } = await deliver(failOn('c'));
     expect(seen).toEqual(['abcd', 'ab', 'cd', 'c', 'c', 'd']);
     expect(discarded).toEqual(['c']);
   });
 
   it('goes on at the first reported item, with what came before it done', async () => {
-    const answers = [report('c'), report()];
-    const { seen } = await deliver({ reportsItemFailures: true }, () => answers.shift());
+    const answers = [report('d', 'c'), report()];
+    const { seen } = await deliver(() => answers.shift());
     expect(seen).toEqual(['abcd', 'cd']);
   });
 
-  it('counts a reported failure as one of its retries', async () => {
-    const { seen, discarded } = await deliver({ reportsItemFailures: true }, () => report('d', 'b'));
-    expect(seen).toEqual(['abcd', 'bcd', 'bcd']);
-    expect(discarded).toEqual(['bcd']);
+  it('is given up where the same record is reported each time', async () => {
+    const { seen, discarded } = await deliver((batch) => (batch.includes('d') ? report('d') : null));
+    expect(seen).toEqual(['abcd', 'd', 'd']);
+    expect(discarded).toEqual(['d']);
   });
 
   it('fails as a whole when a reported item is none of its own', async () => {
-    const answers = [report('d', 'z'), null];
-    expect((await deliver({ reportsItemFailures: true }, () => answers.shift())).seen).toEqual([
-      'abcd',
-      'abcd',
-    ]);
-  });
-
-  it('is not asked for item failures unless the mapping says so', async () => {
-    expect((await deliver({}, () => report('a'))).seen).toEqual(['abcd']);
+    const answers = [report('d', 'z'), null, null];
+    expect((await deliver(() => answers.shift())).seen).toEqual(['abcd', 'ab', 'cd']);
   });
 });

@@ -15,7 +15,7 @@ const mapping = {
   Properties: {
     EventSourceArn: { 'Fn::GetAtt': ['Things', 'StreamArn'] },
     FunctionName: { Ref: 'Consumer' },
-    StartingPosition: 'LATEST',
+    StartingPosition: 'TRIM_HORIZON',
     BatchSize: 10,
     MaximumRetryAttempts: 1,
     BisectBatchOnFunctionError: true,
@@ -171,4 +171,18 @@ describe('a function of the template', () => {
     expect(environment['SECRET']).toMatch(/^[0-9a-f]{48}$/);
     expect(echoed.headers['x-relay-origin']).toBe(environment['SECRET']);
   });
+});
+
+describe('a mapping of another kind', () => {
+  it.each([{ StartingPosition: 'LATEST' }, { FunctionResponseTypes: [] }])(
+    '%j stops the start',
+    async (other) => {
+      const properties = { ...mapping.Properties, ...other };
+      const events = {
+        Failures: { Type: 'AWS::S3::Bucket' },
+        Mapping: { ...mapping, Properties: properties },
+      };
+      await expect(start(events)).rejects.toThrow('Mapping: only mappings that begin at the oldest record');
+    },
+  );
 });

@@ -7,14 +7,13 @@ import type { StackLog } from '../host/messages.ts';
 
 type Functions = ReadonlyMap<string, LocalFunction>;
 
-/** Returns the enabled mappings; their tables must exist. Destinations of failed batches are ignored. */
+/** Their tables must exist. Destinations of failed batches are ignored. */
 export function buildMappings(references: LocalReferences, functions: Functions): Mapping[] {
-  return resourcesOf(references.template, 'AWS::Lambda::EventSourceMapping').flatMap(
+  return resourcesOf(references.template, 'AWS::Lambda::EventSourceMapping').map(
     ([id, { Properties = {} }]) => {
       const { FunctionName, DestinationConfig: _, ...rest } = Properties;
       const properties = references.resolve(rest) as MappingProperties;
-      if (properties.Enabled === false) return [];
-      return [{ id, properties, target: functionNamed(functions, functionOf(FunctionName)) }];
+      return { id, properties, target: functionNamed(functions, functionOf(FunctionName)) };
     },
   );
 }
