@@ -76,9 +76,13 @@ export async function claimed(
     untilMs: Math.max(call.deadlineMs, isRun ? call.startedMs + runEndsMsMax : 0) + graceMs,
     namesMembers: keeps,
   };
-  const reply = await ports.idempotency.claim(claim);
-  if (reply.state === 'claimed')
-    return { held: heldKey(ports, call, { claim, keeps, isStored: read.storage !== undefined }) };
+  const held = heldKey(ports, call, { claim, keeps, isStored: read.storage !== undefined });
+  const reply = await ports.idempotency.claim(claim).catch(async (error: unknown) => {
+    // It may be applied: repeats would meet a call that never ran, for as long as it could have.
+    await within(ports.clock, hurriedMsMax, { work: held.finish(true), late: undefined });
+    throw error;
+  });
+  if (reply.state === 'claimed') return { held };
   // The first is running until its charge is written, and its client has the end of its answer before.
   if (keeps && reply.state !== 'other_body') {
     await countUnbilled(ports, call);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { CoreRig, delta, hang, hello, keyRow } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
@@ -28,6 +29,33 @@ describe('an Idempotency-Key', () => {
     expect([repeat.status, codeOf(repeat.body as string)]).toEqual([409, 'request_in_progress']);
     expect(repeat.headers['retry-after']).toMatch(/^\d+$/);
     await rig.clock.run(response.done);
+  });
+
+  it('is free again when the reply to its claim was lost, and does not wait for a store that stays away', async () => {
+    let isAway = false;
+    let claims = 0;
+    const rig = new CoreRig({
+      composed: (ports, handleOf) => {
+        const { idempotency, clock } = ports;
+        const claim: typeof idempotency.claim = async (asked) => {
+          const reply = await idempotency.claim(asked);
+          claims += 1;
+          if (claims % 2 === 1) throw new StoreUnavailable('no reply');
+          return reply;
+        };
+        const finish: typeof idempotency.finish = async (...asked) => {
+          if (isAway) await clock.sleep(60_000);
+          return idempotency.finish(...asked);
+        };
+        return handleOf({ ...ports, idempotency: { claim, finish } });
+      },
+    }).upstream({ steps: hello });
+    expect((await rig.post(ask, withKey('k'))).status).toBe(503);
+    expect((await rig.post(ask, withKey('k'))).status).toBe(200);
+    isAway = true;
+    const away = await rig.post(ask, withKey('other'));
+    expect(away.status).toBe(503);
+    expect(away.said[0]?.atMs).toBeLessThanOrEqual(500);
   });
 
   it('refuses another body under the same key', async () => {
