@@ -89,7 +89,8 @@ async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<Quot
   if (chosen) return chosen;
   const whole = wholeOf(images);
   const plan = planReserve(tries.roomyNeed(images[0]), whole);
-  // The last read showed what was missing in the one before.
+  // The last read showed what was missing in the one before. A try may still be applied elsewhere.
+  if (!isRefusal(plan) && tries.isPinned) throw await contended(tries, images[0]);
   if (!isRefusal(plan)) return images[0];
   // Nobody else comes by: what refuses calls makes none that would find out that it is quiet.
   if (isOverdrawn(images) && joinWrite(images)) await join(tries.ports, images[0]);

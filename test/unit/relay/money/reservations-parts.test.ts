@@ -68,6 +68,36 @@ describe('a call of an account with parts', () => {
     expect(whole(rig)?.available).toBe(300n);
   });
 
+  it('stays there also while its account is overdrawn, evened out and overdrawn again', async () => {
+    const rig = await splitRig(2, 3000n);
+    const owes = (of: [bigint, bigint], overdraft: boolean | undefined): void => {
+      for (const [part, available] of of.entries()) {
+        const name = part === 0 ? 'acme' : 'acme#1';
+        const item = rig.memory.items.get(name);
+        if (!item) continue;
+        const moved = item.moved + available - item.available;
+        rig.memory.items.set(name, { ...item, moved, available, overdraft });
+      }
+    };
+    owes([3100n, -100n], true);
+    const { read, reserve } = rig.store;
+    rig.store.read = (...asked) => {
+      if (rig.store.sent.includes('move')) owes([3100n, -100n], true);
+      return read(...asked);
+    };
+    rig.store.reserve = (write) => {
+      if (rig.store.sent.includes('move')) owes([1500n, 1500n], undefined);
+      return reserve(write);
+    };
+    rig.store.meets('reserve', { kind: 'late', afterMs: 3_000 });
+    const request = { ...rig.reservationRequest(costs(700n)), parts: 2 };
+    await expect(rig.reserve(request)).rejects.toThrow('refused: reserved');
+    owes([1500n, 1500n], undefined);
+    await rig.clock.run(rig.clock.sleep(10_000));
+    const holders = [...rig.memory.items.values()].filter(({ open }) => open.get(request.need.id)?.amount);
+    expect([holders, whole(rig)?.available]).toEqual([[], 3000n]);
+  });
+
   it('takes no share of a part that is not in use any more', async () => {
     const rig = await splitRig();
     const images = await rig.memory.read('acme', 4);
