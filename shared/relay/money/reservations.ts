@@ -311,6 +311,7 @@ class ReserveTries implements ReserveUnderWay {
     const { need, rateCount } = this.request;
     await this.#openBudget();
     let item = this.guessOn(this.request.parts);
+    const payments: CallPayment[] = [];
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
       const onPart = item.parts === 1 ? need : needOn(this.roomyNeed(item), item);
       const own = { ...onPart, budgetLeft: this.hold?.left };
@@ -325,12 +326,19 @@ class ReserveTries implements ReserveUnderWay {
       const write = reserveWriteOf(this.request, { item, payment, need: own }, this.ports.clock.now());
       this.part = item.part;
       this.#writes += 1;
+      payments.push(payment);
       const reply = await this.backoff.until(() => this.#send(write));
       if (reply.item) this.#balances.saw(reply.item);
       if (reply.done) return this.#reservation({ entry: write.entry, payment, item: reply.item, rateCount });
       // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
-      if (applied) return this.#reservation({ entry: applied, payment, item: undefined, rateCount });
+      if (applied) {
+        // Perhaps not the last one, which was planned on another state: by its payment the upstream's limit is set.
+        const isOfIt = ({ amount, slot }: CallPayment): boolean =>
+          amount === applied.amount && (slot?.key ?? '') === applied.slot;
+        const paid = payments.find(isOfIt) ?? payment;
+        return this.#reservation({ entry: applied, payment: paid, item: undefined, rateCount });
+      }
       const { afterRefusedWrite } = await import('./shards.ts');
       item = await afterRefusedWrite(this, item, reply.item);
     }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ReservationsRig, slot } from '../../../support/reservations-rig.ts';
+import { ReservationsRig, slot, tokenPrice } from '../../../support/reservations-rig.ts';
 import type { Fault } from '../../../support/rough-quota-store.ts';
 
 const funded = (amount = 1000n): ReservationsRig => {
@@ -37,6 +37,22 @@ describe('a reserve', () => {
     expect(rig.item?.available).toBe(1000n);
     await rig.close(reservation);
     expect(rig.item?.plan.get(slot('free', 1).key)).toBe(0);
+  });
+
+  it('that meets a late try of its own is limited by the money that this one took, though a plan was to pay in the end', async () => {
+    const rig = funded(0n);
+    const slots = [slot('free', 1)];
+    const holder = await rig.reserve({ slots });
+    const { id } = holder;
+    const closeRecord = { id, kind: 'released' as const, charge: 0n, at: 0 };
+    // The slot is seen full, and is free by the time of the repeat, for which there is no money yet.
+    await rig.clock.run(rig.otherReservations().close(holder, closeRecord, true));
+    rig.store.meets('reserve', { kind: 'late', afterMs: 200 }, 'fine', { kind: 'taken', afterMs: 300 });
+    const granted = rig.clock.sleep(100).then(() => rig.memory.grant('acme', 1_000_000n));
+    const [{ entry, payment }] = await Promise.all([rig.reserve({ slots, price: tokenPrice }), granted]);
+    expect(entry).toMatchObject({ slot: '', amount: 120_000n });
+    expect(payment).toMatchObject({ amount: 120_000n });
+    expect(payment.slot).toBeUndefined();
   });
 
   it('gives up after 4 tries for money that others got in the way of: they hold it, and nothing is reserved', async () => {
