@@ -182,6 +182,7 @@ const tooLarge = 'answer_too_large';
 const tooLargeWithin = 'invalid_prompt';
 const upstreamFault = 'upstream_unavailable';
 const upstreamFaultWithin = 'server_error';
+const failsWithin: Ends = { ...all(upstreamFault), responses: [upstreamFault, upstreamFaultWithin] };
 
 /** Over all of these, an upstream says more than it was asked for. */
 const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
@@ -216,15 +217,7 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
       messages: ['whole', 'whole'],
     },
   ],
-  [
-    '60,000 details of reasoning',
-    large.details,
-    {
-      chat: [upstreamFault, upstreamFault],
-      responses: [upstreamFault, upstreamFaultWithin],
-      messages: [upstreamFault, upstreamFault],
-    },
-  ],
+  ['60,000 details of reasoning', large.details, failsWithin],
   [
     'annotations without text',
     large.annotationsAlone,
@@ -241,7 +234,8 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
     large.alternating('refusal', 'content'),
     { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
   ],
-  ['100,000 calls', large.tinyCalls, all(upstreamFault)],
+  // The first 1,024 are content, so a stream has begun.
+  ['100,000 calls', large.tinyCalls, failsWithin],
   ['a call with a name of 1 MB', large.longName, all(upstreamFault)],
   ['calls with ids of 1 MB', large.longIds, all('whole')],
   ['a call whose name is in 3,000 pieces', large.namedPieces, all('whole')],
