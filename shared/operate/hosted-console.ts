@@ -59,6 +59,8 @@ export interface ConsoleStore {
   take(owner: string, id: string): Promise<boolean>;
   /** Adds to what a person has returned on this UTC day. False: it would be more than the limit, and nothing was added. */
   countRefund(name: string, amount: NanoYuan, limit: NanoYuan): Promise<boolean>;
+  /** Counts a page that a person begins to watch. False: it would be more than `watchesMax` in these five minutes. */
+  countWatch(name: string): Promise<boolean>;
   /** Appends a line, and returns what appends its end. */
   append(
     line: Omit<HistoryLine, 'at' | 'number' | 'result'>,
@@ -68,3 +70,6 @@ export interface ConsoleStore {
 }
 
 export const historyMax = 50;
+
+/** Each may hold a run of the function for five minutes, and an account has 1,000 for customers' calls too. */
+export const watchesMax = 30;

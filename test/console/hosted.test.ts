@@ -406,6 +406,23 @@ describe('a session', () => {
 });
 
 describe('a request', () => {
+  it('to watch a page is refused after 30 in five minutes, for each person, whatever session they have', async () => {
+    const watched = async (browser: Browser, live: string) => {
+      const reply = await browser.open(live, { headers: { 'sec-fetch-dest': 'empty' } });
+      await reply.body?.cancel();
+      return reply.status;
+    };
+    const pageOf = async (browser: Browser) => watchedBy(await browser.page(''));
+    const [sam, again, vera] = [await loggedIn('sam'), await loggedIn('sam'), await loggedIn('vera')];
+    const [live, other] = [await pageOf(sam), await pageOf(again)];
+    const many = await Array.fromAsync({ length: 31 }, () => watched(sam, live));
+    // A border of five minutes may lie between them.
+    const more = await Array.fromAsync({ length: 31 }, () => watched(again, other));
+    expect([...many, ...more].filter((status) => status === 200).length).toBeLessThanOrEqual(60);
+    expect(more).toContain(503);
+    expect(await watched(vera, await pageOf(vera))).toBe(200);
+  });
+
   it('is of this browser and site: forms of others, and without the token of this session, write nothing', async () => {
     const [olga, other] = [await loggedIn('olga'), await loggedIn('olga')];
     const at = 'customers/acme/grant';

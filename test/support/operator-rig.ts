@@ -117,6 +117,7 @@ export function operatorRig({
       kept: unused,
       take: unused,
       countRefund: unused,
+      countWatch: unused,
       append: unused,
       history: unused,
     },

@@ -60,6 +60,8 @@ export interface Hosting {
   begin(identity: Identity, proposal: Proposal): Promise<(ended: Ended) => Promise<void>>;
   /** Counts a refund against the limit of a day, before it is written. Returns why it is not allowed. */
   refusedRefund(identity: Identity, amount: NanoYuan): Promise<string | undefined>;
+  /** Counts a page that somebody begins to watch: false, and it is not watched, where there are too many. */
+  countWatch(identity: Identity): Promise<boolean>;
   /** Ends the session of a request. */
   leave(request: Request): Promise<Response>;
   watchMs: number;
@@ -101,10 +103,11 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
           return answer(call, async (visit) => view(visit, await found));
         }),
       live: (at, watch) =>
-        void app.get(at, (call) => {
+        void app.get(at, async (call) => {
           const visit = visitIn(call, parts);
+          const refused = await refusedWatch(visit, hosting && ((identity) => hosting.countWatch(identity)));
           const sinceMs = Number(call.req.header('last-event-id') ?? visit.query('after')) || visit.nowMs;
-          return refusedWatch(visit) ?? openStream(() => watch(visit, sinceMs), visit.path);
+          return refused ?? openStream(() => watch(visit, sinceMs), visit.path);
         }),
       // What breaks off breaks the connection, so that no browser takes a part for the whole.
       file: (at, name, lines) =>

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { historyMax, type ConsoleStore } from '../../operate/hosted-console.ts';
+import { historyMax, watchesMax, type ConsoleStore } from '../../operate/hosted-console.ts';
 import { Failure } from '../../operate/plan.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import { isoTime } from '../../wire/iso-time.ts';
@@ -18,6 +18,7 @@ const touchSeconds = 60;
 const keptSeconds = 30 * 60;
 const onceSeconds = 3600;
 const daySeconds = 2 * 86_400;
+const watchSeconds = 5 * 60;
 /** An item has 400 KB at most. */
 const keptBytesMax = 350_000;
 const lineCharactersMax = 500;
@@ -117,6 +118,17 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
           where: 'attribute_not_exists(#refunded) OR #refunded <= :room',
         },
         { ':zero': 0, ':amount': amount, ':room': limit - amount, ':expires': now() + daySeconds },
+      );
+      return done;
+    },
+
+    async countWatch(name) {
+      const id = `console-count#watch#${Math.floor(now() / watchSeconds)}#${personId(name)}`;
+      const more = '#watches = if_not_exists(#watches, :zero) + :one, #expires = :expires';
+      const { done } = await set(
+        id,
+        { set: more, where: 'attribute_not_exists(#watches) OR #watches < :most' },
+        { ':zero': 0, ':one': 1, ':most': watchesMax, ':expires': now() + 2 * watchSeconds },
       );
       return done;
     },

@@ -114,6 +114,7 @@ function hostingOf(
     watchMs,
     portsOf: ({ name }) => portsOf(name),
     forms: consoles,
+    countWatch: ({ name }) => consoles.countWatch(name),
     async begin({ name: by, role }, { title, effect }) {
       const end = await consoles.append({ by, role, title, effect: lines(effect) });
       return (ended) => end(lines('outcome' in ended ? ended.outcome.lines : [reasonOf(ended.error)]));

@@ -96,10 +96,17 @@ const paidHours = 12;
 const watchKeyOf = ({ formToken }: Identity): string =>
   createHash('sha256').update(`watch ${formToken}`).digest('hex');
 
-export const refusedWatch = ({ identity, query }: Pick<Visit, 'identity' | 'query'>): Response | undefined =>
-  isSame(query('watch'), watchKeyOf(identity))
-    ? undefined
-    : refusal(403, 'only a page of this session is watched');
+/** @param counted counts it; false: there are too many */
+export async function refusedWatch(
+  { identity, query }: Pick<Visit, 'identity' | 'query'>,
+  counted?: (identity: Identity) => Promise<boolean>,
+): Promise<Response | undefined> {
+  if (!isSame(query('watch'), watchKeyOf(identity)))
+    return refusal(403, 'only a page of this session is watched');
+  return (await counted?.(identity)) === false
+    ? refusal(503, 'too many pages were watched: again in five minutes')
+    : undefined;
+}
 
 interface LiveBarOf {
   /** Of the stream, with a query. */
