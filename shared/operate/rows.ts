@@ -46,6 +46,13 @@ export function updateOf(
 
 const textOf = (value: unknown): string | undefined => canonicalJson(plainValue(value) ?? null);
 
+/** Throws a usage failure where attributes say another name of their row, or another owner, than the one that it is made or looked for by. */
+export function refuseNaming(attributes: RawRow, named: RawRow): void {
+  for (const [name, value] of Object.entries(named))
+    if (Object.hasOwn(attributes, name) && attributes[name] !== value)
+      throw usageFailure(`${name}: this row has its own already, which is not set as an attribute`);
+}
+
 /** A row with attributes set; an undefined one is removed. */
 export const withAttributes = (row: RawRow, attributes: RawRow): RawRow =>
   Object.fromEntries(Object.entries({ ...row, ...attributes }).filter(([, value]) => value !== undefined));

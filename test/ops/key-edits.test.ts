@@ -56,6 +56,26 @@ describe('the limits of a key', () => {
   });
 });
 
+it('an attribute names neither another row nor another owner than the command', async () => {
+  const { hash } = await made('owner');
+  await made('other');
+  for (const words of [
+    'key new owner account=other',
+    `key new owner hash=${'a'.repeat(64)}`,
+    `key set ${hash} hash=${'b'.repeat(64)}`,
+    'customer set owner account=other',
+    'customer new fresh account=elsewhere --grant 3',
+    'plan new 1 level=2',
+  ]) {
+    const run = await rig.ops(`${words} --yes`);
+    expect([words, run.code, run.errors]).toEqual([words, 2, expect.stringContaining('has its own already')]);
+  }
+  for (const account of ['fresh', 'elsewhere'])
+    expect(await rig.row('accounts', { account })).toBeUndefined();
+  const keys = JSON.parse((await rig.ops('key list --account other --json')).output) as unknown[];
+  expect(keys).toHaveLength(1);
+});
+
 it('a key that moves is paid for by an account that exists', async () => {
   const { hash, key } = await made('seller');
   await rig.put('accounts', { account: 'buyer' });

@@ -10,7 +10,7 @@ import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
 import { counted, Failure, usageFailure } from '../plan.ts';
-import { refuseChanged, rowMark } from '../rows.ts';
+import { refuseChanged, refuseNaming, rowMark } from '../rows.ts';
 import {
   badRows,
   changesBetween,
@@ -159,6 +159,7 @@ export async function planSetRow(
   { table, key, attributes: typed, seen, isNew }: RowEdit,
   rows?: ConfigRows,
 ): Promise<ConfigPlan> {
+  refuseNaming(typed, { [keyAttributes[table]]: key });
   const attributes = withMoments(typed, ports.clock.now());
   const name = nameOf({ table, key });
   const noun = `${table.slice(0, -1)} ${key}`;

@@ -15,7 +15,7 @@ import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
 import { Failure, shellWord, usable, usageFailure } from '../plan.ts';
-import { findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
+import { findAccount, refuseChanged, refuseNaming, updateOf, withAttributes } from '../rows.ts';
 
 interface AccountEdit {
   account: string;
@@ -37,6 +37,7 @@ export async function planEditAccount(
 ) {
   const found = await findAccount(ports, account, isNew);
   const { row } = found;
+  refuseNaming(typed, { account });
   refuseChanged(`account ${account}`, row, seen);
   const attributes = withBeginning(withMoments(typed, ports.clock.now()), row, ports.clock.now());
   const after = withAttributes(row, attributes);

@@ -12,7 +12,14 @@ import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
 import { Failure, usageFailure, type Plan } from '../plan.ts';
 import { compiled } from '../config/row-changes.ts';
-import { carryOutWrites, findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
+import {
+  carryOutWrites,
+  findAccount,
+  refuseChanged,
+  refuseNaming,
+  updateOf,
+  withAttributes,
+} from '../rows.ts';
 import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
 
 interface NewKeyInput {
@@ -34,6 +41,8 @@ export async function planCreateKey(
   ports: OperatorPorts,
   { account, attributes = {} }: NewKeyInput,
 ): Promise<NewKeyPlan> {
+  // Its hash and hint are those of the key that is made.
+  refuseNaming(attributes, { account, hash: undefined, hint: undefined });
   const nowMs = ports.clock.now();
   const row: RawRow = withAttributes(
     { account, enabled: true },
@@ -149,6 +158,7 @@ export type EditKeyPlan = Awaited<ReturnType<typeof planEditKey>>;
 export async function planEditKey(ports: OperatorPorts, written: string, typed: RawRow, seen?: string) {
   const key = await findKey(ports, written);
   const { hash, name, row } = key;
+  refuseNaming(typed, { hash });
   refuseChanged(name, row, seen);
   const nowMs = ports.clock.now();
   const attributes = withMoments(typed, nowMs);
