@@ -36,6 +36,8 @@ import { CachedBalances } from './cached-balances.ts';
 
 /** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
 const lateSettleBudgetMs = 4_000;
+/** Of a cancel of what waits for its run, for which a client waits. Without it the sweeper closes it, for nothing. */
+const queuedBudgetMs = 1_500;
 const countBudgetMs = 1_500;
 /** Of what may be repeated for long: a settle, a cancel. */
 const longPauseMsMax = 1_000;
@@ -138,7 +140,8 @@ export class Reservations {
     this.#balances.closed(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     // The last try must have ended, and its failure been logged, before the host kills.
-    const budgetMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
+    const wholeMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
+    const budgetMs = entry.queued ? Math.min(wholeMs, queuedBudgetMs) : wholeMs;
     const backoff = new Backoff(this.#ports, budgetMs, { pauseMsMax: longPauseMsMax });
     try {
       const reply = await this.#settle(write, backoff);

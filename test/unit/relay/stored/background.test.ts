@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { closeExpired } from '../../../../shared/billing/quota-item.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { cancel } from '../../../../shared/relay/stored/routes.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
@@ -97,6 +98,20 @@ describe('an accepted background call', () => {
     expect(rig.open).toMatchObject([{ queued: true, amount: 178_000_000n }]);
     expect(await object(rig)).toEqual(shown);
     expect(JSON.stringify(await rig.stored.responses.read('acme', [id]))).not.toContain('sk-test');
+  });
+
+  it('is refused soon while no store answers, and what it holds is free without a charge', async () => {
+    const rig = rigOf();
+    rig.stored.failing = new StoreUnavailable('away');
+    rig.store.always('dropped', 'close');
+    const { status, said } = await accepted(rig);
+    expect(status).toBe(503);
+    expect(said[0]?.atMs).toBeLessThan(10_000);
+    rig.store.always('fine', 'close');
+    const nowSeconds = rig.clock.now() / 1000 + 180;
+    for (const write of rig.item ? closeExpired(rig.item, nowSeconds, 110) : []) await rig.store.close(write);
+    balanced(rig);
+    expect(spent(rig)).toBe(0n);
   });
 
   it('is accepted when its run had begun, though nobody heard that it was started', async () => {
