@@ -98,7 +98,7 @@ const cellsOf = (row: RawRow, plain: readonly string[], fields: readonly RowFiel
 ];
 
 /**
- * Plans what differs from the rows. Throws a usage failure at the first line that cannot be read.
+ * Plans what differs from the rows: no changes where nothing does. Throws a usage failure at the first line that cannot be read.
  * @param max rows that may differ
  */
 export async function planSheet(
@@ -130,7 +130,8 @@ export async function planSheet(
       throw error instanceof Failure ? lineFailure(number, error.message) : error;
     }
   });
-  if (edits.length === 0) throw usageFailure('csv: nothing differs from the rows');
+  if (edits.length === 0)
+    return { changes: [], effect: ['nothing to write: nothing differs from the rows'], questions: [] };
   if (edits.length > max)
     throw usageFailure(`csv: ${counted(edits.length, 'row')} differ, wanted at most ${max} at once`);
   return sheet.plan(ports, edits);

@@ -1,5 +1,5 @@
 /** Many rows at once: a sheet of CSV in a form; what differs is shown and confirmed. */
-import { counted, grouped } from '../../../../shared/operate/plan.ts';
+import { counted, grouped, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   customerSheet,
   keySheet,
@@ -67,6 +67,7 @@ const csvPage = ({ sheet, title, back }: Bulk) =>
 
 async function propose(visit: Visit, { sheet, title, back }: Bulk): Promise<Proposal> {
   const plan = await planSheet(visit.ports, sheet, { csv: visit.field('csv'), max: editsMax });
+  if (plan.changes.length === 0) throw usageFailure('csv: nothing differs from the rows');
   if ('edit' in plan) return rowProposal(visit, plan, { title, back });
   return proposedWrites(visit, plan, {
     title: `Write ${counted(plan.changes.length, 'row')}`,
