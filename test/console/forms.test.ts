@@ -341,6 +341,11 @@ describe('CSV', () => {
       422,
       expect.stringContaining('charges 42: input: found'),
     ]);
+    for (const [csv, words] of [
+      ['id,input\n41,5\n41.0,6', 'line 3: found 41 twice'],
+      ['id,input,_seen\n041,5,old', 'line 2: 41 was changed by somebody else'],
+    ] as const)
+      expect(await (await visitor.send('charges-csv', { csv })).text()).toContain(words);
   });
 });
 

@@ -116,7 +116,9 @@ export async function planSheet(
   const seen = new Set<string>();
   const edits = lines.flatMap(({ number, cells }): SheetEdit[] => {
     const cell = (name: string): string => unquoted(cells[names.indexOf(name)] ?? '');
-    const id = cell(key);
+    // A spreadsheet writes the number 41 as `41.0`, too.
+    const named = table === 'charges' ? (typedNumber(cell(key)) ?? '') : cell(key);
+    const id = String(named);
     if (id === '' || seen.has(id)) throw lineFailure(number, `found ${id || 'no'} ${id ? 'twice' : key}`);
     seen.add(id);
     const found = rows.get(id);
@@ -125,7 +127,7 @@ export async function planSheet(
       const attributes = changedIn(found ?? {}, writtenRow(fields, texts, found));
       if (found && Object.keys(attributes).length === 0) return [];
       if (found && cell(markColumn) !== '') refuseChanged(id, found, cell(markColumn));
-      return [{ key: table === 'charges' ? (typedNumber(id) ?? id) : id, attributes, found }];
+      return [{ key: named, attributes, found }];
     } catch (error) {
       throw error instanceof Failure ? lineFailure(number, error.message) : error;
     }
