@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
@@ -128,6 +128,9 @@ describe('statement', () => {
       code: 1,
       errors: expect.stringMatching(/a\.jsonl cannot be written\n$/) as string,
     });
+    for (const unfit of [folder, ''])
+      expect((await rig.ops(['export', unfit])).errors).toBe(`the file ${unfit} cannot be written\n`);
+    expect(existsSync(`${folder}.part`)).toBe(false);
     expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 

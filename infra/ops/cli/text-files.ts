@@ -1,5 +1,5 @@
 /** Files that commands read and write. Messages name the file and never quote it. */
-import { mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
@@ -40,9 +40,16 @@ export const readTextFileIfAny = async (path: string): Promise<string | undefine
 export const writeTextFile = (file: string, text: string): Promise<void> =>
   writing(file, () => writeFile(file, text));
 
-/** As they come; under its name once it is whole. What broke off stays beside, in `<path>.part`. */
+/**
+ * As they come; under its name once it is whole. What broke off stays beside, in `<path>.part`. What is no file, such as a folder or a
+ * device, is not replaced.
+ */
 export async function writeLines(file: string, lines: AsyncIterable<string>): Promise<void> {
-  const part = await writing(file, () => open(`${file}.part`, 'w'));
+  const part = await writing(file, async () => {
+    const there = await stat(file).catch(() => undefined);
+    if (file === '' || there?.isFile() === false) throw new Error('not a file');
+    return open(`${file}.part`, 'w');
+  });
   await pipeline(lines, part.createWriteStream());
   await rename(`${file}.part`, file);
 }
