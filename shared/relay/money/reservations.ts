@@ -152,7 +152,8 @@ export class Reservations {
       }
     } catch (error) {
       const { lossOf } = await import('../../billing/audit/loss-lines.ts');
-      this.#ports.log.event('settle_lost', lossOf(write));
+      // Of what waits for its run nothing is lost.
+      if (!entry.queued) this.#ports.log.event('settle_lost', lossOf(write));
       this.#ports.log.fault(id, error);
       return;
     }

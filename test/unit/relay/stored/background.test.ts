@@ -107,6 +107,7 @@ describe('an accepted background call', () => {
     const { status, said } = await accepted(rig);
     expect(status).toBe(503);
     expect(said[0]?.atMs).toBeLessThan(10_000);
+    expect(rig.events).toEqual([]);
     rig.store.always('fine', 'close');
     const nowSeconds = rig.clock.now() / 1000 + 180;
     for (const write of rig.item ? closeExpired(rig.item, nowSeconds, 110) : []) await rig.store.close(write);
