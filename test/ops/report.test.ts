@@ -161,6 +161,12 @@ describe('the text of a report', () => {
     expect(output).toMatch(/sk-Past\.\.\.sted .* over 64 s/);
     expect(output).toContain('channels broken: ');
   });
+
+  it('says that no margin is known where no channel says what its calls cost', async () => {
+    expect((await rig.ops('report --month 2026-01')).output).toContain(
+      'charged (before: 0.00), margin unknown, no call has a known cost\n',
+    );
+  });
 });
 
 describe('the file of a report', () => {

@@ -141,7 +141,9 @@ function inShort({ whole, before }: ReportView): string {
   return (
     `${counted(calls, 'call')}, ${failedShare(whole)} failed, ` +
     `${plainYuan(whole.amounts.charged ?? 0n)} yuan charged (before: ${plainYuan(before.amounts.charged ?? 0n)}), ` +
-    `margin ${plainYuan(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`
+    (earned === undefined
+      ? 'margin unknown, no call has a known cost'
+      : `margin ${plainYuan(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`)
   );
 }
 
