@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { StartError } from './host/messages.ts';
 import type { OriginAnswer, FunctionUrl } from './lambda/function-url.ts';
-import { closeServer, listenOnLoopback } from './host/loopback.ts';
+import { closeServer, listenOnLoopback, ofConnection } from './host/loopback.ts';
 import { patternExpression } from '../stack/constructs/function-descriptions.ts';
 
 /** The origin that receives the requests of one behaviour. */
@@ -125,21 +125,6 @@ export async function send(
   } else if (!isGone) response.writeHead(status, headers).end(body);
 }
 
-// Hop-by-hop headers, which apply only to the viewer's connection.
-const viewerOnly = new Set([
-  'connection',
-  'expect',
-  'host',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
-
 const methodPage = `<!DOCTYPE html><html><head><title>403 ERROR</title></head><body><h1>403 ERROR</h1>
 <p>This distribution does not allow the HTTP request method that was used for this request.</p></body></html>
 `;
@@ -191,7 +176,7 @@ export const distributionOf =
 
 /** The headers for the origin. Like the edge function, moves the viewer's host to `x-forwarded-host`. */
 function originHeaders({ headers, headersDistinct }: IncomingMessage, origin: Origin): IncomingHttpHeaders {
-  const kept = Object.entries(headers).filter(([name]) => !viewerOnly.has(name));
+  const kept = Object.entries(headers).filter(([name]) => !ofConnection.test(name));
   const { host } = headers;
   const { authorization } = headersDistinct;
   return {

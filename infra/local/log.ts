@@ -12,6 +12,7 @@ import {
   rmSync,
   statSync,
 } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -19,7 +20,7 @@ import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import { callingFunctions } from '../stack/constructs/function-descriptions.ts';
-import { closeServer, listenOnLoopback, serverForPrograms } from './host/loopback.ts';
+import { type Listening, listening, serverForPrograms } from './host/loopback.ts';
 import { textIn, valueAt } from '../../shared/wire/json.ts';
 import type { StackLog } from './host/messages.ts';
 
@@ -173,10 +174,7 @@ interface Asked {
   queryString: string;
 }
 
-export async function startLogsApi(
-  stack: string,
-  kept: KeptLines,
-): Promise<{ endpoint: string; close(): Promise<void> }> {
+export function startLogsApi(stack: string, kept: KeptLines): Promise<Listening> {
   const answer = (action: string, asked: Asked): object | undefined => {
     switch (action) {
       case 'StartQuery':
@@ -190,7 +188,7 @@ export async function startLogsApi(
         return undefined;
     }
   };
-  const server = serverForPrograms(async (request, response) => {
+  const answerCall = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { authorization = '', 'x-amz-target': target } = request.headers;
     const asked = (await json(request)) as Asked;
     const isSigned = authorization.startsWith('AWS4-HMAC-SHA256 ');
@@ -198,9 +196,8 @@ export async function startLogsApi(
     response
       .writeHead(body ? 200 : 400, { 'content-type': 'application/x-amz-json-1.1' })
       .end(JSON.stringify(body ?? { __type: 'InvalidParameterException' }));
-  });
-  const port = await listenOnLoopback(server, 0);
-  return { endpoint: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
+  };
+  return listening(serverForPrograms(answerCall));
 }
 
 function groupsOf(stack: string, lines: KeptLine[], prefix: string): object[] {

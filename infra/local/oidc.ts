@@ -5,7 +5,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { closeServer, listenOnLoopback } from './host/loopback.ts';
+import { listening } from './host/loopback.ts';
 
 export interface LocalIssuer {
   issuer: string;
@@ -46,7 +46,7 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
     if (!isOurs || asked('code_challenge_method') !== 'S256' || !isLoopback(asked('redirect_uri')))
       return page(400, '<p>This is no request of the console.</p>');
     const name = asked('as');
-    if (!(name in people)) return page(200, choices(query, Object.keys(people)));
+    if (!Object.hasOwn(people, name)) return page(200, choices(query, Object.keys(people)));
     const code = randomBytes(16).toString('hex');
     const redirect = asked('redirect_uri');
     codes.set(code, { nonce: asked('nonce'), challenge: asked('code_challenge'), redirect, name });
@@ -94,8 +94,9 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
       () => response.destroy(),
     );
   });
-  issuer = `http://127.0.0.1:${await listenOnLoopback(server, 0)}`;
-  return { issuer, close: () => closeServer(server) };
+  const { endpoint, close } = await listening(server);
+  issuer = endpoint;
+  return { issuer, close };
 }
 
 interface Reply {

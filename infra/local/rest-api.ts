@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { APIGatewayProxyEvent } from 'aws-lambda';
-import { readBody } from './host/loopback.ts';
+import { ofConnection, readBody } from './host/loopback.ts';
 import { StartError } from './host/messages.ts';
 import { localAccount } from './host/local-options.ts';
 import {
@@ -264,7 +264,6 @@ const lastOf = (values: Record<string, string[]>): Record<string, string> =>
 
 /** As clients wrote them, each as often as it came; those of the connection stay here. */
 export function headersAsSent({ rawHeaders, headers }: IncomingMessage): IncomingHttpHeaders {
-  const ofConnection = /^(connection|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
   const sent = new Map<string, string[]>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = rawHeaders.slice(at, at + 2);

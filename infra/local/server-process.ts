@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { request as sendRequest, type IncomingMessage } from 'node:http';
+import { forwarded, ofConnection } from './host/loopback.ts';
 import { logLines, type StackLog, StartError } from './host/messages.ts';
 import { localRegion } from './host/local-options.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
@@ -84,9 +84,6 @@ function serverEnvironment(
   };
 }
 
-/** The headers of its connection stay here. */
-const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding']);
-
 /**
  * Sends a request of the distribution to the server process, as to a Function URL.
  * @param port of the process, as it is when a request comes
@@ -94,23 +91,9 @@ const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 export const serverUrl =
   (port: () => Promise<number>): FunctionUrl =>
   async (request, { target, headers }) => {
-    const { method = 'GET', socket } = request;
     try {
-      const sent = sendRequest({ host: '127.0.0.1', port: await port(), method, path: target, headers });
-      const leave = (): void => void sent.destroy();
-      socket.once('close', leave);
-      sent
-        .on('error', () => {})
-        .once('close', () => {
-          socket.off('close', leave);
-          // An answer may come before the end of the body, whose client may read none before it has sent all.
-          request.unpipe(sent).resume();
-        });
-      request.pipe(sent);
-      const [body] = (await once(sent, 'response')) as [IncomingMessage];
-      // It may come before all of the body is sent, whose client may read no answer before that.
-      body.once('close', () => sent.writableFinished || sent.destroy());
-      const kept = Object.entries(body.headers).filter(([name]) => !ofConnection.has(name));
+      const body = await forwarded(request, { host: '127.0.0.1', port: await port(), path: target, headers });
+      const kept = Object.entries(body.headers).filter(([name]) => !ofConnection.test(name));
       return { status: body.statusCode ?? 502, headers: Object.fromEntries(kept), body };
     } catch {
       return {

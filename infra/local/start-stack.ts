@@ -12,7 +12,7 @@ import {
 } from './distribution.ts';
 import { headersAsSent, idleTimeoutMs, readRestApi, restApiUrl, timedOut } from './rest-api.ts';
 import { claimPorts, createTablesPort } from './host/loopback.ts';
-import { type StackLog, StartError } from './host/messages.ts';
+import { type StackLog, StartError, type Started } from './host/messages.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
 import { type LocalOptions, localClientSettings } from './host/local-options.ts';
 import { demoGrantApplied, demoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
@@ -40,16 +40,7 @@ interface StackSettings extends Omit<LocalOptions, 'console' | 'log'> {
   inPlaceOf?: (live: LocalFunction) => LocalFunction;
 }
 
-export interface RunningStack {
-  /** Address of the emulated front door: `http://127.0.0.1:8787`. */
-  origin: string;
-  dynamodbEndpoint: string;
-  /** Where the lines of functions and of the stack itself are. */
-  logFile: string;
-  /** The demo key; undefined when nothing was seeded. */
-  key: string | undefined;
-  /** People log in to the console at `/console/`. */
-  hasConsole: boolean;
+export interface RunningStack extends Started {
   /** Resolves with the reason when the DynamoDB emulator stops unexpectedly. */
   emulatorEnded: Promise<string>;
   runSchedules(): Promise<void>;

@@ -158,6 +158,10 @@ async function loggedIn(name: Name): Promise<Browser> {
 }
 
 describe('a login', () => {
+  it('is of nobody whom the issuer does not know', async () => {
+    expect(await new Browser().begin('constructor')).toBe('');
+  });
+
   it('leads back to the page that was asked for, with a cookie that scripts do not get', async () => {
     const browser = new Browser();
     const first = await browser.open('customers?order=spent');

@@ -8,9 +8,9 @@ import {
   createServer,
   request as sendRequest,
   type IncomingMessage,
+  type RequestOptions,
   type Server,
   type ServerResponse,
-  type Server as HttpServer,
 } from 'node:http';
 import { once } from 'node:events';
 import { createServer as netCreateServer, type AddressInfo, type Server as NetServer } from 'node:net';
@@ -76,7 +76,7 @@ export function createTablesPort(): TablesPort {
   const server = serverForPrograms((request, response) => {
     if (emulator) return passOn(request, response, { emulator, agent });
     request.resume();
-    unavailable(response);
+    return unavailable(response);
   });
   // Longer than SDKs keep idle connections.
   server.keepAliveTimeout = 75_000;
@@ -90,22 +90,42 @@ export function createTablesPort(): TablesPort {
   };
 }
 
-function passOn(
+async function passOn(
   request: IncomingMessage,
   response: ServerResponse,
   { emulator: { hostname, port, host }, agent }: { emulator: URL; agent: Agent },
-): void {
-  const { method, url: path } = request;
+): Promise<void> {
   const headers = { ...request.headers, host };
-  const sent = sendRequest({ hostname, port, method, path, headers, agent });
-  sent.once('response', (answer) => {
-    const kept = Object.entries(answer.headers).filter(([name]) => !name.startsWith('access-control-'));
-    response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept));
-    answer.on('error', () => response.destroy()).pipe(response);
-  });
-  sent.on('error', () => (response.headersSent ? response.destroy() : unavailable(response)));
-  response.once('close', () => sent.destroy());
+  const to = { hostname, port, path: request.url, headers, agent };
+  const answer = await forwarded(request, to).catch(() => undefined);
+  if (!answer) return unavailable(response);
+  const kept = Object.entries(answer.headers).filter(([name]) => !name.startsWith('access-control-'));
+  response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept));
+  answer.on('error', () => response.destroy()).pipe(response);
+}
+
+/** Headers that apply to one connection only, and the name of the host behind it. */
+export const ofConnection =
+  /^(connection|expect|host|keep-alive|proxy-(authenticate|authorization|connection)|te|trailer|transfer-encoding|upgrade)$/i;
+
+/** Sends a request on, as long as its client is there. Resolves when the answer begins; rejects where there is none. */
+export async function forwarded(request: IncomingMessage, to: RequestOptions): Promise<IncomingMessage> {
+  const { method = 'GET', socket } = request;
+  const sent = sendRequest({ ...to, method });
+  const leave = (): void => void sent.destroy();
+  socket.once('close', leave);
+  sent
+    .on('error', () => {})
+    .once('close', () => {
+      socket.off('close', leave);
+      // An answer may come before the end of the body, whose client may read none before it has sent all.
+      request.unpipe(sent).resume();
+    });
   request.pipe(sent);
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  // It may come before all of the body is sent, whose client may read no answer before that.
+  answer.once('close', () => sent.writableFinished || sent.destroy());
+  return answer;
 }
 
 /** Tools repeat a call that gets this. */
@@ -113,6 +133,18 @@ const unavailable = (response: ServerResponse): void =>
   void response
     .writeHead(503, { 'content-type': 'application/x-amz-json-1.0' })
     .end(JSON.stringify({ __type: 'com.amazonaws.dynamodb.v20120810#InternalServerError' }));
+
+export interface Listening {
+  /** `http://127.0.0.1:PORT` */
+  endpoint: string;
+  close: (this: void) => Promise<void>;
+}
+
+/** On a free port of loopback. */
+export async function listening(server: Server): Promise<Listening> {
+  const port = await listenOnLoopback(server, 0);
+  return { endpoint: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
+}
 
 /** Listens on loopback and resolves with the port; 0 picks a free one. Rejects with EADDRINUSE. */
 export async function listenOnLoopback(server: NetServer, port: number, host = '127.0.0.1'): Promise<number> {
@@ -122,7 +154,7 @@ export async function listenOnLoopback(server: NetServer, port: number, host = '
 }
 
 /** Closes the server and its open connections. */
-export async function closeServer(server: HttpServer): Promise<void> {
+export async function closeServer(server: Server): Promise<void> {
   if (!server.listening) return;
   server.close();
   server.closeAllConnections();

@@ -28,11 +28,15 @@ export class StartError extends Error {
 }
 
 /** What a started stack says of itself. */
-interface Started {
+export interface Started {
+  /** Address of the emulated front door: `http://127.0.0.1:8787`. */
   origin: string;
   dynamodbEndpoint: string;
+  /** Where the lines of functions and of the stack itself are. */
   logFile: string;
+  /** The demo key; undefined when nothing was seeded. */
   key: string | undefined;
+  /** People log in to the console at `/console/`. */
   hasConsole: boolean;
 }
 

@@ -9,7 +9,7 @@ import {
   type FunctionSettings,
   type Invocation,
 } from './environment.ts';
-import { closeServer, listenOnLoopback, readBody, serverForPrograms } from '../host/loopback.ts';
+import { type Listening, listening, readBody, serverForPrograms } from '../host/loopback.ts';
 
 /** One Lambda function: its environments, started on demand up to a maximum, and its queue of invocations. */
 export class LocalFunction {
@@ -97,11 +97,9 @@ const closing = (): FunctionError => new FunctionError('ServiceException', 'the 
 const eventBytesMax = 1024 * 1024;
 const pathPattern = /^\/2015-03-31\/functions\/([^/]+)\/invocations$/;
 
-interface InvokeApi {
-  endpoint: string;
+interface InvokeApi extends Listening {
   /** The functions by name; before it is called there are none. */
   open(functions: ReadonlyMap<string, LocalFunction>): void;
-  close(): Promise<void>;
 }
 
 export async function startInvokeApi(log: StackLog): Promise<InvokeApi> {
@@ -124,10 +122,5 @@ export async function startInvokeApi(log: StackLog): Promise<InvokeApi> {
     target.call(JSON.parse(body.toString())).catch((error: unknown) => log(`event lost: ${String(error)}`));
     return void response.writeHead(202).end();
   });
-  const port = await listenOnLoopback(server, 0);
-  return {
-    endpoint: `http://127.0.0.1:${port}`,
-    open: (given) => void (functions = given),
-    close: () => closeServer(server),
-  };
+  return { ...(await listening(server)), open: (given) => void (functions = given) };
 }

@@ -1,8 +1,8 @@
 /** All doubles behind one server, each below its own name, with what they were sent. */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { closeServer, listenOnLoopback, serverForPrograms } from '../host/loopback.ts';
+import { type Listening, listening, serverForPrograms } from '../host/loopback.ts';
 import { anthropicDouble } from './anthropic.ts';
 import { bedrockDouble } from './bedrock.ts';
 import { deepseekDouble } from './deepseek.ts';
@@ -60,26 +60,21 @@ export async function startVendors(): Promise<Vendors> {
     if (log && log.length > logMax) log.shift();
     await send(response, reply);
   };
-  const serverFor = (nameOf: (request: IncomingMessage) => string): Server =>
-    serverForPrograms((request, response) => answer(nameOf(request), request, response));
+  const serverFor = (nameOf: (request: IncomingMessage) => string): Promise<Listening> =>
+    listening(serverForPrograms((request, response) => answer(nameOf(request), request, response)));
   const own = 'bedrock';
-  const server = serverFor(({ url = '' }) => url.split('/')[1] ?? '');
-  const ownServer = serverFor(() => own);
-  const shared = await listenOnLoopback(server, 0);
-  const ownPort = await listenOnLoopback(ownServer, 0);
+  const shared = await serverFor(({ url = '' }) => url.split('/')[1] ?? '');
+  const ofOne = await serverFor(() => own);
   const vendorNamed = (name: string): Vendor => {
     const vendor = doubles.get(name);
     if (!vendor) throw new Error(`there is no double of ${name}`);
     return vendor;
   };
   return {
-    url: (name) =>
-      name === own
-        ? `http://127.0.0.1:${ownPort}`
-        : `http://127.0.0.1:${shared}/${name}${vendorNamed(name).base}`,
+    url: (name) => (name === own ? ofOne.endpoint : `${shared.endpoint}/${name}${vendorNamed(name).base}`),
     requests: (name) => logs.get(vendorNamed(name).name) ?? [],
     async close() {
-      await Promise.all([closeServer(server), closeServer(ownServer)]);
+      await Promise.all([shared.close(), ofOne.close()]);
     },
   };
 }
