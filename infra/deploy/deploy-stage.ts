@@ -1,4 +1,5 @@
 /** Deploys a stage with the options of its file, after a comparison with those that the deployed stack publishes. */
+import { parseArgs } from 'node:util';
 import type { StageOptions } from '../stack/options/option-table.ts';
 import { publishedOptions } from '../stack/options/published-options.ts';
 import { readStageFile, stageNamed, type Stage } from '../stack/options/read-options.ts';
@@ -76,40 +77,37 @@ interface DeployArguments {
   forCdk: readonly string[];
 }
 
-/** The values of an option that is given as `--name value` or `--name=value`, and the other arguments. */
-function take(args: readonly string[], name: string): { values: string[]; others: string[] } {
-  const values: string[] = [];
-  const others: string[] = [];
-  for (let index = 0; index < args.length; index += 1) {
-    const arg = args[index] ?? '';
-    if (arg === name) {
-      index += 1;
-      const value = args[index];
-      if (value === undefined || value.startsWith('-')) throw new Error(`${name} needs a value`);
-      values.push(value);
-    } else if (arg.startsWith(`${name}=`)) values.push(arg.slice(name.length + 1));
-    else others.push(arg);
-  }
-  return { values, others };
-}
+const string = { type: 'string', multiple: true } as const;
+const known = {
+  stage: string,
+  'accept-drop': string,
+  profile: string,
+  region: string,
+  context: { ...string, short: 'c' },
+};
 
 /** Throws an Error for the person who typed them. */
 function readDeployArguments(args: readonly string[]): DeployArguments {
-  const stages = take(args, '--stage');
-  const drops = take(stages.others, '--accept-drop');
-  if (stages.values.length > 1) throw new Error('--stage is given twice');
-  if (
-    drops.others.some((arg, index) => /^(-c|--context)?=?stage=/.test(arg) && isContext(drops.others, index))
-  )
+  const { values, tokens } = parseArgs({ args: [...args], options: known, strict: false, tokens: true });
+  const named = tokens.flatMap((token) => (token.kind === 'option' && token.name in known ? [token] : []));
+  const valueless = named.find(({ value }) => value === undefined || value.startsWith('-'));
+  if (valueless) throw new Error(`${valueless.rawName} needs a value`);
+  const valuesOf = (name: keyof typeof known): string[] => (values[name] ?? []).map(String);
+  const [stage, ...others] = valuesOf('stage');
+  if (others.length > 0) throw new Error('--stage is given twice');
+  if (valuesOf('context').some((each) => /^=?stage=/.test(each)))
     throw new Error('the stage is given as --stage, not as -c stage=...');
+  const own = new Set(
+    named.flatMap(({ name, index, inlineValue }) => {
+      if (name !== 'stage' && name !== 'accept-drop') return [];
+      return inlineValue ? [index] : [index, index + 1];
+    }),
+  );
   return {
-    stage: stages.values[0],
-    acceptedDrops: drops.values,
-    profile: take(drops.others, '--profile').values.at(-1),
-    region: take(drops.others, '--region').values.at(-1),
-    forCdk: drops.others,
+    stage,
+    acceptedDrops: valuesOf('accept-drop'),
+    profile: valuesOf('profile').at(-1),
+    region: valuesOf('region').at(-1),
+    forCdk: args.filter((_, index) => !own.has(index)),
   };
 }
-
-const isContext = (args: readonly string[], index: number): boolean =>
-  /^(-c|--context)/.test(args[index] ?? '') || /^(-c|--context)$/.test(args[index - 1] ?? '');

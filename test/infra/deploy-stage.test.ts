@@ -228,6 +228,7 @@ describe('npm run deploy', () => {
     [['--stage', 'a', '--stage', 'b'], /--stage is given twice/],
     [['-c', 'stage=prod'], /the stage is given as --stage/],
     [['--context=stage=prod'], /the stage is given as --stage/],
+    [['-cstage=prod'], /the stage is given as --stage/],
     [['--accept-drop', '--all'], /--accept-drop needs a value/],
   ])('%j is refused', async (args, message) => {
     await expect(run(...args)).rejects.toThrow(message);

@@ -207,7 +207,7 @@ describe('options', () => {
         '  certificate: not an option; did you mean certificateArn?',
         '  reservedConcurrency: found 0, wanted a whole number from 1 to 100000',
         '  memory.chat: found 1, wanted a whole number from 128 to 10240',
-        "  stage: refused: the file's name says it: relay.<stage>.json, deployed with npm run deploy -- --stage <stage>",
+        '  stage: not an option; docs/options.md lists them',
       ].join('\n'),
     );
   });

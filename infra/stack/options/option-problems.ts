@@ -1,13 +1,6 @@
 /** Rules about several options together. */
 import * as z from 'zod/mini';
-import {
-  regionOf,
-  type OptionName,
-  type StageOptions,
-  optionNamed,
-  optionNames,
-  refusedFields,
-} from './option-table.ts';
+import { regionOf, type OptionName, type StageOptions, optionNamed, optionNames } from './option-table.ts';
 import { nearestName } from '../../../shared/wire/nearest-name.ts';
 import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
@@ -238,13 +231,10 @@ const shownCharactersMax = 100;
 
 export function fieldProblems(name: string, value: unknown): FieldProblem[] {
   const option = optionNamed(name);
-  if (option === undefined)
-    return [
-      {
-        field: name,
-        problem: unknownProblem(name, optionNames, 'an option', '; docs/options.md lists them'),
-      },
-    ];
+  if (option === undefined) {
+    const where = '; docs/options.md lists them';
+    return [{ field: name, problem: unknownProblem(name, optionNames, 'an option', where) }];
+  }
   const parsed = z.safeParse(option.schema, value);
   return parsed.success ? [] : parsed.error.issues.flatMap((issue) => issueProblems(issue, name, value));
 }
@@ -266,8 +256,6 @@ function issueProblems(issue: z.core.$ZodIssue, name: string, value: unknown): F
 
 /** @param kind what the names are: `an option` */
 export function unknownProblem(name: string, names: readonly string[], kind: string, where = ''): string {
-  const reason = refusedFields.get(name);
-  if (reason !== undefined) return `refused: ${reason}`;
   const nearest = nearestName(name, names);
   return `not ${kind}${nearest === undefined ? where : `; did you mean ${nearest}?`}`;
 }

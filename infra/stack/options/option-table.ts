@@ -467,8 +467,3 @@ export const optionNames = Object.keys(optionTable) as OptionName[];
 /** Undefined: there is no option of this name. */
 export const optionNamed = (name: string): Option | undefined =>
   Object.hasOwn(optionTable, name) ? optionTable[name as OptionName] : undefined;
-
-/** Fields that a reader of other stacks may look for, and why there is none. */
-export const refusedFields: ReadonlyMap<string, string> = new Map([
-  ['stage', "the file's name says it: relay.<stage>.json, deployed with npm run deploy -- --stage <stage>"],
-]);
