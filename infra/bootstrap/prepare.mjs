@@ -76,11 +76,16 @@ export async function withLock(work) {
  * try succeeds.
  */
 function takeLock() {
+  const own = `${lockFile}.${process.pid}`;
   try {
-    fs.writeFileSync(lockFile, String(process.pid), { flag: 'wx' });
+    // Whole from the beginning: a lock without a process, of a full disk, nobody would ever remove.
+    fs.writeFileSync(own, String(process.pid));
+    fs.linkSync(own, lockFile);
     return true;
   } catch (error) {
     if (error.code !== 'EEXIST') throw error;
+  } finally {
+    fs.rmSync(own, { force: true });
   }
   const holder = Number(read(lockFile));
   if (holder > 0 && !isAlive(holder)) fs.rmSync(lockFile, { force: true });

@@ -110,6 +110,19 @@ describe('bootstrap', () => {
     expect(code).toBe(1);
   });
 
+  it('leaves no lock behind on a disk without room, which nobody would remove', async () => {
+    const full = spawn(
+      'sh',
+      ['-c', 'ulimit -f 0; exec "$0" infra/bootstrap/bootstrap.mjs infra/local/main.ts', process.execPath],
+      {
+        cwd: root,
+      },
+    );
+    const [stderr] = await Promise.all([text(full.stderr), once(full, 'exit')]);
+    expect(stderr).toMatch(/EFBIG|file too large/i);
+    expect(await run('infra/local/main.ts')).toMatchObject({ stderr: 'installing packages\n', code: 0 });
+  });
+
   it('says in a sentence that the registry cannot be reached', async () => {
     const dependencies = { absent: '2.0.0' };
     const absent = { version: '2.0.0', resolved: 'http://127.0.0.1:1/absent.tgz' };
