@@ -164,24 +164,14 @@ const localVariables = (
   }),
 });
 
-/** Resolves only the emulated parts, without aliases, certificates and edge functions. */
+/** Resolves the origins alone: aliases, certificates and edge functions are not emulated. */
 function distributionConfig(references: LocalReferences): DistributionConfig {
   const [first, ...others] = resourcesOf(references.template, 'AWS::CloudFront::Distribution');
   if (first === undefined || others.length > 0)
     throw new StartError('the template must have one distribution');
   const config = first[1].Properties?.['DistributionConfig'] as DistributionConfig;
-  return references.resolve({
-    Origins: config.Origins,
-    CacheBehaviors: config.CacheBehaviors?.map(behaviour),
-    DefaultCacheBehavior: behaviour(config.DefaultCacheBehavior),
-  }) as DistributionConfig;
+  return { ...config, Origins: references.resolve(config.Origins) as DistributionConfig['Origins'] };
 }
-
-const behaviour = ({
-  PathPattern,
-  TargetOriginId,
-  AllowedMethods,
-}: DistributionConfig['DefaultCacheBehavior']) => ({ PathPattern, TargetOriginId, AllowedMethods });
 
 interface CalledFunction {
   settings: { name: string };

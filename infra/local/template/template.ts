@@ -250,16 +250,9 @@ type Intrinsic = (argument: unknown, references: References, resolve: ResolveRef
 const intrinsics: Record<string, Intrinsic> = {
   Ref: (id, { ref }) => ref(String(id)),
   'Fn::GetAtt': (argument, references) => attributeOf(argument, references),
-  'Fn::Sub'(argument, references, resolve) {
-    const [text, values] = Array.isArray(argument)
-      ? (argument as [string, Record<string, unknown>])
-      : [String(argument), {} as Record<string, unknown>];
-    const filled = text.replace(/\$\{([^!}][^}]*)\}/g, (_, name: string) => {
-      if (name in values) return String(resolve(values[name]));
-      return String(name.includes('.') ? attributeOf(name, references) : references.ref(name));
-    });
-    return resolve(filled.replaceAll('${!', '${'));
-  },
+  // As CDK writes it: a text with names of parameters.
+  'Fn::Sub': (text, { ref }) =>
+    String(text).replaceAll(/\$\{([\w:]+)\}/g, (_, name: string) => String(ref(name))),
   // Dynamic references are resolved after joining, because a join often builds one from pieces.
   'Fn::Join'(argument, _references, resolve) {
     const [separator, items] = argument as [string, unknown];

@@ -91,25 +91,9 @@ export function stageIn(node: Node): Stage {
 
 /** Throws an Error that names every option in the context, of the command line or of cdk.json, and where it belongs. */
 export function refuseOptionsInContext(node: Node, { file }: Stage): void {
-  const lines = optionNames.flatMap((name) => {
-    const found: unknown = node.tryGetContext(name) ?? undefined;
-    return found === undefined ? [] : [`  "${name}": ${JSON.stringify(valueMeant(found))}`];
-  });
-  if (lines.length === 0) return;
-  throw new Error(
-    [
-      `options are no context (-c, or cdk.json), because the next deployment would forget them. Write into ${file}:`,
-      lines.join(',\n'),
-    ].join('\n'),
-  );
-}
-
-/** The command line passes everything as text. */
-function valueMeant(found: unknown): unknown {
-  if (typeof found !== 'string' || !/^(true|false|\d+|[[{].*)$/s.test(found)) return found;
-  try {
-    return JSON.parse(found) as unknown;
-  } catch {
-    return found;
-  }
+  const found = optionNames.filter((name) => node.tryGetContext(name) !== undefined);
+  if (found.length > 0)
+    throw new Error(
+      `options are no context (-c, or cdk.json), because the next deployment would forget them. Write into ${file}: ${found.join(', ')}`,
+    );
 }
