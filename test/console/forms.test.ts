@@ -319,6 +319,21 @@ describe('CSV', () => {
     expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining('nothing differs')]);
   });
 
+  it('leaves a text of several lines as it is, in a sheet as in a form', async () => {
+    const note = 'first\nsecond\u202e, \\u202e';
+    await put(rig.client, 'accounts', [{ account: 'lines', note, rpm: 5 }]);
+    const csv = await area('customers-csv?text=lines');
+    const same = await visitor.send('customers-csv', { csv });
+    expect(await same.text()).toContain('nothing differs from the rows');
+    await done('customers-csv', { csv: csv.replace(',5,', ',6,') });
+    const edit = 'customers/lines/edit';
+    const fields = fieldsIn(await visitor.page(edit));
+    await done(edit, { ...fields, rpm: '7', note: (fields['note'] ?? '').replaceAll('\n', '\r\n') });
+    const rows = await rig.ports.tables.scan('accounts');
+    expect(rows.find(({ account }) => account === 'lines')).toMatchObject({ note, rpm: 7 });
+    expect(await visitor.page(edit)).toMatch(/<textarea[^>]*name="note"/);
+  });
+
   it('reprices by the million, with the comparison of the last days, and refuses all where one is wrong', async () => {
     const rule = { type: 'token-billing', models: ['x'], input: 0.001, output: 0.002 };
     await put(rig.client, 'charges', [

@@ -98,7 +98,10 @@ export async function admitted(
   const sent = [...new URLSearchParams(text)];
   if (text === undefined) return tooLarge;
   if (sent.length > fieldsMax) return tooMany;
-  const fields = Object.fromEntries(sent.map(([name, value]) => [name, value.trim()]));
+  // Browsers send the end of a line as two signs, whatever it was in the row.
+  const fields = Object.fromEntries(
+    sent.map(([name, value]) => [name, value.replaceAll('\r\n', '\n').trim()]),
+  );
   if (isSame(fields['form_token'] ?? '', formToken)) return { fields };
   return {
     status: 403,

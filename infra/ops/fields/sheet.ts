@@ -115,7 +115,8 @@ export async function planSheet(
   const rows = new Map((await ports.tables.scan(table)).map((row) => [String(row[key]), row]));
   const seen = new Set<string>();
   const edits = lines.flatMap(({ number, cells }): SheetEdit[] => {
-    const cell = (name: string): string => unquoted(cells[names.indexOf(name)] ?? '');
+    const sent = (name: string): string => cells[names.indexOf(name)] ?? '';
+    const cell = (name: string): string => unquoted(sent(name));
     // A spreadsheet writes the number 41 as `41.0`, too.
     const named = table === 'charges' ? (typedNumber(cell(key)) ?? '') : cell(key);
     const id = String(named);
@@ -123,7 +124,10 @@ export async function planSheet(
     seen.add(id);
     const found = rows.get(id);
     try {
-      const texts = new Map(given.map(({ name }) => [name, cell(name)]));
+      // What a sheet writes otherwise, such as a note of two lines, was not changed by coming back.
+      const own = found && csvLines(csvText([cellsOf(found, [], given)]), ',')[0]?.cells;
+      const changed = given.filter(({ name }, at) => !found || sent(name) !== (own?.[at] ?? ''));
+      const texts = new Map(changed.map(({ name }) => [name, cell(name)]));
       const attributes = changedIn(found ?? {}, writtenRow(fields, texts, found));
       if (found && Object.keys(attributes).length === 0) return [];
       if (found && cell(markColumn) !== '') refuseChanged(id, found, cell(markColumn));

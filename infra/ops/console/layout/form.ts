@@ -89,7 +89,8 @@ const withCode = (help: string): Content =>
   help.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
 
 function controlOf({ kind = 'text', value = '', choices = [], ...field }: Field, state: Markup): Markup {
-  if (kind === 'area')
+  // A browser would take the line ends out of a line.
+  if (kind === 'area' || (kind === 'text' && value.includes('\n')))
     return html`<textarea ${state} rows="${Math.min(12, value.split('\n').length + 2)}">${value}</textarea>`;
   if (kind === 'choice')
     return html`<select ${state}>
