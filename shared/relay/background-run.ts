@@ -26,7 +26,6 @@ import type { ChatPorts } from './ports/chat-ports.ts';
 import type { StoredResponse } from './ports/stored.ts';
 import { conversationOf } from './stored/conversation.ts';
 import {
-  beginsWithinMs,
   callIn,
   releaseWaiting,
   requestIdOf,
@@ -168,7 +167,7 @@ async function handedRead(
   const { ports } = relay;
   if (!handed) throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
   const { startedMs, entry, attribution } = handed;
-  if (ports.clock.now() > startedMs + beginsWithinMs) throw tooLate();
+  if (ports.clock.now() > handed.untilMs) throw tooLate();
   const requestId = requestIdOf(response.head.id);
   const facts = { requestId, entry, startedMs, deadlineMs, signal: watch.signal, isRun: true };
   const caller = callerOf(handed, snapshot);

@@ -11,13 +11,13 @@ import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { jsonResponse } from '../http/refusal.ts';
-import type { AdmittedBill, Bill } from '../money/bill.ts';
+import type { AdmittedBill } from '../money/bill.ts';
 import { ResponseTooLarge, type ResponseHead, type StoredResponse } from '../ports/stored.ts';
 import type { Conversation } from './conversation.ts';
 import { follow } from './follow.ts';
 import { headOf } from './kept-answer.ts';
 import { retried } from '../money/backoff.ts';
-import { beginsWithinMs, handedCall, withdrawnRun } from './handed-call.ts';
+import { type HandedCall, handedCall, withdrawnRun } from './handed-call.ts';
 
 interface AskedLater {
   call: ChatCall;
@@ -45,7 +45,8 @@ export async function accept(
   if (!startRun) throw new InvalidRequest('unsupported_parameter', 'background', nothingRuns);
   const bill = await admitted.open(call);
   const { requestId } = call.identity;
-  const response = queuedResponse(call, asked, bill);
+  const handed = handedCall(call, { body: asked.body, reservation: bill.reserved, nowMs: ports.clock.now() });
+  const response = queuedResponse(call, asked, handed);
   try {
     await put(ports, response);
     await start(ports, startRun, response.head);
@@ -140,16 +141,16 @@ async function withdrawn(ports: ChatPorts, head: ResponseHead): Promise<boolean>
 function queuedResponse(
   call: ChatCall,
   { read, body, conversation }: AskedLater,
-  bill: Bill,
+  handed: HandedCall,
 ): StoredResponse {
   const whole = queuedObject(call.identity, read);
   const input = read.storage?.input(call.identity.requestId) ?? [];
   const head = headOf(call, { conversation, status: 'queued', input, whole });
   const streamed = isRecord(body) && body['stream'] === true;
-  const until = Math.ceil((call.startedMs + beginsWithinMs) / 1000);
+  const until = Math.ceil(handed.untilMs / 1000);
   return {
     head: { ...head, background: { streamed, until } },
-    body: { input, response: whole, request: handedCall(call, body, bill.reserved) },
+    body: { input, response: whole, request: { ...handed } },
   };
 }
 

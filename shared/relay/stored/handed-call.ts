@@ -12,19 +12,26 @@ import { Backoff } from '../money/backoff.ts';
 import { hostDeadlineOf, leaseEnd } from '../money/reservations.ts';
 
 /** How long after its acceptance a call may begin. */
-export const beginsWithinMs = 60_000;
+const beginsWithinMs = 60_000;
 
 export interface HandedCall extends Pick<ChatCall, 'key' | 'parts' | 'entry' | 'startedMs' | 'attribution'> {
+  /** Until when it may begin, in epoch milliseconds. */
+  untilMs: number;
   /** As the client sent it. */
   body: JsonRecord;
   account: Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm'> | undefined;
   reservation: HandedReservation | undefined;
 }
 
-export function handedCall(call: ChatCall, body: unknown, reservation: Reservation | undefined): JsonRecord {
+/** @param nowMs its acceptance, which may come long after it has arrived */
+export function handedCall(
+  call: ChatCall,
+  { body, reservation, nowMs }: { body: unknown; reservation: Reservation | undefined; nowMs: number },
+): HandedCall {
   const { key, parts, entry, startedMs, attribution } = call;
   const { account, plan, concurrency, rpm, tpm } = call.account ?? {};
-  const handed: HandedCall = {
+  return {
+    untilMs: nowMs + beginsWithinMs,
     body: isRecord(body) ? body : {},
     key,
     account: account === undefined ? undefined : { account, plan, concurrency, rpm, tpm },
@@ -34,7 +41,6 @@ export function handedCall(call: ChatCall, body: unknown, reservation: Reservati
     attribution,
     reservation: reservation && handedReservation(reservation),
   };
-  return { ...handed };
 }
 
 /** Undefined: the response is answered. */

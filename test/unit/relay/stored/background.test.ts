@@ -115,6 +115,20 @@ describe('an accepted background call', () => {
     expect(spent(rig)).toBe(0n);
   });
 
+  it('has its minute to begin in from its acceptance on, however long it was read before', async () => {
+    const rig = rigOf(answered, {
+      composed: (ports, handleOf) => {
+        const find = (key: string) => ports.clock.sleep(70_000).then(() => ports.keys.find(key));
+        return handleOf({ ...ports, keys: { find } });
+      },
+    });
+    await accepted(rig);
+    expect((await object(rig))?.['status']).toBe('queued');
+    await rig.clock.run(rig.clock.sleep(50_000));
+    await rig.clock.run(rig.runs());
+    expect((await head(rig))?.status).toBe('completed');
+  });
+
   it('is accepted when its run had begun, though nobody heard that it was started', async () => {
     const rig = rigOf();
     let run: Promise<void> | undefined;
