@@ -98,7 +98,7 @@ describe('`ops request` tells of a call', () => {
       /tried \+\d+ ms +channel reserve, upstream_status_429, after \d+ ms, status 429, it said other/,
       /tried \+\d+ ms +channel last, answered, first content after \d+ ms, status 200/,
       /answered +status 200, first text after \d+ ms, \d+ characters/,
-      /configuration \d+/,
+      /\n {2}version {2,}\d+ of the configuration/,
       /Next: another channel answered/,
     );
     expect(story).toMatch(/fields +.*messages/);

@@ -62,9 +62,11 @@ const showRequest = shows('show', {
     }
     if (logged) {
       print(`request ${id} in the log`);
-      printFacts(steps);
-      if (version !== undefined)
-        print(`  configuration ${version}${version === servedVersion ? '' : `, now ${servedVersion}`}`);
+      const now = version === servedVersion ? '' : `, now ${servedVersion}`;
+      printFacts([
+        ...steps,
+        ...(version === undefined ? [] : [['version', `${version} of the configuration${now}`] as const]),
+      ]);
     }
     if (note !== undefined) terminal.remark(note);
     if (!found) print('Nothing was charged: there is no ledger row.');
