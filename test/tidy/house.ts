@@ -67,7 +67,6 @@ export const printers: Record<string, string> = {
 /** Files that keep something for the whole module. */
 export const stateHolders: Record<string, string> = {
   'infra/bootstrap/processes.mjs': 'a process that starts one other',
-  'infra/build/complete-lock.mjs': 'a script',
   'infra/local/lambda/ric-shim.cjs': 'a process that serves one event at a time',
   'infra/local/main.ts': 'a process that starts one stack',
 };
