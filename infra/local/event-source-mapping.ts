@@ -49,7 +49,7 @@ const longestRetryMs = 5000;
 
 /**
  * Resolves when the starting positions are set: every record written later is delivered. Throws StartError for what is not
- * emulated: any mapping of another kind than those of this repository, and filters that they do not have.
+ * emulated: mappings of another kind than those of this repository, and filters that they do not have.
  * @returns stops it, and resolves when the running requests have ended. A batch in delivery counts as not delivered.
  */
 export async function startMapping(
