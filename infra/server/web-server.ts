@@ -262,13 +262,13 @@ export function routing(
 type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body' | 'shared'>>;
 
 function hostRequest(request: IncomingMessage, host: HostFacts): HostRequest {
-  const target = request.url ?? '/';
-  const mark = target.indexOf('?');
+  const { method = 'GET', url = '/' } = request;
+  const [path = '/', query = ''] = url.split(/\?(.*)/s);
   return {
     ...host,
-    method: request.method ?? 'GET',
-    path: mark < 0 ? target : target.slice(0, mark),
-    query: mark < 0 ? '' : target.slice(mark + 1),
+    method,
+    path,
+    query,
     headers: Object.fromEntries(
       Object.entries(request.headersDistinct).map(([name, values]) => [name, values?.join(', ')]),
     ),

@@ -26,10 +26,10 @@ import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import {
   accessLogBucket,
+  apiGateway,
   consoleOrigin,
   functionUrls,
   privateBalancer,
-  httpsHost,
   RelayDistribution,
   type RelayDomain,
 } from './constructs/distribution.ts';
@@ -340,7 +340,7 @@ export class Relay extends Construct {
         origins: service
           ? privateBalancer(service, functions, originSecrets.newest)
           : api
-            ? httpsHost(api.host, originSecrets.newest, { path: api.path, dependencies: [api] })
+            ? apiGateway(api, originSecrets.newest)
             : functionUrls(functions, originSecrets.newest),
         webAclArn: props.webAclArn,
         accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,

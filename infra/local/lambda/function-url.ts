@@ -22,9 +22,7 @@ const textual = /^(text\/|application\/(json|javascript|xml|[\w.-]+\+(json|xml))
 /** Converts a request to a Function URL's event, payload format 2.0. The path stays percent-encoded. */
 export function toUrlEvent(request: UrlRequest, requestId: string): Record<string, unknown> {
   const { method, target, body, sourceIp, domain } = request;
-  const mark = target.indexOf('?');
-  const path = mark < 0 ? target : target.slice(0, mark);
-  const query = mark < 0 ? '' : target.slice(mark + 1);
+  const [path = '/', query = ''] = target.split(/\?(.*)/s);
   const { headers, cookies } = eventHeaders(request);
   const isText = textual.test(headers['content-type'] ?? '') && headers['content-encoding'] === undefined;
   const prefix = domain.split('.')[0] ?? domain;

@@ -82,21 +82,17 @@ export function functionUrls(functions: RelayFunctions, sentOriginSecret: string
   };
 }
 
-/**
- * One https host for all paths: API Gateway, or a load balancer in front of servers.
- * @param path before every path: the stage of an API
- */
-export function httpsHost(
-  host: string,
+/** API Gateway for all paths, with its stage before each. */
+export function apiGateway(
+  api: IDependable & { host: string; path: string },
   sentOriginSecret: string,
-  { path, dependencies = [] }: { path?: string; dependencies?: readonly IDependable[] } = {},
 ): RelayOrigins {
-  const origin = new HttpOrigin(host, {
+  const origin = new HttpOrigin(api.host, {
     ...originSettings(sentOriginSecret),
     protocolPolicy: OriginProtocolPolicy.HTTPS_ONLY,
-    ...(path !== undefined && { originPath: path }),
+    originPath: api.path,
   });
-  return { of: () => origin, dependencies };
+  return { of: () => origin, dependencies: [api] };
 }
 
 /**
