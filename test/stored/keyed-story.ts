@@ -189,6 +189,9 @@ export class KeyedStory {
         return hold(reported.notStored || !reported.ended, 'what was answered cannot be deleted');
     }
     const after = await this.#repeat(Infinity);
+    // Killed before its charge, its key is free once its reservation is over.
+    const ranAgain = after.status === 200 && firstIdOf(after) !== firstId;
+    if (ranAgain && !(await this.#stage.reportedEnd(firstId, this.#at)).ended) return;
     hold(after.status === 409, `after DELETE a repeat is ${after.status}: ${after.text}`);
   }
 }

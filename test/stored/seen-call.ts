@@ -62,7 +62,9 @@ async function read(stage: Stage, asked: Asked, { seen, plan, isStreamed }: Read
   if (status === 599) return;
   seen.headers = headers;
   seen.status = status;
-  if (status === 200 && headers['x-request-id']) plan.begun?.(headers['x-request-id']);
+  // Who has gone away by then knows no id.
+  if (status === 200 && headers['x-request-id'] && asked.signal?.aborted !== true)
+    plan.begun?.(headers['x-request-id']);
   let isStruck = false;
   const strike = (): void => {
     if (isStruck || !isStreamed || seen.frames < plan.strikeAfter) return;
