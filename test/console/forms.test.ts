@@ -301,6 +301,8 @@ describe('CSV', () => {
       await visitor.send('customers-csv', { csv: 'account,enabled\nbulk,no' }),
     );
     expect(off).toContain('Refuse every call of bulk?');
+    const part = await visitor.send('customers-csv', { csv: 'account,plan.until\nbulk,2099-01-01' });
+    expect(await part.text()).toContain('line 2: plan.until: plan.level is missing beside it');
     expect(await area('customers-csv')).toContain("'=SUM(1)");
     const same = await visitor.send('customers-csv', { csv: await area('customers-csv') });
     expect(await same.text()).toContain('nothing differs from the rows');

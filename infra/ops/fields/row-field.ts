@@ -107,7 +107,7 @@ export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
     Object.assign({}, field, { value: (field.shown ?? shownValue)(partAt(row, field.name), row) }),
   );
 
-export const partAt = (row: RawRow, name: string): unknown =>
+const partAt = (row: RawRow, name: string): unknown =>
   name.split('.').reduce((value: unknown, part) => attributeOf(value, part), row);
 
 /** @param row what parts of an attribute without a field are taken from */
@@ -122,6 +122,7 @@ export const typedRow = (fields: readonly RowField[], field: TypedField, row: Ra
 
 /**
  * What fields make of texts, by the names of fields, over a row: of attributes that have one of these fields, whole. Others stay.
+ * Throws a usage failure for a part that is none without another one.
  * @param texts `budget.amount` with `20`; empty: it is removed
  */
 export function writtenRow(
@@ -131,11 +132,17 @@ export function writtenRow(
 ): RawRow {
   const before = new Map(rowFields(fields, row).map(({ name, value = '' }) => [name, value]));
   const written = new Set([...texts.keys()].map(topOf));
-  return typedRow(
+  const made = typedRow(
     fields.filter(({ name }) => written.has(topOf(name))),
     (name) => texts.get(name) ?? before.get(name) ?? '',
     row,
   );
+  for (const [name, text] of texts)
+    if (name.includes('.') && text !== '' && partAt(made, name) === undefined) {
+      const beside = fields.find((each) => topOf(each.name) === topOf(name))?.name;
+      throw usageFailure(`${name}: ${beside} is missing beside it`);
+    }
+  return made;
 }
 
 const withoutHoles = (value: unknown): unknown =>
@@ -145,7 +152,7 @@ const withoutHoles = (value: unknown): unknown =>
 export const listFields = (value: unknown, fieldsOf: (index: number) => readonly RowField[]): RowField[] =>
   Array.from({ length: (Array.isArray(value) ? value.length : 0) + 1 }, (_, index) => fieldsOf(index)).flat();
 
-export const topOf = (name: string): string => name.split('.')[0] ?? '';
+const topOf = (name: string): string => name.split('.')[0] ?? '';
 
 /** A map or a list with a part set; of a part that is undefined, without it, and undefined where nothing is left. */
 function withPart(whole: unknown, [part = '', ...rest]: readonly string[], value: unknown): unknown {
