@@ -248,7 +248,18 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
       metric: sumOf(ofEach('Errors', crashing), 'sum'),
       threshold: 1,
     },
-    ...(service ? [] : [throttled(sumOf(ofEach('Throttles', answering), 'sum'))]),
+    ...(service
+      ? []
+      : [
+          {
+            id: 'FunctionThrottles',
+            severity: 'ticket',
+            description: "A function was refused an environment: the account's concurrency is used up",
+            // Others draw on the same concurrency, and are called again by Lambda or by their callers.
+            metric: sumOf(ofEach('Throttles', answering), 'sum'),
+            threshold: 1,
+          } as const,
+        ]),
     {
       // Crashes too, for which Lambda and a balancer answer 502.
       id: 'ServerErrors',
@@ -292,15 +303,6 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
     ...(shifting ? names.flatMap((name) => newVersion(parts, name)) : []),
   ];
 }
-
-const throttled = (metric: IMetric): AlarmRow => ({
-  id: 'FunctionThrottles',
-  severity: 'ticket',
-  description: "A function was refused an environment: the account's concurrency is used up",
-  // Others draw on the same concurrency, and are called again by Lambda or by their callers.
-  metric,
-  threshold: 1,
-});
 
 /**
  * A metric without any value is left out of a SUM, so each is filled.

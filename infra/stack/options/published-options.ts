@@ -1,5 +1,6 @@
 /** Options as the deployed stack publishes them, so that the next deployment cannot forget one. */
 import { isDeepStrictEqual } from 'node:util';
+import { isRecord, parseJson } from '../../../shared/wire/json.ts';
 import { optionNamed, optionNames, type StageOptions } from './option-table.ts';
 
 /** Name to value: what differs from a stack without options. A field of a map stands for itself: `memory.chat`. */
@@ -22,15 +23,12 @@ export function writtenOptions(given: StageOptions): PublishedOptions {
   const named = optionNames.flatMap((name): [string, unknown][] => {
     const value: unknown = given[name];
     if (value === undefined) return [];
-    return isMap(value)
+    return isRecord(value)
       ? Object.entries(value).map(([field, each]) => [`${name}.${field}`, each])
       : [[name, value]];
   });
   return Object.fromEntries(named);
 }
-
-const isMap = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Name and value of the outputs that publish the options: `Options`, and for long ones `Options2` and so on. */
 export function writeOutputs(published: PublishedOptions): [name: string, value: string][] {
@@ -50,16 +48,7 @@ export function readOutputs(outputs: ReadonlyMap<string, string>): PublishedOpti
   });
   if (parts.length === 0) return undefined;
   const written = parts.toSorted(([a], [b]) => a - b).map(([, value]) => value);
-  return parse(written.join(''));
-}
-
-function parse(written: string): PublishedOptions {
-  let found: unknown;
-  try {
-    found = JSON.parse(written);
-  } catch (error) {
-    throw new Error(`its outputs Options are not JSON: ${(error as Error).message}`, { cause: error });
-  }
-  if (!isMap(found)) throw new Error('its outputs Options are not a JSON object');
-  return { ...found };
+  const found = parseJson(written.join(''));
+  if (!isRecord(found)) throw new Error('its outputs Options are not a JSON object');
+  return found;
 }
