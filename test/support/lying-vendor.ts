@@ -1,6 +1,7 @@
 /** Upstreams that report other counts than they used: `lie=input-zero` in the text of a call of a vendor's double asks for one. */
 import { chunkFrame } from '../../infra/local/vendors/bedrock.ts';
-import { isObject, type Vendor, type VendorReply } from '../../infra/local/vendors/vendor.ts';
+import { isRecord } from '../../shared/wire/json.ts';
+import { type Vendor, type VendorReply } from '../../infra/local/vendors/vendor.ts';
 
 /** The double, which tells the lie that the text of a request names. */
 export const lying = (vendor: Vendor): Vendor => ({
@@ -42,11 +43,11 @@ function alteredBytes(frame: Uint8Array, lie: Lie): Uint8Array {
 /** Every `usage` in a value, however deep, that is an object. */
 function altered(value: unknown, lie: Lie): unknown {
   if (Array.isArray(value)) return value.map((each) => altered(each, lie));
-  if (!isObject(value)) return value;
+  if (!isRecord(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, part]) => [
       name,
-      name === 'usage' && isObject(part) ? lie.tell(part) : altered(part, lie),
+      name === 'usage' && isRecord(part) ? lie.tell(part) : altered(part, lie),
     ]),
   );
 }

@@ -10,11 +10,11 @@ import { claudeModels, type ClaudeModel } from './messages/request.ts';
 import { gateRules, messagesRules, serveMessages, type MessagesServer } from './messages/serve.ts';
 import { openaiEndpoints } from './openai.ts';
 import { PrefixMemory } from './script.ts';
+import { jsonText } from '../../../shared/wire/json.ts';
 import {
   jsonReply,
   objectIn,
   refusedBy,
-  textIn,
   type VendorRefusal,
   type Rules,
   type Vendor,
@@ -40,7 +40,7 @@ export function bedrockDouble(now: () => number = Date.now): Vendor {
     rules: Object.keys({ ...signing, ...modelRules, ...gateRules(claude), ...messagesRules }),
     async serve(request) {
       const signed = readSignature(request);
-      const called = { ...signed, model: textIn(objectIn(request.text)?.['model']) };
+      const called = { ...signed, model: jsonText(objectIn(request.text)?.['model']) };
       const refused = refusedBy(signing, signed, exception) ?? refusedBy(modelRules, called, exception);
       if (refused) return refused;
       if (request.path.startsWith('/openai/'))

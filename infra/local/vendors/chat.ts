@@ -14,18 +14,15 @@ import {
   type Transcript,
   type ModelTurn,
 } from './script.ts';
+import { asRecord, isRecord, jsonText, recordsIn } from '../../../shared/wire/json.ts';
 import {
   contentText,
-  isObject,
   jsonReply,
   objectIn,
-  objectOr,
-  objectsIn,
   refusedBy,
   secretOf,
   sseFrame,
   sseReply,
-  textIn,
   type Check,
   type VendorRefusal,
   type Rules,
@@ -153,18 +150,18 @@ export function chatCall(headers: Record<string, string>, text: string): VendorC
   const body = objectIn(text);
   const model = body?.['model'];
   if (!body || !Array.isArray(body['messages']) || typeof model !== 'string') return undefined;
-  const messages = objectsIn(body['messages']).map((message) =>
+  const messages = recordsIn(body['messages']).map((message) =>
     Object.assign({}, message, {
-      role: textIn(message['role']),
-      calls: objectsIn(message['tool_calls']).map(callIn),
+      role: jsonText(message['role']),
+      calls: recordsIn(message['tool_calls']).map(callIn),
     }),
   );
   return { headers, body, model, messages };
 }
 
 function callIn(sent: Record<string, unknown>): ChatToolCall {
-  const { name, arguments: input, input: free } = objectOr(sent['function'] ?? sent['custom']);
-  return { id: textIn(sent['id']), name: textIn(name), input: textIn(input ?? free), sent };
+  const { name, arguments: input, input: free } = asRecord(sent['function'] ?? sent['custom']);
+  return { id: jsonText(sent['id']), name: jsonText(name), input: jsonText(input ?? free), sent };
 }
 
 export function chatTranscript({ body, messages }: VendorChatCall): Transcript {
@@ -177,12 +174,12 @@ export function chatTranscript({ body, messages }: VendorChatCall): Transcript {
     results: after
       .filter(({ role }) => role === 'tool')
       .map(({ tool_call_id: id, content }) => ({
-        name: names.get(textIn(id)) ?? '',
+        name: names.get(jsonText(id)) ?? '',
         text: contentText(content),
       })),
-    tools: objectsIn(body['tools']).map(toolIn),
+    tools: recordsIn(body['tools']).map(toolIn),
     choice: choiceIn(body['tool_choice']),
-    stops: [body['stop'] ?? []].flat().map(textIn),
+    stops: [body['stop'] ?? []].flat().map(jsonText),
     ...(body['parallel_tool_calls'] === false && { single: true }),
     ...schemaIn(body['response_format']),
     whole: () => JSON.stringify(body['messages']),
@@ -190,23 +187,23 @@ export function chatTranscript({ body, messages }: VendorChatCall): Transcript {
 }
 
 function toolIn(tool: Record<string, unknown>): ScriptTool {
-  const { name, parameters } = objectOr(tool['function'] ?? tool['custom']);
+  const { name, parameters } = asRecord(tool['function'] ?? tool['custom']);
   return {
-    name: textIn(name),
-    ...(isObject(parameters) && { parameters }),
+    name: jsonText(name),
+    ...(isRecord(parameters) && { parameters }),
     custom: tool['type'] === 'custom',
   };
 }
 
 function choiceIn(choice: unknown): Transcript['choice'] {
   if (choice === 'none' || choice === 'required') return choice;
-  const { name } = objectOr(objectOr(choice)['function'] ?? objectOr(choice)['custom']);
-  return name === undefined ? 'auto' : { name: textIn(name) };
+  const { name } = asRecord(asRecord(choice)['function'] ?? asRecord(choice)['custom']);
+  return name === undefined ? 'auto' : { name: jsonText(name) };
 }
 
 function schemaIn(format: unknown): { schema?: JsonSchema } {
-  const { schema } = objectOr(objectOr(format)['json_schema']);
-  return isObject(schema) ? { schema } : {};
+  const { schema } = asRecord(asRecord(format)['json_schema']);
+  return isRecord(schema) ? { schema } : {};
 }
 
 /** The highest number of tokens that the request allows. */
@@ -224,7 +221,7 @@ const cacheScope = ({
   headers,
   model,
   body: { prompt_cache_key: key, user_id: user },
-}: VendorChatCall): string => [secretOf(headers), model, textIn(key), textIn(user)].join(' ');
+}: VendorChatCall): string => [secretOf(headers), model, jsonText(key), jsonText(user)].join(' ');
 
 /** The first top-level field that is not in the list. */
 export const unknownField = (body: Record<string, unknown>, known: string[]): string | undefined =>
@@ -272,7 +269,7 @@ export const resultsAsked =
     const stray = messages.findIndex(({ role, tool_call_id: id }, index) => {
       if (role !== 'tool') return false;
       const turn = messages.slice(0, index).findLast((message) => message.role !== 'tool');
-      return !turn?.calls.some((call) => call.id === textIn(id));
+      return !turn?.calls.some((call) => call.id === jsonText(id));
     });
     return stray >= 0 && refusal(stray);
   };
@@ -281,9 +278,9 @@ export const resultsAsked =
 export const functionsAlone =
   (refusal: (tool: number, type: string) => VendorRefusal | string): Check<VendorChatCall> =>
   ({ body }) => {
-    const tools = objectsIn(body['tools']);
+    const tools = recordsIn(body['tools']);
     const other = tools.findIndex(({ type }) => type !== 'function');
-    return other >= 0 && refusal(other, textIn(tools[other]?.['type']));
+    return other >= 0 && refusal(other, jsonText(tools[other]?.['type']));
   };
 
 interface ChatAnswer {

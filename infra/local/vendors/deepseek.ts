@@ -4,11 +4,10 @@
  */
 import { callsAnswered, chatDouble, functionsAlone, resultsAsked, type VendorChatCall } from './chat.ts';
 import { thoughtOf } from './script.ts';
+import { asRecord, jsonText } from '../../../shared/wire/json.ts';
 import {
   jsonReply,
-  objectOr,
   secretOf,
-  textIn,
   type VendorRefusal,
   type Rules,
   type Vendor,
@@ -76,7 +75,7 @@ export const deepseekDouble = (): Vendor =>
     },
   );
 
-const thinks = ({ body }: VendorChatCall): boolean => objectOr(body['thinking'])['type'] !== 'disabled';
+const thinks = ({ body }: VendorChatCall): boolean => asRecord(body['thinking'])['type'] !== 'disabled';
 
 /** Turns with calls that came back with other thinking than the model's, or with none. */
 const spoiledTurns = ({ messages }: VendorChatCall): number[] =>
@@ -125,14 +124,15 @@ const rules: Rules<VendorChatCall> = {
   efforts({ model, body: { reasoning_effort: effort } }) {
     const known = model === 'deepseek-comet' ? ['high', 'max'] : efforts;
     const wanted = known.map((each) => `\`${each}\``).join(', ');
-    const isKnown = known.includes(textIn(effort ?? known[0]));
+    const isKnown = known.includes(jsonText(effort ?? known[0]));
     return (
-      !isKnown && serde(`reasoning_effort: unknown variant \`${textIn(effort)}\`, expected one of ${wanted}`)
+      !isKnown &&
+      serde(`reasoning_effort: unknown variant \`${jsonText(effort)}\`, expected one of ${wanted}`)
     );
   },
   // There is no json_schema, only json_object [api-docs.deepseek.com/guides/json_mode].
   'response-format': ({ body: { response_format: format } }) =>
-    objectOr(format)['type'] === 'json_schema' && 'This response_format type is unavailable now',
+    asRecord(format)['type'] === 'json_schema' && 'This response_format type is unavailable now',
   // A tool is a function; one of another type is refused [danny-avila/LibreChat/issues/12804, 2026-04-24].
   'functions-alone': functionsAlone((tool) => serde(`tools[${tool}]: missing field \`function\``)),
   // Each tool call is answered by a tool message directly after its turn [api-docs.deepseek.com/guides/tool_calls].

@@ -20,10 +20,10 @@ import {
   type Transcript,
   type ModelTurn,
 } from './script.ts';
+import { recordsIn } from '../../../shared/wire/json.ts';
 import {
   contentText,
   jsonReply,
-  objectsIn,
   sseFrame,
   sseReply,
   type VendorRefusal,
@@ -138,12 +138,12 @@ function answerText({ model, messages }: VendorChatCall, transcript: Transcript)
 }
 
 const imagesIn = (messages: VendorChatCall['messages']): number =>
-  messages.flatMap(({ content }) => objectsIn(content)).filter(({ type }) => type === 'image_url').length;
+  messages.flatMap(({ content }) => recordsIn(content)).filter(({ type }) => type === 'image_url').length;
 
 /** A rough estimate of the prompt: 4 characters a token, and 4 tokens a message and 85 an image on top. */
 function usageOf({ body, messages }: VendorChatCall, turns: ModelTurn[]): object {
   const characters = messages.reduce((sum, { content }) => sum + contentText(content).length, 0);
-  const tools = objectsIn(body['tools']).length > 0 ? JSON.stringify(body['tools']).length : 0;
+  const tools = recordsIn(body['tools']).length > 0 ? JSON.stringify(body['tools']).length : 0;
   const prompt = Math.ceil((characters + tools) / 4) + 4 * messages.length + 85 * imagesIn(messages);
   const completion = turns
     .map(

@@ -1,6 +1,7 @@
 /** A server of embeddings: what OpenAI's refuses, and vectors that have in common what their texts have. */
 import { promptTokens } from './script.ts';
-import { jsonReply, objectIn, refusedBy, sha256, textIn } from './vendor.ts';
+import { jsonText } from '../../../shared/wire/json.ts';
+import { jsonReply, objectIn, refusedBy, sha256 } from './vendor.ts';
 import type { Rules, VendorRefusal, VendorReply } from './vendor.ts';
 
 type EmbeddingCall = Record<'body', Record<string, unknown>> & { model: string; inputs: unknown[] };
@@ -14,12 +15,12 @@ export function embeddingEndpoint(
   const serve = (text: string): VendorReply => {
     const body = objectIn(text) ?? {};
     const { input, dimensions } = body;
-    const model = textIn(body['model']);
+    const model = jsonText(body['model']);
     const inputs = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input];
     const tokens = inputs.reduce((sum: number, each) => sum + tokensIn(each), 0);
     const packed = body['encoding_format'] === 'base64';
     const answered = (each: unknown, index: number): object => {
-      const vector = vectorOf(textIn(each), Number(dimensions ?? models[model]));
+      const vector = vectorOf(jsonText(each), Number(dimensions ?? models[model]));
       const embedding = packed ? Buffer.from(vector.buffer).toString('base64') : Array.from(vector);
       return { object: 'embedding', index, embedding };
     };
@@ -32,7 +33,7 @@ export function embeddingEndpoint(
 }
 
 const tokensIn = (input: unknown): number =>
-  Array.isArray(input) ? input.length : promptTokens(textIn(input));
+  Array.isArray(input) ? input.length : promptTokens(jsonText(input));
 
 /** Of the length 1: for each word some places, up or down. */
 function vectorOf(text: string, length: number): Float32Array<ArrayBuffer> {

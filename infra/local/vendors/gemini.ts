@@ -13,13 +13,10 @@ import {
   type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
+import { asRecord, isRecord, jsonText, recordsIn } from '../../../shared/wire/json.ts';
 import {
-  isObject,
   jsonReply,
-  objectOr,
-  objectsIn,
   secretOf,
-  textIn,
   type VendorRefusal,
   type Rules,
   type Vendor,
@@ -81,18 +78,18 @@ const functionFields = ['name', 'description', 'parameters', 'strict'];
 /** The first unknown field inside a message or a tool, and where it is. */
 function unknownNested(body: Record<string, unknown>): { place: string; field: string } | undefined {
   const places: [string, Record<string, unknown>, string[]][] = [];
-  for (const [index, message] of objectsIn(body['messages']).entries()) {
+  for (const [index, message] of recordsIn(body['messages']).entries()) {
     const place = `messages[${index}]`;
     places.push([place, message, messageFields]);
-    for (const [part, value] of objectsIn(message['content']).entries())
-      places.push([`${place}.content[${part}]`, value, ['type', textIn(value['type'])]]);
-    for (const [call, value] of objectsIn(message['tool_calls']).entries())
+    for (const [part, value] of recordsIn(message['content']).entries())
+      places.push([`${place}.content[${part}]`, value, ['type', jsonText(value['type'])]]);
+    for (const [call, value] of recordsIn(message['tool_calls']).entries())
       places.push([`${place}.tool_calls[${call}]`, value, callFields]);
   }
-  for (const [index, tool] of objectsIn(body['tools']).entries()) {
+  for (const [index, tool] of recordsIn(body['tools']).entries()) {
     places.push([`tools[${index}]`, tool, ['type', 'function', 'custom']]);
     const { function: declared } = tool;
-    if (isObject(declared)) places.push([`tools[${index}].function`, declared, functionFields]);
+    if (isRecord(declared)) places.push([`tools[${index}].function`, declared, functionFields]);
   }
   for (const [place, value, known] of places) {
     const field = unknownField(value, known);
@@ -109,7 +106,7 @@ const signatureOf = (name: string, input: string): string =>
   createHash('sha512').update(`gemini\n${name}\n${input}`).digest('base64');
 
 function sentSignature(sent: Record<string, unknown>): unknown {
-  return objectOr(objectOr(sent['extra_content'])['google'])['thought_signature'];
+  return asRecord(asRecord(sent['extra_content'])['google'])['thought_signature'];
 }
 
 /** Turns with calls after the last user message: the ones that Gemini validates. */
@@ -163,8 +160,8 @@ const rules: Rules<VendorChatCall> = {
     },
   // An effort is a thinking level of the model; only 2.5 Flash stops thinking [vercel/ai/issues/18986, 2026-08-18].
   'thinking-level'({ body: { reasoning_effort: effort }, model }) {
-    if (effort === undefined || levelsOf(model).includes(textIn(effort))) return undefined;
-    const level = textIn(effort).toUpperCase();
+    if (effort === undefined || levelsOf(model).includes(jsonText(effort))) return undefined;
+    const level = jsonText(effort).toUpperCase();
     const message = `Thinking level ${level} is not supported for this model. Please retry with other thinking level.`;
     return message;
   },

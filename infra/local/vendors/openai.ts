@@ -23,13 +23,10 @@ import {
 import { embeddingEndpoint } from './embeddings.ts';
 import { serveResponses } from './responses/serve.ts';
 import { PrefixMemory, type EarlyFailures } from './script.ts';
+import { asRecord, isRecord, jsonText, recordsIn } from '../../../shared/wire/json.ts';
 import {
-  isObject,
   jsonReply,
-  objectOr,
-  objectsIn,
   secretOf,
-  textIn,
   type Check,
   type VendorRefusal,
   type Rules,
@@ -153,7 +150,7 @@ const chatFields = [
 const reasons = (model: string): boolean => /gpt-[567]/.test(model);
 
 const effortOf = ({ body }: AnyCall): unknown =>
-  body['reasoning_effort'] ?? objectOr(body['reasoning'])['effort'];
+  body['reasoning_effort'] ?? asRecord(body['reasoning'])['effort'];
 
 /**
  * The efforts of a model [anomalyco/opencode 26268, 2026-05-08, for gpt-5; litellm-docs 1173, 2026-09-03, for gpt-6-astra,
@@ -206,19 +203,19 @@ function sampling({ body, model: name }: AnyCall): VendorRefusal | false {
 function knownEfforts(call: AnyCall): VendorRefusal | undefined {
   const effort = effortOf(call);
   const efforts = effortsOf(call.model, 'messages' in call);
-  if (effort === undefined || effort === null || !reasons(call.model) || efforts.includes(textIn(effort)))
+  if (effort === undefined || effort === null || !reasons(call.model) || efforts.includes(jsonText(effort)))
     return undefined;
   const param = 'messages' in call ? 'reasoning_effort' : 'reasoning.effort';
   const wanted = efforts.map((each) => `'${each}'`).join(', ');
-  const message = `Unsupported value: '${param}' does not support '${textIn(effort)}' with this model. Supported values are: ${wanted}.`;
+  const message = `Unsupported value: '${param}' does not support '${jsonText(effort)}' with this model. Supported values are: ${wanted}.`;
   return refused(message, param, 'unsupported_value');
 }
 
 /** A strict tool allows no other properties than its schema names [platform.openai.com/docs/guides/function-calling#strict-mode]. */
 function strictSchemas({ body }: AnyCall): VendorRefusal | undefined {
-  for (const [index, tool] of objectsIn(body['tools']).entries()) {
-    const { name, strict, parameters } = isObject(tool['function']) ? tool['function'] : tool;
-    const message = `Invalid schema for function '${textIn(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
+  for (const [index, tool] of recordsIn(body['tools']).entries()) {
+    const { name, strict, parameters } = isRecord(tool['function']) ? tool['function'] : tool;
+    const message = `Invalid schema for function '${jsonText(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
     if (strict === true && isLooseSchema(parameters))
       return refused(message, `tools[${index}].parameters`, 'invalid_function_parameters');
   }
@@ -238,7 +235,7 @@ const openaiChatRules = (names: RegExp): Rules<VendorChatCall> => ({
   model: model(names),
   // Options of a stream come with a stream [platform.openai.com/docs/api-reference/chat/create].
   'stream-options': ({ body }) =>
-    isObject(body['stream_options']) &&
+    isRecord(body['stream_options']) &&
     body['stream'] !== true &&
     refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options'),
   // Models that reason take max_completion_tokens, not max_tokens
@@ -257,7 +254,7 @@ const openaiChatRules = (names: RegExp): Rules<VendorChatCall> => ({
   // 2026-07-24].
   'tools-need-responses': (call) =>
     reasons(call.model) &&
-    objectsIn(call.body['tools']).length > 0 &&
+    recordsIn(call.body['tools']).length > 0 &&
     effortOf(call) !== 'none' &&
     refused(
       `Function tools with reasoning_effort are not supported for ${call.model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
@@ -292,9 +289,9 @@ const openaiResponsesRules = (names: RegExp): Rules<ResponsesCall> => ({
   // Call ids have at most 64 characters [AnswerDotAI/fastllm/issues/45, 2026-06-08].
   'call-id-length'({ items }) {
     const index = items.findIndex(
-      (item) => (isCall(item) || isOutput(item)) && textIn(item['call_id']).length > 64,
+      (item) => (isCall(item) || isOutput(item)) && jsonText(item['call_id']).length > 64,
     );
-    return index >= 0 && tooLong(textIn(items[index]?.['call_id']), `input[${index}].call_id`);
+    return index >= 0 && tooLong(jsonText(items[index]?.['call_id']), `input[${index}].call_id`);
   },
   ...responsesRules,
 });

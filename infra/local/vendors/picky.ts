@@ -13,14 +13,8 @@ import {
   type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
-import {
-  jsonReply,
-  objectsIn,
-  type VendorRefusal,
-  type Rules,
-  type Vendor,
-  type VendorReply,
-} from './vendor.ts';
+import { recordsIn } from '../../../shared/wire/json.ts';
+import { jsonReply, type VendorRefusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
 
 export const pickyDouble = (): Vendor =>
   chatDouble(
@@ -90,7 +84,7 @@ const rules: Rules<VendorChatCall> = {
   },
   // Unknown fields of a message are refused, reasoning_content too [BerriAI/litellm/issues/30835, 2026-06-19].
   'unknown-message-field'({ body }) {
-    for (const [index, message] of objectsIn(body['messages']).entries()) {
+    for (const [index, message] of recordsIn(body['messages']).entries()) {
       const field = unknownField(message, messageFields);
       if (field !== undefined) return extra(['messages', index, String(message['role']), field]);
     }

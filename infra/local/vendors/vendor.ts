@@ -1,5 +1,6 @@
 /** What every double is made of: rules as data, and a reply that needs no socket. */
 import { createHash, createHmac } from 'node:crypto';
+import { isRecord, jsonText, parseJson, recordsIn } from '../../../shared/wire/json.ts';
 
 export interface VendorRequest {
   method: string;
@@ -97,34 +98,16 @@ export const sseReply = (
 
 /** The body as an object; undefined for anything else. */
 export function objectIn(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
+  return isRecord(value) ? value : undefined;
 }
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** The object, or an empty one in the place of anything else. */
-export const objectOr = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
-
-/** The objects of a list; nothing for what is not a list. */
-export const objectsIn = (value: unknown): Record<string, unknown>[] =>
-  Array.isArray(value) ? value.filter(isObject) : [];
-
-/** The value as text; numbers and objects too, so that a wrong type is shown and not lost. */
-export const textIn = (value: unknown): string =>
-  typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
 
 /** The text of a content, which is a text or parts that may have one. */
 export const contentText = (content: unknown): string =>
   typeof content === 'string'
     ? content
-    : objectsIn(content)
-        .map((part) => textIn(part['text']))
+    : recordsIn(content)
+        .map((part) => jsonText(part['text']))
         .join(' ');
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -1,5 +1,6 @@
 /** Features of the API that the header `anthropic-beta` names, and the fields that are unknown to the vendor without them. */
-import { isObject, type Rules } from '../vendor.ts';
+import { isRecord } from '../../../../shared/wire/json.ts';
+import { type Rules } from '../vendor.ts';
 
 /** What is known before the body is read. */
 export interface Gate {
@@ -88,6 +89,6 @@ export const betaRules = ({ known, unknown, fields }: Betas): Rules<Gate> => ({
 /** The paths of all members, outer ones first. */
 function* pathsIn(value: unknown, at: string[] = []): Generator<string> {
   if (at.length > 0) yield at.join('.');
-  const inner = Array.isArray(value) || isObject(value) ? Object.entries(value) : [];
+  const inner = Array.isArray(value) || isRecord(value) ? Object.entries(value) : [];
   for (const [name, each] of inner) yield* pathsIn(each, [...at, name]);
 }

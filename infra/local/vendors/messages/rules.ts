@@ -2,7 +2,8 @@
  * What Anthropic refuses of parameters, caching and thinking, and of JSON Schemas: the page "Structured outputs", JSON Schema
  * limitations, November 2026, in its words where threads show them. `docs` is platform.claude.com/docs/en.
  */
-import { isObject, type Rules } from '../vendor.ts';
+import { isRecord } from '../../../../shared/wire/json.ts';
+import { type Rules } from '../vendor.ts';
 import { placedBlocks, thinkingOf, type MessagesCall } from './request.ts';
 import { breakpoints, returnedThinking } from './thinking.ts';
 
@@ -198,10 +199,10 @@ const formats = new Set('date-time time date duration email hostname uri ipv4 ip
 
 /** The schemas inside a schema, it first. */
 function* schemasIn(schema: unknown): Generator<Schema> {
-  if (!isObject(schema)) return;
+  if (!isRecord(schema)) return;
   yield schema;
   for (const list of ['properties', '$defs', 'definitions'])
-    if (isObject(schema[list])) for (const each of Object.values(schema[list])) yield* schemasIn(each);
+    if (isRecord(schema[list])) for (const each of Object.values(schema[list])) yield* schemasIn(each);
   for (const list of ['anyOf', 'oneOf', 'allOf'])
     if (Array.isArray(schema[list])) for (const each of schema[list]) yield* schemasIn(each);
   yield* schemasIn(schema['items']);
@@ -241,8 +242,8 @@ export function refusedKeyword(schema: unknown): string | undefined {
 export function recursion(schema: unknown): string | undefined {
   const resolve = (ref: unknown): unknown => {
     const [, list = '', name = ''] = /^#\/(\$defs|definitions)\/(.+)$/.exec(String(ref)) ?? [];
-    const definitions = isObject(schema) ? schema[list] : undefined;
-    return isObject(definitions) ? definitions[name] : undefined;
+    const definitions = isRecord(schema) ? schema[list] : undefined;
+    return isRecord(definitions) ? definitions[name] : undefined;
   };
   const leadsBack = (from: unknown, path: unknown[]): boolean =>
     [...schemasIn(from)].some(({ $ref: ref }) => {

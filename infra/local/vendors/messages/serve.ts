@@ -1,4 +1,5 @@
 /** Anthropic's Messages, served: gates, the blocks of a turn, the message around them, and its events. */
+import { asRecord, parseJson } from '../../../../shared/wire/json.ts';
 import {
   answerAsAsked,
   asks,
@@ -226,18 +227,10 @@ function contentOf(call: MessagesCall, turn: ModelTurn): Made[] {
   for (const [index, { name, input }] of turn.calls.entries()) {
     if (index > 0 && turn.thinking !== '' && asks(said, 'interleave')) think(`Now call ${index + 1}.`);
     const id = `toolu_01${turn.question}${String(turn.step).padStart(4, '0')}${index}`;
-    made.push({ block: { type: 'tool_use', id, name, input: parsedInput(input) }, input });
+    // Of a call that max_tokens cut the text is no JSON.
+    made.push({ block: { type: 'tool_use', id, name, input: asRecord(parseJson(input)) }, input });
   }
   return made;
-}
-
-function parsedInput(input: string): Json {
-  try {
-    return JSON.parse(input) as Json;
-  } catch {
-    // A call that max_tokens cut.
-    return {};
-  }
 }
 
 const usageOf = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, thinking }: Counts): Json => ({

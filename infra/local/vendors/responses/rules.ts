@@ -1,17 +1,7 @@
 /** What a request of Responses may say: its form, the encrypted content that comes back, and what OpenAI refuses of it. */
 import { prefixHashes, type ScriptTool, type Transcript } from '../script.ts';
-import {
-  contentText,
-  isObject,
-  objectOr,
-  objectsIn,
-  sealed,
-  sha256,
-  textIn,
-  unsealed,
-  type VendorRefusal,
-  type Rules,
-} from '../vendor.ts';
+import { asRecord, isRecord, jsonText, recordsIn } from '../../../../shared/wire/json.ts';
+import { contentText, sealed, sha256, unsealed, type VendorRefusal, type Rules } from '../vendor.ts';
 
 /** A Responses request whose outer form is right; the rules look at the rest. */
 export interface ResponsesCall {
@@ -34,13 +24,13 @@ export function responsesCall(
 ): ResponsesCall {
   const input = body['input'];
   const items =
-    typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : objectsIn(input);
+    typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : recordsIn(input);
   return {
     headers,
     body,
-    model: textIn(body['model']),
+    model: jsonText(body['model']),
     organization,
-    items: items.map((item) => Object.assign({}, item, { type: textIn(item['type'] ?? 'message') })),
+    items: items.map((item) => Object.assign({}, item, { type: jsonText(item['type'] ?? 'message') })),
   };
 }
 
@@ -55,19 +45,19 @@ export function responsesTranscript({ body, items }: ResponsesCall): Transcript 
   const lastUser = items.findLastIndex((item) => isUser(item) || item.type === 'compaction');
   const after = items.slice(lastUser + 1).filter(({ type }) => type !== 'reasoning');
   const names = new Map(
-    after.filter(isCall).map(({ call_id: id, name }) => [textIn(id), textIn(name)] as const),
+    after.filter(isCall).map(({ call_id: id, name }) => [jsonText(id), jsonText(name)] as const),
   );
-  const { schema } = objectOr(objectOr(body['text'])['format']);
+  const { schema } = asRecord(asRecord(body['text'])['format']);
   return {
     said: openedText(items[lastUser] ?? {}) ?? contentText(items[lastUser]?.['content']),
     // Calls of one turn stand together.
     turns: after.filter((item, index) => isCall(item) && !(index > 0 && isCall(after[index - 1]!))).length,
     results: after
       .filter(isOutput)
-      .map(({ call_id: id, output }) => ({ name: names.get(textIn(id)) ?? '', text: contentText(output) })),
+      .map(({ call_id: id, output }) => ({ name: names.get(jsonText(id)) ?? '', text: contentText(output) })),
     ...toolsIn(body, items),
     ...(body['parallel_tool_calls'] === false && { single: true }),
-    ...(isObject(schema) && { schema }),
+    ...(isRecord(schema) && { schema }),
     whole: () => items.map((item) => openedText(item) ?? JSON.stringify(item)).join('\n'),
   };
 }
@@ -82,30 +72,30 @@ function toolsIn(
   { tools, tool_choice: choice }: Record<string, unknown>,
   items: VendorInputItem[],
 ): Pick<Transcript, 'tools' | 'choice'> {
-  const added = items.flatMap((item) => objectsIn(item['tools']));
-  const declared = [...objectsIn(tools), ...added].flatMap((tool) => callable(tool));
+  const added = items.flatMap((item) => recordsIn(item['tools']));
+  const declared = [...recordsIn(tools), ...added].flatMap((tool) => callable(tool));
   if (choice === 'none' || choice === 'required') return { tools: declared, choice };
-  if (!isObject(choice)) return { tools: declared, choice: 'auto' };
+  if (!isRecord(choice)) return { tools: declared, choice: 'auto' };
   if (choice['type'] === 'allowed_tools') {
-    const allowed = new Set(objectsIn(choice['tools']).map((tool) => tool['name']));
+    const allowed = new Set(recordsIn(choice['tools']).map((tool) => tool['name']));
     return {
       tools: declared.filter(({ name }) => allowed.has(name)),
       choice: choice['mode'] === 'required' ? 'required' : 'auto',
     };
   }
-  return { tools: declared, choice: { name: textIn(choice['name']) } };
+  return { tools: declared, choice: { name: jsonText(choice['name']) } };
 }
 
 /** Hosted tools are the vendor's to call. */
 function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool[] {
   const { type, name, parameters, tools } = tool;
-  if (type === 'namespace') return objectsIn(tools).flatMap((inner) => callable(inner, textIn(name)));
+  if (type === 'namespace') return recordsIn(tools).flatMap((inner) => callable(inner, jsonText(name)));
   if (type !== 'function' && type !== 'custom') return [];
   return [
     {
-      name: textIn(name),
+      name: jsonText(name),
       custom: type === 'custom',
-      ...(isObject(parameters) && { parameters }),
+      ...(isRecord(parameters) && { parameters }),
       ...(namespace !== undefined && { namespace }),
     },
   ];
@@ -116,7 +106,7 @@ export function promptParts(call: ResponsesCall): string[] {
   const { body, items } = call;
   const left = new Set(droppedReasoning(call).map(({ item }) => item));
   return [
-    ...(bindsReasoning(call) ? [] : [textIn(body['instructions'])]),
+    ...(bindsReasoning(call) ? [] : [jsonText(body['instructions'])]),
     JSON.stringify(body['tools'] ?? []),
     ...items.filter((item) => !left.has(item)).map((item) => JSON.stringify(item)),
   ];
@@ -136,21 +126,21 @@ const asSeen = (item: VendorInputItem): string =>
 
 /** Who the end user is, as far as the request says. */
 export const endUserOf = ({ body }: ResponsesCall): string =>
-  textIn(body['safety_identifier'] ?? body['user']);
+  jsonText(body['safety_identifier'] ?? body['user']);
 
 /** The reasoning that is left out, each with the reason [OpenAI's SDK 7.57, `Response.InputTransformation`, 2026-11-25]. */
 export function droppedReasoning(call: ResponsesCall) {
   if (!bindsReasoning(call)) return [];
   const prefixes = prefixesOf(call);
   return call.items.flatMap((item, at) => {
-    const facts = item.type === 'reasoning' ? factsIn(textIn(item['encrypted_content'])) : undefined;
+    const facts = item.type === 'reasoning' ? factsIn(jsonText(item['encrypted_content'])) : undefined;
     if (!facts) return [];
     const reason =
       (facts['organization'] !== short(call.organization) && 'organization_mismatch') ||
       (facts['endUser'] !== endUserOf(call) && 'end_user_mismatch') ||
       (facts['model'] !== call.model && 'model_mismatch') ||
       (facts['prefix'] !== prefixes[at] && 'prefix_mismatch');
-    return reason ? [{ item, reason, id: textIn(facts['item']) }] : [];
+    return reason ? [{ item, reason, id: jsonText(facts['item']) }] : [];
   });
 }
 
@@ -213,7 +203,7 @@ export const responsesRules: Rules<ResponsesCall> = {
       const known = partTypes(role);
       const part =
         type === 'message'
-          ? objectsIn(content).findIndex((each) => !known.includes(textIn(each['type'])))
+          ? recordsIn(content).findIndex((each) => !known.includes(jsonText(each['type'])))
           : -1;
       const place = `input[${index}].content[${part}]`;
       const wanted = known.map((each) => `'${each}'`).join(' and ');
@@ -250,7 +240,7 @@ export const responsesRules: Rules<ResponsesCall> = {
       ({ type, id, encrypted_content: content }) =>
         type === 'item_reference' || (type === 'reasoning' && id !== undefined && !content),
     );
-    const message = `Item with id '${textIn(lost?.['id'])}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`;
+    const message = `Item with id '${jsonText(lost?.['id'])}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`;
     return lost && { ...refused(message, 'input'), status: 404 };
   },
   // Encrypted content is unchanged, of this organisation and of its item [BerriAI/litellm/issues/18094, 2025-12-17].
@@ -283,7 +273,7 @@ export const responsesRules: Rules<ResponsesCall> = {
     const index = items.findIndex(
       (item, at) => item.type === 'reasoning' && !followsReasoning(items[at + 1]),
     );
-    const message = `Item '${textIn(items[index]?.['id'])}' of type 'reasoning' was provided without its required following item.`;
+    const message = `Item '${jsonText(items[index]?.['id'])}' of type 'reasoning' was provided without its required following item.`;
     return index >= 0 && refused(message, 'input');
   },
   // A call that comes back with its item id needs the reasoning item of its turn before it
@@ -294,7 +284,7 @@ export const responsesRules: Rules<ResponsesCall> = {
       return wanted !== undefined && !items.slice(0, at).some((each) => isReasoningOf(each, wanted));
     });
     const { type, id } = items[index] ?? { type: '' };
-    const message = `Item '${textIn(id)}' of type '${type}' was provided without its required 'reasoning' item: '${reasoningIdOf(id)}'.`;
+    const message = `Item '${jsonText(id)}' of type '${type}' was provided without its required 'reasoning' item: '${reasoningIdOf(id)}'.`;
     return index >= 0 && refused(message, 'input');
   },
   // Each call has an output [platform.openai.com/docs/guides/function-calling], asynchronous ones later
@@ -304,7 +294,7 @@ export const responsesRules: Rules<ResponsesCall> = {
     const open = items.find(
       (item) => isCall(item) && item['async'] !== true && !answered.has(item['call_id']),
     );
-    const message = `No tool output found for ${open?.type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${textIn(open?.['call_id'])}.`;
+    const message = `No tool output found for ${open?.type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${jsonText(open?.['call_id'])}.`;
     return open && refused(message, 'input');
   },
   // Each output belongs to a call before it [platform.openai.com/docs/guides/function-calling].
@@ -314,7 +304,7 @@ export const responsesRules: Rules<ResponsesCall> = {
         isOutput(item) &&
         !items.slice(0, at).some((each) => isCall(each) && each['call_id'] === item['call_id']),
     );
-    const message = `No tool call found for function call output with call_id ${textIn(stray?.['call_id'])}.`;
+    const message = `No tool call found for function call output with call_id ${jsonText(stray?.['call_id'])}.`;
     return stray && refused(message, 'input');
   },
 };
@@ -329,7 +319,7 @@ const isReasoningOf = ({ type, id }: VendorInputItem, wanted: string): boolean =
 
 /** The schema of a strict tool or format, if it allows more than it names. */
 export const isLooseSchema = (schema: unknown): boolean =>
-  isObject(schema) && schema['type'] === 'object' && schema['additionalProperties'] !== false;
+  isRecord(schema) && schema['type'] === 'object' && schema['additionalProperties'] !== false;
 
 /** What stands in `encrypted_content`: opaque for clients, bound to an organisation and an item, since GPT-6.2 to more. */
 interface Sealed {
@@ -371,6 +361,6 @@ export const turnDigits = (organization: string, parts: string[]): string =>
 
 /** The reasoning item of the turn that a call's item belongs to. */
 export const reasoningIdOf = (callItemId: unknown): string | undefined => {
-  const digits = /^(?:fc|ctc)_([0-9a-f]{24})r\d+$/.exec(textIn(callItemId))?.[1];
+  const digits = /^(?:fc|ctc)_([0-9a-f]{24})r\d+$/.exec(jsonText(callItemId))?.[1];
   return digits && `rs_${digits}`;
 };

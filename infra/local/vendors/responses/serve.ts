@@ -13,15 +13,13 @@ import {
   type PrefixMemory,
   type ModelTurn,
 } from '../script.ts';
+import { asRecord, jsonText, recordsIn } from '../../../../shared/wire/json.ts';
 import {
   jsonReply,
   objectIn,
-  objectOr,
-  objectsIn,
   refusedBy,
   sseFrame,
   sseReply,
-  textIn,
   type VendorRefusal,
   type Rules,
   type VendorReply,
@@ -131,12 +129,12 @@ const brokenOff = {
 };
 
 function countsOf(call: ResponsesCall, turn: ModelTurn, memory: PrefixMemory): Counts {
-  const key = textIn(call.body['prompt_cache_key']);
+  const key = jsonText(call.body['prompt_cache_key']);
   const { total, seen } = memory.promptCounts(`${call.organization} ${call.model} ${key}`, promptParts(call));
   const isCached = total >= 1024;
   const cacheRead = isCached ? seen : 0;
   const written = isCached ? total - cacheRead - 1 : 0;
-  const apart = bindsReasoning(call) ? promptTokens(textIn(call.body['instructions'])) : 0;
+  const apart = bindsReasoning(call) ? promptTokens(jsonText(call.body['instructions'])) : 0;
   const input = total - cacheRead - written + apart;
   return { input, cacheRead, cacheWrite5m: written, cacheWrite1h: 0, ...outputCounts(turn) };
 }
@@ -214,7 +212,7 @@ function outputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
   const isCut = status === 'incomplete' && calls.length === 0;
   const made: Json[] = [];
   const think = (id: string, text: string): void => {
-    const items = made.map((item) => Object.assign({}, item, { type: textIn(item['type']) }));
+    const items = made.map((item) => Object.assign({}, item, { type: jsonText(item['type']) }));
     made.push(reasoningItem({ ...call, items: [...call.items, ...items] }, id, text));
   };
   if (reasons) think(`rs_${digits}`, turn.thinking);
@@ -234,7 +232,7 @@ function reasoningItem(call: ResponsesCall, id: string, text: string): Json {
   const bound = bindsReasoning(call)
     ? { model, endUser: endUserOf(call), prefix: prefixesOf(call).at(-1) }
     : {};
-  const reasoning = objectOr(body['reasoning']);
+  const reasoning = asRecord(body['reasoning']);
   const included = Array.isArray(body['include']) && body['include'].includes('reasoning.encrypted_content');
   return {
     id,
@@ -325,8 +323,8 @@ function responseFrames(started: Json, finished: Json): string[] {
   const events = [
     { type: 'response.created', response: started },
     { type: 'response.in_progress', response: started },
-    ...objectsIn(finished['output']).flatMap((item, index) => itemEvents(item, index)),
-    { type: `response.${textIn(finished['status'])}`, response: finished },
+    ...recordsIn(finished['output']).flatMap((item, index) => itemEvents(item, index)),
+    { type: `response.${jsonText(finished['status'])}`, response: finished },
   ];
   return events.map((event, number) => eventFrame({ ...event, sequence_number: number }));
 }
@@ -355,7 +353,7 @@ function partsOf(item: Json, place: Json): Parts {
     case 'message':
       return {
         opened: { status: 'in_progress', content: [] },
-        events: objectsIn(item['content']).flatMap((part, index) =>
+        events: recordsIn(item['content']).flatMap((part, index) =>
           partEvents(
             part,
             { ...place, content_index: index },
@@ -366,7 +364,7 @@ function partsOf(item: Json, place: Json): Parts {
     case 'reasoning':
       return {
         opened: { summary: [] },
-        events: objectsIn(item['summary']).flatMap((part, index) =>
+        events: recordsIn(item['summary']).flatMap((part, index) =>
           partEvents(part, { ...place, summary_index: index }, texts.summary),
         ),
       };
@@ -383,7 +381,7 @@ function partsOf(item: Json, place: Json): Parts {
 
 /** A call that was cut has no event that ends its input. */
 function inputEvents(item: Json, place: Json, { event, field }: { event: string; field: string }): Parts {
-  const input = textIn(item[field]);
+  const input = jsonText(item[field]);
   const at = (type: string, more: Json): Event => ({ type: `${event}.${type}`, ...place, ...more });
   return {
     opened: { status: 'in_progress', [field]: '' },
@@ -422,7 +420,7 @@ const texts = {
 } satisfies Record<string, TextEvents>;
 
 function partEvents(part: Json, place: Json, of: TextEvents): Event[] {
-  const whole = textIn(part[of.field]);
+  const whole = jsonText(part[of.field]);
   const at = (type: string, more: Json): Event => ({ type: `response.${type}`, ...place, ...more });
   return [
     at(`${of.part}.added`, { part: { ...part, [of.field]: '', ...of.opened } }),
