@@ -29,7 +29,7 @@ interface Former {
   commit: string;
 }
 
-const formers: Former[] = [{ name: 'the version before aliases', commit: '4346dbc' }];
+const formers: Former[] = [{ name: 'the version of 27 November', commit: 'e19aa806' }];
 
 /** The busy account has so many calls at once that it is split where it may be. */
 const callers: Record<string, number> = { quiet: 1, limited: 2, planned: 1, busy: 12 };
