@@ -101,8 +101,8 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F5'],
     file: 'shared/relay/money/reservations.ts',
-    find: 'if (applied) return this.#reservation({ entry: applied, payment, item: undefined, rateCount });',
-    replace: '',
+    find: 'const applied = reply.item?.open.get(need.id);',
+    replace: "const applied = reply.item?.open.get('none');",
     test: 'test/unit/relay/money/reservations-reserve.test.ts',
     name: 'is done exactly once when it was %s',
   },
