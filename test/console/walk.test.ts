@@ -1,5 +1,5 @@
 /** What only a browser shows of the console: pages without script, by keyboard, with a reader, in both schemes. */
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { serveConsole, type ServedConsole } from '../../infra/ops/console/serve.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
@@ -44,6 +44,13 @@ const within = { timeout: 10_000 };
 
 const main = (page: Page) => page.locator('main').innerText();
 
+/** A click alone does not wait for the page that it leads to. */
+async function press(page: Page, button: Locator): Promise<void> {
+  const loaded = page.waitForEvent('load');
+  await button.click();
+  await loaded;
+}
+
 /** Loads a page again until it says this. What functions write arrives within seconds. */
 const untilSaid = (page: Page, words: RegExp) =>
   expect
@@ -62,7 +69,7 @@ it('makes a customer and a key without any script, and calls with it', async () 
   expect(await page.getByLabel('Name').inputValue()).toBe('walker');
 
   await page.getByLabel('Amount, yuan').fill('50');
-  await page.getByRole('button', { name: 'Go on' }).click();
+  await press(page, page.getByRole('button', { name: 'Go on' }));
   expect(await main(page)).toMatch(
     /account walker is new[^]*granted 50 yuan[^]*a key[^]*Make customer walker with 50 yuan\?/,
   );
@@ -275,7 +282,7 @@ it('every form is opened, refuses nonsense at its field, keeps the rest, is prev
     const isChoice = await field(name).evaluate((element) => element.tagName === 'SELECT');
     await (isChoice ? field(name).selectOption(text) : field(name).fill(text));
   };
-  const send = () => page.locator('form.stacked button[type=submit]').click();
+  const send = () => press(page, page.locator('form.stacked button[type=submit]'));
   for (const { path, wrong, fields, asks, verb, seen } of formWalks) {
     await page.goto(base + path);
     for (const [name, text] of Object.entries(fields)) await fill(name, text);
@@ -296,12 +303,9 @@ it('every form is opened, refuses nonsense at its field, keeps the rest, is prev
   }
   // What a version changed, a line a row, and the way back from there.
   await page.goto(`${base}versions`);
-  await page
-    .getByRole('link', { name: /^compare with/ })
-    .first()
-    .click();
+  await press(page, page.getByRole('link', { name: /^compare with/ }).first());
   expect(await main(page)).toMatch(/(channels|charges|plans|settings) \S+\s+(added|changed)\s+\w/);
-  await page.getByRole('button', { name: /^Roll back to/ }).click();
+  await press(page, page.getByRole('button', { name: /^Roll back to/ }));
   expect(await main(page)).toMatch(/Write this\?/);
   expect(complaints.filter((each) => !each.includes('422'))).toEqual([]);
 }, 60_000);
@@ -348,7 +352,7 @@ it('shows requests as they end, refused ones too, each with its story; paused it
   await plain.page.goto(`${plain.base}requests?status=401`);
   expect(await plain.page.locator('#requests-rows tr').count()).toBe(1);
   expect(await plain.page.getByRole('button', { name: 'Watch live' }).count()).toBe(0);
-  await plain.page.locator('#requests-rows a').first().click();
+  await press(plain.page, plain.page.locator('#requests-rows a').first());
   expect(await main(plain.page)).toMatch(/Next:[^]*key check[^]*What happened[^]*the key is unknown/);
   expect([await rows.count(), asked]).toEqual([before, []]);
   expect(complaints).toEqual([]);
