@@ -47,8 +47,6 @@ import {
   type MadeFunctions,
   RelayFunctions,
   type RelayFunctionsProps,
-  type RelayTracing,
-  type RelayVpc,
 } from './constructs/relay-functions.ts';
 import { hostedConsole, type RelayConsole } from './constructs/hosted-console.ts';
 import { openKeys, type RelayKeys } from './constructs/encryption-keys.ts';
@@ -75,8 +73,6 @@ export type {
   RelayDomain,
   RelayKeys,
   RelayServiceOptions,
-  RelayTracing,
-  RelayVpc,
 };
 
 /** With what is of the functions alone, which says it itself. */
