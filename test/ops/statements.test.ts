@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
@@ -130,6 +138,13 @@ describe('statement', () => {
     });
     for (const unfit of [folder, ''])
       expect((await rig.ops(['export', unfit])).errors).toBe(`the file ${unfit} cannot be written\n`);
+    // A file that is always full is Linux's alone.
+    if (existsSync('/dev/full')) {
+      symlinkSync('/dev/full', `${file('no-room.jsonl')}.part`);
+      const { errors } = await rig.ops(['export', file('no-room.jsonl')]);
+      expect(errors).toMatch(/no-room\.jsonl\.part cannot be written any further: ENOSPC\n$/);
+      rmSync(`${file('no-room.jsonl')}.part`);
+    }
     expect(existsSync(`${folder}.part`)).toBe(false);
     expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
   });

@@ -50,7 +50,12 @@ export async function writeLines(file: string, lines: AsyncIterable<string>): Pr
     if (file === '' || there?.isFile() === false) throw new Error('not a file');
     return open(`${file}.part`, 'w');
   });
-  await pipeline(lines, part.createWriteStream());
+  await pipeline(lines, part.createWriteStream()).catch((error: unknown) => {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    throw syscall === 'write'
+      ? new Failure(`the file ${file}.part cannot be written any further: ${code}`)
+      : error;
+  });
   await rename(`${file}.part`, file);
 }
 
