@@ -48,6 +48,10 @@ export function usable<Row>(reading: RowReading<Row>, prefix = ''): Exclude<RowR
 export const shellWord = (text: string): string =>
   /^[\w.@%+=:,/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
+/** What a command to copy says of the stack that it is about; without it, it would run on the tables of the machine. */
+export const onStack = ({ stack, local }: { stack: string; local: boolean }): string =>
+  local ? '' : ` --stack ${stack}`;
+
 /** 12345678 -> `12,345,678`. */
 export const grouped = (count: number | bigint): string =>
   String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',');

@@ -115,6 +115,16 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
     expect(page).not.toMatch(/data-on\b/);
   });
 
+  it('have commands beside them that are run on its stack', async () => {
+    const visit = await aws();
+    for (const [path, words] of [
+      ['statements?month=2026-11', 'statement --stack relay --all'],
+      ['audit', 'audit --stack relay<'],
+    ] as const)
+      expect(await visit.page(path)).toContain(`npx --no relay-ops ${words}`);
+    expect(await reader.page('audit')).toContain('npx --no relay-ops audit<');
+  });
+
   it('are not read for a day before its price was seen', async () => {
     const visit = await aws();
     searches = 0;

@@ -1,10 +1,13 @@
 /** View: what an operator does about a request that was refused, failed or was slow. */
 import { lineOf, type LoggedRequest } from './explain-request.ts';
 import { slowMs } from '../../relay/ports/telemetry.ts';
-import { shellWord } from '../plan.ts';
+import type { Target } from '../operator-ports.ts';
+import { onStack, shellWord } from '../plan.ts';
 
 /** What words in braces stand for. `unread`: the last channel that was tried and not asked, for want of its secret. */
-type Known = Record<'account' | 'model' | 'channel' | 'unread', string | undefined>;
+interface Known extends Record<'account' | 'model' | 'channel' | 'unread', string | undefined> {
+  onStack: string;
+}
 
 /**
  * The first whose pattern fits code and reason. `{channel}` is the channel of the line, `{model|it}` the model, or `it` where the
@@ -97,21 +100,27 @@ const advice: readonly [RegExp, string][] = [
 
 const filledIn = (text: string, known: Known): string =>
   text
-    .replaceAll(/<([^>]+)>/g, 'npx --no relay-ops $1')
+    .replaceAll(/<([^>]+)>/g, `npx --no relay-ops $1${known.onStack}`)
     .replaceAll(
       /\{(\w+)(?:\|([^}]*))?\}/g,
       (_, name: string, other = '') => known[name as keyof Known] ?? other,
     );
 
 /** Undefined: there is nothing to do. */
-export function nextStep(logged: LoggedRequest): string | undefined {
+export function nextStep(logged: LoggedRequest, target: Target): string | undefined {
   const line = lineOf(logged);
   const { account = 'ACCOUNT', code = '', reason = '', attempts = [] } = line;
   const channel = !line.channel || line.channel === 'none' ? 'CHANNEL' : line.channel;
   // An upstream that was asked and refused the key has said something.
   const unread = attempts.findLast((one) => one.outcome === 'upstream_secret' && !one.code)?.channel;
   const said = `${code} ${reason}${unread === undefined ? '' : ' unread'}`;
-  const known = { account: shellWord(account), model: line.model || undefined, channel, unread };
+  const known = {
+    account: shellWord(account),
+    model: line.model || undefined,
+    channel,
+    unread,
+    onStack: onStack(target),
+  };
   if (code !== '' || reason !== '')
     return filledIn(
       advice.find(([pattern]) => pattern.test(said))?.[1] ??

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { nextStep } from '../../../shared/operate/requests/next-step.ts';
 import type { RequestLine } from '../../../shared/operate/requests/explain-request.ts';
 
+const target = { stack: 'relay', local: true };
 const refused = (said?: string) => ({
   code: 'upstream_unavailable',
   reason: 'upstream_account upstream_secret',
@@ -25,5 +26,11 @@ it.each<[RequestLine, string]>([
   [{ FirstContentMs: 60_000 }, 'request list --channel second --status slow --since 1h shows'],
 ])('after %j says what to do', (fields, words) => {
   const line = { account: 'acme', model: 'm', channel: 'second', ...fields };
-  expect(nextStep({ id: 'x', line: { atMs: 0, fields: line }, events: [] })).toContain(words);
+  expect(nextStep({ id: 'x', line: { atMs: 0, fields: line }, events: [] }, target)).toContain(words);
+});
+
+it('names the stack where it is not the machine’s own', () => {
+  const line = { account: 'acme', code: 'insufficient_quota', reason: 'quota_insufficient' };
+  const story = { id: 'x', line: { atMs: 0, fields: line }, events: [] };
+  expect(nextStep(story, { stack: 'shop', local: false })).toContain('--reason WHY --stack shop');
 });

@@ -44,7 +44,7 @@ const showRequest = shows('show', {
     const { id, found, logged, note, version, servedVersion } = await explainRequest(ports, asked);
     const { print, printFacts } = terminal;
     const steps = logged ? storySteps(logged) : [];
-    const next = logged && nextStep(logged);
+    const next = logged && nextStep(logged, ports.target);
     const problem = found?.kind === 'booked' ? found.problem : undefined;
     const wrong = problem === undefined ? undefined : new Failure(`this row does not add up: ${problem}`);
     if (terminal.format === 'json') {

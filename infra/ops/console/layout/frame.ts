@@ -1,10 +1,10 @@
 /** The frame of every page: navigation, breadcrumbs, notices, and in the footer what the page cost to make. */
 import type { Role } from '../../../../shared/operate/hosted-console.ts';
-import type { TableTraffic } from '../../../../shared/operate/operator-ports.ts';
+import type { TableTraffic, Target } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { bytes, milliseconds } from './figures.ts';
 import { actionButton } from './form.ts';
-import { counted } from '../../../../shared/operate/plan.ts';
+import { counted, onStack } from '../../../../shared/operate/plan.ts';
 
 /** `g` and the letter opens it. */
 const sections = [
@@ -171,8 +171,11 @@ export const emptyState = (title: string, next: Content): Markup =>
   html`<p class="empty-title">${title}</p>
     <p>${next}</p>`;
 
-/** A command of the CLI that does the same, or what the console does not. */
-export const command = (words: string): Markup => html`<pre class="command"><code>${words}</code></pre>`;
+/** A command of the CLI that does the same, or what the console does not: on the stack that the console is of. */
+export function command(target: Target, verb: string, rest = ''): Markup {
+  const words = `npx --no relay-ops ${verb}${onStack(target)}${rest && ` ${rest}`}`;
+  return html`<pre class="command"><code>${words}</code></pre>`;
+}
 
 export const sectionOf = (path: string): (typeof sections)[number] =>
   sections.find(([each]) => each !== '' && path.startsWith(each)) ?? sections[0];

@@ -53,7 +53,7 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
       })}
       <h2>Every charge of all customers</h2>
       ${lead('That reads the whole ledger: minutes for a million rows, so no page does it.')}
-      ${command('npx --no relay-ops audit')}
+      ${command(ports.target, 'audit')}
       ${
         options.exports &&
         html`<h2>Everything in one file</h2>

@@ -74,13 +74,13 @@ const gapNotice = ({ free, refused, unused }: ChargeGap): Content => [
     html`<p class="soft">Priced, but no channel that is on serves it: ${namesShown(unused, linkedMax)}.</p>`,
 ];
 
-function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options }: Visit): Markup {
+function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }: Visit): Markup {
   const shadowsOf = (id: number) => shadowed.filter((each) => each.id === id);
   return table(charges, {
     caption: 'Billing rules',
     markOf: ({ id }) => (shadowsOf(id).length > 0 ? 'warning' : undefined),
     empty: html`${emptyState('No rule yet', 'Import prices of a public list, or make a rule.')}
-    ${command('npx --no relay-ops charge import --help')}`,
+    ${command(ports.target, 'charge import', '--help')}`,
     columns: [
       head('Rule', ({ id }) => (options.readOnly ? id : html`<a href="charges/${id}">${id}</a>`)),
       column('Type', ({ type }) => typeWords[type]),

@@ -56,7 +56,7 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
   const isWhole = id.startsWith('grant#') || askedId(id).isWhole;
   const found = isWhole ? await bookedRequest(ports, id) : undefined;
   const { row, late, problem } = found ?? {};
-  const next = logged && nextStep(logged);
+  const next = logged && nextStep(logged, ports.target);
   const account = row?.account ?? logged?.line?.fields['account'];
   const isRefundable =
     row && row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && may(identity, 'support');

@@ -1,6 +1,7 @@
 /** Statements: a customer's month from its opening to its closing balance, as `statement` of the command line has it. */
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
+import type { Target } from '../../../../shared/operate/operator-ports.ts';
 import { counted, grouped, shellWord } from '../../../../shared/operate/plan.ts';
 import { statedColumns, viewStatement, viewStatements } from '../../../../shared/operate/statement.ts';
 import type { Statement, StatementDay } from '../../../../shared/operate/statement.ts';
@@ -45,7 +46,7 @@ async function statement(visit: Visit): Promise<Page> {
       account === ''
         ? await everybody(visit, month)
         : // A page does not wait: it says that sums follow, and is loaded again.
-          shown(await viewStatement(ports, { account, month, waitMs: 0 }))
+          shown(await viewStatement(ports, { account, month, waitMs: 0 }), ports.target)
     }`,
   };
 }
@@ -72,10 +73,10 @@ async function everybody({ ports, query }: Visit, month: string): Promise<Markup
   })}
   ${pager(`${counted(statements.length, 'customer')}${of}`, next && pathWith('statements', { month, after: next }))}
   ${lead('The statement of each says whether it adds up. Of all at once, as pages and as one table:')}
-  ${command(`npx --no relay-ops statement --all --month ${month} --html statements --csv > ${month}.csv`)}`;
+  ${command(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
 
-function shown(view: Statement): Markup {
+function shown(view: Statement, target: Target): Markup {
   const { account, month, opening, granted, charged, metered, closing, grants, days, sum, isRunning } = view;
   return html`<h2>
       ${customerLink(account)}, ${month} ${isRunning && html`<span class="soft">until now</span>`}
@@ -125,7 +126,7 @@ function shown(view: Statement): Markup {
       })}
     </details>
     ${lead('To send it to the customer, as a page and as a table:')}
-    ${command(`npx --no relay-ops statement ${shellWord(account)} --month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
+    ${command(target, `statement ${shellWord(account)}`, `--month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
 
 const linesMax = 150;

@@ -54,7 +54,7 @@ async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
     ${
       versions.length >= publishedMax &&
       html`<p class="soft">The newest ${publishedMax}. Older ones:</p>
-        ${command('npx --no relay-ops version list --limit 1000')}`
+        ${command(ports.target, 'version list', '--limit 1000')}`
     }`,
   };
 }
