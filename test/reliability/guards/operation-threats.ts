@@ -237,11 +237,10 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S30'],
     file: 'shared/relay/dispatch/refused-attempt.ts',
-    find: 'variant.without.has(repeat) ? undefined : { ...variant,',
-    replace:
-      "variant.without.has(repeat) && 'again' in variant\n    ? undefined\n    : { ...variant, ...(variant.without.has(repeat) && { again: true }),",
-    test: 'test/unit/relay/dispatch/repeats.test.ts',
-    name: '%s is left out once: a second refusal stands',
+    find: 'variant.without.has(repeat) ? undefined : { ...variant, without: new Set([...variant.without, repeat]) };',
+    replace: '({ ...variant, without: new Set([...variant.without, repeat]) });',
+    test: 'test/unit/relay/dispatch/limit-repeats.test.ts',
+    name: 'is left out once, and else stands',
   },
   {
     rows: ['S35'],
