@@ -34,7 +34,7 @@ export interface ReserveNeed extends ModelCost {
   budgetLeft?: NanoYuan | undefined;
   /** The account is metered: no balance pays, and none refuses. */
   metered?: boolean | undefined;
-  /** When the call asks, in epoch milliseconds. */
+  /** When the call began, in epoch milliseconds: its minute, day and plan month. */
   nowMs: number;
   /** Reserve neither an amount nor a plan slot: official calls, and free calls of keys with limits. */
   takesNothing: boolean;
