@@ -5,7 +5,7 @@
  */
 import { CsvError, parse } from 'csv-parse/sync';
 import { stringify } from 'csv-stringify/sync';
-import { usageFailure } from '../../../shared/operate/plan.ts';
+import { usageFailure } from '../../shared/operate/plan.ts';
 
 type CsvCell = string | number | undefined;
 

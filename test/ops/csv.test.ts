@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { csvText, parseCsv } from '../../infra/ops/cli/csv.ts';
+import { csvText, parseCsv } from '../../infra/ops/csv.ts';
 import { Terminal } from '../../infra/ops/cli/terminal.ts';
 
 describe('CSV', () => {

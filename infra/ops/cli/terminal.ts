@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline/promises';
 import { Writable, type Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
-import { csvCells, csvText, shownText } from './csv.ts';
+import { csvCells, csvText, shownText } from '../csv.ts';
 import { masked } from '../markup.ts';
 
 /** Streams and environment of a run, from the process or a test. Passed as an argument, never global. */

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
-import { parseCsv } from './csv.ts';
+import { parseCsv } from '../csv.ts';
 
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 

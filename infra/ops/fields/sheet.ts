@@ -12,7 +12,7 @@ import type { OperatorPorts, RawRow, RowWrite } from '../../../shared/operate/op
 import { counted, deniedExitCode, Failure, usageFailure, type Plan } from '../../../shared/operate/plan.ts';
 import { refuseChanged, rowMark } from '../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
-import { csvLines, csvText, delimiterOf } from '../cli/csv.ts';
+import { csvLines, csvText, delimiterOf } from '../csv.ts';
 import { shownValue } from '../markup.ts';
 import { accountFields } from './account-fields.ts';
 import { heldKeyFields } from './key-fields.ts';

@@ -26,7 +26,7 @@ import { column, head, number, table, wide } from '../../console/layout/table.ts
 import { html, masked, nothing } from '../../markup.ts';
 import { fileOf } from '../../html-file.ts';
 import { auditing, shows, type CommandRun } from '../command.ts';
-import { csvLines, delimiterOf } from '../csv.ts';
+import { csvLines, delimiterOf } from '../../csv.ts';
 import { parseDecimalText, parseNumber } from '../option-values.ts';
 import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { readSheetFile, writeTextFile } from '../text-files.ts';

@@ -1,7 +1,7 @@
 /** A vendor's invoice beside what the calls of its channel cost by the row, as the command `reconcile` has it. Writes nothing. */
 import { reconcileChannel, reconciledColumns } from '../../../../shared/operate/reconcile.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { csvLines, delimiterOf } from '../../cli/csv.ts';
+import { csvLines, delimiterOf } from '../../csv.ts';
 import { choiceField, type Field } from '../../fields/row-field.ts';
 import { html, nothing } from '../../markup.ts';
 import { form } from '../layout/form.ts';
