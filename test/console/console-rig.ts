@@ -1,7 +1,10 @@
 import { openSession } from '../../infra/ops/session/session.ts';
 import { serveConsole, type ServedConsole } from '../../infra/ops/console/serve.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import type { Browser } from 'playwright-core';
+import { startBrowser } from '../support/browser.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+import { seedRelay } from './large-relay.ts';
 
 export interface ConsoleRig {
   emulator: Emulator;
@@ -43,6 +46,14 @@ export async function startConsoleRig(): Promise<ConsoleRig> {
       await emulator.stop();
     },
   };
+}
+
+/** With calls of half a day before and after that moment, for a clock that goes on, and a browser to look at them. */
+export async function startWatchedRig(nowMs: number): Promise<[ConsoleRig, Browser]> {
+  const [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
+  const lastMs = nowMs + 12 * 3_600_000;
+  await seedRelay(rig.client, { nowMs: lastMs, accounts: 60, models: 40, channels: 8, rows: 10 });
+  return [rig, browser];
 }
 
 /** A visitor without a browser: what a page says, with the session's cookie. */

@@ -9,18 +9,15 @@ import type { ListedChannel } from '../../shared/operate/channels/list-channels.
 import type { CallLog, OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
-import { openPage, startBrowser } from '../support/browser.ts';
-import { startConsoleRig, type ConsoleRig } from './console-rig.ts';
-import { accountAt, seedRelay } from './large-relay.ts';
+import { openPage } from '../support/browser.ts';
+import { startWatchedRig, type ConsoleRig } from './console-rig.ts';
+import { accountAt } from './large-relay.ts';
 
 const nowMs = Date.now();
 let rig: ConsoleRig;
 let browser: Browser;
 beforeAll(async () => {
-  [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
-  // Calls of half a day before and after.
-  const lastMs = nowMs + 12 * 3_600_000;
-  await seedRelay(rig.client, { nowMs: lastMs, accounts: 60, models: 40, channels: 8, rows: 10 });
+  [rig, browser] = await startWatchedRig(nowMs);
 }, 120_000);
 afterAll(async () => {
   await browser.close();

@@ -4,18 +4,14 @@ import { runInNewContext } from 'node:vm';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Clock } from '../../shared/relay/ports/host.ts';
-import { startConsoleRig, type ConsoleRig } from '../console/console-rig.ts';
-import { seedRelay } from '../console/large-relay.ts';
-import { openPage, startBrowser } from '../support/browser.ts';
+import { startWatchedRig, type ConsoleRig } from '../console/console-rig.ts';
+import { openPage } from '../support/browser.ts';
 
 const nowMs = Date.now();
 let rig: ConsoleRig;
 let browser: Browser;
 beforeAll(async () => {
-  [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
-  // Calls of half a day before and after.
-  const lastMs = nowMs + 12 * 3_600_000;
-  await seedRelay(rig.client, { nowMs: lastMs, accounts: 60, models: 40, channels: 8, rows: 10 });
+  [rig, browser] = await startWatchedRig(nowMs);
 }, 120_000);
 afterAll(async () => {
   await browser.close();
