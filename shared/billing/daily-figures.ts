@@ -121,6 +121,12 @@ export const isNothing = ({ counts, amounts }: DailyFigures): boolean =>
   Object.keys(counts).length + Object.keys(amounts).length === 0;
 
 export const addFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, b]);
+
+/** What an account has after such figures, in nano-yuan. Metered calls are charged, and no balance pays for them. */
+export function balanceAfter(opening: NanoYuan, { amounts }: DailyFigures) {
+  const { granted = 0n, charged = 0n, metered = 0n } = amounts;
+  return { opening, granted, charged, metered, closing: opening + granted - charged + metered };
+}
 export const takeFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, negative(b)]);
 
 /** Without figures that are 0. A batch adds thousands, so each is looked at once. */

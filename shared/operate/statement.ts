@@ -4,7 +4,7 @@
  * never be lenient: a statement is sent to customers.
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../billing/price.ts';
-import type { DailyFigures } from '../billing/daily-figures.ts';
+import { balanceAfter, type DailyFigures } from '../billing/daily-figures.ts';
 import { accountId, grantsModel, monthsUntil } from '../billing/daily-keys.ts';
 import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-row.ts';
 import type { WholeAccount } from '../billing/shards.ts';
@@ -19,7 +19,6 @@ import {
   rowsIn,
   selectRows,
   sumOfFigures,
-  paidOf,
   sumRows,
   type Summed,
 } from './ledger/ledger.ts';
@@ -75,17 +74,12 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
   const months = readingsOf(readings);
   const opening = openingOf(months.rows, month);
   const sum = sumOfFigures(days.rows);
-  const { granted = 0n, charged = 0n, metered = 0n } = sum.amounts;
   const grants = pages.flat().filter(({ applied }) => applied?.startsWith(month) ?? false);
   const isRunning = month === utcMonth(nowMs);
   return {
     account,
     month,
-    opening,
-    granted,
-    charged,
-    metered,
-    closing: opening + granted - charged + metered,
+    ...balanceAfter(opening, sum),
     grants: grants.toSorted((a, b) => ((a.applied ?? '') < (b.applied ?? '') ? -1 : 1)),
     days: days.rows
       // `day#2026-10-07#gpt-4o`
@@ -106,9 +100,7 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
 }
 
 const openingOf = (months: readonly AccountMonth[], month: string): NanoYuan =>
-  months
-    .filter((each) => each.month < month)
-    .reduce((sum, { figures }) => sum + (figures.amounts.granted ?? 0n) - paidOf({ figures }), 0n);
+  balanceAfter(0n, sumOfFigures(months.filter((each) => each.month < month))).closing;
 
 const statedAmounts = ['opening', 'granted', 'charged', 'metered', 'closing'] as const;
 type Stated = Pick<Statement, 'account' | (typeof statedAmounts)[number]>;
@@ -145,10 +137,8 @@ export async function viewStatements(ports: OperatorPorts, month: string, after:
   const keys = rows.flatMap((row) => until.map((each) => ({ account: String(row['account']), month: each })));
   const read = readingsOf(await ports.ledger.accountMonths(keys));
   const statements = [...Map.groupBy(read.rows, ({ account }) => account)].map(([account, months]) => {
-    const opening = openingOf(months, month);
-    const { amounts } = sumOfFigures(months.filter((each) => each.month === month));
-    const { granted = 0n, charged = 0n, metered = 0n } = amounts;
-    return { account, opening, granted, charged, metered, closing: opening + granted - charged + metered };
+    const own = sumOfFigures(months.filter((each) => each.month === month));
+    return Object.assign({ account }, balanceAfter(openingOf(months, month), own));
   });
   statements.sort((a, b) => compareCodeUnits(a.account, b.account));
   return { ...page, statements, problems: read.problems };

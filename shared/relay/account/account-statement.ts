@@ -2,7 +2,7 @@
  * GET /v1/account/statement?month=2026-10: an account's month from its opening to its closing balance, for every usable key.
  * Reads sums, never calls: one item a month, and the days of the month. Must never be lenient: a statement goes into books.
  */
-import { addFigures, noFigures, type DailySum } from '../../billing/daily-figures.ts';
+import { addFigures, balanceAfter, noFigures, type DailySum } from '../../billing/daily-figures.ts';
 import { grantsModel, monthOf, monthsUntil } from '../../billing/daily-keys.ts';
 import { ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { yuanNumber } from '../../billing/price.ts';
@@ -36,11 +36,12 @@ export async function accountStatement(
     reader.grants(account),
   ]);
   const item = quota ?? emptyQuota(account);
-  const before = amountsOf(months.filter(({ key }) => monthOf(key).month < month));
-  const own = amountsOf(months.filter(({ key }) => monthOf(key).month === month));
-  const all = amountsOf(months);
-  const byDay = amountsOf(days);
-  const opening = before.granted - before.charged + before.metered;
+  const before = balanceOf(months.filter(({ key }) => monthOf(key).month < month));
+  const own = balanceOf(
+    months.filter(({ key }) => monthOf(key).month === month),
+    before.closing,
+  );
+  const all = balanceOf(months);
   const isOver = month < utcMonth(nowMs);
   const listed = grants.filter(({ at }) => at.startsWith(month));
   const isCut = days.length > sumsMax;
@@ -49,7 +50,7 @@ export async function accountStatement(
     all.charged === item.spent &&
     all.metered === (item.metered ?? 0n) &&
     listed.reduce((sum, { amount }) => sum + amount, 0n) === own.granted &&
-    (isCut || byDay.charged === own.charged);
+    (isCut || balanceOf(days).charged === own.charged);
   // Of an id without a time, it may be any.
   const runs = [...(quota?.open.keys() ?? [])].some((id) => utcMonth(requestTimeMs(id) ?? 0) <= month);
   return {
@@ -58,11 +59,11 @@ export async function accountStatement(
     account,
     month,
     seller: seller ?? null,
-    opening: yuanNumber(opening),
+    opening: yuanNumber(own.opening),
     granted: yuanNumber(own.granted),
     charged: yuanNumber(own.charged),
     metered: yuanNumber(own.metered),
-    closing: yuanNumber(opening + own.granted - own.charged + own.metered),
+    closing: yuanNumber(own.closing),
     final: isOver && !runs && addsUp,
     grants: listed
       .toSorted((a, b) => ledgerTimeMs(a) - ledgerTimeMs(b))
@@ -86,11 +87,8 @@ function readMonth(query: URLSearchParams, nowMs: number): string {
   );
 }
 
-function amountsOf(sums: readonly DailySum[]) {
-  const { amounts } = sums.map(({ figures }) => figures).reduce(addFigures, noFigures);
-  const { granted = 0n, charged = 0n, metered = 0n } = amounts;
-  return { granted, charged, metered };
-}
+const balanceOf = (sums: readonly DailySum[], opening = 0n) =>
+  balanceAfter(opening, sums.map(({ figures }) => figures).reduce(addFigures, noFigures));
 
 /** The largest charge first. */
 const modelsOf = (days: readonly DailySum[]): AccountStatement['models'] =>
