@@ -99,7 +99,7 @@ const accountHtml = ({ style, script }: { style: string; script: string }): stri
 <p lang="zh-CN">此页面需要 JavaScript。没有它时，可用密钥调用 <code>GET /v1/account</code> 和 <code>GET /v1/account/usage</code> 获取相同内容。</p></noscript>
 ${signMarkup}
 <div id="open" hidden>
-<p class="bar"><span><span${t('key')}</span> <code id="hint"></code></span> <button type="button" id="refresh"${t('refresh')}</button> <button type="button" id="leave"${t('forget')}</button> <span id="open-state" role="status"></span></p>
+<p class="bar"><span><b><bdi id="whose"></bdi></b> <span${t('key')}</span> <code id="hint"></code></span> <button type="button" id="refresh"${t('refresh')}</button> <button type="button" id="leave"${t('forget')}</button> <span id="open-state" role="status"></span></p>
 <ul class="notices" id="notices"${label('notices')} hidden></ul>
 <dl class="cards" id="figures"></dl>
 <form class="bar" id="top-up" hidden><label for="top-up-amount"${t('topUpAmount')}</label> <input id="top-up-amount" type="number" min="5" max="50000" step="0.01" value="50" required> <button class="main"${t('pay')}</button> <span id="top-up-state" role="status"></span></form>

@@ -7,6 +7,8 @@ import type { ServiceTiers } from './service-tier.ts';
 
 export interface AccountBody {
   object: 'account';
+  /** The account's name: whoever opens a link with a key sees whose it is before paying. */
+  account: string;
   currency: 'CNY';
   /** The amount that new calls may spend. available + reserved + spent = granted, and what was metered. */
   available: number;

@@ -101,6 +101,7 @@ describe('a request to the console', () => {
     const headers: Record<string, string>[] = [
       { origin: 'https://evil.example' },
       { origin: 'http://127.0.0.1:1' },
+      { origin: visitor.origin.replace('http:', 'https:') },
       { origin: 'null' },
       { 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site' },

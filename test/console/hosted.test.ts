@@ -434,6 +434,7 @@ describe('a request', () => {
     const form = { amount: '1', id: 'g', form_token };
     const foreign: Record<string, string>[] = [
       { origin: 'https://evil.example' },
+      { origin: origin.replace('http:', 'https:') },
       { origin: 'null' },
       { 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site' },

@@ -47,6 +47,16 @@ async function makeKey(page: Page, name: string): Promise<string> {
   return page.locator('#made-key').innerText();
 }
 
+/** What the page asks, in words. */
+function answerDialogs(page: Page, by: 'accept' | 'dismiss' = 'accept'): string[] {
+  const asked: string[] = [];
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.message());
+    void dialog[by]();
+  });
+  return asked;
+}
+
 describe('keys that customers make', () => {
   looksSound(async (options) => {
     rig.settings = { ...rig.settings, topUpUrl: 'https://shop.example/{account}' };
@@ -161,6 +171,7 @@ describe('a top-up', () => {
     const { page } = await opened();
     await page.route('https://shop.example/**', (route) => route.fulfill({ body: 'the shop' }));
     await page.getByLabel('Top up').fill('20.5');
+    answerDialogs(page);
     await page.getByRole('button', { name: 'Pay' }).click();
     await page.waitForURL(`https://shop.example/acme-${made}`);
     const back = await open('/account?top_up=done');
@@ -169,6 +180,17 @@ describe('a top-up', () => {
     await back.page.goto(`${server.address}/account?top_up=<b>`);
     await back.page.getByRole('button', { name: 'Open' }).waitFor();
     expect(await back.page.locator('#payment').isVisible()).toBe(false);
+  });
+
+  it('of a link names the account that it pays for, and asks for no payment unless the customer agrees', async () => {
+    rig.settings = { ...rig.settings, topUpUrl: 'https://shop.example/{account}' };
+    server.key = { manage: true, account: `acme-${made}` };
+    const { page } = await opened();
+    expect(await page.locator('#whose').innerText()).toBe(`acme-${made}`);
+    const asked = answerDialogs(page, 'dismiss');
+    await page.getByRole('button', { name: 'Pay' }).click();
+    await expect.poll(() => asked).toEqual([expect.stringMatching(new RegExp(`50.*acme-${made}\\b`))]);
+    expect(server.seen.filter(({ url }) => url.endsWith('/top-ups'))).toEqual([]);
   });
 
   it('by Stripe is made by the relay for the amount that the customer types', async () => {
@@ -183,6 +205,7 @@ describe('a top-up', () => {
     const { page } = await opened();
     await page.route('https://checkout.stripe.example/**', (route) => route.fulfill({ body: 'pay here' }));
     await page.getByLabel('Top up').fill('20.5');
+    answerDialogs(page);
     await page.getByRole('button', { name: 'Pay' }).click();
     await page.waitForURL('https://checkout.stripe.example/c/1');
     expect(rig.stripe.asked.at(-1)?.form.toString()).toContain('2050');
@@ -195,6 +218,7 @@ describe('a top-up', () => {
     rig.stripe.answer = () => ({ status: 500, session: {} });
     await page.locator('#language').click();
     await page.locator('#top-up').waitFor();
+    answerDialogs(page);
     await page.locator('#top-up button').click();
     await page.locator('#top-up-state.wrong').waitFor();
   });

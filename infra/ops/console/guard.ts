@@ -51,7 +51,7 @@ function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | 
   // HEAD would take a new key, which is shown once, and show it to nobody.
   if (method !== 'POST') return { status: 405, why: 'Pages are read with GET and written with POST.' };
   // A browser sends Origin with every form; a request without one is not from a page of this console.
-  const isOwn = [`http://${host}`, `https://${host}`].includes(headers.get('origin') ?? '');
+  const isOwn = headers.get('origin') === `${new URL(url).protocol}//${host}`;
   if (!isOwn || (headers.get('sec-fetch-site') ?? 'same-origin') !== 'same-origin')
     return { status: 403, why: 'This form was sent by another site.' };
   if (headers.get('content-type')?.split(';')[0] !== 'application/x-www-form-urlencoded')

@@ -68,7 +68,7 @@ function start(client: RelayClient, body: AccountBody): void {
   showOverview(body);
   usage.show(body.days);
   void ledger.show();
-  const keys = body.key.manage ? new KeysSection(client) : undefined;
+  const keys = body.key.manage ? new KeysSection(client, body.account) : undefined;
   for (const id of ['keys', 'to-keys']) byId(id).hidden = !keys;
   byId('top-up').hidden = true;
   void keys?.show();

@@ -18,12 +18,14 @@ import { telling, wordsOf, type RelayClient } from './relay-client.ts';
 
 export class KeysSection {
   readonly #client: RelayClient;
+  readonly #account: string;
   /** The key that the form is about; undefined: a new one. */
   #edited: ManagedKey | undefined;
   #isBusy = false;
 
-  constructor(client: RelayClient) {
+  constructor(client: RelayClient, account: string) {
     this.#client = client;
+    this.#account = account;
     const here = { signal: client.ended };
     byId('new-key').addEventListener('click', () => this.#open(undefined), here);
     byId('cancel-key').addEventListener('click', closeForm, here);
@@ -116,9 +118,11 @@ export class KeysSection {
     return isDone;
   }
 
-  #topUp(): Promise<boolean> {
-    return telling('top-up-state', async () => {
-      const { valueAsNumber: amount } = inputById('top-up-amount');
+  /** Names the account first: the page may have been opened by a link with somebody else's key. */
+  async #topUp(): Promise<void> {
+    const { valueAsNumber: amount } = inputById('top-up-amount');
+    if (!confirm(t().topUpAsk(yuan(amount), this.#account))) return;
+    await telling('top-up-state', async () => {
       const call = { method: 'POST', body: { amount } };
       const { url } = await this.#client.json<{ url: string }>('/v1/account/top-ups', call);
       location.assign(url);

@@ -6,6 +6,7 @@ import { t } from './language.ts';
 
 export function showOverview(body: AccountBody): void {
   const { notices, price_changes: changes, errors, plan_ended_at: ended } = body;
+  byId('whose').textContent = body.account;
   byId('hint').textContent = body.key.hint;
   const said = [...lowItems(body), ...notices.map(noticeItem)];
   byId('notices').replaceChildren(...said);

@@ -109,6 +109,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
   const alert = alertBelowOf(account);
   return {
     object: 'account',
+    account: key.account,
     currency: 'CNY',
     available: yuanNumber(item.available),
     reserved: yuanNumber(reservedOf(item)),

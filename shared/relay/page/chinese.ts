@@ -216,6 +216,7 @@ export const accountInChinese: AccountTexts = {
   rotate: '更换',
   revoke: '撤销',
   revokeAsk: (name) => `撤销 ${name}？使用它的程序将在 30 秒内被拒绝，且无法恢复。`,
+  topUpAsk: (amount, account) => `向账户 ${account} 充值 ${amount}？请确认这是您自己的账户。`,
   rotateAsk: (name) => `将用新密钥替换 ${name}。旧密钥还可用多少小时？0 到 168；若已泄露，请填 0。`,
   stateOf: (state) => ({ usable: '可用', disabled: '已停用', expired: '已过期' })[state],
   thisOne: '您当前所用的密钥，由运营方创建',

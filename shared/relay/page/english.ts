@@ -231,6 +231,8 @@ export const accountInEnglish = {
   revoke: 'Revoke',
   revokeAsk: (name: string) =>
     `Revoke ${name}? Programs that use it are refused within 30 seconds. It cannot be undone.`,
+  topUpAsk: (amount: string, account: string) =>
+    `Pay ${amount} into the account ${account}? Continue only if this account is yours.`,
   rotateAsk: (name: string) =>
     `A new key takes the place of ${name}. For how many hours is the old one still good? 0 to 168; of a key that leaked: 0.`,
   stateOf: (state: 'usable' | 'disabled' | 'expired') =>

@@ -72,6 +72,7 @@ describe('GET /v1/account', () => {
     const resets = Date.parse('2026-12-05') / 1000;
     expect(body).toEqual({
       object: 'account',
+      account: 'acme',
       errors: [],
       alert_below: null,
       currency: 'CNY',
