@@ -20,14 +20,19 @@ class CountingSealer implements Sealer {
   }
 }
 
-function added(count: number, length: number) {
+const stateOf = (text: string) => ({ origin, callIds: [], parts: [{ opaque: { text } }] });
+const turn = (): ChatMessage => ({ role: 'assistant', content: 'a' });
+
+/** Seals of so many characters for an item each. `copies`: one seal, sent so many times, of another item than the clients say. */
+function added(count: number, length: number, copies?: { itemId: string }) {
   const sealer = new CountingSealer();
   const turns = new TurnStates(sealer, { account: binding.account, models: [binding.model] });
-  const state = { origin, callIds: [], parts: [{ opaque: { text: 'x'.repeat(length) } }] };
-  const text = sealTurn(sealer, binding, { state, itemId: '' });
-  const messages = Array.from({ length: count }, (): ChatMessage => ({ role: 'assistant', content: 'a' }));
-  for (const message of messages)
-    expect(turns.add(message, { text, itemId: undefined, whole: false })).toBe(true);
+  const messages = Array.from({ length: count }, turn);
+  const state = stateOf('x'.repeat(length));
+  for (const [at, message] of messages.entries()) {
+    const text = sealTurn(sealer, binding, { state, itemId: copies ? 'rs' : `rs_${at}` });
+    expect(turns.add(message, { text, itemId: copies?.itemId, whole: false })).toBe(true);
+  }
   return { opens: sealer.opens, kept: [...turns.states.keys()], dropped: turns.dropped, messages };
 }
 
@@ -40,16 +45,37 @@ describe('seals that came back', () => {
   });
 
   it('are not opened once those before them pass 16 MB', () => {
-    const { opens, kept, dropped } = added(20, 6 * 1024 * 1024);
+    const { opens, kept, dropped } = added(5, 6 * 1024 * 1024);
     expect([opens, kept.length, dropped]).toEqual([3, 2, true]);
+  });
+
+  it('are opened once where they are equal, whether or not they fit, and go up as often as the bound allows', () => {
+    const foreign = added(200, 1024, { itemId: 'rs_other' });
+    expect([foreign.opens, foreign.kept.length, foreign.dropped]).toEqual([1, 0, true]);
+    const own = added(5, 6 * 1024 * 1024, { itemId: 'rs' });
+    expect([own.opens, own.kept.length, own.dropped]).toEqual([1, 2, true]);
+  });
+
+  it('count whether or not they fit', () => {
+    const sealer = new CountingSealer();
+    const turns = new TurnStates(sealer, { account: binding.account, models: [binding.model] });
+    const state = stateOf('x'.repeat(6 * 1024 * 1024));
+    for (const at of Array.from({ length: 5 }).keys()) {
+      const of = at % 2 === 0 ? { account: 'other', model: 'm' } : { account: 'acme', model: 'other' };
+      const text = sealTurn(sealer, of, { state, itemId: `rs_${at}` });
+      turns.add(turn(), { text, itemId: undefined, whole: false });
+    }
+    expect([sealer.opens, turns.states.size, turns.dropped]).toEqual([3, 0, true]);
   });
 
   it('are opened for the newest turns, the others left out a hundred at a time', () => {
     const sealer = new CountingSealer();
-    const state = { origin, callIds: [], parts: [{ opaque: { text: 'x' } }] };
-    const text = sealTurn(sealer, binding, { state, itemId: '' });
-    const messages = Array.from({ length: 201 }, (): ChatMessage => ({ role: 'assistant', content: 'a' }));
-    const sealed = new Map(messages.map((one) => [one, { text, itemId: undefined, param: 'input' }]));
+    const messages = Array.from({ length: 201 }, turn);
+    const sealOf = (at: number): string =>
+      sealTurn(sealer, binding, { state: stateOf('x'), itemId: `rs_${at}` });
+    const sealed = new Map(
+      messages.map((one, at) => [one, { text: sealOf(at), itemId: undefined, param: 'input' }]),
+    );
     const call = { form: 'responses', request: { model: 'm', messages }, unknown: {} };
     const turns = openSeals(sealer, { account: binding.account, models: [binding.model] }, { call, sealed });
     expect([...turns.states.keys()]).toEqual(messages.slice(-101).toReversed());
