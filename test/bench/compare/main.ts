@@ -4,6 +4,7 @@
  *
  *     npm run bench -- --rounds 12 --out docs/images        # some minutes, on a machine that does nothing else
  *     npm run bench -- --rounds 2 --force                   # on a machine that does
+ *     npm run bench -- --shapes                             # what the worst requests cost a server instead, some 6 minutes
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
@@ -20,6 +21,8 @@ const { values: options } = parseArgs({
     'max-load': { type: 'string', default: '0.3' },
     out: { type: 'string', default: '.relay/bench' },
     force: { type: 'boolean', default: false },
+    shapes: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
   },
 });
 
@@ -34,6 +37,10 @@ async function round(targets: Target[]): Promise<Round> {
   return Object.fromEntries(measured) as Round;
 }
 
+if (options.shapes) {
+  await (await import('../shapes/main.ts')).measureShapes(options);
+  process.exit();
+}
 const stand = await startStand();
 try {
   // Compiles what is hot, and fills caches.

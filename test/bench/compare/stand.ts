@@ -122,7 +122,7 @@ async function fillTables(endpoint: string, upstream: string): Promise<void> {
   client.destroy();
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
