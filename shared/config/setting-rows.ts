@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import {
+  amount,
   flag,
   modelName,
   daysUpTo,
@@ -20,7 +21,7 @@ import { defaultSettings, type Settings } from './settings.ts';
 import { endpointProblem, normaliseEndpoint } from '../upstreams/endpoint-rules.ts';
 import { referenceProblem, type ReferenceRules } from './rows/secret-reference.ts';
 import { ambiguousCurrency, rateDecimals } from '../billing/payments.ts';
-import { parseDecimal } from '../billing/price.ts';
+import { parseDecimal, parseYuan } from '../billing/price.ts';
 import { isTimeZone } from '../billing/budget-period.ts';
 import { explainIssues } from '../wire/json.ts';
 import type { TableReader } from './rows/read-table.ts';
@@ -261,6 +262,10 @@ function isTopUpUrl(written: string): boolean {
   return !/[{}\s]/.test(url.host + written.replaceAll('{account}', ''));
 }
 
+const wantedSearchAmount = 'yuan for one search: a number of 0 or more with at most 9 decimals, such as 0.08';
+/** Exact in nano-yuan, so the charge of a call needs no second rounding. */
+const searchAmount = amount.check(z.refine((yuan) => parseYuan(yuan) !== undefined, wantedSearchAmount));
+
 const wantedLanguage = 'a language code such as "en" or "zh-CN"';
 
 const SearchValue = z.strictObject(
@@ -276,13 +281,18 @@ const SearchValue = z.strictObject(
     language: z.optional(
       z.string(wantedLanguage).check(z.regex(/^[A-Za-z]{2,3}(-[A-Za-z]{2,4})?$/, wantedLanguage)),
     ),
+    price: z.optional(searchAmount),
+    /** What the provider bills the operator. */
+    cost: z.optional(searchAmount),
+    per_minute: z.optional(positiveInteger),
   },
-  'a map {type, endpoint, secret, results, language}',
+  'a map {type, endpoint, secret, results, language, price, cost, per_minute}',
 );
 
 const tavilyEndpoint = 'https://api.tavily.com';
 
 function readSearch(value: z.infer<typeof SearchValue>, rules: ReferenceRules): Reading {
+  const { per_minute: perMinute, ...settings } = value;
   const isTavily = value.type === 'tavily';
   const endpoint = value.endpoint ?? (isTavily ? tavilyEndpoint : '');
   return (
@@ -291,7 +301,13 @@ function readSearch(value: z.infer<typeof SearchValue>, rules: ReferenceRules): 
         endpoint === '' ? 'found nothing, wanted the address of SearXNG' : endpointProblem(endpoint, rules),
       secret: value.secret && referenceProblem(value.secret, rules),
       language: isTavily && value.language && 'found one, but only searxng takes a language',
-    }) ?? { search: { ...value, endpoint: normaliseEndpoint(endpoint).replace(/\/search$/, '') } }
+    }) ?? {
+      search: {
+        ...settings,
+        endpoint: normaliseEndpoint(endpoint).replace(/\/search$/, ''),
+        ...(perMinute && { perMinute }),
+      },
+    }
   );
 }
 

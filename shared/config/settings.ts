@@ -119,6 +119,12 @@ export interface SearchSettings {
   secret?: string | undefined;
   results: number;
   language?: string | undefined;
+  /** Yuan for each search, with at most 9 decimals. Absent: only calls that pay for their model may search, for nothing more. */
+  price?: number | undefined;
+  /** What a search costs the operator, in yuan. Absent: nothing. */
+  cost?: number | undefined;
+  /** Searches of a key in a minute. Absent: no limit where they have a price, else `freeSearchesOfMinute`. */
+  perMinute?: number | undefined;
 }
 
 export const defaultSettings: Settings = {

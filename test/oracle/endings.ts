@@ -1,3 +1,4 @@
+import { exactYuan, nano } from './exact.ts';
 import { costOf, dearestInput, ruleAt, servedIn, type ChargeText, type Tokens } from './price-list.ts';
 
 /** A call as its client made it. */
@@ -11,6 +12,8 @@ export interface CallAsked {
   official: boolean;
   /** No balance pays. */
   metered?: boolean | undefined;
+  /** It asks for a web search. */
+  web?: boolean | undefined;
   /** The service tier that it asks for. */
   tier?: string | undefined;
   startedMs: number;
@@ -20,6 +23,8 @@ export interface CallAsked {
 
 /** What the upstream did. */
 export interface Delivered {
+  /** The search provider took the search of the call. */
+  searched?: boolean | undefined;
   /** The model that answered. Absent: the one that was asked for. */
   model?: string;
   failed: boolean;
@@ -41,7 +46,11 @@ export interface Bounds {
 }
 
 export const nothing: Bounds = { least: 0n, most: 0n };
-const exactly = (amount: bigint): Bounds => ({ least: amount, most: amount });
+export const exactly = (amount: bigint): Bounds => ({ least: amount, most: amount });
+const plus = ({ least, most }: Bounds, amount: bigint): Bounds => ({
+  least: least + amount,
+  most: most + amount,
+});
 
 /** An estimate of the input is 16 % off at most, on texts of usual kinds, and knows nothing of what vendors add. */
 const share = 0.3;
@@ -54,9 +63,12 @@ export const inputTokensLeast = ({ inputTokens }: CallAsked): number =>
 /** The ways in which a call can end, and what each costs (docs/billing.md). */
 export class Endings {
   readonly #list: readonly ChargeText[];
+  readonly #searchPrice: bigint;
 
-  constructor(list: readonly ChargeText[]) {
+  /** @param searchPrice yuan for each search */
+  constructor(list: readonly ChargeText[], searchPrice: number | string = 0) {
     this.#list = list;
+    this.#searchPrice = nano(exactYuan(searchPrice));
   }
 
   #rule({ model, startedMs }: CallAsked, answered = model): ChargeText | undefined {
@@ -68,8 +80,22 @@ export class Endings {
     return failed && !anyContent;
   }
 
+  /** What the search of a call costs, whatever became of the call. */
+  search({ searched }: Pick<Delivered, 'searched'>): bigint {
+    return searched ? this.#searchPrice : 0n;
+  }
+
+  /** What a call holds for its search, and what it is charged for it after a crash. */
+  searchOf({ web, official }: CallAsked): bigint {
+    return official ? 0n : this.search({ searched: web });
+  }
+
   /** What a call would cost that no plan pays and that is not official. */
   cost(asked: CallAsked, delivered: Delivered): Bounds {
+    return plus(this.#modelCost(asked, delivered), this.search(delivered));
+  }
+
+  #modelCost(asked: CallAsked, delivered: Delivered): Bounds {
     const tiers = { asked: asked.tier, reported: delivered.tier };
     const rule = servedIn(this.#rule(asked, delivered.model), tiers);
     const { anyContent, leftEarly, reported, outputTokens } = delivered;
@@ -79,10 +105,14 @@ export class Endings {
     return this.#estimated(asked, rule, outputTokens);
   }
 
-  /** What a call costs whose function crashed: the input's estimate, at the price of the first model in the tier asked for. */
+  /**
+   * What a call costs whose function crashed: its search, and the input's estimate, at the price of the first model in the tier
+   * asked for.
+   */
   expired(asked: CallAsked): Bounds {
     const rule = servedIn(this.#rule(asked), { asked: asked.tier });
-    return rule?.type === 'token-billing' ? this.#estimated(asked, rule, 0) : nothing;
+    const input = rule?.type === 'token-billing' ? this.#estimated(asked, rule, 0) : nothing;
+    return plus(input, this.searchOf(asked));
   }
 
   #estimated(asked: CallAsked, rule: ChargeText | undefined, output: number): Bounds {

@@ -64,7 +64,7 @@ describe('a cost', () => {
 
 describe('the table of endings', () => {
   const byCall: ChargeText = { id: 2, type: 'times-billing', models: ['by-call'], output: 0.05 };
-  const endings = new Endings([plain, byCall]);
+  const endings = new Endings([plain, byCall], 0.08);
   const asked = (model: string): CallAsked => ({
     account: 'a',
     key: 'k',
@@ -88,11 +88,13 @@ describe('the table of endings', () => {
     ['you have disconnected before any content', { ...whole, leftEarly: true }, 46_800_000n, 0n],
     ['a stream breaks off after content, with counts', cut, 46_800_000n, 50_000_000n],
     ['the provider fails before any content', refused, 0n, 0n],
+    ['a whole answer with a search', { ...whole, searched: true }, 126_800_000n, 130_000_000n],
+    ['the provider fails after a search', { ...refused, searched: true }, 80_000_000n, 80_000_000n],
   ];
   it.each(cases)('%s', (_what, delivered, byTokens, perCall) => {
     expect(endings.cost(asked('m'), delivered)).toEqual({ least: byTokens, most: byTokens });
     expect(endings.cost(asked('by-call'), delivered)).toEqual({ least: perCall, most: perCall });
-    expect(endings.cost(asked('unpriced'), delivered).most).toBe(0n);
+    expect(endings.cost(asked('unpriced'), delivered).most).toBe(delivered.searched ? 80_000_000n : 0n);
   });
 });
 

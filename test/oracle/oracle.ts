@@ -1,4 +1,4 @@
-import { Endings, nothing, type Bounds, type CallAsked, type Delivered } from './endings.ts';
+import { Endings, exactly, nothing, type Bounds, type CallAsked, type Delivered } from './endings.ts';
 import type { ChargeText } from './price-list.ts';
 
 /** A disagreement between the oracle and what was written. */
@@ -60,8 +60,8 @@ export class Oracle {
   /** What is spent and held of budgets: `key period`. */
   readonly budgets = new Map<string, { used: bigint; overrun: bigint }>();
 
-  constructor(list: readonly ChargeText[]) {
-    this.endings = new Endings(list);
+  constructor(list: readonly ChargeText[], searchPrice?: number) {
+    this.endings = new Endings(list, searchPrice);
   }
 
   account(name: string): Account {
@@ -116,7 +116,14 @@ export class Oracle {
     const { key, official } = call.asked;
     const { amount, slot, budget } = holding;
     const isFree = official || slot !== '' || this.endings.isFree(call.asked);
-    agree(amount >= 0n && (!isFree || amount === 0n), `${id} holds ${amount}, but nothing is to pay`);
+    const search = this.endings.searchOf(call.asked);
+    // A metered call holds an amount in its key's budget alone.
+    const isHeld = !call.asked.metered || budget !== undefined;
+    agree(amount >= (isHeld ? search : 0n), `${id} holds ${amount}, which doesn't cover its search`);
+    agree(
+      !isFree || amount <= search,
+      `${id} holds ${amount}, but nothing is to pay beside a search of ${search}`,
+    );
     this.#holds(call, amount);
     if (slot !== '') this.#countOnPlan(call, slot, 1);
     if (call.isClosed) {
@@ -129,7 +136,11 @@ export class Oracle {
 
   /** What the balance pays for a call that ended in this way. */
   #due({ asked, delivered, holding }: Call, expired: boolean): Bounds {
-    if (asked.official || holding?.slot !== '') return nothing;
+    if (asked.official) return nothing;
+    if (holding?.slot !== '') {
+      const search = expired ? this.endings.searchOf(asked) : this.endings.search(delivered ?? {});
+      return exactly(search);
+    }
     if (expired) return this.endings.expired(asked);
     return delivered ? this.endings.cost(asked, delivered) : nothing;
   }
@@ -146,7 +157,7 @@ export class Oracle {
     const isMade = kind === 'settled' || kind === 'expired';
     agree(kind !== 'settled' || !isNothing, `${id} is settled, but the upstream gave nothing`);
     agree(kind !== 'released' || isNothing, `${id} is released, but the upstream answered`);
-    within(charge, isMade ? this.#due(call, kind === 'expired') : nothing, `${kind} call ${id} is charged`);
+    within(charge, this.#due(call, kind === 'expired'), `${kind} call ${id} is charged`);
     if (asked.official && kind === 'settled' && delivered)
       within(cost ?? -1n, this.endings.cost(asked, delivered), `official call ${id} has a cost of`);
     const account = this.account(asked.account);
@@ -182,12 +193,7 @@ export class Oracle {
   late(id: string, difference: bigint): void {
     const call = this.call(id);
     agree(call.expiredFor !== undefined, `${id} is charged late, but did not expire`);
-    const isMade = call.delivered && !this.endings.isNothing(call.delivered);
-    within(
-      call.charged + difference,
-      isMade ? this.#due(call, false) : nothing,
-      `late call ${id} is charged`,
-    );
+    within(call.charged + difference, this.#due(call, false), `late call ${id} is charged`);
     this.account(call.asked.account).closes += 1;
     this.#charge(call, difference);
     this.#overrun(call, difference);

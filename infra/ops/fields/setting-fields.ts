@@ -140,6 +140,13 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     secretField('value.secret'),
     figure('results', 'Results', '5'),
     { name: 'value.language', label: 'Language', placeholder: 'en', help: 'For SearXNG alone.' },
+    third(
+      'value.price',
+      'Price of a search, yuan',
+      'Empty: free, and only for calls that pay for their model.',
+    ),
+    third('value.cost', 'Cost of a search, yuan', 'What the provider bills you. Empty: 0.'),
+    figure('per_minute', 'Searches a minute, a key', '30 without a price, else no limit'),
   ),
   end_users: parts(
     'What upstreams get as end user',

@@ -75,6 +75,20 @@ it.each<[string, unknown, object]>([
     { type: 'tavily' },
     { search: { type: 'tavily', endpoint: 'https://api.tavily.com', results: 5 } },
   ],
+  [
+    'search',
+    { type: 'tavily', price: '0.08', cost: 0.057, per_minute: 10 },
+    {
+      search: {
+        type: 'tavily',
+        endpoint: 'https://api.tavily.com',
+        results: 5,
+        price: 0.08,
+        cost: 0.057,
+        perMinute: 10,
+      },
+    },
+  ],
 ])('the setting %s is read from %j', (name, value, row) => {
   expect(read(name, value)).toEqual({ row });
 });
@@ -174,6 +188,10 @@ describe.each<[string, [unknown, RegExp][]]>([
       [{ type: 'tavily', secret: 'tvly-canary' }, /^value\.secret: found a value(?!.*canary)/],
       [{ type: 'tavily', results: 11 }, /^value\.results: found 11, wanted a whole number from 1 to 10/],
       [{ type: 'tavily', language: 'en' }, /^value\.language: /],
+      [{ type: 'tavily', price: -1 }, /^value\.price: found -1/],
+      [{ type: 'tavily', price: 1e-10 }, /^value\.price: found 1e-10, wanted yuan for one search/],
+      [{ type: 'tavily', cost: 'cheap' }, /^value\.cost: found "cheap"/],
+      [{ type: 'tavily', per_minute: 0 }, /^value\.per_minute: found 0/],
     ],
   ],
 ])('the setting %s', (name, cases) => {
