@@ -51,14 +51,18 @@ export async function countTokens(
 ): Promise<RelayResponse> {
   const { requestId } = identity;
   await countUnbilled(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
-  const { call: read, turns } = await whole();
+  const { call: asked, turns } = await whole();
+  // A count makes no search, and needs no money for one.
+  const read = { ...asked, model: { ...asked.model, web: false } };
   // What the vendor wrote itself counts, too.
   const call = turns ? { ...read, states: turns.states, stateDropped: turns.dropped } : read;
   const { costs, request } = await priced(ports, call);
-  const asked = await admitted(ports, { requestId, call, request }, () => upstreamCount(ports, health, call));
-  const { candidate, reason, status } = asked;
+  const counted = await admitted(ports, { requestId, call, request }, () =>
+    upstreamCount(ports, health, call),
+  );
+  const { candidate, reason, status } = counted;
   const cost = costs.find(({ model }) => model === candidate?.model) ?? costs[0];
-  const tokens = asked.tokens ?? cost.estimate.inputTokens;
+  const tokens = counted.tokens ?? cost.estimate.inputTokens;
   ports.log.request({
     request_id: requestId,
     endpoint: endpoint.name,
@@ -76,7 +80,7 @@ export async function countTokens(
     prompt_tokens: tokens,
   });
   const response = jsonResponse(requestId, counting.answer(tokens));
-  const estimated = asked.tokens === undefined && { 'x-relay-estimated': 'true' };
+  const estimated = counted.tokens === undefined && { 'x-relay-estimated': 'true' };
   const headers = { ...response.headers, ...endpoint.answerHeaders?.(requestId), ...estimated };
   return { ...response, headers };
 }

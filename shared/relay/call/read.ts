@@ -220,7 +220,19 @@ async function askedCall(
   const attribution = given ?? (await attributionIn(request, headers));
   const model = parseModelName(requested, official === true);
   admitModel(caller, model);
+  if (model.web) checkSearchable(read);
   return { body, conversation, read, model, attribution };
+}
+
+/** Nothing reads the results of a search for these, so none may be made or held for. */
+function checkSearchable({ call: { embedding, compacts } }: EndpointRequest): void {
+  const what = embedding ? 'Embeddings' : compacts ? 'A compaction' : undefined;
+  if (what !== undefined)
+    throw new InvalidRequest(
+      'invalid_value',
+      'model',
+      `${what} can't use web search. Drop the prefix "web-" from the model's name.`,
+    );
 }
 
 const saysWhom = (header: string): boolean => header === tagsHeader || header.startsWith(claudeCodePrefix);
