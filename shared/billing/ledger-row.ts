@@ -26,6 +26,8 @@ export interface CloseRow extends Omit<CloseRecord, 'at'> {
   /** Present when the charged counts are the relay's estimate for input, output or both. */
   estimated?: true | undefined;
   price: string;
+  /** What its reservation agreed to, in the format of `formatTariff`. Absent: `price` alone, or an earlier version reserved. */
+  tariff?: string | undefined;
   /** The plan slot that counts the call; undefined: none does. */
   plan_slot?: string | undefined;
   /** The period of the key's budget that the call was held in. */
@@ -144,6 +146,7 @@ function closeRow({ account, part }: PartOfAccount, entry: OpenEntry, closeRecor
     reserved: entry.amount,
     estimated: estimated === true ? true : undefined,
     price,
+    tariff: entry.tariff === price ? undefined : entry.tariff,
     plan_slot: entry.slot !== '' && !isReleased ? entry.slot : undefined,
     budget: entry.budget,
     official: entry.official ? true : undefined,

@@ -189,14 +189,18 @@ const factorPattern = /^x(\d[\d.]{0,15})$/;
 export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tokens'>): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
   if (price.type === 'times-billing') return `${price.rule}:call:${yuan(price.perCall)}`;
-  const { above, rates } = tierFor(price.tiers, tokens?.prompt_tokens ?? 0);
+  const tier = formatTier(tierFor(price.tiers, tokens?.prompt_tokens ?? 0));
+  const times = price.factor === undefined ? [] : [`x${formatDecimal(price.factor, factorDecimals)}`];
+  return [price.rule, 'tokens', tier, ...times].join(':');
+}
+
+/** The part of a price's text that is of one tier. */
+export function formatTier({ above, rates }: Tier): string {
   const { input, output } = rates;
   const parts = inputParts.map(({ name }) => rates[name]);
   const last = parts.findLastIndex((rate) => rate !== input);
   const shown = last < 0 ? [] : parts.slice(0, Math.max(last + 1, firstCounts.length));
-  const tier = above > 0 ? [`above=${above}`] : [];
-  const times = price.factor === undefined ? [] : [`x${formatDecimal(price.factor, factorDecimals)}`];
-  return [price.rule, 'tokens', ...[input, output, ...shown].map(yuan), ...tier, ...times].join(':');
+  return [...[input, output, ...shown].map(yuan), ...(above > 0 ? [`above=${above}`] : [])].join(':');
 }
 
 const yuan = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);
@@ -215,10 +219,16 @@ export function parsePrice(text: string): Price | undefined {
 
 function tokenPrice(rule: number, all: string[]): Price | undefined {
   const factor = toFactor(factorPattern.exec(all.at(-1) ?? '')?.[1] ?? '');
-  const parts = factor === undefined ? all : all.slice(0, -1);
+  const tier = parseTier((factor === undefined ? all : all.slice(0, -1)).join(':'));
+  return tier && { type: 'token-billing', rule, tiers: [tier], factor };
+}
+
+/** Parses the output of `formatTier`. */
+export function parseTier(text: string): Tier | undefined {
+  const parts = text.split(':');
   const above = Number(abovePattern.exec(parts.at(-1) ?? '')?.[1] ?? 0);
   const rates = toRates(above > 0 ? parts.slice(0, -1) : parts);
-  return rates && { type: 'token-billing', rule, tiers: [{ above, rates }], factor };
+  return rates && { above, rates };
 }
 
 /** Two rates, or those of the parts too. A text from before a part had a price lacks its rate at the end. */
@@ -275,39 +285,15 @@ export const pricedModels = (charges: readonly Dated[], nowMs: number): Readonly
   new Set(charges.flatMap((charge) => (isInForce(charge, nowMs) ? charge.models : [])));
 
 /** The price of a model's calls. They are free if no rule in force names the model. */
-export function priceOf(charges: readonly PriceRule[], model: string, nowMs: number): Price {
-  const rule = ruleOf(charges, model, nowMs);
+export const priceOf = (charges: readonly PriceRule[], model: string, nowMs: number): Price =>
+  priceByRule(ruleOf(charges, model, nowMs));
+
+/** @param rule undefined: none names the model */
+export function priceByRule(rule: PriceRule | undefined): Price {
   if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
   if (rule.type === 'times-billing')
     return { type: 'times-billing', rule: rule.id, perCall: toPico(rule.output) };
   return { type: 'token-billing', rule: rule.id, tiers: tiersOf(rule), factors: rule.service_tiers };
-}
-
-/** What the rule that prices a model says about the size and the form of calls. Absent: the rule says nothing. */
-export interface RuleLimits {
-  /** The model's own maximum of one answer. */
-  maxOutputTokens?: number | undefined;
-  /** What one answer may have where the client sets no limit. */
-  defaultOutputTokens?: number | undefined;
-  imageTokens?: number | undefined;
-  /** Multiplies the estimate of the input from above. At least 1. */
-  inputFactor: number;
-  /** What is written to a cache for an hour, which costs the operator twice the input, has no price of its own. */
-  unpricedHour: boolean;
-  serviceTiers: ServiceTiers;
-}
-
-export function ruleLimits(charges: readonly PriceRule[], model: string, nowMs: number): RuleLimits {
-  const rule = ruleOf(charges, model, nowMs);
-  const byTokens = rule?.type === 'token-billing';
-  return {
-    maxOutputTokens: rule?.max_output_tokens,
-    defaultOutputTokens: rule?.default_output_tokens,
-    imageTokens: rule?.image_tokens,
-    inputFactor: rule?.input_factor ?? 1,
-    unpricedHour: byTokens && rule.cache_write_1h === undefined,
-    serviceTiers: (byTokens && rule.service_tiers) || {},
-  };
 }
 
 /** What a call costs the operator, in the currency that the vendor bills. Token prices are per 1,000 tokens. */

@@ -63,6 +63,8 @@ export interface OpenEntry {
   model: string;
   /** In the format of `formatPrice`. */
   price: string;
+  /** In the format of `formatTariff`: by what the call may be charged. Absent: an earlier version reserved. */
+  tariff?: string | undefined;
   /** The plan slot that counts this call; empty: none. */
   slot: string;
   /** The period of the key's budget that holds the amount too; absent: none. */

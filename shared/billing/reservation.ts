@@ -161,9 +161,16 @@ function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): C
   const atLeast = leavesNone ? amount : larger(amount, (2n * amount) / parts);
   if (amount === most) return { amount, atLeast };
   const limitedBy = amount < ofBalance ? 'budget' : 'balance';
+  return { amount, atLeast, limitedTo: coverOutput(costs, amount), limitedBy };
+}
+
+/**
+ * The output tokens of one answer that an amount covers, whichever model answers; below zero where it does not cover the input.
+ * Undefined: it covers every answer.
+ */
+export function coverOutput(costs: readonly ModelCost[], amount: NanoYuan): number | undefined {
   const short = costs.filter((cost) => mostOf(cost) > amount);
-  const limitedTo = Math.min(...short.map((cost) => tokensFor(cost, amount)));
-  return { amount, atLeast, limitedTo, limitedBy };
+  return short.length === 0 ? undefined : Math.min(...short.map((cost) => tokensFor(cost, amount)));
 }
 
 const mostOf = ({ price, estimate }: ModelCost): NanoYuan => amountOf(price, estimate);
@@ -175,9 +182,9 @@ function leastAmount(cost: ModelCost): NanoYuan {
   return amountOf(price, { ...estimate, outputTokensMax: Math.min(outputTokensMax, outputTokensLeast) });
 }
 
-/** Output tokens of one answer that an amount covers, which covers the input. */
 function tokensFor(cost: ModelCost, amount: NanoYuan): number {
   const { price, estimate } = cost;
+  if (outputRate(cost) === 0n) return 0;
   const rest = amount - amountOf(price, { ...estimate, outputTokensMax: 0 });
   return Number((rest * productsPerNano) / (outputRate(cost) * BigInt(estimate.n)));
 }

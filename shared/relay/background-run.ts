@@ -3,6 +3,7 @@
  * its reservation over, and answers as to any client. Must ask no upstream before both are its own.
  * A run that was killed is not resumed: its first reader after the claim ended marks it failed, and the sweeper closes its reservation.
  */
+import { tariffIn } from '../billing/tariff.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
@@ -165,11 +166,13 @@ async function handedRead(
   handed: HandedCall | undefined,
 ): Promise<CheckedCall> {
   const { ports } = relay;
-  if (!handed) throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
+  const tariff = handed?.tariff && tariffIn(handed.tariff);
+  if (!handed || (handed.tariff && !tariff))
+    throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
   const { startedMs, entry, attribution } = handed;
   if (ports.clock.now() > handed.untilMs) throw tooLate();
   const requestId = requestIdOf(response.head.id);
-  const facts = { requestId, entry, startedMs, deadlineMs, signal: watch.signal, isRun: true };
+  const facts = { requestId, entry, startedMs, deadlineMs, signal: watch.signal, tariff, isRun: true };
   const caller = callerOf(handed, snapshot);
   const source = { body: runBody(handed), headers: {}, attribution, caller, facts };
   const checked = orThrow(await checkedCall(relay, source));

@@ -28,18 +28,18 @@ describe('choosing among 503 channels that each serve 300 models', () => {
   it('looks at the channels at the first call to a model of a snapshot, and never for names that nobody serves', () => {
     const { snapshot, reads } = counted();
     const serving = new ServingChannels();
-    const { candidates } = serving.of(snapshot, first, 1);
+    const { candidates } = serving.of({ snapshot, startedMs: 1 }, first);
     expect(candidates).toHaveLength(channelCount);
     expect(reads()).toBe(channelCount);
-    expect(serving.of(snapshot, first, 2).candidates).toBe(candidates);
-    expect(() => serving.of(snapshot, 'nobody/serves-this', 1)).toThrow(Refusal);
+    expect(serving.of({ snapshot, startedMs: 2 }, first).candidates).toBe(candidates);
+    expect(() => serving.of({ snapshot, startedMs: 1 }, 'nobody/serves-this')).toThrow(Refusal);
     expect(reads()).toBe(channelCount);
-    serving.of(snapshot, second, 1);
+    serving.of({ snapshot, startedMs: 1 }, second);
     expect(reads()).toBe(2 * channelCount);
   });
 
   it('scores each once, and asks for the health of no other than is taken', () => {
-    const { candidates } = new ServingChannels().of(snapshotOf(5), first, 1);
+    const { candidates } = new ServingChannels().of({ snapshot: snapshotOf(5), startedMs: 1 }, first);
     const score = scoreOf({ key: keyRow(), request });
     const scored: string[] = [];
     const looked: string[] = [];

@@ -67,7 +67,7 @@ class Chooser {
   readonly #key = keyRow();
 
   async first(snapshot: Snapshot, model: string, request: ChatRequest): Promise<Rank | undefined> {
-    const { candidates } = capableOf(this.#serving.of(snapshot, model, this.#clock.now()), {
+    const { candidates } = capableOf(this.#serving.of({ snapshot, startedMs: this.#clock.now() }, model), {
       model,
       request,
     });

@@ -1,5 +1,6 @@
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
-import { parseYuan, ruleLimits } from '../../shared/billing/price.ts';
+import { parseYuan } from '../../shared/billing/price.ts';
+import { buildTariff, serviceTiersFrom } from '../../shared/billing/tariff.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/bill.ts';
@@ -71,9 +72,9 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   const faultsBefore = faults();
   let bill: Bill;
   try {
-    const charges = mutation?.charges?.([...call.charges]) ?? call.charges;
+    const tariff = tariffOf(call, mutation?.charges?.([...snapshot.charges]));
     const queued = made.accepts !== undefined;
-    const billed = { ...call, charges, queued };
+    const billed = { ...call, tariff, queued };
     const admitted = await Bill.admit(reservations, { clock: environment, inflate: zlibInflate }, billed);
     // As if more had been read for it meanwhile.
     bill = await admitted.open(queued ? { ...billed } : billed);
@@ -130,7 +131,7 @@ export async function answer(
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
   const delivered = { ...deliver(random, asked, sent), model: answering };
   oracle.delivered(id, delivered, sent.outputMax);
-  const { serviceTiers } = ruleLimits(call.charges, answering, call.startedMs);
+  const serviceTiers = serviceTiersFrom(call.tariff, answering);
   const named = delivered.tier === 'auto' ? undefined : delivered.tier;
   const tier = settledTier(serviceTiers, sent.tier, named);
   const outcome = outcomeOf(delivered, () => bill.inputTokens(call.request, answering));
@@ -167,6 +168,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
   const name = random.pick(models);
   const others = random.chance(0.25) ? othersThan(name, random) : undefined;
   const model = parseModelName(name, key.official && random.chance(0.5));
+  const alias = others && aliasOf([name, ...others]);
   const { account } = customer;
   const plan = account.plan && { ...account.plan, level: random.integer(1, 2) };
   const [content, tokens] = random.pick(texts as [(typeof texts)[0], ...typeof texts]);
@@ -184,11 +186,11 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
           : 1,
     },
     model,
-    ...(others && { alias: aliasOf([name, ...others]) }),
+    ...(alias && { alias }),
     key,
     account: { ...account, plan, metered },
     snapshot,
-    charges: snapshot.charges,
+    tariff: tariffOf({ model, alias, startedMs: nowMs }),
     limits: limitsOf(name),
     unknown: {},
     outputTokensAsked: undefined,
@@ -214,6 +216,18 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
   return [isOther ? asMessages(call) : call, asked];
 }
 
+/** @param rules those of the configuration, unless they are wrong */
+const tariffOf = (
+  { model, alias, startedMs: nowMs }: Pick<BillableCall, 'model' | 'alias' | 'startedMs'>,
+  rules: BillableCall['snapshot']['charges'] = snapshot.charges,
+) =>
+  buildTariff({
+    models: alias?.models.map((one) => one.model) ?? [model.base],
+    rulesOf: () => rules,
+    defaultOutputTokens: snapshot.settings.limits.defaultOutputTokens,
+    nowMs,
+  });
+
 /** The same call through another endpoint. */
 function asMessages(call: BillableCall): BillableCall {
   const { model, messages, max_tokens: limit, service_tier: tier } = call.request;
@@ -237,7 +251,6 @@ const aliasOf = (named: [Model, ...Model[]]): CalledAlias => {
   const serving = (model: Model): ServingModel => ({
     model,
     candidates: [],
-    charges: snapshot.charges,
     limits: limitsOf(model),
   });
   const [first, ...rest] = named;

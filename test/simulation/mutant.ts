@@ -2,7 +2,8 @@ import { inputCost, costOf, priceIn, tierFor, type Price } from '../../shared/bi
 import { partCountsOf } from '../../shared/wire/chat-response.ts';
 import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
-import { planQuery, priceOfCall, type BillableCall } from '../../shared/relay/money/bill.ts';
+import { priceFrom } from '../../shared/billing/tariff.ts';
+import { planQuery, type BillableCall } from '../../shared/relay/money/bill.ts';
 import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { planSlots, type ReserveNeed } from '../../shared/billing/reservation.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
@@ -31,7 +32,7 @@ const priced =
 
 /** As the record says that it was served. */
 const priceOfRecord = (call: BillableCall, { service_tier: tier }: CloseRecord): Price =>
-  priceIn(priceOfCall(call), tier);
+  priceIn(priceFrom(call.tariff, call.model.base), tier);
 
 const limitless =
   (dialect: string): NonNullable<Mutation['body']> =>

@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest';
-import {
-  formatPrice,
-  mostCost,
-  priceHeld,
-  priceIn,
-  priceOf,
-  ruleLimits,
-} from '../../shared/billing/price.ts';
+import { formatPrice, mostCost, priceHeld, priceIn } from '../../shared/billing/price.ts';
 import { chargeOf } from '../../shared/billing/usage.ts';
+import {
+  agreedPriceTexts,
+  buildTariff,
+  formatTariff,
+  parseTariff,
+  priceFrom,
+  serviceTiersFrom,
+} from '../../shared/billing/tariff.ts';
 import { planSlots } from '../../shared/billing/reservation.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
@@ -74,8 +75,11 @@ it('the oracle and the relay charge the same, to the last digit', () => {
     };
     const startedMs = random.integer(0, 5_000);
     const charges = list.map((text) => ChargeRow.parse(text));
-    const standard = priceOf(charges, 'm', startedMs);
-    const { serviceTiers } = ruleLimits(charges, 'm', startedMs);
+    const rulesOf = () => charges;
+    const tariff = buildTariff({ models: ['m'], rulesOf, defaultOutputTokens: 1, nowMs: startedMs });
+    const read = parseTariff(formatTariff(tariff), 'm');
+    const standard = read ? priceFrom(read, 'm') : ({ type: 'non-billing', rule: null } as const);
+    const serviceTiers = serviceTiersFrom(tariff, 'm');
     const [wanted, reported] = [0, 1].map(() => maybe(random.pick(tierNames)));
     const price = priceIn(
       standard,
@@ -97,6 +101,7 @@ it('the oracle and the relay charge the same, to the last digit', () => {
     });
     const whole = chargeOf(price, { failed: false, anyContent: true, usage });
     expect(costOf(ruleOfText(formatPrice(price, usage)), tokens)).toBe(whole);
+    expect(agreedPriceTexts(tariff, 'm')).toContain(formatPrice(price, usage));
     expect(mostCost(priceHeld(standard, wanted), input, output)).toBeGreaterThanOrEqual(whole);
   }
 });

@@ -227,6 +227,7 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     model: text(attributes['model'], 'model'),
     key: text(attributes['key'], 'key'),
     price: text(attributes['price'], 'price'),
+    tariff: attributes['tariff']?.S,
     charge: yuan(attributes['charge'], 'charge'),
     reserved: yuan(attributes['reserved'], 'reserved'),
     cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),

@@ -102,13 +102,14 @@ async function chargedLate(
 }
 
 /** What the row says of the entry. Nothing is charged late of calls that the balance did not pay. */
-const entryOf = ({ key, model, price, budget, charge, metered }: CloseRow): OpenEntry => ({
+const entryOf = ({ key, model, price, tariff, budget, charge, metered }: CloseRow): OpenEntry => ({
   until: 0,
   amount: 0n,
   input: charge,
   key,
   model,
   price,
+  tariff: tariff ?? price,
   slot: '',
   budget,
   official: false,

@@ -3,7 +3,7 @@
  * counts.
  */
 import type { Machine } from '../../stream/machine.ts';
-import { ruleLimits } from '../../billing/price.ts';
+import { limitsFrom } from '../../billing/tariff.ts';
 import {
   type CheckedUsage,
   checkedUsage,
@@ -113,7 +113,7 @@ export function usageBounds(
 ): Omit<UsageBounds, 'streamed' | 'isCut'> {
   const { request, channel, sent, model } = report;
   const params = channel?.params;
-  const { maxOutputTokens = Infinity } = ruleLimits(call.snapshot.charges, model, call.startedMs);
+  const { maxOutputTokens = Infinity } = limitsFrom(call.tariff, model);
   const known = Math.min((channel && outputTokensMaxOf(channel, model)) ?? Infinity, maxOutputTokens);
   const limit = Math.min(sent.outputTokensMax ?? outputTokensEver, known);
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;

@@ -6,9 +6,9 @@ import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../../wire/chat-r
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
 import type { Attribution } from '../../billing/ledger-row.ts';
+import type { Tariff } from '../../billing/tariff.ts';
 
 export interface ModelName {
   /** The name that whitelist, price and channels use and that every answer contains. */
@@ -46,6 +46,8 @@ export interface ChatCall extends CanonicalCall, Serving {
   readonly alias?: CalledAlias | undefined;
   readonly key: KeyRow;
   readonly snapshot: Snapshot;
+  /** Covers every model that may answer. */
+  readonly tariff: Tariff;
   /** Of an alias, those of all its models. */
   readonly candidates: readonly Candidate[];
   /** The end user and the tags that its client named. */
@@ -117,8 +119,6 @@ export interface ChannelLimits {
 export interface Serving {
   /** Those of the enabled channels that serve it, by priority. Never empty. */
   readonly candidates: readonly Candidate[];
-  /** The rules that name it. */
-  readonly charges: readonly ChargeRow[];
   readonly limits: ChannelLimits;
 }
 

@@ -12,6 +12,7 @@ import { summaryOpener } from '../state/summary-seals.ts';
 import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
 import type { Attribution } from '../../billing/ledger-row.ts';
+import { NotInTariff, type Tariff } from '../../billing/tariff.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
 import { capableOf, modelsOfAlias, ofOneModel, type ServingChannels } from './serving-channels.ts';
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
@@ -69,7 +70,10 @@ export type ReadCall = { checked: CheckedCall } | RefusedCall;
 export type CallFacts = { requestId: string } & Pick<
   ChatCall,
   'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal' | 'isRun'
->;
+> & {
+    /** Of a run: the one that its call was accepted with. */
+    tariff?: Tariff | undefined;
+  };
 
 /** A body, who sent it, and what else is known of its call. */
 interface CallSource {
@@ -177,11 +181,11 @@ export async function checkedCall(
   conversation?: Conversation,
 ): Promise<ReadCall> {
   const { ports, endpoint, channels } = relay;
-  const { caller, facts } = source;
+  const { caller } = source;
   let asked: AskedCall | undefined;
   try {
     asked = await askedCall(relay, source, conversation);
-    const named = modelsOf(channels, caller, asked, facts.startedMs);
+    const named = modelsOf(channels, source, asked);
     checkLength(asked);
     await checkContents(asked, caller);
     const call = callOf(endpoint, source, asked, named);
@@ -244,22 +248,30 @@ async function attributionIn(request: ChatRequest, headers: RelayRequest['header
   return attributionOf(request, headers);
 }
 
-/** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
+/**
+ * The models that may answer, each with its channels, and their tariff. Throws a Refusal or an InvalidRequest when there are
+ * none, NotInTariff when the tariff of a run covers none of them.
+ */
 function modelsOf(
   serving: ServingChannels,
-  { key, snapshot }: Caller,
+  { caller: { key, snapshot }, facts: { startedMs, tariff: agreed } }: CallSource,
   { model: name, read }: AskedCall,
-  nowMs: number,
-): NamedModels {
+): NamedModels & Pick<ChatCall, 'tariff'> {
   const { request, embedding, form } = read.call;
+  const call = { snapshot, startedMs, tariff: agreed };
   const alias = aliasOf(snapshot, name.base);
-  const able = (named: NamedModels): NamedModels => (embedding ? ofOneModel(named, form) : named);
-  if (alias) {
-    const called = { alias, name, allowed: allowedModels(key, alias), request };
-    return able(modelsOfAlias(called, (model) => serving.find(snapshot, model, nowMs)));
-  }
-  const served = serving.of(snapshot, name.base, nowMs);
-  return able({ model: Object.freeze(name), ...capableOf(served, { model: name.base, request }) });
+  const allowed = alias ? allowedModels(key, alias) : [name.base];
+  const covered = agreed ? allowed.filter((model) => agreed.prices.has(model)) : allowed;
+  if (covered.length === 0) throw new NotInTariff(`the tariff of the call does not cover ${name.base}`);
+  const named: NamedModels = alias
+    ? modelsOfAlias({ alias, name, allowed: covered, request }, (model) => serving.find(call, model))
+    : {
+        model: Object.freeze(name),
+        ...capableOf(serving.of(call, name.base), { model: name.base, request }),
+      };
+  const models = named.alias?.models.map(({ model }) => model) ?? [name.base];
+  const tariff = agreed ?? serving.tariffOf(call, models);
+  return { ...(embedding ? ofOneModel(named, form) : named), tariff };
 }
 
 /** Before anything is reserved or sent: the vendors that refuse so much have read it by then. */
@@ -291,7 +303,7 @@ function callOf(
   { name }: Endpoint,
   { caller, facts }: CallSource,
   { read, attribution }: AskedCall,
-  named: NamedModels,
+  named: NamedModels & Pick<ChatCall, 'tariff'>,
 ): ChatCall {
   const { requestId, ...own } = facts;
   const created = Math.floor(facts.startedMs / 1000);

@@ -2,9 +2,11 @@
  * Finds what serves a model in the request's configuration. Built once for each model of a snapshot, at the model's
  * first call; must not keep anything of a call, or of names that nobody serves.
  */
-import { ruleOf, ruleLimits, type RuleLimits } from '../../billing/price.ts';
+import { ruleOf } from '../../billing/price.ts';
+import { buildTariff, limitsFrom, type Tariff } from '../../billing/tariff.ts';
 import { holdsFor } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { hash53 } from '../../wire/ids.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
@@ -32,6 +34,14 @@ type NeededCapability = (typeof neededCapabilities)[number];
 export interface ModelServing extends Serving {
   /** What a probe denied at least one of the channels. */
   readonly denied: ReadonlySet<NeededCapability>;
+  /** The rules that name it. */
+  readonly charges: readonly ChargeRow[];
+}
+
+/** When a call began, and by what. */
+interface PricedCall extends Pick<ChatCall, 'snapshot' | 'startedMs'> {
+  /** Of a run: the one that its call was accepted with. */
+  tariff?: Tariff | undefined;
 }
 
 /** One for each function: what it has built is forgotten with its snapshot. */
@@ -39,17 +49,25 @@ export class ServingChannels {
   readonly #bySnapshot = new WeakMap<Snapshot, Map<string, ModelServing>>();
 
   /** Undefined: no enabled channel serves the model, or it has no price and must have one. */
-  find(snapshot: Snapshot, model: string, nowMs: number): ModelServing | undefined {
+  find({ snapshot, startedMs, tariff }: PricedCall, model: string): ModelServing | undefined {
     const served = this.#served(snapshot, model);
-    const isPriced = served && ruleOf(served.charges, model, nowMs) !== undefined;
-    return isPriced || !needsPrice(snapshot, model) ? served : undefined;
+    if (!served || tariff?.prices.has(model) || !needsPrice(snapshot, model)) return served;
+    return ruleOf(served.charges, model, startedMs) === undefined ? undefined : served;
   }
 
   /** Throws a Refusal when there are none. */
-  of(snapshot: Snapshot, model: string, nowMs: number): ModelServing {
-    const found = this.find(snapshot, model, nowMs);
+  of(call: PricedCall, model: string): ModelServing {
+    const { snapshot } = call;
+    const found = this.find(call, model);
     if (!found) throw modelNotFound(model, snapshot.models.includes(model) ? 'no_price' : 'no_channel');
     return found;
+  }
+
+  /** What a call agrees to pay to these models, which are served. */
+  tariffOf({ snapshot, startedMs: nowMs }: PricedCall, models: readonly string[]): Tariff {
+    const { defaultOutputTokens } = snapshot.settings.limits;
+    const rulesOf = (model: string) => this.#served(snapshot, model)?.charges ?? [];
+    return buildTariff({ models, rulesOf, defaultOutputTokens, nowMs });
   }
 
   #served(snapshot: Snapshot, model: string): ModelServing | undefined {
@@ -133,7 +151,7 @@ const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string 
  * channel can do what no probe denied. `model`: the public base name.
  */
 export function capableOf(
-  { denied, ...serving }: ModelServing,
+  { denied, charges: _charges, ...serving }: ModelServing,
   { model, request }: { model: string; request: ChatRequest },
 ): Serving {
   let { candidates } = serving;
@@ -200,7 +218,6 @@ export function modelsOfAlias(
   const models = Object.freeze([first, ...rest] as const);
   return {
     model: Object.freeze({ ...name, base: first.model }),
-    charges: first.charges,
     limits: first.limits,
     candidates: Object.freeze(models.flatMap(({ candidates }) => candidates)),
     alias: Object.freeze({ name: alias.name, onContextLength: alias.onContextLength, models }),
@@ -227,14 +244,6 @@ export function ofOneModel(named: NamedModels, form: string): NamedModels {
 
 // The limit on output tokens of one answer: what the client asked for, else a default.
 
-/** What the rule that prices the call says of its model. */
-export const ruleLimitsOf = ({
-  charges,
-  model,
-  startedMs,
-}: Pick<ChatCall, 'charges' | 'model' | 'startedMs'>): RuleLimits =>
-  ruleLimits(charges, model.base, startedMs);
-
 interface OutputLimit {
   /** The most that any candidate is sent when the balance pays. */
   tokens: number;
@@ -259,10 +268,8 @@ function reasons({ request }: Pick<ChatCall, 'request'>): boolean {
  * The limit of a call whose client sent none. Reasoning takes its tokens from it, so it is doubled then. Never more than
  * the tokens whose log probabilities the relay can hold.
  */
-export function defaultOutputTokens(
-  call: Pick<ChatCall, 'request' | 'snapshot' | 'charges' | 'model' | 'startedMs'>,
-): number {
-  const usual = ruleLimitsOf(call).defaultOutputTokens ?? call.snapshot.settings.limits.defaultOutputTokens;
+export function defaultOutputTokens(call: Pick<ChatCall, 'request' | 'tariff' | 'model'>): number {
+  const usual = limitsFrom(call.tariff, call.model.base).defaultOutputTokens;
   return Math.min(reasons(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
 }
 
@@ -270,8 +277,8 @@ export function defaultOutputTokens(
 export function outputLimit(
   call: Parameters<typeof defaultOutputTokens>[0] & Pick<ChatCall, 'limits' | 'outputTokensAsked'>,
 ): OutputLimit {
-  const { maxOutputTokens = Infinity } = ruleLimitsOf(call);
-  const { request, outputTokensAsked, limits: channels } = call;
+  const { request, outputTokensAsked, limits: channels, tariff, model } = call;
+  const { maxOutputTokens = Infinity } = limitsFrom(tariff, model.base);
   // A client may send both fields, and an upstream may follow either one.
   const fields = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
   const sent = fields.filter((limit) => typeof limit === 'number');

@@ -19,12 +19,12 @@ import {
 } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
-import { ruleLimits, type RuleLimits } from '../../billing/price.ts';
+import { limitsFrom, serviceTiersFrom } from '../../billing/tariff.ts';
 import { defaultOutputTokens } from '../call/serving-channels.ts';
 import { endUserOf } from '../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
-import { settledTier } from '../../wire/service-tier.ts';
+import { settledTier, type ServiceTiers } from '../../wire/service-tier.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { SecretUnusable } from '../ports/config-store.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -70,7 +70,7 @@ export class Attempt {
   readonly #variant: Variant;
   readonly #speaking: (dialect: Dialect) => Dialect;
   readonly #callIds: CallIds;
-  readonly #rule: RuleLimits;
+  readonly #serviceTiers: ServiceTiers;
   /** The ids of the first choice's tool calls as the client sees them, by index. */
   readonly #shownIds: (string | undefined)[] = [];
   #reader: AnswerReader | undefined;
@@ -82,6 +82,7 @@ export class Attempt {
   #hasContent = false;
   #upstreamStatus: number | undefined;
 
+  /** Throws NotInTariff. */
   constructor(
     ports: ChatPorts,
     { candidate, call, variant = usual, speaking = (dialect) => dialect }: AttemptParts,
@@ -92,7 +93,7 @@ export class Attempt {
     this.#variant = variant;
     this.#speaking = speaking;
     this.#callIds = new CallIds({ channel: candidate.channel.id, requestId: call.identity.requestId });
-    this.#rule = ruleLimits(call.charges, candidate.model, call.startedMs);
+    this.#serviceTiers = serviceTiersFrom(call.tariff, candidate.model);
     this.chunks = this.#read();
   }
 
@@ -111,7 +112,7 @@ export class Attempt {
       toolChoice,
       outputTokensMax,
       isMultiplied,
-      serviceTier: settledTier(this.#rule.serviceTiers, this.#built?.sent.serviceTier, told),
+      serviceTier: settledTier(this.#serviceTiers, this.#built?.sent.serviceTier, told),
       reportedTier: told,
       stop,
       inputTransformations,
@@ -205,8 +206,8 @@ export class Attempt {
       callIds: this.#callIds,
       without,
       refusedFeatures,
-      unpricedHour: this.#rule.unpricedHour,
-      serviceTiers: this.#rule.serviceTiers,
+      unpricedHour: limitsFrom(this.#call.tariff, model).unpricedHour,
+      serviceTiers: this.#serviceTiers,
       learned,
     });
   }

@@ -8,6 +8,7 @@ import {
 } from '../../wire/invalid-request.ts';
 import type { RelayRequest, RelayResponse } from './http.ts';
 import { storeRequestId, StoreUnavailable } from '../ports/store-errors.ts';
+import { NotInTariff } from '../../billing/tariff.ts';
 
 // Written once, because each function loads the table when it starts.
 const invalid = 'invalid_request_error';
@@ -124,6 +125,12 @@ export function asRefusal(error: unknown): Refusal {
       },
     );
   }
+  if (error instanceof NotInTariff)
+    return refuse(
+      'unavailable',
+      'What this model or alias stands for was changed while the request waited. Nothing was charged; send it again.',
+      { reason: 'not_in_tariff' },
+    );
   return refuse(
     'internal',
     'Something went wrong inside the relay. Quote the request id when you report it.',

@@ -13,14 +13,14 @@ import {
   mostRates,
   priceHeld,
   priceIn,
-  priceOf,
-  type Price,
   type TokenCounts,
 } from '../../billing/price.ts';
+import { keptTariff, limitsFrom, priceFrom } from '../../billing/tariff.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
 import { estimateInput, mediaReaderFor, type MediaReader } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import {
+  coverOutput,
   planSlots,
   slotsOfAlias,
   type SlotQuery,
@@ -33,9 +33,9 @@ import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.
 import type { Snapshot } from '../../config/snapshot.ts';
 import { upstreamModel } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
-import { callTo, outputLimit, ruleLimitsOf } from '../call/serving-channels.ts';
+import { callTo, outputLimit } from '../call/serving-channels.ts';
 import { rateHeaders } from '../http/http.ts';
-import type { Refusal } from '../http/refusal.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { CallBudget, Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
@@ -118,14 +118,27 @@ export class Bill {
     };
   }
 
-  /** Of a call whose reservation another invocation made and handed on. */
+  /**
+   * Of a call whose reservation another invocation made and handed on. Its channels and settings may be other ones by now, so the
+   * amount that is held decides how long the answer may be. Throws a Refusal when it covers none.
+   */
   static async resume(
     reservations: Reservations,
     ports: BillPorts,
     { call, reservation }: { call: BillableCall; reservation: Reservation | undefined },
   ): Promise<Bill> {
     const costs = await costsOf(ports, call);
-    return new Bill({ reservations, clock: ports.clock, call, costs, reservation });
+    const { amount = 0n, slot = '' } = reservation?.entry ?? {};
+    const limitedTo = amount > 0n && slot === '' ? coverOutput(costs, amount) : undefined;
+    const fewest = Math.max(1, ...[call, ...(call.alias?.models ?? [])].map(({ limits }) => limits.fewest));
+    if (limitedTo !== undefined && limitedTo < fewest)
+      throw refuse(
+        'unavailable',
+        'What was reserved for the request no longer covers it, since the configuration was changed. Nothing was charged; send it again.',
+        { reason: 'hold_outgrown' },
+      );
+    const held = reservation && { ...reservation, payment: { ...reservation.payment, limitedTo } };
+    return new Bill({ reservations, clock: ports.clock, call, costs, reservation: held });
   }
 
   /** Leaves the reservation open, for another invocation that goes on with the call. */
@@ -302,10 +315,6 @@ export const counterKey = ({ hash }: { hash: string }): string => hash.slice(0, 
 /** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
 const unboundedTokens = Number.MAX_SAFE_INTEGER;
 
-/** The price at the time when the call began, whatever comes into force while it runs. */
-export const priceOfCall = ({ charges, model, startedMs }: BillableCall): Price =>
-  priceOf(charges, model.base, startedMs);
-
 /** What a call costs if one model answers it: at most this price, whatever service tier serves it. */
 interface CallCost extends ModelCost {
   /** The public base name. */
@@ -333,8 +342,8 @@ function accountLimitsOf({ account, snapshot, concurrencyGiven }: BillableCall) 
 
 /** The cost of the call's own model. `reader`: of content beside text. */
 function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallCost {
-  const { model, snapshot, request } = call;
-  const limits = ruleLimitsOf(call);
+  const { model, snapshot, request, tariff } = call;
+  const limits = limitsFrom(tariff, model.base);
   const media = reader?.(limits.imageTokens);
   const input = estimateInput(call, media);
   const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
@@ -344,7 +353,7 @@ function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallC
     model: model.base,
     media,
     unknownPart: input.unknownPart,
-    price: priceHeld(priceOfCall(call), request.service_tier ?? undefined),
+    price: priceHeld(priceFrom(tariff, model.base), request.service_tier ?? undefined),
     estimate: {
       inputTokens: input.unbiased,
       inputTokensMax: input.unknownPart === undefined ? inputTokensMax : unboundedTokens,
@@ -406,6 +415,7 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     model: model.base,
     // Of the tier that `input` has: a row of an expired call has this text.
     price: formatPrice(asked, { prompt_tokens: estimate.inputTokens }),
+    tariff: keptTariff(call.tariff),
     official: model.official,
     ...(call.queued && { queued: true }),
   };

@@ -108,6 +108,7 @@ const tombstoneOf = ({ entry }: GuardedReserve, clock: Clock): OpenEntry => ({
   input: 0n,
   slot: '',
   budget: undefined,
+  tariff: undefined,
   tombstone: true,
   queued: undefined,
 });

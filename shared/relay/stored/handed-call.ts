@@ -8,6 +8,7 @@ import type { ChatCall } from '../call/call.ts';
 import type { Reservation, ReservationsPorts } from '../money/open-reservation.ts';
 import type { StoredResponse } from '../ports/stored.ts';
 import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
+import { storedTariff, type StoredTariff } from '../../billing/tariff.ts';
 import { Backoff } from '../money/backoff.ts';
 import { hostDeadlineOf, leaseEnd } from '../money/reservations.ts';
 
@@ -20,6 +21,9 @@ export interface HandedCall extends Pick<ChatCall, 'key' | 'parts' | 'entry' | '
   /** As the client sent it. */
   body: JsonRecord;
   account: Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm'> | undefined;
+  /** Absent: an earlier version accepted the call. */
+  tariff?: StoredTariff | undefined;
+  /** Undefined: the call was free, and nothing limited it. */
   reservation: HandedReservation | undefined;
 }
 
@@ -39,6 +43,7 @@ export function handedCall(
     entry,
     startedMs,
     attribution,
+    tariff: storedTariff(call.tariff),
     reservation: reservation && handedReservation(reservation),
   };
 }

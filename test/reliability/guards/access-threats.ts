@@ -142,8 +142,8 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S7'],
     file: 'shared/relay/call/serving-channels.ts',
-    find: 'isPriced || !needsPrice(snapshot, model) ? served : undefined',
-    replace: 'isPriced === false ? served : served',
+    find: 'tariff?.prices.has(model) || !needsPrice(snapshot, model)) return served;',
+    replace: 'tariff !== null) return served;',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'an unpriced model when those are refused',
   },

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { buildTariff, limitsFrom } from '../../../shared/billing/tariff.ts';
 import { problemOf } from '../../../shared/billing/audit/recompute.ts';
 import type { CloseRow } from '../../../shared/billing/ledger-row.ts';
 import {
@@ -13,7 +14,6 @@ import {
   priceHeld,
   priceIn,
   priceOf,
-  ruleLimits,
   ruleOf,
   tiersOf,
   type Price,
@@ -70,7 +70,8 @@ describe('the price of a model', () => {
     (nowMs, id) => {
       expect(ruleOf(dated, 'm', nowMs)?.id).toBe(id);
       expect(priceOf(dated, 'm', nowMs)).toMatchObject({ rule: id });
-      expect(ruleLimits(dated, 'm', nowMs)).toMatchObject({ imageTokens: id, inputFactor: 1 });
+      const tariff = buildTariff({ models: ['m'], rulesOf: () => dated, defaultOutputTokens: 1, nowMs });
+      expect(limitsFrom(tariff, 'm')).toMatchObject({ imageTokens: id, inputFactor: 1 });
     },
   );
 

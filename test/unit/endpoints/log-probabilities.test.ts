@@ -3,7 +3,7 @@ import { chatEndpoint } from '../../../shared/endpoints/chat/chat-endpoint.ts';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
 import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
 import { defaultOutputTokens } from '../../../shared/relay/call/serving-channels.ts';
-import { defaultSettings } from '../../../shared/config/settings.ts';
+import { buildTariff } from '../../../shared/billing/tariff.ts';
 import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { ChatChunk, ChunkChoice } from '../../../shared/wire/chat-response.ts';
 
@@ -37,10 +37,8 @@ describe('log probabilities', () => {
     const limitOf = (more: Partial<ChatRequest>): number =>
       defaultOutputTokens({
         request: { model: 'm', messages: [], ...more },
-        snapshot: { settings: defaultSettings } as never,
-        charges: [],
+        tariff: buildTariff({ models: ['m'], rulesOf: () => [], defaultOutputTokens: 16_384, nowMs: 0 }),
         model: { base: 'm' } as never,
-        startedMs: 0,
       });
     expect(limitOf({})).toBe(16_384);
     expect(limitOf({ logprobs: true, top_logprobs: 4 })).toBe(16_384);

@@ -1,7 +1,7 @@
 /**
  * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
- * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget]; the last is absent without one; flags are
- * o (official), t (tombstone), m (metered), q (queued). The places of a key are a set in an attribute of its own, because
+ * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget or null, tariff]; flags are
+ * o (official), t (tombstone), m (metered), q (queued). A tariff that is the price is written as `=`. The places of a key are a set in an attribute of its own, because
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
@@ -37,6 +37,8 @@ export const placesName = (key: string): string => placesPrefix + key;
 export const flagsAttribute = ({ official, tombstone, metered, queued }: OpenEntry): AttributeValue =>
   textAttribute(`${official ? 'o' : ''}${tombstone ? 't' : ''}${metered ? 'm' : ''}${queued ? 'q' : ''}`);
 
+const sameAsPrice = '=';
+
 export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   L: [
     numberAttribute(entry.until),
@@ -47,7 +49,10 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
     textAttribute(entry.price),
     textAttribute(entry.slot),
     flagsAttribute(entry),
-    ...(entry.budget === undefined ? [] : [textAttribute(entry.budget)]),
+    entry.budget === undefined ? { NULL: true } : textAttribute(entry.budget),
+    ...(entry.tariff === undefined
+      ? []
+      : [textAttribute(entry.tariff === entry.price ? sameAsPrice : entry.tariff)]),
   ],
 });
 
@@ -172,7 +177,7 @@ const rateOf = (value: AttributeValue | undefined): RateCount | undefined =>
   };
 
 function entryOf(value: AttributeValue): OpenEntry {
-  const [until, taken, input, key, model, price, slot, flags, budget] = value.L ?? [];
+  const [until, taken, input, key, model, price, slot, flags, budget, tariff] = value.L ?? [];
   const marks = text(flags, 'open.flags');
   return {
     until: count(until, 'open.until'),
@@ -181,6 +186,7 @@ function entryOf(value: AttributeValue): OpenEntry {
     key: text(key, 'open.key'),
     model: text(model, 'open.model'),
     price: text(price, 'open.price'),
+    tariff: tariff?.S === sameAsPrice ? price?.S : tariff?.S,
     slot: text(slot, 'open.slot'),
     budget: budget?.S,
     official: marks.includes('o'),

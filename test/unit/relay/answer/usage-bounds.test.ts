@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest';
 import { usageBounds } from '../../../../shared/relay/answer/meter.ts';
 import type { ChatCall, DispatchReport } from '../../../../shared/relay/call/call.ts';
+import { buildTariff } from '../../../../shared/billing/tariff.ts';
 import type { TurnState } from '../../../../shared/wire/turn-state.ts';
+
+const tariff = buildTariff({ models: ['m'], rulesOf: () => [], defaultOutputTokens: 1, nowMs: 0 });
 
 test('what the relay puts back into earlier turns is input that an upstream may have read', () => {
   const request = { model: 'm', messages: [{ role: 'user', content: 'go on' }] };
   const origin = { dialect: 'chat', channel: 'c', secret: '', model: 'm' };
   const boundOf = (reasoning: string): number => {
     const state: TurnState = { origin, callIds: [], parts: [{ opaque: { reasoning_content: reasoning } }] };
-    const call = { unknown: {}, snapshot: { charges: [] }, model: { base: 'm' }, startedMs: 0 };
+    const call = { unknown: {}, tariff, model: { base: 'm' } };
     const asked = { ...call, states: new Map([[{ role: 'assistant' }, state]]) } as unknown as ChatCall;
     const report = { request, model: 'm', channel: undefined, sent: {} } as unknown as DispatchReport;
     return usageBounds(asked, report, { inputTokens: () => 1 }).inputMax();
@@ -20,9 +23,8 @@ test('what a model may write is what the row says of it, before what it says of 
   const call = {
     unknown: {},
     states: new Map(),
-    snapshot: { charges: [] },
+    tariff,
     model: { base: 'm' },
-    startedMs: 0,
   };
   const outputMax = (params: object): number => {
     const channel = { mapper: {}, params: { allow: [], max_output_tokens: 900, ...params } };

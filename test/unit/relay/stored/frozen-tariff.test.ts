@@ -1,0 +1,191 @@
+import { describe, expect, it } from 'vitest';
+import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
+import { callIn } from '../../../../shared/relay/stored/handed-call.ts';
+import { byCall, byTokens, free, yuan } from '../../../support/billing-rig.ts';
+import { best, channelOf, charges as ofAlias } from '../../../support/alias-rig.ts';
+import {
+  CoreRig,
+  delta,
+  demoKey,
+  done,
+  finish,
+  keyRow,
+  usage,
+  type RigOptions,
+} from '../../../support/core-rig.ts';
+
+const path = '/v1/responses';
+const requestId = '01call00000000000000000001';
+const id = `resp-${requestId}`;
+/** 22 tokens of input and 78 of output, by `byTokens`. */
+const held = 178_000_000n;
+/** 5 tokens of input and 3 of output, by `byTokens`. */
+const agreed = 11_000_000n;
+
+type Edit = (options: RigOptions) => void;
+
+interface Scene extends RigOptions {
+  body?: object;
+  /** From the acceptance to the run. */
+  waitMs?: number;
+  /** The stored request is as the previous version wrote it. */
+  isOld?: boolean;
+}
+
+/** A background response whose configuration is edited between its acceptance and its run. */
+async function endOf(edit: Edit, { body = {}, waitMs = 0, isOld = false, ...given }: Scene = {}) {
+  const keys = { [demoKey]: { row: keyRow({ store: true }) } };
+  const options: RigOptions = { charges: [byTokens], keys, ...given };
+  const rig = new CoreRig(options);
+  rig.quotas.grant('acme', yuan);
+  rig.upstream({ steps: [delta('Hello'), finish(), usage(5, 3), done] });
+  const asked = { model: 'm', input: 'hi', max_output_tokens: 78, background: true, ...body };
+  expect((await rig.post(asked, { path, id: requestId })).status).toBe(200);
+  const account = () => rig.quotas.items.get('acme');
+  const amount = [...(account()?.open.values() ?? [])][0]?.amount;
+  const stored = (await rig.stored.responses.read('acme', [id])).get(id);
+  if (isOld && stored) {
+    delete callIn(stored)?.tariff;
+    rig.stored.set(stored);
+  }
+  edit(options);
+  await rig.clock.run(rig.clock.sleep(waitMs));
+  await rig.clock.run(rig.runs());
+  const { open, available = 0n, spent = 0n } = account() ?? {};
+  expect({ open: open?.size, sum: available + spent }).toEqual({ open: 0, sum: yuan });
+  const ended = (await rig.stored.responses.read('acme', [id])).get(id);
+  return {
+    held: amount,
+    charged: spent,
+    status: ended?.head.status,
+    error: ended?.body.response['error'],
+    limit: rig.sent[0]?.json['max_completion_tokens'] ?? rig.sent[0]?.json['max_tokens'],
+    reason: rig.logged.at(-1)?.reason,
+    faults: rig.faults,
+  };
+}
+
+const charging =
+  (...rules: Record<string, unknown>[]): Edit =>
+  (options) =>
+    void (options.charges = rules);
+
+const dearer = { ...byTokens, input: 100, output: 200 };
+const refusing: Partial<Settings> = { unpricedModels: 'refuse' };
+
+describe('a background response whose price is edited before it runs', () => {
+  it.each<[string, Edit, Scene?]>([
+    ['nothing is edited', () => {}],
+    ['its rule becomes dearer', charging(dearer)],
+    ['its rule becomes dearer, and it runs late', charging(dearer), { waitMs: 14_000 }],
+    ['its rule becomes cheaper', charging({ ...byTokens, input: 0.001, output: 0.001 })],
+    ['its rule is deleted', charging()],
+    ['its rule is deleted where models need a price', charging(), { settings: refusing }],
+    ['its rule becomes free', charging({ ...free, id: 1 })],
+    ['its rule becomes one by the call', charging({ ...byCall, id: 1 })],
+    [
+      'a rule is added with a date before it',
+      charging(byTokens, { ...dearer, id: 2, from: '2020-01-01T00:00:00Z' }),
+    ],
+    ['its rule gets tiers', charging({ ...byTokens, tiers: [{ above: 1, input: 100, output: 200 }] })],
+    ['its rule estimates more input', charging({ ...byTokens, input_factor: 4 })],
+  ])('is held and charged by the old one: %s', async (_case, edit, scene = {}) => {
+    expect(await endOf(edit, scene)).toMatchObject({ held, charged: agreed, status: 'completed', limit: 78 });
+  });
+
+  it('stays free if it was, though nothing was reserved for it', async () => {
+    const limits = { ...defaultSettings.limits, countFree: false };
+    const end = await endOf(charging(dearer), { charges: [free], settings: { limits } });
+    expect(end).toMatchObject({ held: undefined, charged: 0n, status: 'completed' });
+  });
+
+  it('is charged by the call if it was accepted so', async () => {
+    const end = await endOf(charging(dearer), { charges: [byCall] });
+    expect(end).toMatchObject({ held: 500_000_000n, charged: 500_000_000n, limit: 78 });
+  });
+
+  it('keeps the factors of service tiers that it was accepted with', async () => {
+    const tiers = { ...byTokens, service_tiers: { flex: 0.5 } };
+    const edit = charging({ ...byTokens, service_tiers: { flex: 50 } });
+    const end = await endOf(edit, { charges: [tiers], body: { service_tier: 'flex' } });
+    expect(end).toMatchObject({ held, charged: agreed / 2n });
+  });
+
+  it.each<[string, Edit]>([
+    [
+      'the default of all models',
+      (options) =>
+        void (options.settings = { limits: { ...defaultSettings.limits, defaultOutputTokens: 400 } }),
+    ],
+    ['the default of its rule', charging({ ...byTokens, default_output_tokens: 400 })],
+    [
+      "its channel's maximum",
+      (options) => void (options.channels = [{ params: { max_output_tokens: 400 } }]),
+    ],
+  ])('is sent no limit above its hold when a larger one comes into force: %s', async (_case, edit) => {
+    const limits = { ...defaultSettings.limits, defaultOutputTokens: 200 };
+    const channels = [{ params: { max_output_tokens: 78 } }];
+    const scene = { settings: { limits }, channels, body: { max_output_tokens: undefined } };
+    expect(await endOf(edit, scene)).toMatchObject({ held, limit: 78, charged: agreed });
+  });
+
+  it('is refused when its channel sets a limit that its hold does not cover', async () => {
+    const edit: Edit = (options) => void (options.channels = [{ params: { set: { max_tokens: 5_000 } } }]);
+    const end = await endOf(edit, {
+      body: { max_output_tokens: 2_000, input: 'hi' },
+      charges: [{ ...byTokens, output: 0.1 }],
+    });
+    expect(end).toMatchObject({ charged: 0n, status: 'failed', reason: 'hold_outgrown', faults: [] });
+  });
+});
+
+describe('a background response to an alias that is edited before it runs', () => {
+  const channels = ['small', 'large'].map((model) => channelOf(model));
+  const scene = (...models: string[]): Scene => ({
+    channels,
+    charges: ofAlias,
+    settings: { aliases: best(...models) },
+    body: { model: 'best', max_output_tokens: 20 },
+  });
+  const leadingTo =
+    (...models: string[]): Edit =>
+    (options) =>
+      void (options.settings = { aliases: best(...models) });
+
+  it.each<[string, string[], string[], bigint]>([
+    ['a dearer model is put first', ['small'], ['large', 'small'], 11_000_000n],
+    ['the order is turned', ['small', 'large'], ['large', 'small'], 110_000_000n],
+    ['the first is taken out', ['small', 'large'], ['large'], 110_000_000n],
+  ])('is answered by what its tariff covers: %s', async (_case, before, after, charged) => {
+    expect(await endOf(leadingTo(...after), scene(...before))).toMatchObject({
+      status: 'completed',
+      charged,
+    });
+  });
+
+  it.each<[string, Edit]>([
+    ['only models that it does not cover are left', leadingTo('large')],
+    [
+      'the name is now that of a model',
+      (options) => {
+        options.channels = [...channels, channelOf('best')];
+        options.charges = [...ofAlias, { ...dearer, id: 9, models: ['best'] }];
+      },
+    ],
+  ])('is refused and costs nothing: %s', async (_case, edit) => {
+    const end = await endOf(edit, scene('small'));
+    expect(end).toMatchObject({ charged: 0n, status: 'failed', reason: 'not_in_tariff', faults: [] });
+    expect(end.error).toMatchObject({ message: expect.stringContaining('Nothing was charged') });
+  });
+});
+
+describe('a background response that the previous version accepted', () => {
+  it('runs and settles', async () => {
+    expect(await endOf(() => {}, { isOld: true })).toMatchObject({ held, charged: agreed, limit: 78 });
+  });
+
+  it('is refused when its price has outgrown what it holds', async () => {
+    const end = await endOf(charging(dearer), { isOld: true });
+    expect(end).toMatchObject({ charged: 0n, status: 'failed', reason: 'hold_outgrown' });
+  });
+});
