@@ -43,14 +43,14 @@ interface Counted {
  * broke off may be from its start.
  */
 export function checkedUsage(reported: ReportedUsage = {}, bounds: UsageBounds): CheckedUsage {
-  const input = inputOf(reported, bounds);
-  const output = outputOf(reported, bounds);
-  const split = splitOf(reported, input.count);
+  const input = firstPlausible(reported, (each) => inputOf(each, bounds));
+  const output = firstPlausible(reported, (each) => outputOf(each, bounds));
+  const split = splitOf(input.of, input.count);
   const inputFault = input.fault ?? split.fault;
   const flags: UsageFlag[] = [];
   if (inputFault) flags.push(`input:${inputFault}`);
   if (output.fault) flags.push(`output:${output.fault}`);
-  const reasoning = output.fault ? 0 : Math.max(0, Math.min(reported.reasoning ?? 0, output.count));
+  const reasoning = output.fault ? 0 : Math.max(0, Math.min(output.of.reasoning ?? 0, output.count));
   return {
     flags,
     usage: {
@@ -61,6 +61,18 @@ export function checkedUsage(reported: ReportedUsage = {}, bounds: UsageBounds):
       completion_tokens_details: { reasoning_tokens: reasoning },
     },
   };
+}
+
+/** The sum of a vendor's runs, else its own count, else an estimate. */
+function firstPlausible(
+  reported: ReportedUsage,
+  counted: (each: ReportedUsage) => Counted,
+): Counted & { of: ReportedUsage } {
+  const own = { ...counted(reported), of: reported };
+  const { topLevel } = reported;
+  if (!own.fault || !topLevel) return own;
+  const whole = { ...counted(topLevel), of: topLevel };
+  return whole.fault ? own : whole;
 }
 
 function inputOf({ input, cached = 0, written = 0 }: ReportedUsage, bounds: UsageBounds): Counted {

@@ -41,6 +41,8 @@ export class AnswerWriter {
   readonly #opened = new Set<number>();
   readonly #shownIds = new Set<string>();
   readonly #usage = new UsageCounts();
+  readonly #topLevel = new UsageCounts();
+  #hasRuns = false;
   #serviceTier: string | undefined;
   #transformations: InputTransformation[] | undefined;
 
@@ -55,6 +57,8 @@ export class AnswerWriter {
   /** What an event says beside the answer: its counts, and the tier, which is one short word; `auto` leaves it open. */
   note(counts: VendorCounts | undefined, tier?: unknown): void {
     this.#usage.push(counts);
+    this.#topLevel.push(counts?.topLevel ?? counts);
+    this.#hasRuns ||= counts?.topLevel !== undefined;
     if (typeof tier === 'string' && /^(?!auto$)[\w-]{1,32}$/.test(tier)) this.#serviceTier = tier;
   }
 
@@ -66,8 +70,9 @@ export class AnswerWriter {
   /** `parts`: of the first choice's turn. Undefined if they say no more than the visible turn does. */
   report(parts: readonly StatePart[]): AnswerReport {
     const isTelling = parts.some((part) => 'opaque' in part || 'phase' in part);
+    const usage = this.#usage.reported;
     return {
-      usage: this.#usage.reported,
+      usage: this.#hasRuns ? { ...usage, topLevel: this.#topLevel.reported } : usage,
       serviceTier: this.#serviceTier,
       ...(this.#transformations && { inputTransformations: this.#transformations }),
       state: isTelling ? parts : undefined,
@@ -117,6 +122,10 @@ export interface VendorCounts extends Partial<
 > {
   /** Written to the cache for the usual time, where the vendor counts the times apart. `written` is for any time. */
   writtenForMinutes?: unknown;
+  /** The vendor's own counts, where the others are the sum of its runs. */
+  topLevel?: VendorCounts;
+  /** Thinking that no count names is in the total. Absent: the total has only what the other counts say. */
+  totalHidesThinking?: boolean | undefined;
   /**
    * Whether `input` leaves out what was read and written. `unsure`: the counts themselves show it, since parts are
    * never larger than their whole.
@@ -157,8 +166,9 @@ export class UsageCounts {
         : corrected(this.#input, { ...parts, own, whole: wholeOf(own, parts, counts) });
     this.#total = total ?? this.#total;
     this.#reasoning = larger(this.#reasoning, reasoning);
-    const output = outputOf(this.#input.whole, { output: countOf(counts.output), total, reasoning });
-    this.#output = larger(this.#output, output);
+    const { totalHidesThinking } = counts;
+    const reported = { output: countOf(counts.output), total, reasoning, totalHidesThinking };
+    this.#output = larger(this.#output, outputOf(this.#input, reported));
   }
 
   /** Undefined: neither input nor output is known. */
@@ -182,8 +192,12 @@ function partsOf(counts: VendorCounts): Parts {
     const count = countOf(counts[reported]);
     if (count !== undefined) parts[reported] = count;
   }
-  const apart = (countOf(counts.writtenForMinutes) ?? 0) + (parts.writtenForHour ?? 0);
-  if (apart > 0) parts.written = Math.max(parts.written ?? 0, apart);
+  const forMinutes = countOf(counts.writtenForMinutes) ?? 0;
+  const { written, writtenForHour: forHour = 0 } = parts;
+  if (written === undefined && forMinutes + forHour > 0) parts.written = forMinutes + forHour;
+  // Tokens that both lifetimes count were written once, and for the cheaper one.
+  if (written !== undefined && forMinutes + forHour > written)
+    parts.writtenForHour = Math.min(forHour, Math.max(0, written - forMinutes));
   return parts;
 }
 
@@ -192,10 +206,9 @@ const cacheOf = ({ cached = 0, written = 0 }: Parts): number => Math.max(cached,
 
 function wholeOf(own: number, parts: Parts, { cacheIsApart, total, output }: VendorCounts): number {
   const cache = cacheOf(parts);
+  const isInTotal = cache > 0 && countOf(total) === own + cache + (countOf(output) ?? 0);
   const isApart =
-    cacheIsApart === 'unsure'
-      ? cache > own || (cache > 0 && countOf(total) === own + cache + (countOf(output) ?? 0))
-      : cacheIsApart;
+    cacheIsApart === 'unsure' ? cache > own || isInTotal : (cacheIsApart ?? (cache > own && isInTotal));
   return isApart && own >= 0 ? own + cache : own;
 }
 
@@ -221,18 +234,28 @@ function withParts(known: InputCounts, parts: Parts): InputCounts {
   return { ...known, ...parts, ...(isMore && { cached: whole }) };
 }
 
+type OutputCounts = Partial<Record<'output' | 'total' | 'reasoning', number | undefined>> &
+  Pick<VendorCounts, 'totalHidesThinking'>;
+
 /**
- * What a total has beyond input and output is output: thinking that the vendor counts apart. Without a total, reasoning
- * that is larger than the output is not in it.
+ * The output with reasoning that the vendor counts beside it. Reasoning is beside the output if it is larger, or if the total exceeds
+ * input and output by as much. Any other excess is no output: some gateways add what was read from the cache or written to it to a
+ * total that has it already.
  */
 function outputOf(
-  input: number | undefined,
-  { output, total, reasoning = 0 }: Record<'output' | 'total' | 'reasoning', number | undefined>,
+  { whole: input = -1, cached = 0, written = 0 }: InputCounts,
+  { output, total, reasoning = 0, totalHidesThinking }: OutputCounts,
 ): number | undefined {
-  if (input !== undefined && input >= 0 && total !== undefined && total >= input + (output ?? 0))
-    return total - input;
-  if (output === undefined || total !== undefined || reasoning <= output) return output;
-  return output + reasoning;
+  if (output === undefined)
+    return input >= 0 && total !== undefined && total >= input ? total - input : undefined;
+  const isLarger = reasoning > output;
+  if (total === undefined) return isLarger ? output + reasoning : output;
+  const excess = input < 0 ? 0 : Math.max(0, total - input - output);
+  if (isLarger) return output + Math.min(excess, reasoning);
+  const cache = [cached, written, cached + written];
+  if (excess === 0 || cache.includes(excess)) return output;
+  if (totalHidesThinking && reasoning === 0) return output + excess;
+  return [0, ...cache].includes(excess - reasoning) ? output + reasoning : output;
 }
 
 /** Digits as text are a count too: JSON writers of 64-bit integers send them. -1: not a number, which no count can be. */

@@ -129,7 +129,9 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   // think without being asked, so neither is said; its refusals teach it.
   [/\bclaude\b/i, { sampling: 'none', forcedCalls: false, efforts: ['none', ...lowToMax] }],
 
-  // Google. Thinking levels [ai.google.dev, "Thinking", "OpenAI compatibility"; ENTERPILOT/GoModel 862, 2026-09-02;
+  // Google. Its total has thinking that the count of the output has not [mozilla-ai/any-llm 1290, 2026-08-16].
+  [gemini(''), { totalHidesThinking: true }],
+  // Thinking levels [ai.google.dev, "Thinking", "OpenAI compatibility"; ENTERPILOT/GoModel 862, 2026-09-02;
   // vercel/ai 18986, 2026-08-18]. None of these models stops thinking, but for 2.5 Flash.
   [gemini(String.raw`3(\.1)?-pro`), { efforts: lowToHigh }],
   [gemini(String.raw`3(\.[0-5])?(?![.\d])`), { efforts: ['minimal', ...lowToHigh] }],

@@ -99,6 +99,8 @@ export interface Quirks {
    * tools. Absent: all.
    */
   fields?: ReadonlySet<string> | undefined;
+  /** It counts its thinking in the total alone. Absent: its counts name it. */
+  totalHidesThinking?: true | undefined;
   /** It gives vectors as base64, a third of the length. Absent: not asked, since some servers refuse that [stevereiner/flexible-graphrag 17]. */
   packsVectors?: boolean | undefined;
   /** The one field for a limit that it accepts; a limit in another one moves to it. Absent: both. */

@@ -22,7 +22,10 @@ export interface ChatUsage {
  */
 export type ReportedUsage = Partial<
   Record<'input' | 'output' | 'reasoning' | ReportedPart, number | undefined>
->;
+> & {
+  /** The vendor's own counts beside those of its runs, whose sum the others are. Absent: it counts no runs. */
+  topLevel?: ReportedUsage | undefined;
+};
 
 /** The parts of the prompt that were counted apart. Absent: none, and for clients: of an upstream that never counts it. */
 export type PromptTokensDetails = { cached_tokens: number } & Partial<Record<PartCount, number>>;

@@ -97,6 +97,27 @@ describe('the charged counts', () => {
     expect(short({ input: 100, output: 0 }, { streamed: beside })).toEqual([100, 0, undefined]);
   });
 
+  it.each<[string, ReportedUsage, unknown]>([
+    ['the sum of the runs where it is plausible', { input: 600, output: 300 }, [600, 300, undefined]],
+    [
+      'the vendor’s own count of the input where it is not',
+      { input: 9e9, output: 300 },
+      [100, 300, undefined],
+    ],
+    [
+      'the vendor’s own count of the output where it is not',
+      { input: 600, output: 9e9 },
+      [600, 50, undefined],
+    ],
+    [
+      'neither where both are not',
+      { input: 9e9, output: 300, topLevel: { input: 3 } },
+      [120, 300, 'input:impossible'],
+    ],
+  ])('of several runs are %s', (_case, runs, expected) => {
+    expect(short({ topLevel: honest, ...runs })).toEqual(expected);
+  });
+
   it('read the whole call only for an input above its estimate', () => {
     const inputMax = (): number => {
       throw new Error('slow');

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { countsOfEvent } from '../../../shared/upstreams/dialects/chat/events.ts';
 import { countsOf as messagesCounts } from '../../../shared/upstreams/dialects/messages/events.ts';
 import { countsOf as responsesCounts } from '../../../shared/upstreams/dialects/responses/events.ts';
+import { modelRules } from '../../../shared/upstreams/model-rules.ts';
 import { UsageCounts, type VendorCounts } from '../../../shared/upstreams/answer-writer.ts';
 import type { ReportedUsage } from '../../../shared/wire/chat-response.ts';
 
@@ -12,6 +13,9 @@ const merged = (...counts: (VendorCounts | undefined)[]): ReportedUsage | undefi
   return reported && (JSON.parse(JSON.stringify(reported)) as ReportedUsage);
 };
 const chat = (usage: object): VendorCounts | undefined => countsOfEvent({ choices: [], usage });
+const gemini = (usage: object): VendorCounts | undefined =>
+  countsOfEvent({ choices: [], usage }, modelRules('gemini-3-pro-preview', 'max_tokens'));
+const answers = (usage: object): VendorCounts | undefined => responsesCounts(usage);
 
 describe('the usage of each vendor means the same', () => {
   it.each<[string, (VendorCounts | undefined)[], ReportedUsage]>([
@@ -104,7 +108,7 @@ describe('the usage of each vendor means the same', () => {
     ],
     [
       'Gemini compatible: thinking is only in the total',
-      [chat({ prompt_tokens: 8, completion_tokens: 21, total_tokens: 529 })],
+      [gemini({ prompt_tokens: 8, completion_tokens: 21, total_tokens: 529 })],
       { input: 8, output: 521 },
     ],
     [
@@ -167,6 +171,88 @@ describe('the usage of each vendor means the same', () => {
     ],
   ])('%s', (_vendor, counts, expected) => {
     expect(merged(...counts)).toEqual(expected);
+  });
+});
+
+/** 100 of input, 8 of output: what a total above them is, by the counts beside it. */
+describe('a total above input and output', () => {
+  const said = { prompt_tokens: 100, completion_tokens: 8 };
+  const cache = (cached_tokens: number, cache_write_tokens?: number) => ({
+    prompt_tokens_details: { cached_tokens, ...(cache_write_tokens && { cache_write_tokens }) },
+  });
+  const thought = (reasoning_tokens: number) => ({ completion_tokens_details: { reasoning_tokens } });
+  const thinks = 'is output as far as reasoning beside it explains it';
+  const twice = 'is no output where it is the cache once more';
+  it.each<[string, number, object, number]>([
+    [thinks, 158, thought(50), 58],
+    [thinks, 109, thought(1), 9],
+    [thinks, 138, thought(50), 38],
+    [thinks, 400, thought(50), 58],
+    [`${thinks}, the cache once more or not`, 198, { ...thought(50), ...cache(40) }, 58],
+    [`${thinks}, the cache once more or not`, 113, { ...thought(5), ...cache(40) }, 13],
+    [twice, 148, cache(40), 8],
+    [twice, 138, cache(0, 30), 8],
+    [twice, 178, cache(40, 30), 8],
+    [twice, 148, { ...cache(40, 30), ...thought(4) }, 8],
+    [twice, 113, { ...cache(5), ...thought(5) }, 8],
+    ['is no output where nothing explains it', 148, {}, 8],
+    ['is no output where nothing explains it', 148, thought(4), 8],
+    ['is no output where nothing explains it', 9e9, cache(40), 8],
+  ])('%s: %d', (_case, total_tokens, more, output) => {
+    expect(merged(chat({ ...said, total_tokens, ...more }))).toMatchObject({ input: 100, output });
+    const { prompt_tokens_details: read, completion_tokens_details: wrote } = more as Record<string, object>;
+    const usage = { input_tokens: 100, output_tokens: 8, total_tokens };
+    const details = { input_tokens_details: read, output_tokens_details: wrote };
+    expect(merged(answers({ ...usage, ...details }))).toMatchObject({ input: 100, output });
+  });
+
+  it.each<[string, number, object, number]>([
+    ['is output', 148, {}, 48],
+    ['is output', 148, cache(20), 48],
+    ['is no output where it is the cache once more', 148, cache(40), 8],
+    ['is output as far as its reasoning is named', 198, thought(50), 58],
+  ])('of a model that counts thinking there alone %s: %d', (_case, total_tokens, more, output) => {
+    expect(merged(gemini({ ...said, total_tokens, ...more }))).toMatchObject({ input: 100, output });
+  });
+
+  it('shows that the cache is beside the input where it is larger', () => {
+    const usage = { prompt_tokens: 479, completion_tokens: 373, total_tokens: 14_164, ...cache(13_312) };
+    expect(merged(chat(usage))).toEqual({ input: 13_791, output: 373, cached: 13_312 });
+    expect(merged(chat({ ...usage, total_tokens: 852 }))).toMatchObject({ input: 479, output: 373 });
+  });
+});
+
+describe('writes to the cache by lifetime', () => {
+  const named = { cache_creation_input_tokens: 40, output_tokens: 1 };
+  const written = (five?: number, hour?: number) => ({
+    cache_creation: { ephemeral_5m_input_tokens: five, ephemeral_1h_input_tokens: hour },
+  });
+  it.each<[string, object, ReportedUsage]>([
+    ['are parts of their sum', { ...named, ...written(30, 10) }, { written: 40, writtenForHour: 10 }],
+    ['are together no more: the shorter first', { ...named, ...written(40, 40) }, { writtenForHour: 0 }],
+    ['are together no more: the shorter first', { ...named, ...written(25, 40) }, { writtenForHour: 15 }],
+    ['are together no more, one alone', { ...named, ...written(undefined, 70) }, { writtenForHour: 40 }],
+    ['are their sum where none is said', written(30, 10), { written: 40, writtenForHour: 10 }],
+  ])('%s: %j', (_case, usage, expected) => {
+    const messages = messagesCounts({ input_tokens: 20, ...usage });
+    expect(merged(messages)).toMatchObject({ input: 60, written: 40, ...expected });
+    expect(merged(chat({ input_tokens: 20, ...usage }))).toMatchObject({ written: 40, ...expected });
+  });
+});
+
+describe('the counts of several runs', () => {
+  const message = { input_tokens: 23, output_tokens: 10, cache_read_input_tokens: 7 };
+  const summary = { type: 'compaction', input_tokens: 180, output_tokens: 35 };
+  const counts = (...iterations: object[]): VendorCounts | undefined =>
+    messagesCounts({ ...message, iterations });
+  it.each<[string, object[], ReportedUsage]>([
+    ['are added up', [summary, { type: 'message', ...message }], { input: 210, output: 45, cached: 7 }],
+    ['have what no run says from all', [{ input_tokens: 23, output_tokens: 10 }], { input: 30, output: 10 }],
+    ['are not less than those of all', [{ input_tokens: 3, output_tokens: 35 }], { input: 30, output: 10 }],
+    ['are not less than those of all', [{ ...message, output_tokens: 9 }], { input: 30, output: 10 }],
+    ['are not words', [summary, { ...message, output_tokens: 'many' }], { input: 30, output: 10 }],
+  ])('%s: %j', (_case, iterations, expected) => {
+    expect(merged(counts(...iterations))).toMatchObject(expected);
   });
 });
 

@@ -16,6 +16,7 @@ import { AnswerWriter, errorIn, tooLarge, type VendorCounts } from '../../answer
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
+import type { Quirks } from '../../quirks.ts';
 import { ThinkTags, type SplitText } from './think-tags.ts';
 import { DeclaredNames, UpstreamToolCalls } from './tool-calls.ts';
 
@@ -71,7 +72,7 @@ export class ChatReader implements AnswerReader {
     const error = this.#whole ? undefined : errorOfEvent(value);
     if (error) throw new ErrorInAnswer(error);
     const { service_tier: tier, choices, citations } = value;
-    this.#writer.note(countsOfEvent(value), tier);
+    this.#writer.note(countsOfEvent(value, this.#context.quirks), tier);
     if (Array.isArray(citations) && citations.length > 0) this.#cited = value;
     if (!Array.isArray(choices)) return [];
     this.#understood = true;
@@ -351,11 +352,14 @@ function image(value: unknown): JsonRecord[] {
  * The counts in an event: beside the choices, in the first choice (Moonshot) or under `x_groq`. A compatible server may
  * use any vendor's names, so they are read by name and not by vendor.
  */
-export function countsOfEvent(event: JsonRecord): VendorCounts | undefined {
+export function countsOfEvent(
+  event: JsonRecord,
+  { totalHidesThinking }: Pick<Quirks, 'totalHidesThinking'> = {},
+): VendorCounts | undefined {
   const [choice] = listIn(event['choices']);
   const places = [event['usage'], asRecord(choice)['usage'], asRecord(event['x_groq'])['usage']];
   const usage = places.find(isRecord);
-  return usage && countsOf(usage);
+  return usage && { ...countsOf(usage), totalHidesThinking };
 }
 
 function countsOf(usage: JsonRecord): VendorCounts {
@@ -379,7 +383,7 @@ function countsOf(usage: JsonRecord): VendorCounts {
       written,
     writtenForMinutes: lifetimes['ephemeral_5m_input_tokens'],
     writtenForHour: lifetimes['ephemeral_1h_input_tokens'],
-    cacheIsApart: isNamedSo && (usage['prompt_tokens'] === undefined || 'unsure'),
+    ...(isNamedSo && { cacheIsApart: usage['prompt_tokens'] === undefined || 'unsure' }),
   };
 }
 

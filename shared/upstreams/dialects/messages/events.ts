@@ -196,10 +196,15 @@ const isFilled = (content: unknown): boolean =>
 /** `message_start` has the input, `message_delta` the output and often the input again. */
 export function countsOf(usage: unknown): VendorCounts | undefined {
   if (!isRecord(usage)) return undefined;
-  // Several runs at the upstream, such as a summary before the answer, are charged together.
+  const topLevel = runCounts(usage);
   const runs = recordsIn(usage['iterations']).map(runCounts);
-  if (runs.length > 0) return runs.reduce(sumOfCounts);
-  return runCounts(usage);
+  if (runs.length === 0) return topLevel;
+  // Several runs at the upstream, such as a summary before the answer, are charged together; the vendor's own count has not all of them.
+  const sum: VendorCounts = { ...topLevel, ...runs.reduce(sumOfCounts, {}) };
+  const isLess = Object.entries(topLevel).some(
+    ([name, count]) => typeof count === 'number' && !(Number(sum[name as keyof VendorCounts]) >= count),
+  );
+  return isLess ? topLevel : { ...sum, topLevel };
 }
 
 function runCounts(usage: JsonRecord): VendorCounts {
