@@ -130,6 +130,10 @@ export function priceIn(price: Price, tier: string | undefined): Price {
   return { ...price, factor: factor === factorOne ? undefined : factor };
 }
 
+/** The tier as a row names it: a word without a factor is any that the upstream may write. Undefined: the standard one. */
+export const pricedTier = (price: Price, tier: string | undefined): string | undefined =>
+  price.type === 'token-billing' && tierFactor(price.factors, tier) !== undefined ? tier : undefined;
+
 /** An upstream may serve a call in the standard tier, whatever was asked for: the dearer of both. */
 export const priceHeld = (price: Price, asked: string | undefined): Price =>
   price.type === 'token-billing' && factorIn(price.factors, asked) > factorOne

@@ -13,6 +13,7 @@ import {
   mostRates,
   priceHeld,
   priceIn,
+  pricedTier,
   type TokenCounts,
 } from '../../billing/price.ts';
 import { keptTariff, limitsFrom, priceFrom } from '../../billing/tariff.ts';
@@ -248,7 +249,7 @@ export class Bill {
       model: model === entry.model ? undefined : model,
       alias: call.alias?.name,
       ...call.attribution,
-      service_tier: isNothing || tier === 'default' ? undefined : tier,
+      service_tier: isNothing ? undefined : pricedTier(held, tier),
     };
     await reservations.close(reservation, closeRecord, releaseSlot);
     return {

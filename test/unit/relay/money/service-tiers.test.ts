@@ -86,7 +86,23 @@ describe('a call that asks for a service tier', () => {
     ['by the standard price where flex had no room', 'flex', 'default', helloCost, undefined, 'default'],
     ['by the standard price where priority had none', 'priority', 'default', helloCost, undefined, 'default'],
     ['by the price of the tier’s other name', 'fast', 'priority', 22n * milli, 'priority', 'priority'],
-    ['by the standard price in a tier without one', 'flex', 'ultrafast', helloCost, 'ultrafast', 'ultrafast'],
+    ['by the standard price in a tier without one', 'flex', 'ultrafast', helloCost, undefined, 'ultrafast'],
+    [
+      'by the standard price, whatever word it is told',
+      'flex',
+      'our-best-tier',
+      helloCost,
+      undefined,
+      'our-best-tier',
+    ],
+    [
+      'by the standard price, a name that objects have',
+      'flex',
+      'constructor',
+      helloCost,
+      undefined,
+      'constructor',
+    ],
     ['by what it asked for where that is left open', 'priority', 'auto', 22n * milli, 'priority', 'priority'],
     ['by no dearer tier than it asked for', 'flex', 'priority', helloCost, undefined, 'default'],
   ])('is charged %s', async (_how, asked, reported, charge, tier, told) => {
@@ -189,7 +205,8 @@ describe('a call that asks for a service tier', () => {
       channels: [{ params: { allow: ['service_tier'] } }],
     });
     expect(allowed.sent).toMatchObject({ service_tier: 'ultrafast' });
-    expect(allowed.last).toMatchObject({ charge: helloCost, service_tier: 'ultrafast' });
+    expect(allowed.last).toMatchObject({ charge: helloCost });
+    expect(allowed.last?.service_tier).toBeUndefined();
     const left = await called('priority', undefined, { channels: [{ params: { drop: ['service_tier'] } }] });
     expect(left.answer.headers['x-relay-dropped']).toBe('service_tier');
     expect(left.last).toMatchObject({ charge: helloCost });
