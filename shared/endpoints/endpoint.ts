@@ -220,7 +220,7 @@ export interface AnswerFacts {
   opaqueParts: () => number;
   /** Whether the answer can be read again, as far as is known now. */
   stored?: () => boolean;
-  /** The stop sequence at which the relay ended the text. Undefined: it did not. */
+  /** The stop sequence at which the answer ended. Undefined: at none, as far as is known. */
   stoppedAt?: () => string | undefined;
 }
 
@@ -239,8 +239,10 @@ export interface SentFacts {
   serviceTier?: string | undefined;
   /** The one that the upstream says that it used. Absent: it says none. */
   reportedTier?: string | undefined;
-  /** Stop sequences that were not sent, and at which the relay ends the text. */
+  /** Stop sequences at which the relay ends the text, whether or not they were sent. */
   stop?: readonly string[] | undefined;
+  /** The one at which the upstream says that it ended. Absent: it says none. */
+  stoppedAt?: string | undefined;
   /** What the upstream did to the input, with the ids that the client has. Absent: it does not say. */
   inputTransformations?: readonly InputTransformation[] | undefined;
 }

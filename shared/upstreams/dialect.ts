@@ -56,7 +56,7 @@ export interface SentBody {
   serviceTier?: string | undefined;
   /** true: a repeat without the limit would send one that is no lower. */
   limitIsLeast?: boolean | undefined;
-  /** Stop sequences that were not sent, because there is no field for them: the relay ends the text at them. */
+  /** Stop sequences at which the relay ends the text, whether or not they were sent. */
   stop?: readonly string[] | undefined;
   /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */
   wrapped: ReadonlySet<string>;
@@ -109,6 +109,8 @@ export interface AnswerReport {
    */
   state: readonly StatePart[] | undefined;
   serviceTier: string | undefined;
+  /** The stop sequence at which the upstream ended the first choice. Absent: it did not, or does not say. */
+  stoppedAt?: string | undefined;
   /** At most 20, with the vendor's ids. Absent: the upstream does not say. */
   inputTransformations?: readonly InputTransformation[] | undefined;
 }
@@ -160,9 +162,9 @@ export interface RequestSettings {
 /**
  * What an upstream may refuse on its own account, so that the same candidate is asked once more without it:
  * `limit` on output tokens, `state` of earlier turns (the vendor's replacement goes up), `echoes`, the fields for such
- * state (nothing does), `include` of encrypted reasoning, `items` that no message holds.
+ * state (nothing does), `include` of encrypted reasoning, `items` that no message holds, `stop` sequences, which the relay cuts.
  */
-export type Repeat = 'limit' | 'state' | 'echoes' | 'include' | 'items';
+export type Repeat = 'limit' | 'state' | 'echoes' | 'include' | 'items' | 'stop';
 
 /** The code of an answer without the compaction item that was asked for. */
 export const noCompaction = 'no_compaction';

@@ -148,6 +148,9 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
     { wantsBack: 'thought_signature', efforts: lowToHigh, lastTurn: 'user' },
   ],
 
+  // Grok. Models that reason refuse stop sequences [langchain-ai/langchain 38335, 2026-06-20; lidge-jun/opencodex 5278].
+  [/\bgrok-(3-mini|[4-9])(?!.*non-reasoning)/i, { stops: false }],
+
   // DeepSeek. Forced calls are refused while it thinks, which it does unless told not to [BerriAI/litellm 37470, 2026-08-19].
   [/deepseek.*(v[123]\b|coder|chat)/i, { forcedCalls: true }],
   // A tool loop whose earlier turns lack the field is refused. The names change faster than this table, so every name

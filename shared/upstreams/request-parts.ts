@@ -2,7 +2,7 @@
  * What the requests of all dialects share: ids of tool calls as they go up, custom tools as functions, stop sequences, and
  * what the row sets. Dialects alone need it, so functions load it with them, later.
  */
-import type { ChatMessage, ChatTool, ChatRequest } from '../wire/canonical-call.ts';
+import type { CanonicalCall, ChatMessage, ChatTool } from '../wire/canonical-call.ts';
 import { fingerprint } from '../wire/ids.ts';
 import { type CallIds, CannotCarry, type RequestSettings } from './dialect.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts';
@@ -183,22 +183,31 @@ export function refusedSampling(given: JsonRecord, { sampling }: Quirks, effort:
   return ['temperature', 'top_p', 'top_k'].filter((field) => isSet(field) && given[field] !== 1);
 }
 
-// Stop sequences, and which of them the relay looks for itself.
+// Stop sequences: which of them go up, and which the relay looks for in the answer.
 
 /** More and longer ones than any vendor takes: what is held of an answer is as long as one. */
 const sequencesMax = 16;
 const lengthMax = 256;
 
-export const stopSequences = ({ stop }: Pick<ChatRequest, 'stop'>): string[] =>
-  (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '');
-
-/** Those that the upstream has no field for, to be cut by the relay. Throws CannotCarry. */
-export function cutHere(sequences: readonly string[], param = 'stop'): readonly string[] | undefined {
-  if (sequences.length > sequencesMax || sequences.some(({ length }) => length > lengthMax)) {
+/**
+ * The relay looks for all sequences, also for those that went up: some upstreams ignore the field. Throws CannotCarry for more or
+ * longer ones than it can look for, unless all of them went up.
+ * @param sentMax how many the dialect has room for
+ */
+export function stopSequences(
+  { request: { stop }, stopField = 'stop' }: CanonicalCall,
+  { quirks, without }: Pick<RequestSettings, 'quirks' | 'without'>,
+  { sentMax, takes = () => true }: { sentMax: number; takes?: (sequence: string) => boolean },
+): { sent: string[]; watched: readonly string[] | undefined } {
+  const given = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '');
+  const isTaken = quirks.stops && !without.has('stop');
+  const sent = isTaken ? given.filter(takes).slice(0, sentMax) : [];
+  const isWatchable = given.length <= sequencesMax && given.every(({ length }) => length <= lengthMax);
+  if (!isWatchable && sent.length < given.length) {
     const message = `This model takes at most ${sequencesMax} stop sequences of ${lengthMax} characters.`;
-    throw new CannotCarry(param, message);
+    throw new CannotCarry(stopField, message);
   }
-  return sequences.length > 0 ? sequences : undefined;
+  return { sent, watched: isWatchable && given.length > 0 ? given : undefined };
 }
 
 /** What the row sets and drops; whether the answer is streamed is its word alone. Changes `body`. */

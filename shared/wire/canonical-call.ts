@@ -32,11 +32,8 @@ export interface CanonicalCall {
   readonly native?: NativeCall | undefined;
   /** What is to be embedded: the request has no messages then. Absent: the call asks for an answer. */
   readonly embedding?: EmbeddingInput | undefined;
-  /**
-   * The client's field of stop sequences, if it is told at which one an answer ended: no upstream of another form says so. Absent: it
-   * is not told.
-   */
-  readonly tellsStop?: string | undefined;
+  /** The client's name of `stop`, for errors. Absent: the same. */
+  readonly stopField?: string | undefined;
   /**
    * A summary of the conversation is asked for, to go on from, by the last item of the input or at a path of its own. The last
    * message says so in words. Absent: the next turn is.

@@ -80,7 +80,7 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
       unknown: Object.fromEntries(fields.filter(([field]) => !translated.has(field))),
       served: Object.fromEntries(fields.filter(([field]) => translated.has(field))),
       native,
-      tellsStop: 'stop_sequences',
+      stopField: 'stop_sequences',
       ...(conversation && { conversation }),
     },
     contents: contentsOf(request),

@@ -300,7 +300,7 @@ export class Answer {
       sealedState: (...of) =>
         read.keepsState === true && !this.#cut?.ended ? turn?.sealed(...of) : undefined,
       stored: () => this.#recorder?.stored ?? false,
-      stoppedAt: () => this.#cut?.endedAt,
+      stoppedAt: () => this.#cut?.endedAt ?? dispatch.report().sent.stoppedAt,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
     return commitsAtOnce ? { ...renderer, commitAfterMs: 0 } : renderer;

@@ -99,7 +99,13 @@ export class Attempt {
 
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
-    const { usage, serviceTier: told, state, inputTransformations: vendors } = this.#reader?.report() ?? {};
+    const {
+      usage,
+      serviceTier: told,
+      state,
+      stoppedAt,
+      inputTransformations: vendors,
+    } = this.#reader?.report() ?? {};
     const { dropped = [], effort, toolChoice, isMultiplied, stop } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
@@ -115,6 +121,7 @@ export class Attempt {
       serviceTier: settledTier(this.#serviceTiers, this.#built?.sent.serviceTier, told),
       reportedTier: told,
       stop,
+      stoppedAt,
       inputTransformations,
     };
     return { upstreamStatus: this.#upstreamStatus, usage, sent, state: this.#turn(state) };

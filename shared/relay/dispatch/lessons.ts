@@ -124,8 +124,10 @@ const sentences: readonly Lesson[] = [
     { thinkingOff: 'between_tools' },
   ],
   [/thinking\.type\.(?:disabled|between_tools)"? is not supported/, { thinkingOff: 'always' }],
-  // OpenAI's reasoning models [EleutherAI/lm-evaluation-harness 3247, 2025-08-18]
+  // OpenAI's reasoning models [EleutherAI/lm-evaluation-harness 3247, 2025-08-18], Grok [lidge-jun/opencodex 5278, 2026-09-20;
+  // BerriAI/litellm 12635, 2025-07-16]
   [/\bstop(?:_sequences)?\b[`'"]? (?:is|are) not supported/, { stops: false }],
+  [/\bnot support(?: parameter|ed on this model:) stop\b/, { stops: false }],
   // Bedrock [CherryHQ/cherry-studio 9655]; older servers, and typed ones
   [/\buse [`'"]?max_completion_tokens|unknown field `max_tokens`/i, { limitField: 'max_completion_tokens' }],
   [

@@ -246,10 +246,17 @@ function refusedPart(refused: RefusedForm): Repeat | undefined {
   if (!refused.isClientsState && (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)))
     return 'state';
   if (/^include(\[|$)/.test(field)) return 'include';
+  const { isNative, body } = refused.built.sent;
+  const hasStops = !isNative && ('stop' in body || 'stop_sequences' in body);
+  if (hasStops && (stopField.test(field) || says(refused, refusedStops))) return 'stop';
   // Older models do not know the newest items, which come back with each turn of their client.
   if (refused.built.sent.carriesItems === true && field.startsWith('input[')) return 'items';
   return echoedField.test(field) ? 'echoes' : undefined;
 }
+
+const stopField = /^stop(?:_sequences)?(?:$|[.[])/;
+/** How vendors refuse more stop sequences than they take, or longer ones [continuedev/continue 2461, BerriAI/litellm 18921]. */
+const refusedStops = /'(?:\$\.)?stop'|\bstop_?sequences\b(?!")/i;
 
 /**
  * Whether the upstream does not compact: it has no such path, does not know the item that asks for it, which is the last one where

@@ -22,7 +22,8 @@ import { DeclaredNames, UpstreamToolCalls } from './tool-calls.ts';
 
 /** The fields that are read, of a chunk and of a whole completion. Compatible servers send anything, so each is checked. */
 type ChatEvent = JsonRecord & Partial<Record<'choices' | 'service_tier' | 'citations', unknown>>;
-type ChatChoice = Partial<Record<'index' | 'delta' | 'message' | 'finish_reason' | 'logprobs', unknown>>;
+type ChatChoice = JsonRecord &
+  Partial<Record<'index' | 'delta' | 'message' | 'finish_reason' | 'logprobs', unknown>>;
 
 const choicesMax = 128;
 
@@ -47,7 +48,10 @@ export class ChatReader implements AnswerReader {
 
   /** State is kept of the first choice: it is the one that a client continues with. */
   report(): AnswerReport {
-    return this.#writer.report(this.#choices.get(0)?.parts() ?? []);
+    const first = this.#choices.get(0);
+    const { stop: given = [], body } = this.#context.sent;
+    const sent = given.filter((each) => [body['stop']].flat().includes(each));
+    return { ...this.#writer.report(first?.parts() ?? []), stoppedAt: first?.stoppedAt(given, sent) };
   }
 
   /** Whether the answer is complete: every choice has its finish reason, or `[DONE]` was read. */
@@ -144,6 +148,8 @@ class Choice {
   /** Under the name by which the upstream sent it: it takes it back under the same. */
   #reasoning: { field: DeltaReading['reasoningField']; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
+  /** What the vendor says of how the choice ended. */
+  #ending: JsonRecord | undefined;
   #textLength = 0;
 
   constructor(
@@ -170,6 +176,7 @@ class Choice {
     // What is only passed on is not counted, but for text, of which no model writes so much.
     if (logprobs !== null && deltaText(delta) === '') this.#kept.value(logprobs);
     this.finish = finishReason(reason) ?? this.finish;
+    if (finishReason(reason)) this.#ending = source;
     return isEmpty(delta) && logprobs === null ? undefined : { delta, logprobs };
   }
 
@@ -186,6 +193,20 @@ class Choice {
     const texts = this.#tags ? this.#shown(this.#tags.end(), '') : {};
     const deltas = [texts, calls.length > 0 ? { tool_calls: calls } : {}].filter((each) => !isEmpty(each));
     return { deltas, reason, anyCalls: (this.#tools?.shown.length ?? 0) > 0 };
+  }
+
+  /**
+   * The stop sequence that the choice ended at: the one that the vendor names, as vLLM and SGLang do, which say null or the number of a
+   * token where it was none. Where nothing is said, an answer that ended by itself looks the same, and one sequence alone is taken as hit.
+   */
+  stoppedAt(given: readonly string[], sent: readonly string[]): string | undefined {
+    const ending = this.#ending;
+    if (!ending || sent.length === 0 || this.finish !== 'stop' || this.#tools) return undefined;
+    const said = ['stop_reason', 'matched_stop'].filter((name) => name in ending).map((name) => ending[name]);
+    const isUnnamed = said.length === 0 || said.includes('stop_sequence');
+    return (
+      given.find((each) => said.includes(each)) ?? (isUnnamed && given.length === 1 ? given[0] : undefined)
+    );
   }
 
   /**

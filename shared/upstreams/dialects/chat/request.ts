@@ -18,7 +18,6 @@ import {
   type DialectCode,
 } from '../../dialect.ts';
 import {
-  cutHere,
   knownEffort,
   mappedIds,
   refusedSampling,
@@ -30,6 +29,11 @@ import {
 } from '../../request-parts.ts';
 import { continuation, type Quirks, echoedFields, limitFields, callersTools } from '../../quirks.ts';
 import { ChatReader } from './events.ts';
+
+/** OpenAI's maximum, which servers of the same form know [platform.openai.com, "Create chat completion"]. */
+const stopsMax = 4;
+/** With these vLLM and SGLang leave a stop sequence in the text, so the relay must not cut it off. */
+const stopKeepers = ['include_stop_str_in_output', 'no_stop_trim'];
 
 /** Fields that are set apart from the others, or never sent. */
 const elsewhere = ['messages', 'official', 'stream', 'stream_options', 'model'];
@@ -52,8 +56,9 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   for (const field of elsewhere) delete asked[field];
   if (tools.tools === undefined) delete asked['parallel_tool_calls'];
   setLimits(asked, settings);
-  const cutsHere = call.tellsStop !== undefined || !quirks.stops;
-  if (cutsHere) delete asked['stop'];
+  const stops = stopSequences(call, settings, { sentMax: stopsMax });
+  if (stops.sent.length === 0) delete asked['stop'];
+  else if (Array.isArray(asked['stop'])) asked['stop'] = stops.sent;
 
   const messages = chatMessages(call, settings, tools.wraps);
   const { body: fields, dropped, effort } = fittedFields(asked, settings);
@@ -70,7 +75,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
     effort,
     toolChoice: tools.changedChoice,
     outputTokensMax: limitOf(body, settings),
-    stop: cutsHere ? cutHere(stopSequences(request), call.tellsStop) : undefined,
+    stop: stopKeepers.some((field) => body[field] === true) ? undefined : stops.watched,
     wrapped: tools.wrapped,
   };
 }

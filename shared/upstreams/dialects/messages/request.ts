@@ -3,7 +3,7 @@ import { endUserOf, type CanonicalCall, type ChatRequest } from '../../../wire/c
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { tierFactor } from '../../../wire/service-tier.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
-import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
+import { stopSequences, setByRow } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
@@ -47,6 +47,9 @@ function tierFields({ service_tier: tier }: ChatRequest, settings: RequestSettin
     return undefined;
   return serviceTiers.get(meant);
 }
+
+/** The vendor refuses a stop sequence of white space alone. */
+const isMoreThanSpace = (sequence: string): boolean => sequence.trim() !== '';
 
 /** Throws CannotCarry for a field that must not be left out and has no form here. */
 export function messagesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
@@ -94,9 +97,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
   const tier = tierFields(request, settings);
   const { format, moved } = formatOf(request);
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
-  const sequences = stopSequences(request);
-  const isSent = (sequence: string): boolean => quirks.stops && sequence.trim() !== '';
-  const stop = sequences.filter(isSent);
+  const stops = stopSequences(call, settings, { sentMax: Infinity, takes: isMoreThanSpace });
   // No name of a client's gets here as the client wrote it.
   const endUser = endUserOf(request);
 
@@ -112,7 +113,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     ...(thinking.thinking && { thinking: thinking.thinking }),
     ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
     ...sampling.fields,
-    ...(stop.length > 0 && { stop_sequences: stop }),
+    ...(stops.sent.length > 0 && { stop_sequences: stops.sent }),
     ...tier,
     ...(endUser && { metadata: { user_id: endUser } }),
   };
@@ -137,8 +138,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     effort: thinking.changedEffort,
     toolChoice: tools.changedChoice,
     ...limitFacts(body, call, settings),
-    // The vendor refuses white space alone.
-    stop: cutHere(sequences.filter((each) => !isSent(each))),
+    stop: stops.watched,
     wrapped: tools.wrapped,
     ...(placed.isAny && { features: [inlineTools] }),
   };

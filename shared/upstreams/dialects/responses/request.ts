@@ -2,8 +2,7 @@
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, textIn, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
-import { knownEffort, refusedSampling } from '../../request-parts.ts';
-import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
+import { knownEffort, refusedSampling, setByRow, stopSequences } from '../../request-parts.ts';
 import { compacting } from './compaction.ts';
 import { inputItems } from './input.ts';
 import { sentTools } from './tools.ts';
@@ -102,7 +101,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     ...(isText(effort) && effort !== asked && { effort }),
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
     toolChoice: tools.changedChoice,
-    stop: cutHere(stopSequences(request), call.tellsStop),
+    stop: stopSequences(call, settings, { sentMax: 0 }).watched,
     wrapped: tools.wrapped,
     carriesItems: carried !== undefined,
   };

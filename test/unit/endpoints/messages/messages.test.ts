@@ -156,7 +156,7 @@ describe('an answer of an upstream that speaks chat', () => {
       stop_reason: 'stop_sequence',
       stop_sequence: 'END',
     });
-    expect(rig.sent[0]?.json).not.toHaveProperty('stop');
+    expect(rig.sent[0]?.json).toMatchObject({ stop: ['END'] });
   });
 });
 

@@ -339,6 +339,16 @@ const cases: [
     'stop:false',
     ['stop', undefined],
   ],
+  ...['Model nova-1 does not support parameter stop.', 'Argument not supported on this model: stop'].map(
+    (message): (typeof cases)[number] => [
+      `that it refuses stop sequences, as xAI says it: ${message}`,
+      chat,
+      { ...ask, stop: ['END'] },
+      (body) => has(body, 'stop') && openai(message, null, 'invalid-argument'),
+      'stop:false',
+      ['stop', undefined],
+    ],
+  ),
   [
     'the newer field for a limit',
     chat,
