@@ -5,8 +5,16 @@ import {
   type PromptTokensDetails,
   type ReportedUsage,
 } from '../wire/chat-response.ts';
-import { windowTokens, type ChatContentPart } from '../wire/canonical-call.ts';
-import { estimateInput, marksOfInput, TextShape, type EstimatedCall } from './estimate/input-tokens.ts';
+import { windowTokens } from '../wire/canonical-call.ts';
+import { holdsBytes, type MediaPlace } from '../wire/media-walk.ts';
+import {
+  estimateInput,
+  FoundMedia,
+  marksOfInput,
+  mediaOf,
+  TextShape,
+  type EstimatedCall,
+} from './estimate/input-tokens.ts';
 import { type NanoYuan, costOf, type Price, type TokenCounts } from './price.ts';
 
 /** What the counts of one answer are compared with. Functions are slow and called only when needed. */
@@ -220,28 +228,33 @@ const hiddenTokens = 1_000;
 /** Source: OpenAI's token counting guide; its small models count a large picture at 36,835. */
 const tokensPerImageMax = 50_000;
 
-/** No upstream can have read more: a token has at least one byte. Slow: reads the whole call. */
-export function inputMax({ request, unknown, embedding }: EstimatedCall): number {
+/**
+ * No upstream can have read more: a token has at least one byte. Slow: reads the whole call.
+ * @param others what went up beside the call
+ */
+export function inputMax(call: EstimatedCall, others: object = {}): number {
+  const { request, unknown, native, embedding } = call;
   const { messages, ...fields } = request;
-  let tokens = hiddenTokens + jsonBytes(fields) + jsonBytes(unknown);
+  const found = new FoundMedia(mediaOf(call));
+  const jsonBytes = (value: object): number => bytesOf(found.jsonBeside(value));
+  let tokens = hiddenTokens + jsonBytes([fields, unknown, native?.counted ?? []]) + jsonBytes(others);
   for (const input of embedding?.inputs ?? [])
     tokens += marksOfInput + (typeof input === 'string' ? bytesOf(input) : input.length);
-  for (const { content, ...others } of messages) {
-    tokens += jsonBytes(others);
+  for (const { content, ...beside } of messages) {
+    tokens += jsonBytes(beside);
     if (typeof content === 'string') tokens += bytesOf(content);
-    else for (const part of content ?? []) tokens += partMax(part);
+    else for (const part of content ?? []) tokens += bytesOf(part.text ?? '');
   }
-  return tokens;
+  const media = found.places.reduce((sum, place) => sum + mediaMax(place), 0);
+  return tokens + Math.min(windowTokens, media);
 }
 
-function partMax(part: ChatContentPart): number {
-  if (part.type === 'text') return bytesOf(part.text ?? '');
-  const isPicture = part.type === 'image_url' && !/^data:(?!image\/)/i.test(part.image_url?.url ?? '');
-  // A document or recording may fill any model's window.
+/** A document or recording may fill any model's window. */
+function mediaMax(place: MediaPlace): number {
+  const { kind, value = '' } = place;
+  const isPicture = kind === 'picture' && (!holdsBytes(place) || !/^data:(?!image\/)/i.test(value));
   return isPicture ? tokensPerImageMax : windowTokens;
 }
-
-const jsonBytes = (value: object): number => bytesOf(JSON.stringify(value));
 
 /** In UTF-8. */
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;

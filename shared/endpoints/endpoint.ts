@@ -161,9 +161,7 @@ export interface StorageAsked {
 
 export interface EndpointRequest {
   call: CanonicalCall;
-  /**
-   * The contents of the client's body, for the check of URLs in them. Absent: those of `call`, which have the same paths.
-   */
+  /** What the client's body holds, for the check of URLs in it. Absent: what `call` holds, which has the same paths. */
   contents?: (() => readonly ContentAt[]) | undefined;
   /** A limit on output tokens that is no field of `request`. It is sent in the channel's limit field. */
   outputTokensMax?: number | undefined;
@@ -231,6 +229,8 @@ export interface SentFacts {
   effort?: string | undefined;
   /** What was sent instead of the tool choice, if it is not the requested one. */
   toolChoice?: string | undefined;
+  /** The client's own body went up, and not the canonical call. Absent: it did not. */
+  isNative?: boolean | undefined;
   /** The limit on output tokens that was sent. Null: none was. Absent: nothing is sent yet. */
   outputTokensMax?: number | null | undefined;
   /** The upstream may honestly count more than limit and input say. */

@@ -4,6 +4,7 @@
  */
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
+import { fieldPathOf, mediaIn, missingMedia, type MediaPlace } from '../wire/media-walk.ts';
 import { namesLike, type ChannelAttributes, type ChannelType } from './channel-type.ts';
 import { CannotCarry, type Dialect, type Repeat, type RequestSettings, type SentBody } from './dialect.ts';
 import { defaultDialect, ownDialectNames } from './dialects/dialects.ts';
@@ -288,17 +289,28 @@ function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
   );
   const lostItems = sent.carriesItems ? [] : (items?.lost ?? []);
   const lostOfNative = sent.isNative ? [] : (native?.lost ?? []);
+  const lostMedia = (sent.isNative ? [] : mediaNotSent(call, sent)).filter(
+    ({ block = '' }) => !lostOfNative.includes(block),
+  );
   const names = new Set([
     ...sent.dropped,
     ...left,
     ...lostItems,
     ...lostOfNative,
     ...lostInMessages,
+    ...lostMedia.map(fieldPathOf),
+    ...(sent.isNative ? [] : (call.lostMedia ?? [])),
     ...(losesState ? ['reasoning'] : []),
     ...(request.tools?.some(isAsync) && !holdsAsync(sent) ? ['async'] : []),
   ]);
   // A name that is no field of the client's says what became of something else, such as the state of a turn.
   return [...names].filter((field) => !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]));
+}
+
+/** The media of the messages of which nothing went up. What a dialect cannot send of a part that it knows, it refuses. */
+function mediaNotSent({ request, native }: CanonicalCall, { body }: Losses['sent']): MediaPlace[] {
+  const { system, messages } = native?.body ?? request;
+  return missingMedia(mediaIn({ system, messages }), body);
 }
 
 /** Whether the model may go on before the tool has answered. */

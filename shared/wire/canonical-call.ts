@@ -26,6 +26,8 @@ export interface CanonicalCall {
   readonly items?: CarriedItems | undefined;
   /** What the client's messages say in fields that few upstreams know: it is told of those that no message has that goes up. Absent: none. */
   readonly messageFields?: readonly string[] | undefined;
+  /** The paths of media in the client's body that the call does not have, with `[]` for positions. Absent: none. */
+  readonly lostMedia?: readonly string[] | undefined;
   /** The first message, if it is a field of the client's form that is of this call alone there. Absent: none is. */
   readonly instructions?: ChatMessage | undefined;
   /** The call as its client wrote it, for an upstream of the same form. Absent: such an upstream gets the canonical call. */

@@ -3,7 +3,7 @@
  * milliseconds of processor and how many times more it is, and fails above `ratioMax`: something does not stay linear then.
  * `node test/bench/large-bodies.ts`.
  */
-import { estimateInput, mediaReaderFor } from '../../shared/billing/estimate/input-tokens.ts';
+import { estimateInput, mediaOf, mediaReaderFor } from '../../shared/billing/estimate/input-tokens.ts';
 import { readJsonBody } from '../../shared/adapters/entry/json-body.ts';
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
@@ -12,7 +12,7 @@ import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpo
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import { sentBody } from '../../shared/upstreams/called-channel.ts';
 import { loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
-import { checkContentUrls, contentsOfChat } from '../../shared/relay/call/content-urls.ts';
+import { checkContentUrls } from '../../shared/relay/call/content-urls.ts';
 import { canonicalJson } from '../../shared/wire/json.ts';
 import { settingsWith } from '../support/dialect-parts.ts';
 
@@ -109,9 +109,9 @@ async function cost(name: keyof Bodies, sent: Buffer): Promise<number> {
   const dialect = await loadDialect(name);
   const before = process.cpuUsage();
   const body = await readJsonBody(sent, '', host);
-  const { call, contents } = endpoints[name].read(body, {});
-  checkContentUrls(contents?.() ?? contentsOfChat(call.request), { contentUrls: ['data:image/'] });
-  const media = await mediaReaderFor(call.request, zlibInflate);
+  const { call } = endpoints[name].read(body, {});
+  checkContentUrls(mediaOf(call), { contentUrls: ['data:image/'] });
+  const media = await mediaReaderFor(call, zlibInflate);
   estimateInput(call, media?.(undefined));
   canonicalJson([name, body]);
   JSON.stringify(sentBody(dialect, call, { ...settingsWith(), dropsUnknown: false }).body);

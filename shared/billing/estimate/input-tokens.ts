@@ -5,11 +5,18 @@ import {
   type ChatMessage,
   type EmbeddingInput,
 } from '../../wire/canonical-call.ts';
-import { listIn, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, listIn, type JsonRecord } from '../../wire/json.ts';
+import { fieldPathOf, mediaIn, type MediaPlace } from '../../wire/media-walk.ts';
 import type { MediaEstimator } from './media-tokens.ts';
 import type { Inflate } from './pdf-size.ts';
 
-export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items' | 'native' | 'embedding'>;
+export interface EstimatedCall extends Pick<
+  CanonicalCall,
+  'request' | 'unknown' | 'items' | 'native' | 'embedding'
+> {
+  /** The fields that did not go up. Absent: none is known. */
+  dropped?: readonly string[];
+}
 
 export interface InputEstimate {
   /** For the reservation: no tokenizer and no vendor's overhead exceeds it by more than 5 %. */
@@ -41,63 +48,77 @@ export const marksOfInput = 2;
 /** Text fields below this length are covered by `perMessage`. */
 const longText = 100;
 
-/** Whether a request has content beside text, for which `MediaEstimator` is loaded. */
-export const hasMedia = ({ messages }: EstimatedCall['request']): boolean =>
-  messages.some(({ content }) => typeof content === 'object' && content?.some(({ type }) => type !== 'text'));
+/**
+ * What of a call carries or refers to media, by one walk over what goes up: the client's own body where there is one, which holds all that the
+ * messages do. Fields that did not go up (`dropped`) are left out.
+ */
+export function* mediaOf(call: EstimatedCall): Generator<MediaPlace, void, undefined> {
+  const { request, unknown, items, native, dropped = [] } = call;
+  const { messages, tools } = request;
+  const carried = items && [...items.after.values(), ...items.instead.values()];
+  for (const root of [native?.body ?? { messages, tools }, unknown, carried])
+    for (const place of mediaIn(root)) if (!dropped.some(isAround(place))) yield place;
+}
+
+const isAround =
+  (place: MediaPlace) =>
+  (field: string): boolean => {
+    const path = fieldPathOf(place);
+    return path === field || (path.startsWith(field) && /[.[]/.test(path.charAt(field.length)));
+  };
 
 /** By what the rule of a model says a picture has. */
 export type MediaReader = (imageTokens: number | undefined) => MediaEstimator;
 
-/** Loads what estimates pictures, files and sound. Undefined: the request has text alone. */
+/** Loads what estimates pictures, files and sound. Undefined: the call has text alone. */
 export async function mediaReaderFor(
-  request: EstimatedCall['request'],
+  call: EstimatedCall,
   inflate: Inflate,
 ): Promise<MediaReader | undefined> {
-  if (!hasMedia(request)) return undefined;
+  if (mediaOf(call).next().done) return undefined;
   const { mediaReader } = await import('./media-tokens.ts');
   return mediaReader(inflate);
 }
 
+/** @param media undefined: media are not counted */
 export function estimateInput(call: EstimatedCall, media?: MediaEstimator): InputEstimate {
   const { request, unknown, items, native, embedding } = call;
-  if (embedding) return estimateEmbedded(embedding, unknown);
+  const found = new FoundMedia(media ? mediaOf(call) : []);
+  const seen = media ? tokensOfMedia(found, media) : { above: 0, unbiased: 0 };
+  if (embedding) return estimateEmbedded(embedding, unknown, { found, seen });
   const { messages, ...fields } = request;
   const tools = request.tools ?? [];
   const vendorTools = listIn(native?.body['tools']).slice(tools.length);
   const text = new TextShape();
   const beside = { ...perRequest };
-  let mediaAbove = 0;
   let unknownPart: string | undefined;
   // Only some upstreams are sent them, so no count is too small for lack of them.
   const carried = new TextShape();
-  for (const list of items?.after.values() ?? []) addStructures(carried, list);
-  for (const item of items?.instead.values() ?? []) addStructures(carried, [item]);
-  addStructures(carried, native?.counted ?? []);
+  for (const list of items?.after.values() ?? []) addStructures(carried, list, found);
+  for (const item of items?.instead.values() ?? []) addStructures(carried, [item], found);
+  addStructures(carried, native?.counted ?? [], found);
   const count = ({ above, unbiased }: Overhead): void => {
     beside.above += above;
     beside.unbiased += unbiased;
   };
-  addStructures(text, fields);
-  addStructures(text, unknown);
-  addLongTexts(text, unknown);
+  count(seen);
+  addStructures(text, fields, found);
+  addStructures(text, unknown, found);
+  addLongTexts(text, unknown, found);
   if (tools.length + vendorTools.length > 0) count(perToolUse);
   for (const _ of tools) count(perTool);
   for (const _ of vendorTools) count(perVendorTool);
   for (const [at, message] of messages.entries()) {
     count(perMessage);
-    addFields(text, message);
+    const { content: _content, ...others } = message;
+    addStructures(text, others, found);
+    addLongTexts(text, others, found, message);
     for (const [index, part] of partsOf(message).entries()) {
-      if (part.type === 'text') {
-        text.cut().add(part.text ?? '');
-        continue;
-      }
-      const tokens = media?.(part);
-      if (!tokens) unknownPart ??= `messages[${at}].content[${index}]`;
-      mediaAbove += tokens?.above ?? 0;
-      beside.unbiased += tokens?.unbiased ?? 0;
+      const said = part.type === 'refusal' ? part['refusal'] : part.text;
+      if (typeof said === 'string') text.cut().add(said);
+      if (!isKnownPart(part)) unknownPart ??= `messages[${at}].content[${index}]`;
     }
   }
-  beside.above += Math.min(windowTokens, mediaAbove);
   return {
     above: Math.ceil(text.tokensFromAbove + carried.tokensFromAbove + beside.above),
     unbiased: Math.ceil(text.tokens + beside.unbiased),
@@ -106,8 +127,60 @@ export function estimateInput(call: EstimatedCall, media?: MediaEstimator): Inpu
   };
 }
 
+const knownParts: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'file']);
+
+/** A part of another kind may cost anything, whatever the walk finds in it. */
+function isKnownPart(part: ChatContentPart): boolean {
+  const { data, format } = asRecord(part['input_audio']);
+  const isSound = part.type === 'input_audio' && typeof data === 'string';
+  return knownParts.has(part.type) || (isSound && (format === 'wav' || format === 'mp3'));
+}
+
+/** All together are no more than a window, since no call has more input that is not text. */
+function tokensOfMedia({ places }: FoundMedia, media: MediaEstimator): Overhead {
+  let [above, unbiased] = [0, 0];
+  for (const place of places) {
+    const tokens = media(place);
+    above += tokens.above;
+    unbiased += tokens.unbiased;
+  }
+  return { above: Math.min(windowTokens, above), unbiased: Math.min(windowTokens, unbiased) };
+}
+
+/** The places of media in one call. What is counted there is not counted as text, too. */
+export class FoundMedia {
+  readonly places: readonly MediaPlace[];
+  readonly #keys = new Map<object, Set<string>>();
+
+  constructor(places: Iterable<MediaPlace>) {
+    this.places = [...places];
+    for (const { holder, key } of this.places) {
+      const keys = this.#keys.get(holder);
+      if (keys) keys.add(key);
+      else this.#keys.set(holder, new Set([key]));
+    }
+  }
+
+  has(holder: object, key: string): boolean {
+    return this.#keys.get(holder)?.has(key) === true;
+  }
+
+  /** By the object that holds it, since the same text may also stand among words. */
+  jsonBeside(value: unknown): string {
+    if (this.places.length === 0) return JSON.stringify(value);
+    const has = this.has.bind(this);
+    return JSON.stringify(value, function without(this: object, key: string, inner: unknown) {
+      return typeof inner === 'string' && has(this, key) ? '' : inner;
+    });
+  }
+}
+
 /** Each input is counted by itself. One that comes as tokens was counted by its client. */
-function estimateEmbedded({ inputs }: EmbeddingInput, unknown: JsonRecord): InputEstimate {
+function estimateEmbedded(
+  { inputs }: EmbeddingInput,
+  unknown: JsonRecord,
+  { found, seen }: { found: FoundMedia; seen: Overhead },
+): InputEstimate {
   const text = new TextShape();
   let tokens = 0;
   for (const input of inputs)
@@ -115,12 +188,13 @@ function estimateEmbedded({ inputs }: EmbeddingInput, unknown: JsonRecord): Inpu
     else tokens += input.length;
   // Instructions and the like, which only some vendors read.
   const beside = new TextShape();
-  addStructures(beside, unknown);
-  addLongTexts(beside, unknown);
+  addStructures(beside, unknown, found);
+  addLongTexts(beside, unknown, found);
   const texts = inputs.filter((input) => typeof input === 'string').length;
   return {
-    above: Math.ceil(text.tokensFromAbove + beside.tokensFromAbove) + tokens + texts * marksOfInput,
-    unbiased: Math.ceil(text.tokens) + tokens,
+    above:
+      Math.ceil(text.tokensFromAbove + beside.tokensFromAbove + seen.above) + tokens + texts * marksOfInput,
+    unbiased: Math.ceil(text.tokens + seen.unbiased) + tokens,
     below: Math.floor(text.tokensFromBelow) + tokens,
   };
 }
@@ -130,21 +204,17 @@ function partsOf({ content }: ChatMessage): ChatContentPart[] {
   return content ?? [];
 }
 
-function addFields(shape: TextShape, message: ChatMessage): void {
-  const fields = { ...message, content: undefined };
-  addStructures(shape, fields);
-  addLongTexts(shape, fields);
-}
-
 /** Structured fields, such as tools and schemas. All count, because any may become part of the prompt. */
-function addStructures(shape: TextShape, fields: object): void {
+function addStructures(shape: TextShape, fields: object, found: FoundMedia): void {
   for (const value of Object.values(fields))
-    if (typeof value === 'object' && value !== null) shape.cut().add(JSON.stringify(value));
+    if (typeof value === 'object' && value !== null) shape.cut().add(found.jsonBeside(value));
 }
 
-function addLongTexts(shape: TextShape, fields: object): void {
-  for (const value of Object.values(fields))
-    if (typeof value === 'string' && value.length > longText) shape.cut().add(value);
+/** @param holder where the walk found them; absent: in `fields` themselves */
+function addLongTexts(shape: TextShape, fields: object, found: FoundMedia, holder = fields): void {
+  for (const [key, value] of Object.entries(fields))
+    if (typeof value === 'string' && value.length > longText && !found.has(holder, key))
+      shape.cut().add(value);
 }
 
 /**

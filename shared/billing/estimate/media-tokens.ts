@@ -2,8 +2,9 @@
  * What pictures, files and sound count at most. What a part is its bytes say, not its name: upstreams look at these, too.
  * Where they cannot be read to their end, the part counts for all that they could hold.
  */
-import { windowTokens, type ChatContentPart } from '../../wire/canonical-call.ts';
-import { asRecord } from '../../wire/json.ts';
+import { windowTokens } from '../../wire/canonical-call.ts';
+import { textIn, type JsonRecord } from '../../wire/json.ts';
+import { holdsBytes, type MediaPlace } from '../../wire/media-walk.ts';
 import { inflatedMax, pdfSize, type Inflate, type PdfSize } from './pdf-size.ts';
 
 export interface MediaTokens {
@@ -48,8 +49,7 @@ const patchTokens = ({ width, height }: PictureSize): number =>
 const areaTokens = ({ width, height }: PictureSize): number =>
   Math.min(areaTokensMax, Math.ceil((width * height) / 750));
 
-/** Undefined: nobody knows how many tokens the part has. */
-export type MediaEstimator = (part: ChatContentPart) => MediaTokens | undefined;
+export type MediaEstimator = (place: MediaPlace) => MediaTokens;
 
 /** A page costs its text and its picture, which vendors count with up to 1,600 tokens. */
 const pagePicture: MediaTokens = { above: 1_600, unbiased: 1_000 };
@@ -82,26 +82,18 @@ export function mediaReader(inflate: Inflate): (imageTokens: number | undefined)
     files.set(data, known);
     return known;
   };
-  return (imageTokens) => (part) => {
-    if (part.type === 'image_url') {
-      const { url = '', detail } = part.image_url ?? {};
-      if (/^data:/i.test(url) && !isPicture(url)) return tokensOf(url);
+  return (imageTokens) => (place) => {
+    const { kind, value = '', holder } = place;
+    const isSeen = kind !== 'unknown' && holdsBytes(place);
+    if (kind === 'picture' && (!isSeen || isPicture(value))) {
       if (imageTokens !== undefined) return { above: imageTokens, unbiased: imageTokens };
-      return pictureTokens(pictureSize(url), detail ?? undefined);
+      const { detail } = holder as JsonRecord;
+      return pictureTokens(isSeen ? pictureSize(value) : undefined, textIn(detail));
     }
-    if (part.type === 'file' && part.file) {
-      const { file_data: data } = part.file;
-      return typeof data === 'string' ? tokensOf(data) : unseen;
-    }
-    if (part.type === 'input_audio') return soundTokens(asRecord(part['input_audio']));
-    // What the assistant said earlier: its text is counted like any other.
-    return part.type === 'refusal'
-      ? { above: lengthOf(part['refusal']), unbiased: lengthOf(part['refusal']) / 4 }
-      : undefined;
+    if (!isSeen) return unseen;
+    return kind === 'sound' ? soundTokens(value, (holder as JsonRecord)['format']) : tokensOf(value);
   };
 }
-
-const lengthOf = (text: unknown): number => (typeof text === 'string' ? text.length : 0);
 
 function fileTokens(data: string, sizeOfPdf: (bytes: string) => PdfSize | undefined): MediaTokens {
   const bytes = bytesOf(data);
@@ -137,8 +129,8 @@ function bytesOf(data: string): string | undefined {
   return decoded(encoded);
 }
 
-function soundTokens({ data, format }: Record<string, unknown>): MediaTokens | undefined {
-  if (typeof data !== 'string' || (format !== 'wav' && format !== 'mp3')) return undefined;
+function soundTokens(data: string, format: unknown): MediaTokens {
+  if (format !== 'wav' && format !== 'mp3') return unseen;
   const bytes = bytesOf(data);
   if (bytes === undefined) return unseen;
   const seconds = soundSeconds(bytes);
@@ -161,19 +153,19 @@ const encodedLengthMax = 400_000;
 const beginnings =
   /^(\u0089PNG|GIF8|\u00ff\u00d8\u00ff|BM|II\*\0|MM\0\*|.{8}WEBP|.{4}ftyp(hei[cxms]|hevc|mif1|msf1|avi[fs]))/s;
 
-/** Whether the bytes of a data URL are those of a picture, whatever it says. */
+/** Whether the bytes are those of a picture, whatever the URL says. */
 const isPicture = (url: string): boolean => beginnings.test(firstBytes(url, 64));
 
-/** The size of a picture in a data URL, from its header. */
+/** The size of a picture from its header. */
 export function pictureSize(url: string): KnownSize {
   const bytes = firstBytes(url, encodedLengthMax);
   const size = pngSize(bytes) ?? webpSize(bytes) ?? jpegSize(bytes);
   return size && size.width > 0 && size.height > 0 ? size : undefined;
 }
 
-/** Of a data URL, a character each; none of what cannot be decoded. */
+/** Of a data URL or of base64 alone, a character each; none of what cannot be decoded. */
 function firstBytes(url: string, encodedLength: number): string {
-  const start = /^data:[^,]{0,300};base64,/i.exec(url)?.[0].length ?? url.length;
+  const start = /^data:[^,]{0,300};base64,/i.exec(url)?.[0].length ?? 0;
   const encoded = url.slice(start, start + encodedLength).replace(/\s+/g, '');
   return decoded(encoded.slice(0, encoded.length - (encoded.length % 4))) ?? '';
 }

@@ -6,6 +6,7 @@
 import * as z from 'zod/mini';
 import { type ChatMessage, ChatRequest, chatFieldNames, splitKnown } from '../../wire/canonical-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { fieldPathOf, mediaIn, missingMedia } from '../../wire/media-walk.ts';
 import {
   asRecord,
   isRecord,
@@ -117,7 +118,9 @@ function ofMessages(written: JsonRecord): ChatReading {
     }),
   );
   const all = { ...request, messages: [...told, ...request.messages] };
-  return { call: { form: endpointRoutes.chat.name, request: all, unknown, messageFields: [...lost] } };
+  const lostMedia = missingMedia(mediaIn({ messages }), all.messages).map(fieldPathOf);
+  const call = { form: endpointRoutes.chat.name, request: all, unknown, messageFields: [...lost], lostMedia };
+  return { call };
 }
 
 /** The instructions of Messages: a text, or blocks of text. */

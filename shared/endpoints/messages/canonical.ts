@@ -4,16 +4,8 @@
  */
 import type { ZodMiniType } from 'zod/mini';
 import type { ChatRequest, ChatTool, NativeCall } from '../../wire/canonical-call.ts';
-import {
-  asRecord,
-  isRecord,
-  listIn,
-  recordsIn,
-  textIn,
-  withoutNulls,
-  type JsonRecord,
-} from '../../wire/json.ts';
-import type { ContentAt, EndpointRequest } from '../endpoint.ts';
+import { asRecord, isRecord, recordsIn, textIn, withoutNulls, type JsonRecord } from '../../wire/json.ts';
+import type { EndpointRequest } from '../endpoint.ts';
 import { parseRequest } from '../parse-request.ts';
 import { endpointRoutes } from '../routes.ts';
 import { conversationOf } from './conversation.ts';
@@ -83,7 +75,6 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
       stopField: 'stop_sequences',
       ...(conversation && { conversation }),
     },
-    contents: contentsOf(request),
     outputTokensMax: request.max_tokens ?? undefined,
     droppedTools: tools.others.length,
     sealed,
@@ -193,41 +184,4 @@ function chosen({ type, name }: JsonRecord, names: ToolNames): unknown {
   if (type === 'none') return 'none';
   if (type === 'tool') return { type: 'function', function: { name: names.sent(textIn(name)) } };
   return type === 'any' ? 'required' : 'auto';
-}
-
-// What upstreams fetch. Text is no address, wherever it stands.
-
-const texts: ReadonlySet<unknown> = new Set(
-  'text thinking redacted_thinking tool_use server_tool_use mcp_tool_use'.split(' '),
-);
-/** Names of pages that an earlier search found: nobody fetches them again. */
-const quoted = { search_result: 'source', web_search_result: 'url' } as const;
-
-/** Undefined: the request has text and calls alone. */
-function contentsOf({ messages, system }: MessagesRequest): (() => readonly ContentAt[]) | undefined {
-  const contents = [
-    ...blocksAt('system', system),
-    ...messages.flatMap(({ content }, i) => blocksAt(`messages[${i}].content`, content)),
-  ];
-  return contents.length > 0 ? () => contents : undefined;
-}
-
-function blocksAt(param: string, content: unknown): ContentAt[] {
-  return listIn(content).flatMap((block, i) => contentsOfBlock(`${param}[${i}]`, asRecord(block)));
-}
-
-function contentsOfBlock(param: string, block: JsonRecord): ContentAt[] {
-  const { type } = block;
-  if (texts.has(type)) return [];
-  if (type === 'tool_result' || type === 'web_search_tool_result')
-    return blocksAt(`${param}.content`, block['content']);
-  if (type === 'search_result' || type === 'web_search_result') {
-    const { [quoted[type]]: _name, ...fetched } = block;
-    return [{ param, content: fetched }];
-  }
-  const source = asRecord(block['source']);
-  if (source['type'] !== 'text' && source['type'] !== 'content') return [{ param, content: block }];
-  const { data: _data, content, ...beside } = source;
-  const inner = blocksAt(`${param}.source.content`, content);
-  return [...inner, { param, content: { ...block, source: beside } }];
 }

@@ -5,7 +5,7 @@
  */
 import { sealPrefix } from '../../wire/ids.ts';
 import type { ChatContentPart, ChatMessage, ChatToolCall, NativeCall } from '../../wire/canonical-call.ts';
-import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../wire/json.ts';
 import type { SealedState } from '../endpoint.ts';
 import type { MessagesRequest, ToolNames } from './request.ts';
 
@@ -126,8 +126,7 @@ class ConversationReader {
       const param = `${at}[${i}].type`;
       const message = `Content of type ${nameOf(block)} can be sent to models that speak Messages alone.`;
       this.only ??= { param, message };
-      // What it fetches or holds nobody knows: it counts as a file that nobody saw.
-      return isRecord(block['source']) ? [{ type: 'file', file: {} }] : [];
+      return [];
     });
   }
 }

@@ -27,6 +27,7 @@ import {
 import { compactRoute, countingRoutes, endpointRoutes } from '../routes.ts';
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord, asRecord } from '../../wire/json.ts';
+import { fieldPathOf, mediaIn, missingMedia } from '../../wire/media-walk.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { keptMessages, triggerType } from './compaction.ts';
 import { responsesInputToChat } from './input.ts';
@@ -139,7 +140,15 @@ export function responsesToChat(request: ResponsesRequest, { storage, summaryOf,
   const beginning = first && instructed(first.instructions, conversation);
   const outputTokensMax = request.max_output_tokens ?? undefined;
   const storing = { storage: storage?.reading.asked(request, own), unread };
-  const call = { beginning, items, instructions, compacts };
+  const kept = { messages, after: items && [...items.after.values()] };
+  const lostMedia = missingMedia(
+    mediaIn(
+      whole.map(({ item }) => item),
+      'input',
+    ),
+    kept,
+  ).map(fieldPathOf);
+  const call = { beginning, items, instructions, compacts, ...(lostMedia.length > 0 && { lostMedia }) };
   const form = { chat: compacts ? forSummary(chat) : chat, call };
   return { ...form, declared, placed, outputTokensMax, droppedTools, ...state, ...storing };
 }
@@ -184,12 +193,9 @@ function refuseStored(request: ResponsesRequest, storage: StorageAtHand | undefi
   if (!storage) refuse(notForKey, StorageNotAllowed);
 }
 
-/** What the items of a request hold, with its path: messages have contents, results of tools outputs. */
+/** The items of a request, each with its path. */
 export const contentsOf = (placed: readonly PlacedItem[]): ContentAt[] =>
-  placed.flatMap(({ item, param }) => [
-    { param: `${param}.content`, content: item['content'] },
-    { param: `${param}.output`, content: item['output'] },
-  ]);
+  placed.map(({ item, param }) => ({ param, content: item }));
 
 /** One heartbeat in this many is an event: some clients ignore comments and time out after minutes. */
 const idlesPerEvent = 4;

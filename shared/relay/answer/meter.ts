@@ -119,16 +119,21 @@ export function usageBounds(
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
   // States of earlier turns go up too, though no client sent them.
   const putBack = [...call.states.values()];
-  const { items, native, embedding } = call;
+  const { items, embedding } = call;
+  const native = sent.isNative ? call.native : undefined;
   // Not every upstream is asked in words for a summary.
   const read = call.compacts ? { ...request, messages: request.messages.slice(0, -1) } : request;
   const carried = items && [...items.after.values(), ...items.instead.values()];
-  const unknown = { ...call.unknown, putBack, carried, counted: native?.counted };
+  const { unknown } = call;
   return {
-    inputBelow: () => inputBelow({ request: read, unknown: call.unknown, embedding }),
-    inputUnbiased: () => bill.inputTokens(request, model),
+    inputBelow: () => inputBelow({ request: read, unknown, embedding }),
+    inputUnbiased: () => bill.inputTokens(request, model, sent),
     // What multiplies was allowed by the row, and its limits are the vendor's own.
-    inputMax: () => (sent.isMultiplied ? Infinity : inputMax({ request, unknown, embedding }) + hosted),
+    inputMax: () => {
+      if (sent.isMultiplied) return Infinity;
+      const { dropped } = sent;
+      return inputMax({ request, unknown, embedding, native, items, dropped }, { putBack, carried }) + hosted;
+    },
     outputMax: sent.isMultiplied ? Infinity : limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
   };
 }

@@ -15,11 +15,12 @@ import type { Attribution } from '../../billing/ledger-row.ts';
 import { NotInTariff, type Tariff } from '../../billing/tariff.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
 import { capableOf, modelsOfAlias, ofOneModel, type ServingChannels } from './serving-channels.ts';
-import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import { estimateInput, mediaOf } from '../../billing/estimate/input-tokens.ts';
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { AliasSettings } from '../../config/settings.ts';
 import { endUserOf, type ChatRequest } from '../../wire/canonical-call.ts';
 import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
+import { mediaIn, type MediaPlace } from '../../wire/media-walk.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 
@@ -281,23 +282,19 @@ function checkLength({ read: { call, inputTokensMax: most } }: AskedCall): void 
   throw new InvalidRequest('max_tokens_per_request', 'input', words);
 }
 
-/** Checks the URLs in a request that has more than text, before anything is reserved: upstreams fetch them. */
+/** Checks the URLs of a request that holds media, before anything is reserved: upstreams fetch them. */
 async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
-  const { request, native } = read.call;
-  // A native body holds blocks that no message does.
-  if (!(native ? read.contents : request.messages.some(hasMoreThanText))) return;
-  const { checkContentUrls, contentsOfChat } = await import('./content-urls.ts');
-  checkContentUrls(read.contents?.() ?? contentsOfChat(request), snapshot.settings);
+  if (mediaOf(read.call).next().done) return;
+  const { checkContentUrls } = await import('./content-urls.ts');
+  checkContentUrls(mediaWithPaths(read), snapshot.settings);
 }
 
-type Message = EndpointRequest['call']['request']['messages'][number];
-
-const hasMoreThanText = ({ content, images }: Message): boolean =>
-  (images ?? undefined) !== undefined ||
-  (typeof content === 'object' &&
-    content?.some(
-      (part) => part.type !== 'text' || typeof part.text !== 'string' || Object.keys(part).length > 2,
-    ) === true);
+/** At the paths of the client's own body. */
+function* mediaWithPaths({ call, contents }: EndpointRequest): Generator<MediaPlace, void, undefined> {
+  if (!contents) yield* mediaOf(call);
+  for (const { param, content } of contents?.() ?? []) yield* mediaIn(content, param);
+  if (contents) yield* mediaIn(call.unknown);
+}
 
 function callOf(
   { name }: Endpoint,

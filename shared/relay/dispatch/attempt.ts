@@ -106,7 +106,7 @@ export class Attempt {
       stoppedAt,
       inputTransformations: vendors,
     } = this.#reader?.report() ?? {};
-    const { dropped = [], effort, toolChoice, isMultiplied, stop } = this.#built?.sent ?? {};
+    const { dropped = [], effort, toolChoice, isMultiplied, isNative, stop } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
     const inputTransformations = vendors?.map((one) =>
@@ -118,6 +118,7 @@ export class Attempt {
       toolChoice,
       outputTokensMax,
       isMultiplied,
+      isNative,
       serviceTier: settledTier(this.#serviceTiers, this.#built?.sent.serviceTier, told),
       reportedTier: told,
       stop,

@@ -32,6 +32,7 @@ import {
 import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
+import type { SentFacts } from '../../endpoints/endpoint.ts';
 import { upstreamModel } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
 import { callTo, outputLimit } from '../call/serving-channels.ts';
@@ -178,11 +179,13 @@ export class Bill {
 
   /**
    * The input as it is charged when the upstream reports no count. `request`: with what a search added. `answering`: the
-   * model; undefined: the call's own.
+   * model; undefined: the call's own. `facts`: in whose form it went up, and what was dropped.
    */
-  inputTokens(request: ChatRequest, answering?: string): number {
-    const { unknown, embedding } = this.#of.call;
-    return estimateInput({ request, unknown, embedding }, this.#costIf(answering).media).unbiased;
+  inputTokens(request: ChatRequest, answering?: string, facts: SentFacts = { dropped: [] }): number {
+    const { unknown, embedding, native } = this.#of.call;
+    const { isNative, dropped } = facts;
+    const sent = { request, unknown, embedding, native: isNative ? native : undefined, dropped };
+    return estimateInput(sent, this.#costIf(answering).media).unbiased;
   }
 
   /** Headers about limits, for every response to the call. */
@@ -276,7 +279,7 @@ export async function priced(
 }
 
 async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Costs> {
-  const reader = await mediaReaderFor(call.request, inflate);
+  const reader = await mediaReaderFor(call, inflate);
   const later = call.alias?.models.slice(1) ?? [];
   return [costOfModel(call, reader), ...later.map(({ model }) => costOfModel(callTo(call, model), reader))];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { estimateInput, hasMedia } from '../../../../shared/billing/estimate/input-tokens.ts';
+import { estimateInput, mediaOf } from '../../../../shared/billing/estimate/input-tokens.ts';
 import { zlibInflate } from '../../../../shared/adapters/system/node-ports.ts';
 import { mediaReader, pictureSize } from '../../../../shared/billing/estimate/media-tokens.ts';
 import type { ChatContentPart } from '../../../../shared/wire/canonical-call.ts';
@@ -114,13 +114,14 @@ describe('content beside text', () => {
     ['MP3 by its bytes', mp3('\u0090'), 64 * 32, 80],
     ['MP3 whose frames do not say their rate', mp3('\0'), window, 200_000],
   ])('%s', (_name, part, above, unbiased, imageTokens) => {
-    expect(mediaEstimator(imageTokens)(part)).toEqual({ above, unbiased });
+    const request = { model: 'm', messages: [{ role: 'user' as const, content: [part] }] };
+    const found = [...mediaOf({ request, unknown: {} })].map(mediaEstimator(imageTokens));
+    expect(found).toEqual([{ above, unbiased }]);
   });
 
   it('has an estimate for the request, and a path where nobody knows its size', () => {
     const messages = [{ role: 'user' as const, content: [picture(png(1024, 1024)), { type: 'hologram' }] }];
     const request = { model: 'm', messages };
-    expect(hasMedia(request)).toBe(true);
     const estimate = estimateInput({ request, unknown: {} }, mediaEstimator(undefined));
     expect(estimate).toMatchObject({ above: 1679, unbiased: 768, unknownPart: 'messages[0].content[1]' });
   });

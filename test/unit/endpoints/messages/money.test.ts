@@ -4,6 +4,7 @@ import { estimateInput, mediaReaderFor } from '../../../../shared/billing/estima
 import { messagesEndpoint } from '../../../../shared/endpoints/messages/messages-endpoint.ts';
 import { costOf, type ChargeText, type Tokens } from '../../../oracle/price-list.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
+import { base64, savedAgain } from '../../../support/pdf-files.ts';
 import { data, demoKey, done, hang, type Answer, type Step } from '../../../support/core-rig.ts';
 
 type Json = Record<string, unknown>;
@@ -182,7 +183,7 @@ describe('what is held for a body', () => {
   const base = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
   const above = async (more: object): Promise<number> => {
     const { call } = messagesEndpoint.read({ ...base, ...more }, {});
-    const reader = await mediaReaderFor(call.request, () => undefined);
+    const reader = await mediaReaderFor(call, () => undefined);
     return estimateInput(call, reader?.(undefined)).above;
   };
   const user = (...content: object[]) => ({ messages: [{ role: 'user', content }] });
@@ -247,6 +248,83 @@ describe('what is held for a body', () => {
     const answer = await rig.call(body, { path: '/v1/messages' });
     expect([answer.status, JSON.parse(answer.text).error.type]).toEqual([402, 'billing_error']);
     expect(rig.sent).toEqual([]);
+  });
+});
+
+describe('media in a place of its own', () => {
+  const byUrl = { type: 'document', source: { type: 'url', url: 'https://a.test/b' } };
+  // 600 pages in 2 KB.
+  const pdf = base64(savedAgain(600));
+  const inline = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: pdf } };
+  const unknown = { type: 'x_block', source: { type: 'x', ref: '1' } };
+  const fetched = (content: object) => ({
+    type: 'web_fetch_tool_result',
+    tool_use_id: 's',
+    content: { type: 'web_fetch_result', url: 'https://a.test/b', content },
+  });
+  const ran = (...content: object[]) => ({
+    type: 'code_execution_tool_result',
+    tool_use_id: 's',
+    content: { type: 'code_execution_result', stdout: '', content },
+  });
+  const around = (content: object): [string, object][] => [
+    ['alone', content],
+    ['in what was fetched', fetched(content)],
+    ['in what code has made', ran(content)],
+    ['in what the system says', { type: 'mid_conv_system', content: [content] }],
+    ['in a result', { type: 'tool_result', tool_use_id: 't', content: [content] }],
+    [
+      'in a result of a result',
+      { type: 'tool_result', content: [{ type: 'tool_result', content: [content] }] },
+    ],
+    ['in a document', { type: 'document', source: { type: 'content', content: [content] } }],
+    ['beside a text', { type: 'text', text: 'hi', x_field: [content] }],
+    ['beside a call', { type: 'tool_use', id: 't', name: 'f', input: {}, x_field: content }],
+  ];
+  const turns = { user: [], assistant: [{ role: 'user', content: 'hi' }] };
+  const cases = Object.entries(turns).flatMap(([role, before]) =>
+    Object.entries({ byUrl, inline, unknown }).flatMap(([kind, content]) =>
+      around(content).map(([where, block]) => {
+        const messages = [...before, { role, content: [block] }, { role: 'user', content: 'hi' }];
+        return [`${kind} ${where} of the ${role}`, { model: 'm', max_tokens: 10, messages }] as const;
+      }),
+    ),
+  );
+  const path = '/v1/messages';
+  const counted = (tokens: number) => claudes({ input_tokens: tokens, output_tokens: 23 });
+
+  it.each(cases)('is held and charged for all that it may hold: %s', async (_what, body) => {
+    const poor = rigOf().upstream({ steps: counted(900_000) });
+    poor.quotas.items.clear();
+    expect((await poor.granted(20n * yuan).call(body, { path })).status).toBe(402);
+    const rig = rigOf().upstream({ steps: counted(900_000) });
+    expect((await rig.call(body, { path })).status).toBe(200);
+    expect(rig.item?.last).toMatchObject({ prompt_tokens: 900_000, estimated: false });
+    expect(rig.item?.spent).toBe(costOf(price, { input: 900_000, output: 23 }));
+  });
+
+  it.each(cases)('is no reason to believe more: %s', async (_what, body) => {
+    const rig = rigOf().upstream({ steps: counted(1_200_000) });
+    await rig.call(body, { path });
+    expect(rig.item?.last).toMatchObject({ estimated: true, flag: 'input:high' });
+    expect(rig.item?.last?.prompt_tokens).toBeLessThan(1_051_000);
+  });
+
+  it.each<[string, object]>([
+    ['an address in words', { type: 'text', text: 'https://a.test/b' }],
+    ['arguments', { type: 'tool_use', id: 't', name: 'f', input: { url: 'https://a.test/b', data: pdf } }],
+    [
+      'a page that was found',
+      { type: 'web_search_result', url: 'https://a.test/b', title: 'https://a.test' },
+    ],
+    ['a page that was fetched', fetched({ type: 'document', source: { type: 'text', data: 'words' } })],
+    ['hidden thinking', { type: 'redacted_thinking', data: pdf }],
+    ['a citation', { type: 'text', text: 'a', citations: [{ url: 'https://a.test/b' }] }],
+  ])('is not made of %s', async (_what, block) => {
+    const rig = rigOf().upstream({ steps: counted(900_000) });
+    const messages = [...turns.assistant, { role: 'assistant', content: [block] }, ...turns.assistant];
+    await rig.call({ model: 'm', max_tokens: 10, messages }, { path });
+    expect(rig.item?.last).toMatchObject({ estimated: true, flag: 'input:high' });
   });
 });
 
