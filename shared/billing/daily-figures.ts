@@ -1,6 +1,13 @@
 import { eachPart, partCounts } from '../wire/chat-response.ts';
+import { utcDay } from '../wire/iso-time.ts';
 import type { NanoYuan } from './price.ts';
-import { latePrefix, type CloseRow, type GrantLedgerRow, type LedgerRow } from './ledger-row.ts';
+import {
+  latePrefix,
+  ledgerTimeMs,
+  type CloseRow,
+  type GrantLedgerRow,
+  type LedgerRow,
+} from './ledger-row.ts';
 import {
   type DailyKey,
   isMonth,
@@ -167,9 +174,11 @@ export function figuresIn(key: DailyKey, { counts, amounts }: DailyFigures): Dai
   return { counts: kept(counts), amounts: kept(amounts) };
 }
 
+/** `firstDay`: of an account's month, the UTC day of its first call in it. Sums from before 0.1.0 lack it. */
 export interface DailySum {
   key: DailyKey;
   figures: DailyFigures;
+  firstDay?: string | undefined;
 }
 
 /** @param bucket of the sums of all accounts */
@@ -178,17 +187,21 @@ export const dailySums = (rows: readonly LedgerRow[], bucket = 0): DailySum[] =>
 
 /** What rows add to the items that `keysOf` names. Items to which they add nothing are left out. */
 function sumsBy<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) => DailyKey[]): DailySum[] {
-  const added = new Map<string, { key: DailyKey; all: DailyFigures[] }>();
+  const added = new Map<string, { key: DailyKey; all: DailyFigures[]; days: string[] }>();
   for (const row of rows) {
     const own = figuresOf(row);
     for (const key of keysOf(row)) {
       const name = keyText(key);
-      const sum = added.get(name);
-      if (sum) sum.all.push(own);
-      else added.set(name, { key, all: [own] });
+      const sum = added.get(name) ?? { key, all: [], days: [] };
+      added.set(name, sum);
+      sum.all.push(own);
+      if (isMonth(key) && row.kind !== 'grant') sum.days.push(utcDay(ledgerTimeMs(row)));
     }
   }
-  const sums = [...added.values()].map(({ key, all }) => ({ key, figures: figuresIn(key, sumOf(all)) }));
+  const sums = [...added.values()].map(({ key, all, days }): DailySum => {
+    const [firstDay] = days.toSorted();
+    return { key, figures: figuresIn(key, sumOf(all)), ...(firstDay !== undefined && { firstDay }) };
+  });
   return sums.filter(({ figures }) => !isNothing(figures));
 }
 

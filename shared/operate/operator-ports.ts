@@ -162,6 +162,8 @@ export interface AccountMonth {
   account: string;
   month: string;
   figures: DailyFigures;
+  /** Of its first call in the month, in UTC. Sums from before 0.1.0 lack it. */
+  firstDay?: string | undefined;
 }
 
 /** What a public model did on a channel on a day, in UTC. `unpaid_...`: the part to which no price was applied. */

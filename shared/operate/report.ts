@@ -2,14 +2,14 @@
  * View: what a week or a month brought: spend, margin, failures, slow channels, accounts near empty, open marks. Reads the sums of `daily`, balances, and the rows of the configuration; never the ledger. Days are those of UTC.
  */
 import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
+import { daysLeft, spendingPace } from '../billing/spending-pace.ts';
 import { utcDay, dayMs } from '../wire/iso-time.ts';
 import { findingsInTables, servedRows, type Finding } from './config/row-changes.ts';
 import {
-  daysLeft,
+  monthsOfPace,
   mostCharged,
   readingsOf,
   rowsIn,
-  spendingPace,
   summedBy,
   sumOfFigures,
   type Summed,
@@ -65,19 +65,20 @@ async function openMarks(ports: OperatorPorts): Promise<Finding[]> {
 
 const nearDays = 7;
 
-/** Accounts whose balance does not last at the pace of the last weeks. Who is charged nothing, but a plan, does not run empty. */
+/** Accounts whose balance does not last at the pace of the last weeks. An account that only a plan pays for never runs empty. */
 async function accountsNearEmpty(ports: OperatorPorts) {
-  const { charged, days, ...pace } = await spendingPace(ports);
-  const spending = [...charged].flatMap(([account, sum]) => (sum > 0n ? [account] : []));
+  const { byAccount, paid, problems } = await monthsOfPace(ports);
+  const spending = [...paid].flatMap(([account, sum]) => (sum > 0n ? [account] : []));
   const balances = readingsOf(await ports.ledger.quotas(spending));
-  const accounts = balances.rows.flatMap(({ account, available }) => {
-    const spent = charged.get(account) ?? 0n;
-    const lasts = daysLeft(available, spent, days) ?? Infinity;
-    const perDay = (spent * million) / BigInt(Math.round(days * Number(million)));
+  const accounts = balances.rows.flatMap((item) => {
+    const { account, available } = item;
+    const pace = spendingPace(item, byAccount.get(account) ?? [], ports.clock.now());
+    const lasts = daysLeft(item, pace) ?? Infinity;
+    const perDay = (pace.paid * million) / BigInt(Math.round(pace.days * Number(million)));
     return lasts < nearDays ? [{ account, available, perDay, daysLeft: lasts }] : [];
   });
   accounts.sort((a, b) => a.daysLeft - b.daysLeft || a.account.localeCompare(b.account));
-  return { accounts, problems: [...pace.problems, ...balances.problems] };
+  return { accounts, problems: [...problems, ...balances.problems] };
 }
 
 /** Parts of a day, so that an amount a day is divided in whole numbers. */

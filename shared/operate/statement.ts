@@ -220,9 +220,9 @@ export const statementColumns = [
   'group',
 ] as const;
 
-/** `calls` had a whole answer. The sums have the tokens of all calls, also of those that failed and cost nothing. */
+/** `calls` counts every call, as all other views do; `failed_calls` are those of them without a complete answer. */
 export const statementFigures = ({ counts, amounts }: DailyFigures) => ({
-  calls: (counts.calls ?? 0) - (counts.failures ?? 0),
+  calls: counts.calls ?? 0,
   failed_calls: counts.failures ?? 0,
   plan_calls: counts.plan_calls ?? 0,
   prompt_tokens: counts.prompt_tokens ?? 0,
@@ -235,7 +235,7 @@ export const statementFigures = ({ counts, amounts }: DailyFigures) => ({
 export const failedNote = ({ counts }: DailyFigures): string | undefined =>
   (counts.failures ?? 0) === 0
     ? undefined
-    : 'Failed calls had no whole answer: they cost nothing, but for what was answered before they failed. The tokens are those of all calls.';
+    : 'Calls include failed ones, which had no complete answer. A failed call costs nothing, except for what was answered before it failed.';
 
 /** Charges are below 0; the amounts before `closing` add up to it exactly. */
 export function statementRows({

@@ -15,6 +15,8 @@ export interface AccountBody {
   reserved: number;
   spent: number;
   granted: number;
+  /** How long `available` lasts at the pace of this month; null: it doesn't fall, or no balance pays. */
+  days_left: number | null;
   /** Below it the operator's alerts tell of the balance; null: they do not. */
   alert_below: number | null;
   /** Of a metered account alone: the part of `spent` that no balance paid. */
@@ -110,6 +112,8 @@ export interface AccountDay {
   day: number;
   model: string;
   calls: number;
+  /** Those of `calls` that had no complete answer. */
+  failed_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
   cached_tokens: number;

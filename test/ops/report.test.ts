@@ -21,6 +21,7 @@ beforeAll(async () => {
   for (const account of ['acme', 'other', 'rich']) await rig.grant(account, account === 'rich' ? '500' : '6');
   const served = { charge: yuan('1.5'), prompt_tokens: 12, completion_tokens: 40, first_content_ms: 300 };
   const bought = { ...served, channel: 'openai', bought: yuan('0.5') };
+  await rig.call('acme', idAt('2026-11-08T23:59:59Z', '6'), { ...bought, charge: yuan('0.25') });
   await rig.call('acme', idAt('2026-11-09T00:00:00Z', '1'), bought);
   await rig.call('acme', idAt('2026-11-15T23:59:59Z', '2'), bought);
   await rig.call('other', idAt('2026-11-10T10:00:00Z', '3'), {
@@ -35,7 +36,6 @@ beforeAll(async () => {
     { model: hostile },
   );
   await rig.call('rich', idAt('2026-11-11T10:00:00Z', '5'), { charge: 0n, kind: 'released', end: 'failed' });
-  await rig.call('acme', idAt('2026-11-08T23:59:59Z', '6'), { ...bought, charge: yuan('0.25') });
   await rig.call('acme', idAt('2026-11-16T00:00:00Z', '7'), bought);
 });
 afterAll(async () => {
@@ -94,12 +94,13 @@ describe('a report', () => {
     const ports = await rig.ports();
     const at = (iso: string) => ({ ...ports, clock: { ...ports.clock, now: () => Date.parse(iso) } });
     const { nearEmpty } = await viewReport(at('2026-11-16T12:00:00Z'), {});
-    const lasts = expect.closeTo((1.25 / 4.75) * 15.5, 5) as number;
-    const perDay = (yuan('4.75') * 10n) / 155n;
+    // Its first call ever was on 8 November.
+    const lasts = expect.closeTo((1.25 / 4.75) * 8.5, 5) as number;
+    const perDay = (yuan('4.75') * 10n) / 85n;
     expect(nearEmpty).toEqual([{ account: 'acme', available: yuan('1.25'), perDay, daysLeft: lasts }]);
     const dry = await listSpending(at('2026-11-16T12:00:00Z'), { order: 'dry', limit: 1 });
     expect(dry.customers).toMatchObject([{ account: 'acme', daysLeft: nearEmpty[0]?.daysLeft }]);
-    const next = await viewReport(at('2026-12-02T00:00:00Z'), {});
+    const next = await viewReport(at('2026-12-07T00:00:00Z'), {});
     expect(next.nearEmpty).toEqual([]);
   });
 

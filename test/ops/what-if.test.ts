@@ -91,7 +91,8 @@ describe('what-if', () => {
     expect(accounts).toMatchObject({
       looked_at: 2,
       of: 2,
-      empty_sooner: [{ account: 'acme', days_after: 7 }],
+      // Its first call was today, so it is judged by today.
+      empty_sooner: [{ account: 'acme', days_after: 1 }],
     });
   });
 

@@ -161,16 +161,14 @@ describe('what the page shows', () => {
     expect(server.seen.at(-1)?.url).toBe('/v1/account?days=30');
   });
 
-  it('says how long the balance lasts at the pace of this week, and warns below the level of alerts', async () => {
-    server.days = Array.from({ length: 9 }, (_, daysAgo) => dayUsage('qwen1', daysAgo));
-    server.days.push(dayUsage('qwen1', 5, { charge: 6.65 }));
+  it('says how long the balance lasts, and warns below the level of alerts', async () => {
+    server.daysLeft = 36.5;
     const { page } = await opened();
     const figures = page.locator('#figures');
-    // 7 yuan in six days and the part of today that is over.
-    await expect.poll(() => figures.innerText()).toMatch(/Lasts about\s+(3[5-9]|4[01]) days\s+at the pace/);
+    await expect.poll(() => figures.innerText()).toMatch(/Lasts about\s+36 days\s+at the pace/);
     expect(await page.getByText('The balance is below').count()).toBe(0);
     server.account = { alert_below: '41.3' };
-    server.days = [dayUsage('qwen1', 8)];
+    server.daysLeft = null;
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.locator('#notices').getByText('The balance is below ¥41.30.').waitFor();
     expect(await figures.innerText()).not.toContain('Lasts about');
@@ -294,6 +292,7 @@ describe('what the page shows', () => {
       {
         model: 'gpt-4o',
         calls: 3,
+        failed_calls: 0,
         prompt_tokens: 8000,
         completion_tokens: 1600,
         cached_tokens: 0,
@@ -302,6 +301,7 @@ describe('what the page shows', () => {
       {
         model: '=evil',
         calls: 1,
+        failed_calls: 1,
         prompt_tokens: 1,
         completion_tokens: 1,
         cached_tokens: 0,
@@ -347,10 +347,10 @@ describe('what the page shows', () => {
     const file = await saved;
     expect(file.suggestedFilename()).toBe(`statement-${month}.csv`);
     const rows: Record<string, string>[] = parse(readFileSync(await file.path()), { columns: true });
-    expect(rows.map(({ what, amount }) => [what, amount]).slice(2)).toEqual([
-      ['gpt-4o', '-0.75'],
-      ["'=evil", '-0.250000003'],
-      ['Closing balance', '48.499999997'],
+    expect(rows.map(({ what, failed_calls, amount }) => [what, failed_calls, amount]).slice(2)).toEqual([
+      ['gpt-4o', '0', '-0.75'],
+      ["'=evil", '1', '-0.250000003'],
+      ['Closing balance', '', '48.499999997'],
     ]);
     // On a phone no name is squeezed into a column of letters.
     await page.setViewportSize({ width: 390, height: 800 });

@@ -30,6 +30,8 @@ export class PagesServer {
   rows: UsageEntry[] = [];
   /** Newest first; answered are those that the query asks for. */
   days: AccountDay[] = [];
+  /** How long the balance lasts, as the relay computes it. */
+  daysLeft: number | null = null;
   refusals: HourOfRefusals[] = [];
   /** Epoch milliseconds. */
   planUntil = 2e12;
@@ -53,6 +55,7 @@ export class PagesServer {
   clear(): void {
     const empty = { settings: {}, snapshot: {}, rows: [], days: [], refusals: [], chat: nothingSaid };
     Object.assign(this, empty, {
+      daysLeft: null,
       planUntil: 2e12,
       account: {},
       key: {},
@@ -133,11 +136,13 @@ export class PagesServer {
           snapshot: this.#current,
           nowMs: Date.now(),
           refusals: this.refusals,
+          months: [],
           days: { from: from * 86_400, data: this.days.filter(({ day }) => day >= from * 86_400) },
         }),
         available: 41.25,
         spent: 8.75,
         granted: 50,
+        days_left: this.daysLeft,
       });
     const [limit, at] = [Number(searchParams.get('limit')), Number(searchParams.get('cursor') ?? 0)];
     const endUser = searchParams.get('end_user');
@@ -165,6 +170,7 @@ export const dayUsage = (model: string, daysAgo: number, more: Partial<AccountDa
   day: (Math.floor(Date.now() / 86_400_000) - daysAgo) * 86_400,
   model,
   calls: 1,
+  failed_calls: 0,
   prompt_tokens: 1200,
   completion_tokens: 350,
   cached_tokens: 0,

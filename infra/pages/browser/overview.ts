@@ -5,16 +5,15 @@ import { count } from '../../../shared/relay/page/english.ts';
 import { t } from './language.ts';
 
 export function showOverview(body: AccountBody): void {
-  const { notices, price_changes: changes, errors, plan_ended_at: ended } = body;
+  const { notices, price_changes: changes, errors, plan_ended_at: ended, days_left: left } = body;
   byId('whose').textContent = body.account;
   byId('hint').textContent = body.key.hint;
   const said = [...lowItems(body), ...notices.map(noticeItem)];
   byId('notices').replaceChildren(...said);
   byId('notices').hidden = said.length === 0;
-  const left = daysLeft(body, Date.now() / 1000);
   byId('figures').replaceChildren(
     figure(t().available, yuan(body.available), isLow(body) ? 'low' : ''),
-    ...(left === undefined
+    ...(left === null
       ? []
       : [figure(t().lasts, t().daysLeft(left), left < lowDays ? 'low' : '', t().atPace)]),
     figure(t().spent, yuan(body.spent)),
@@ -40,23 +39,6 @@ const figure = (name: string, value: string, className = '', note = ''): HTMLEle
   ]);
 
 const lowDays = 3;
-const daySeconds = 24 * 60 * 60;
-
-/**
- * How long the balance lasts at the pace of this day and the six before it; of an account that began among them, since then.
- * Undefined: it does not fall, or no balance pays.
- */
-function daysLeft({ available, spent, metered, days }: AccountBody, now: number): number | undefined {
-  const began = (Math.floor(now / daySeconds) - 6) * daySeconds;
-  const from = Math.max(began, days?.from ?? began);
-  const used = (days?.data ?? []).filter(({ day, charge }) => day >= from && charge > 0);
-  const sum = used.reduce((all, { charge }) => all + charge, 0);
-  if (metered !== undefined || sum <= 0) return undefined;
-  const isNew = spent <= sum * 1.000001;
-  const since = isNew ? Math.min(...used.map(({ day }) => day)) : from;
-  return Math.max(0, available) / (sum / Math.max(1, (now - since) / daySeconds));
-}
-
 /** Whoever was never granted anything pays by a plan, or has not begun. */
 const isLow = ({ available, alert_below: level, granted, metered }: AccountBody): boolean =>
   metered === undefined && granted !== 0 && (available <= 0 || (level !== null && available < level));

@@ -51,7 +51,7 @@ function paper(statement: AccountStatement): HTMLElement[] {
     [t().month, `${month} (UTC)`],
     [t().state, final ? t().final : t().notFinal],
   ]);
-  const [head, ...names] = [t().what, t().calls, t().tokensIn, t().tokensOut, t().amount];
+  const [head, ...names] = [t().what, t().calls, t().failedCalls, t().tokensIn, t().tokensOut, t().amount];
   const heads = [head, ...names].map((text) => element('th', { scope: 'col' }, [text]));
   const table = element('table', { className: 'numbers' }, [
     element('thead', {}, [element('tr', {}, heads)]),
@@ -84,6 +84,7 @@ function linesOf(statement: AccountStatement): Line[] {
 
 const figuresOf = ({ used }: Line): (number | undefined)[] => [
   used?.calls,
+  used?.failed_calls,
   used?.prompt_tokens,
   used?.completion_tokens,
 ];
@@ -101,6 +102,6 @@ const lineRow = (names: readonly string[], decimals: number) => (line: Line) => 
 
 const csvOf = (lines: readonly Line[]): string =>
   csvText(
-    ['what', 'calls', 'prompt_tokens', 'completion_tokens', 'amount'],
+    ['what', 'calls', 'failed_calls', 'prompt_tokens', 'completion_tokens', 'amount'],
     lines.map((line) => [line.what, ...figuresOf(line), line.amount || 0]),
   );

@@ -31,7 +31,14 @@ import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import { attributesOf, Table, type Attributes } from './table-client.ts';
 import { transactionCall } from './transactions.ts';
-import type { DayRange, LedgerReader, Reading, ServedDay, SumReader } from '../../operate/operator-ports.ts';
+import type {
+  AccountMonth,
+  DayRange,
+  LedgerReader,
+  Reading,
+  ServedDay,
+  SumReader,
+} from '../../operate/operator-ports.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { type Store, reading } from './operator-store.ts';
 import { dayMs } from '../../wire/iso-time.ts';
@@ -68,7 +75,7 @@ function isAsFound({ counts: { calls = 0, grants = 0 }, amounts: { charged = 0n 
 const sameAs = (name: string, value: string, isZero: boolean): string =>
   isZero ? `(attribute_not_exists(${name}) OR ${name} = ${value})` : `${name} = ${value}`;
 
-export function addToDaily(stack: string, { key, figures }: DailySum) {
+export function addToDaily(stack: string, { key, figures, firstDay }: DailySum) {
   const added: [string, AttributeValue][] = [];
   for (const name of countNames) {
     const count = figures.counts[name] ?? 0;
@@ -82,6 +89,7 @@ export function addToDaily(stack: string, { key, figures }: DailySum) {
   const adds = added.map(([name]) => `${name} :${name}`).join(', ');
   const clauses = [
     ...(expires === undefined ? [] : ['SET #expires = :expires']),
+    ...(firstDay === undefined ? [] : ['SET first_day = if_not_exists(first_day, :firstDay)']),
     ...(adds === '' ? [] : [`ADD ${adds}`]),
   ];
   return {
@@ -90,7 +98,7 @@ export function addToDaily(stack: string, { key, figures }: DailySum) {
     UpdateExpression: clauses.join(' '),
     ...(expires !== undefined && { ExpressionAttributeNames: { '#expires': 'expires' } }),
     ExpressionAttributeValues: {
-      ...attributesOf({ ':expires': expires }),
+      ...attributesOf({ ':expires': expires, ':firstDay': firstDay }),
       ...Object.fromEntries(added.map(([name, count]) => [`:${name}`, count])),
     },
   };
@@ -112,6 +120,7 @@ export function dailySumOf(attributes: Attributes): DailySum {
   return {
     key: { id: attributes['id']?.S ?? '', period: attributes['period']?.S ?? '' },
     figures,
+    firstDay: attributes['first_day']?.S,
   };
 }
 
@@ -244,5 +253,8 @@ const named =
     return { ...nameOf(key), figures };
   };
 
-const accountMonthOf = named(monthOf);
+function accountMonthOf(item: Attributes): AccountMonth {
+  const { key, figures, firstDay } = dailySumOf(item);
+  return { ...monthOf(key), figures, firstDay };
+}
 const minuteItemOf = named(({ period }) => ({ startMs: minuteOf(period) ?? 0 }));

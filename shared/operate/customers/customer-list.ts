@@ -4,11 +4,12 @@
  */
 import { largestFirst } from '../../billing/price.ts';
 import { noFigures } from '../../billing/daily-figures.ts';
+import { daysLeft, spendingPace } from '../../billing/spending-pace.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { chargedOf, daysLeft, readingsOf, spendingPace } from '../ledger/ledger.ts';
+import { chargedOf, monthsOfPace, readingsOf } from '../ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts, RawRow } from '../operator-ports.ts';
 
 /**
@@ -116,10 +117,10 @@ export async function listSpending(
   ports: OperatorPorts,
   { order, limit }: { order: SpendingOrder; limit: number },
 ) {
-  const { charged, days, running, problems } = await spendingPace(ports);
+  const { byAccount, paid, running, problems } = await monthsOfPace(ports);
   const inMonth = running.map((row) => [row.account, chargedOf(row)] as const);
   // Who spends nothing does not run dry.
-  const spending = [...charged].filter(([, sum]) => sum > 0n);
+  const spending = [...paid].filter(([, sum]) => sum > 0n);
   const most = (order === 'dry' ? spending : inMonth).toSorted(([, a], [, b]) => largestFirst(a, b));
   const looked = most.slice(0, order === 'dry' ? lookedMax : limit).map(([account]) => account);
   const found = await ports.pages.rowsOf('accounts', looked);
@@ -127,8 +128,9 @@ export async function listSpending(
   const rows = looked.map((account) => byName.get(account) ?? { account });
   const { customers, month } = await withMoney(ports, rows, running);
   const withDays = customers.map((each): SpendingCustomer => {
-    const spent = charged.get(each.account) ?? 0n;
-    return Object.assign({}, each, { daysLeft: each.item && daysLeft(each.item.available, spent, days) });
+    const { account, item } = each;
+    const pace = item && spendingPace(item, byAccount.get(account) ?? [], ports.clock.now());
+    return Object.assign({}, each, { daysLeft: pace && daysLeft(item, pace) });
   });
   if (order === 'dry') withDays.sort((a, b) => (a.daysLeft ?? Infinity) - (b.daysLeft ?? Infinity) || 0);
   return {

@@ -13,7 +13,8 @@ import {
   type CloseRow,
   type LedgerRow,
 } from '../../billing/ledger-row.ts';
-import { isoTime, utcDay, utcMonth, dayMs } from '../../wire/iso-time.ts';
+import { paceMonths, paidIn } from '../../billing/spending-pace.ts';
+import { isoTime, utcDay } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { LedgerSelection, OperatorPorts, Reading } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
@@ -50,10 +51,6 @@ export const summedBy = <Row extends { figures: DailyFigures }>(
   );
 
 export const chargedOf = ({ figures }: { figures: DailyFigures }): NanoYuan => figures.amounts.charged ?? 0n;
-
-/** Of this, what balances paid. */
-export const paidOf = ({ figures }: { figures: DailyFigures }): NanoYuan =>
-  chargedOf({ figures }) - (figures.amounts.metered ?? 0n);
 
 export const mostCharged = (a: Summed, b: Summed): number => largestFirst(chargedOf(a), chargedOf(b));
 
@@ -140,32 +137,23 @@ export async function sumRows<Row extends LedgerRow>(
 
 const separator = '\u0000';
 
-const ownPaceDays = 7;
-
-const startOf = (ms: number): number => Date.parse(`${utcMonth(ms)}-01T00:00:00Z`);
-
-/** What each account's balance paid, and in how many days: this month, and in its first week the month before too. Reads sums. */
-export async function spendingPace({ clock, ledger }: OperatorPorts) {
-  const nowMs = clock.now();
-  const startMs = startOf(nowMs);
-  const isEarly = nowMs - startMs < ownPaceDays * dayMs;
-  const fromMs = isEarly ? startOf(startMs - dayMs) : startMs;
-  const months = isEarly ? [nowMs, fromMs] : [nowMs];
-  const read = await Promise.all(months.map(async (ms) => rowsIn(ledger.monthAccounts(utcMonth(ms)))));
-  const charged = new Map<string, NanoYuan>();
-  for (const month of read.flatMap(({ rows }) => rows))
-    charged.set(month.account, (charged.get(month.account) ?? 0n) + paidOf(month));
+/** The sums of all accounts for the months that the pace of spending is taken from. `running`: those of this month. */
+export async function monthsOfPace({ clock, ledger }: OperatorPorts) {
+  const months = paceMonths(clock.now());
+  const read = await Promise.all(months.map(async (month) => rowsIn(ledger.monthAccounts(month))));
+  const byAccount = Map.groupBy(
+    read.flatMap(({ rows }) => rows),
+    ({ account }) => account,
+  );
+  const paid = [...byAccount].map(([account, sums]) => [account, paidIn(sumOfFigures(sums))] as const);
   return {
-    charged,
-    days: Math.max(1, (nowMs - fromMs) / dayMs),
+    byAccount,
+    /** What the balance of each account paid in these months. */
+    paid: new Map(paid),
     running: read[0]?.rows ?? [],
     problems: read.flatMap(({ problems }) => problems),
   };
 }
-
-/** How many days a balance lasts of which so much was spent in some days. 0: it is empty; undefined: nothing was spent. */
-export const daysLeft = (available: NanoYuan, spent: NanoYuan, days: number): number | undefined =>
-  spent > 0n ? Math.max(0, (Number(available) / Number(spent)) * days) : undefined;
 
 /**
  * What a call was charged after its reservation expired. The difference has a ledger row of its own, so who says what a call

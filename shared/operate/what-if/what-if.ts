@@ -1,12 +1,14 @@
 /** Reads what an edit would have made of the last days. */
 import { larger, largestFirst, type NanoYuan } from '../../billing/price.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
+import { daysLeft, paidIn, spendingPace, type SpendingPace } from '../../billing/spending-pace.ts';
+import type { WholeAccount } from '../../billing/shards.ts';
 import { accountId } from '../../billing/daily-keys.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import { compiled, nameOf, servedRows, type ConfigEdit } from '../config/row-changes.ts';
-import { paidOf, readingsOf, rowsIn, spendingPace } from '../ledger/ledger.ts';
+import { monthsOfPace, readingsOf, rowsIn } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
 import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
 
@@ -68,23 +70,24 @@ export async function runningEmpty(ports: OperatorPorts, days: DayRange, models:
   const { ledger } = ports;
   const rose = new Map(models.filter((each) => riseOf(each) > 0n).map((each) => [each.model, each]));
   if (rose.size === 0) return { looked: 0, accounts: 0, sooner: [], problems: [] };
-  const { charged, ...pace } = await spendingPace(ports);
-  const most = [...charged].toSorted(([, a], [, b]) => largestFirst(a, b)).slice(0, accountsMax);
+  const { byAccount, paid, ...months } = await monthsOfPace(ports);
+  const most = [...paid].toSorted(([, a], [, b]) => largestFirst(a, b)).slice(0, accountsMax);
   const { rows: found, problems } = readingsOf(await ledger.quotas(most.map(([account]) => account)));
   const sooner: SoonerEmpty[] = [];
   for (let at = 0; at < found.length; at += atOnce) {
-    const some = found.slice(at, at + atOnce).map(async ({ account, available }) => {
-      const { rows } = await rowsIn(ledger.daily(accountId(account), days));
-      return soonerOf({ account, available }, rows, rose);
+    const some = found.slice(at, at + atOnce).map(async (item) => {
+      const { rows } = await rowsIn(ledger.daily(accountId(item.account), days));
+      const pace = spendingPace(item, byAccount.get(item.account) ?? [], ports.clock.now());
+      return soonerOf(item, pace, riseIn(rows, rose));
     });
     sooner.push(...(await Promise.all(some)).flat());
   }
   sooner.sort((a, b) => a.daysAfter - b.daysAfter);
   return {
     looked: found.length,
-    accounts: charged.size,
+    accounts: paid.size,
     sooner,
-    problems: [...pace.problems, ...problems],
+    problems: [...months.problems, ...problems],
   };
 }
 
@@ -97,22 +100,29 @@ function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYua
   return effect.calls > 0 ? (rise * BigInt(calls)) / BigInt(effect.calls) : 0n;
 }
 
-/** By what the account spent in the days, and would have spent after the edit. */
-function soonerOf(
-  { account, available }: { account: string; available: NanoYuan },
-  spent: readonly DailySum[],
-  rose: ReadonlyMap<string, ModelEffect>,
-) {
-  const before = spent.reduce((sum, each) => sum + paidOf(each), 0n);
-  const after = spent.reduce((sum, each) => {
-    const effect = rose.get(each.key.period.split('#')[2] ?? '');
-    return sum + (effect ? shareOf(effect, paidOf(each), each.figures.counts.calls ?? 0) : 0n);
-  }, before);
-  if (after <= before || available <= 0n) return [];
-  // In tenths.
-  const daysLeft = (charged: NanoYuan): number => Number((available * BigInt(dayCount) * 10n) / charged) / 10;
-  const daysAfter = daysLeft(after);
-  if (daysAfter > daysLeftMax) return [];
-  const daysBefore = before > 0n ? daysLeft(before) : Infinity;
-  return [{ account, available, daysAfter, daysBefore: daysBefore > daysLeftMax ? undefined : daysBefore }];
+/** What the account would have paid more in the days. */
+const riseIn = (sums: readonly DailySum[], rose: ReadonlyMap<string, ModelEffect>): NanoYuan =>
+  sums.reduce((sum, { key, figures }) => {
+    const effect = rose.get(key.period.split('#')[2] ?? '');
+    return sum + (effect ? shareOf(effect, paidIn(figures), figures.counts.calls ?? 0) : 0n);
+  }, 0n);
+
+/** @param rise what the account would have paid more in `dayCount` days, or since it began */
+function soonerOf(item: WholeAccount, pace: SpendingPace, rise: NanoYuan) {
+  const { account, available } = item;
+  const { paid, days } = pace;
+  if (rise <= 0n || available <= 0n) return [];
+  const scaled = BigInt(Math.round(Number(rise) * (days / Math.min(dayCount, days))));
+  const daysAfter = daysLeft(item, { paid: paid + scaled, days });
+  if (daysAfter === undefined || daysAfter > daysLeftMax) return [];
+  const daysBefore = daysLeft(item, pace) ?? Infinity;
+  const shown = (value: number): number => Math.round(value * 10) / 10;
+  return [
+    {
+      account,
+      available,
+      daysAfter: shown(daysAfter),
+      daysBefore: daysBefore > daysLeftMax ? undefined : shown(daysBefore),
+    },
+  ];
 }

@@ -21,6 +21,8 @@ import {
   priceChanges,
   type PriceChange,
 } from '../../billing/price.ts';
+import type { DailySum } from '../../billing/daily-figures.ts';
+import { daysLeft, paceMonths, spendingPace } from '../../billing/spending-pace.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
 import { accountPlan, planEndedAt } from '../../billing/reservation.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
@@ -81,15 +83,16 @@ async function balance(
 ): Promise<object> {
   const nowMs = ports.clock.now();
   const asked = readDays(query);
-  const [quota, snapshot, refusals, days] = await Promise.all([
+  const [quota, snapshot, months, refusals, days] = await Promise.all([
     ports.accounts.quota(key.account),
     ports.config.notOlderThan(refusalAgeMsMax),
+    ports.accounts.months(key.account, paceMonths(nowMs)),
     ports.refusals.since(key.account, new Date(nowMs - errorsMs).toISOString().slice(0, 13)),
     asked === undefined
       ? undefined
       : accountDays(ports.accounts, { account: key.account, days: asked, nowMs }),
   ]);
-  return accountBody({ account, quota, key, snapshot, refusals, days, nowMs: ports.clock.now() });
+  return accountBody({ account, quota, key, snapshot, months, refusals, days, nowMs: ports.clock.now() });
 }
 
 interface AccountFacts {
@@ -98,6 +101,8 @@ interface AccountFacts {
   quota: QuotaItem | undefined;
   key: KeyRow;
   snapshot: Pick<Snapshot, 'plans' | 'settings' | 'charges' | 'models'>;
+  /** Of `paceMonths`. */
+  months: readonly DailySum[];
   refusals: readonly HourOfRefusals[];
   days: AccountDays | undefined;
   nowMs: number;
@@ -107,6 +112,8 @@ export function accountBody(facts: AccountFacts): AccountBody {
   const { account, quota, key, snapshot, nowMs } = facts;
   const item = quota ?? emptyQuota(key.account);
   const alert = alertBelowOf(account);
+  const isMetered = account?.metered || item.metered !== undefined;
+  const left = isMetered ? undefined : daysLeft(item, spendingPace(item, facts.months, nowMs));
   return {
     object: 'account',
     account: key.account,
@@ -115,8 +122,9 @@ export function accountBody(facts: AccountFacts): AccountBody {
     reserved: yuanNumber(reservedOf(item)),
     spent: yuanNumber(item.spent),
     granted: yuanNumber(item.granted),
+    days_left: left === undefined ? null : Math.round(left * 10) / 10,
     alert_below: alert === undefined ? null : yuanNumber(alert),
-    ...((account?.metered || item.metered !== undefined) && { metered: yuanNumber(item.metered ?? 0n) }),
+    ...(isMetered && { metered: yuanNumber(item.metered ?? 0n) }),
     plan: snapshot.settings.subscriptionEnabled
       ? accountPlan({ held: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
       : null,

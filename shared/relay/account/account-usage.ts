@@ -236,6 +236,7 @@ export function accountDay(sum: DailySum): AccountDay {
     day: startOf(sum),
     model: modelOf(sum),
     calls: counts.calls ?? 0,
+    failed_calls: counts.failures ?? 0,
     prompt_tokens: counts.prompt_tokens ?? 0,
     completion_tokens: counts.completion_tokens ?? 0,
     cached_tokens: counts.cached_tokens ?? 0,

@@ -104,6 +104,7 @@ export const accountInEnglish = {
   hour: 'Hour',
   code: 'Code',
   calls: 'Calls',
+  failedCalls: 'Failed',
   days: 'Days',
   show: 'Show',
   byCharge: 'charges',
@@ -174,7 +175,7 @@ export const accountInEnglish = {
   lasts: 'Lasts about',
   daysLeft: (days: number) =>
     days < 1 ? 'less than a day' : days >= 365 ? 'over a year' : plural(Math.floor(days), 'day'),
-  atPace: 'at the pace of the last 7 days',
+  atPace: 'at the pace of this month',
   low: (level: string) =>
     `The balance is below ${level}. When it is used up, calls that it would pay are refused.`,
   usedUp: 'The balance is used up: calls that it would pay are refused until it is topped up.',

@@ -16,7 +16,7 @@ it('at the beginning of a month looks at the accounts of the month before, too',
         yield (months[month] ?? []).map((account) => ({ row: { account, month, figures: figures(yuan) } }));
       },
       quotas: async (accounts: string[]) =>
-        accounts.map((account) => ({ row: { account, available: 7n * yuan } })),
+        accounts.map((account) => ({ row: { account, available: 7n * yuan, spent: 9n * yuan } })),
       async *daily(id: string) {
         yield [{ row: { key: { id, period: 'day#2026-11-30#m' }, figures: figures(yuan) } }];
       },

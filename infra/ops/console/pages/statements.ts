@@ -139,6 +139,7 @@ interface StatementLine {
 const columns = figureColumns<StatementLine>(
   ({ figures }) => figures,
   'calls',
+  'failed',
   'plan',
   'input',
   'cached',

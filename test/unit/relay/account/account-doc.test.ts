@@ -49,6 +49,7 @@ describe('docs/billing.md', () => {
         charges: [{ id: 1, ...price, models: ['m'], from: 2e12 }],
         models: ['m'],
       },
+      months: [],
       refusals: [{ account: 'acme', hour: '2026-11-21T11', counts: { insufficient_quota: 3 } }],
       days: {
         from: 0,

@@ -47,7 +47,7 @@ beforeAll(async () => {
   await month('2026-11', { charged: 2 });
   await month('2026-10', { granted: 999, charged: 999 }, 'other');
   await day('2026-09-30#m', { calls: 5, charged: 12.5 });
-  await day('2026-10-01#m', { calls: 2, ...used, charged: 0.5 });
+  await day('2026-10-01#m', { calls: 2, failures: 1, ...used, charged: 0.5 });
   await day('2026-10-31#m', { calls: 1, ...used, charged: 0.25 });
   await day('2026-10-31#ünïcode/模型', { calls: 3, charged: 0.250000003 });
   await day('2026-10-07#(grants)', { grants: 1, granted: 12 });
@@ -98,10 +98,19 @@ describe('the statement of a month', () => {
         { id: 'grant#b', created: Date.parse('2026-10-07T01:00:00Z') / 1000, amount: 12, reason: 'card' },
       ],
       models: [
-        { model: 'm', calls: 3, prompt_tokens: 80, completion_tokens: 16, cached_tokens: 32, charge: 0.75 },
+        {
+          model: 'm',
+          calls: 3,
+          failed_calls: 1,
+          prompt_tokens: 80,
+          completion_tokens: 16,
+          cached_tokens: 32,
+          charge: 0.75,
+        },
         {
           model: 'ünïcode/模型',
           calls: 3,
+          failed_calls: 0,
           prompt_tokens: 0,
           completion_tokens: 0,
           cached_tokens: 0,

@@ -3,7 +3,9 @@ import { eachPart } from '../../../../shared/wire/chat-response.ts';
 import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
-import { AccountRig } from './account-rig.ts';
+import { monthKey } from '../../../../shared/billing/daily-keys.ts';
+import { dayMs } from '../../../../shared/wire/iso-time.ts';
+import { AccountRig, nowMs } from './account-rig.ts';
 
 const key = 'sk-acme-key';
 const limitedKey = 'sk-limited-key';
@@ -80,6 +82,7 @@ describe('GET /v1/account', () => {
       reserved: 0.250000001,
       spent: 1.5,
       granted: Number('20000001.750000002'),
+      days_left: null,
       plan: {
         level: 1,
         until: Date.parse('2027-01-05') / 1000,
@@ -104,6 +107,14 @@ describe('GET /v1/account', () => {
       price_changes: [],
       days: null,
     });
+  });
+
+  it('says how many days the balance lasts, from the sums of its months', async () => {
+    const month = { charged: 1.5, first_day: '2026-11-20' };
+    await rig.put('daily', { ...monthKey('2026-11', 'acme'), ...month });
+    const { body } = await rig.get('/v1/account', limitedKey);
+    const days = (nowMs - Date.parse('2026-11-20')) / dayMs;
+    expect(body['days_left']).toBeCloseTo((20_000_000 / 1.5) * days, 0);
   });
 
   it('shows what is announced: notices of now, and prices that begin later', async () => {

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { daysLeft, paceMonths, spendingPace } from '../../../shared/billing/spending-pace.ts';
+
+const yuan = 1_000_000_000n;
+
+const month = (charged: bigint, firstDay?: string, metered = 0n) => ({
+  figures: { counts: {}, amounts: { charged, metered } },
+  firstDay,
+});
+
+describe('how long a balance lasts', () => {
+  const noon = (day: string): number => Date.parse(`${day}T12:00:00Z`);
+
+  it.each([
+    ['of an old account counts this month', '2026-11-21', 100n, [month(10n * yuan, '2026-11-01')], 20.5],
+    [
+      'of an account that began today is by today alone',
+      '2026-11-21',
+      10n,
+      [month(10n * yuan, '2026-11-21')],
+      1,
+    ],
+    [
+      'of one that began this month is from its first call on',
+      '2026-11-21',
+      10n,
+      [month(10n * yuan, '2026-11-11')],
+      10.5,
+    ],
+    [
+      'of one that began last month is from its first call on, in the first week',
+      '2026-12-02',
+      10n,
+      [month(4n * yuan, '2026-12-01'), month(6n * yuan, '2026-11-23')],
+      9.5,
+    ],
+    [
+      'of an old account, in the first week, counts the month before too',
+      '2026-12-02',
+      100n,
+      [month(10n * yuan)],
+      31.5,
+    ],
+    [
+      'of a new account whose sums lack their first day counts the month',
+      '2026-11-21',
+      10n,
+      [month(10n * yuan)],
+      20.5,
+    ],
+    // Sums follow a close within seconds.
+    [
+      'of a new account whose last call is not summed yet',
+      '2026-11-21',
+      10n,
+      [month(9n * yuan + 950_000_000n, '2026-11-21')],
+      1,
+    ],
+  ])('%s', (_name, day, spent, months, days) => {
+    const account = { available: 100n * yuan, spent: spent * yuan };
+    const pace = spendingPace(account, months, noon(day));
+    expect(pace.days).toBeCloseTo(days, 9);
+    expect(daysLeft(account, pace)).toBeCloseTo((100 * days) / (Number(pace.paid) / 1e9), 6);
+  });
+
+  it('is unknown while nothing is paid, and 0 when the balance is empty', () => {
+    const account = { available: -5n * yuan, spent: 3n * yuan, metered: 3n * yuan };
+    const atNoon = noon('2026-11-21');
+    expect(daysLeft(account, spendingPace(account, [], atNoon))).toBeUndefined();
+    const metered = spendingPace(account, [month(3n * yuan, '2026-11-21', 3n * yuan)], atNoon);
+    expect(daysLeft(account, metered)).toBeUndefined();
+    expect(daysLeft(account, spendingPace(account, [month(yuan)], atNoon))).toBe(0);
+  });
+
+  it('reads the month before in the first week alone', () => {
+    expect(paceMonths(Date.parse('2026-03-01T00:00:00Z'))).toEqual(['2026-03', '2026-02']);
+    expect(paceMonths(Date.parse('2026-01-07T23:59:59Z'))).toEqual(['2026-01', '2025-12']);
+    expect(paceMonths(Date.parse('2026-01-08T00:00:00Z'))).toEqual(['2026-01']);
+  });
+});
