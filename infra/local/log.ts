@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { json } from 'node:stream/consumers';
 import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '@aws-sdk/client-dynamodb';
+import { cloneFolder } from './host/running-stack.ts';
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import { callingFunctions } from '../stack/constructs/function-descriptions.ts';
@@ -155,6 +156,7 @@ export async function publishAddresses(
       endpoint: { S: log },
       groups: { L: groups },
       base_url: { S: `http://127.0.0.1:${port}/v1` },
+      clone: { S: cloneFolder() },
     },
   });
   try {

@@ -13,6 +13,7 @@ import {
 import { headersAsSent, idleTimeoutMs, readRestApi, restApiUrl, timedOut } from './rest-api.ts';
 import { claimPorts, createTablesPort } from './host/loopback.ts';
 import { type StackLog, StartError, type Started } from './host/messages.ts';
+import { writeRunning } from './host/running-stack.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
 import { type LocalOptions, localClientSettings } from './host/local-options.ts';
 import { demoGrantApplied, demoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
@@ -129,11 +130,13 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   // Registered a second time because disposal runs in reverse: the front door closes first, so that no
   // request reaches a half-closed stack.
   started.defer(() => frontDoor.close());
+  const dynamodbEndpoint = tables ? `http://127.0.0.1:${tablesPort}` : emulator.endpoint;
+  started.defer(writeRunning(settings.dataFolder, dynamodbEndpoint));
   const running = started.move();
   return {
     // An API without a name of its own has its stage in its address.
     origin: `http://127.0.0.1:${port}${api && !distribution ? api.prefix : ''}`,
-    dynamodbEndpoint: tables ? `http://127.0.0.1:${tablesPort}` : emulator.endpoint,
+    dynamodbEndpoint,
     logFile: kept.file,
     key,
     hasConsole: issuer !== undefined,

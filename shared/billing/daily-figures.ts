@@ -199,8 +199,9 @@ function sumsBy<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) 
     }
   }
   const sums = [...added.values()].map(({ key, all, days }): DailySum => {
+    const figures = figuresIn(key, sumOf(all));
     const [firstDay] = days.toSorted();
-    return { key, figures: figuresIn(key, sumOf(all)), ...(firstDay !== undefined && { firstDay }) };
+    return firstDay === undefined ? { key, figures } : { key, figures, firstDay };
   });
   return sums.filter(({ figures }) => !isNothing(figures));
 }

@@ -1,6 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeRunning } from '../../infra/local/host/running-stack.ts';
 import { resolveTarget } from '../../infra/ops/session/session.ts';
-import { startEmulator, type Emulator } from '../support/emulator.ts';
+import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, runOpsProcess } from './run-ops.ts';
 
 let emulator: Emulator;
@@ -15,8 +21,9 @@ describe('where the tool works', () => {
   it('is the local stack by default: never a real account', () => {
     expect(resolveTarget({}, { AWS_PROFILE: 'prod', AWS_REGION: 'eu-west-1' })).toEqual({
       stack: 'relay',
-      endpoint: 'http://127.0.0.1:8000',
+      endpoint: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) as string,
       local: true,
+      clone: path.resolve(import.meta.dirname, '../..'),
     });
   });
 
@@ -47,6 +54,46 @@ describe('where the tool works', () => {
   it('is not local when the endpoint is not loopback, so no rule is loosened there', () => {
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: 'https://dynamodb.eu-west-1.amazonaws.com' };
     expect(resolveTarget({}, environment)).toMatchObject({ local: false });
+  });
+});
+
+describe('without a name for the tables, the tool', () => {
+  let own: Emulator;
+  const folder = mkdtempSync(path.join(tmpdir(), 'relay-running-'));
+  const clone = path.resolve(import.meta.dirname, '../..');
+  const environment = { RELAY_DATA: folder };
+  const sayWhose = async (of: string | undefined): Promise<void> => {
+    const client = emulatorClient(own.endpoint);
+    const Item = { id: { S: localStackId }, ...(of !== undefined && { clone: { S: of } }) };
+    await client.send(new PutItemCommand({ TableName: 'relay-runtime', Item }));
+    client.destroy();
+  };
+  beforeAll(async () => {
+    own = await startEmulator();
+    writeRunning(folder, own.endpoint);
+  });
+  afterAll(async () => {
+    await own.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('works on the stack of its clone, whose data folder knows its port', async () => {
+    await sayWhose(clone);
+    const run = await runOps('key list', environment);
+    expect({ code: run.code, errors: run.errors }).toEqual({ code: 0, errors: '' });
+    expect(firstLine(run.output)).toBe(`local tables at ${own.endpoint} (relay-*)`);
+  });
+
+  it.each([
+    ['another clone', '/somewhere/else', 'are those of /somewhere/else'],
+    ['another program', undefined, 'are not those of a running `npm start`'],
+  ])('refuses the tables of %s, unless the environment names them', async (_whose, of, words) => {
+    await sayWhose(of);
+    const run = await runOps('key list', environment);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain(words);
+    const named = await runOps('key list', { AWS_ENDPOINT_URL_DYNAMODB: own.endpoint });
+    expect(named.code).toBe(0);
   });
 });
 

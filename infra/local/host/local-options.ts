@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { StartError } from './messages.ts';
+import { usualDataFolder } from './running-stack.ts';
 
 /** Options that environment variables of `npm start` set. */
 export interface LocalOptions {
@@ -39,7 +40,7 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
     throw new StartError(`RELAY_COMPUTE is ${compute}; wanted: event or server`);
   const log = environment['RELAY_LOG'] || 'file';
   if (log !== 'file' && log !== 'stderr') throw new StartError(`RELAY_LOG is ${log}; wanted: file or stderr`);
-  const data = environment['RELAY_DATA'] || '.relay';
+  const data = environment['RELAY_DATA'] || usualDataFolder;
   const endpoint = environment['DYNAMODB_ENDPOINT'];
   const secrets = environment['SECRETS_ENDPOINT'];
   return {

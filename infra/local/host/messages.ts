@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { usualDataFolder, usualTables } from './running-stack.ts';
 
 /** The log goes to stderr, because stdout is reserved for the report of `npm start` when it is ready. */
 export type StackLog = (line: string) => void;
@@ -40,7 +41,6 @@ export interface Started {
   hasConsole: boolean;
 }
 
-const usualTables = 'http://127.0.0.1:8000';
 const tool = 'npx --no relay-ops';
 
 /**
@@ -52,7 +52,8 @@ export function readyText(
   dataFolder: string | undefined,
 ): string {
   const body = '{"model":"demo-chat","stream":true,"messages":[{"role":"user","content":"Hello!"}]}';
-  const tables = dynamodbEndpoint === usualTables ? '' : `AWS_ENDPOINT_URL_DYNAMODB=${dynamodbEndpoint} `;
+  const isFound = dynamodbEndpoint === usualTables || dataFolder === usualDataFolder;
+  const tables = isFound ? '' : `AWS_ENDPOINT_URL_DYNAMODB=${dynamodbEndpoint} `;
   const trials =
     key === undefined
       ? [`no keys yet: ${tables}${tool} key new me`, `${origin}/ shows models and prices`]

@@ -78,7 +78,7 @@ Where it works, which the first line of every run says:
   AWS_ENDPOINT_URL_DYNAMODB is set   the tables at that address (the local stack of \`npm start\`)
   --stack, --stage, --profile or --region
                                      a deployed stack, relay unless it is named, with the AWS configuration of your shell
-  none of them                       the local stack at http://127.0.0.1:8000
+  none of them                       the stack that \`npm start\` of this clone runs, and no other
 
 What moves money, switches something off or edits channels, prices, plans and settings shows what it is going to do and
 asks; --yes answers, and where nobody is there to ask it is needed. --dry-run shows and writes nothing. --json prints one JSON value, or {"error": {...}}; lists have --csv.

@@ -26,6 +26,7 @@ import {
 } from '../../../shared/adapters/system/node-ports.ts';
 import { findBaseUrl, findLogGroups } from '../../../shared/adapters/aws/deployed-stack.ts';
 import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-transport.ts';
+import { cloneFolder, runningTables } from '../../local/host/running-stack.ts';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
 import type { AwsPlace } from '../../../shared/adapters/system/environment.ts';
@@ -41,7 +42,7 @@ interface OpenedSession {
 
 /** @param explainDenied a Failure for an error that means that the credentials do not allow it, else undefined */
 export async function openSession(
-  { region, profile, ...target }: SessionTarget,
+  { region, profile, clone, ...target }: SessionTarget,
   environment: NodeJS.ProcessEnv,
   explainDenied: (error: unknown, region: string | undefined) => Failure | undefined = () => undefined,
 ): Promise<OpenedSession> {
@@ -60,6 +61,7 @@ export async function openSession(
     payments: told(dynamoPaymentStore(store.tables, target.stack, rowAuthor(who))),
   });
   const local = told({ stack: () => localStackOf(store) });
+  if (clone !== undefined) refuseOther((await local.stack()).clone, { clone, where: target.endpoint });
   const limits = told({ tableLimits: () => tableLimitsOf(store) });
   const ports: OperatorPorts = {
     target,
@@ -93,10 +95,21 @@ export async function openSession(
   return { ports, portsOf, region: store.region };
 }
 
+/** Another clone's stack, or tables of another program: a wrong guess would write into somebody else's books. */
+function refuseOther(
+  found: string | undefined,
+  { clone, where = '' }: { clone: string; where?: string | undefined },
+): void {
+  if (found === clone) return;
+  const whose = found === undefined ? 'are not those of a running `npm start`' : `are those of ${found}`;
+  throw usageFailure(
+    `the tables at ${where} ${whose}, and this is ${clone}: run \`npm start\` here, or name the tables by AWS_ENDPOINT_URL_DYNAMODB`,
+  );
+}
+
 // Decides which tables a run works on, before anything is opened. Every run prints the target first.
 
 const defaultStack = 'relay';
-const defaultEndpoint = 'http://127.0.0.1:8000';
 const stackName = /^[A-Za-z][A-Za-z0-9-]{0,127}$/;
 
 export interface TargetOptions extends AwsPlace {
@@ -105,10 +118,13 @@ export interface TargetOptions extends AwsPlace {
   stage?: string;
 }
 
-interface SessionTarget extends Target, AwsPlace {}
+interface SessionTarget extends Target, AwsPlace {
+  /** Nothing names the tables, so only the stack that this clone started is worked on. */
+  clone?: string;
+}
 
 /**
- * Chooses the tables: an endpoint in the environment, else a deployed stack, else the local default. Only these options
+ * Chooses the tables: an endpoint in the environment, else a deployed stack, else the stack that `npm start` of this clone runs. Only these options
  * select a real AWS account; it is never guessed.
  */
 export function resolveTarget(options: TargetOptions, environment: NodeJS.ProcessEnv): SessionTarget {
@@ -124,7 +140,7 @@ export function resolveTarget(options: TargetOptions, environment: NodeJS.Proces
   if (named) return { stack: stack ?? defaultStack, endpoint: named, local: isLoopback(named) };
   if (stack !== undefined || region !== undefined || profile !== undefined)
     return { stack: stack ?? defaultStack, local: false, ...place };
-  return { stack: defaultStack, endpoint: defaultEndpoint, local: true };
+  return { stack: defaultStack, endpoint: runningTables(environment), local: true, clone: cloneFolder() };
 }
 
 function isLoopback(endpoint: string): boolean {

@@ -61,6 +61,8 @@ interface LocalStack {
   log: { endpoint: string; groups: string[] } | undefined;
   /** Ends in `/v1`. */
   baseUrl: string | undefined;
+  /** The folder of the clone that it was started in. */
+  clone: string | undefined;
 }
 
 /** Says nothing of local tables that are those of no running stack. */
@@ -71,6 +73,7 @@ export async function localStackOf({ tables, target }: Store): Promise<LocalStac
   return {
     log: endpoint === undefined || !groups ? undefined : { endpoint, groups },
     baseUrl: Item?.['base_url']?.S,
+    clone: Item?.['clone']?.S,
   };
 }
 

@@ -4,7 +4,16 @@
  * then the rows are waited for until they are published.
  */
 import { attributeOf, plainRow, textOf } from '../../config/rows/read-row.ts';
-import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
+import { priceKinds, sinceMs } from '../../billing/price.ts';
+import {
+  keyAttributes,
+  namesShown,
+  type ConfigRows,
+  type ConfigTable,
+} from '../../config/rows/read-table.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { laterRules, readCharges } from '../prices/list-charges.ts';
+import { readSetting } from '../../config/setting-rows.ts';
 import { allowVariable, usualVariable } from '../../config/rows/secret-reference.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
@@ -75,6 +84,7 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
     finding,
     written: written.has(nameOf(finding)),
   }));
+  const takenBack = takenBackLater(changes, after, ports.clock.now());
   const told = warned.filter((finding) => written.has(nameOf(finding)) || isBrought(finding));
   const others = warned.length - told.length;
   const refused = problems.filter((each) => each.written).length;
@@ -83,12 +93,13 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
   return {
     changes: writesOf(changes, before),
     effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],
-    questions: changes.length > 0 ? ['Write this?'] : [],
+    questions: changes.length === 0 ? [] : closesRelay(changes, edit) ? [closingQuestion] : ['Write this?'],
     ...(refused > 0 && { refusal: `nothing was written: ${refused} of these rows have a problem` }),
     differences: differencesOf(changes, badRows([...findings, ...earlier])),
-    brought: warned.filter(isBrought).map(warningWords),
+    brought: [...warned.filter(isBrought).map(warningWords), ...takenBack],
     warnings: [
       ...told.map(warningWords),
+      ...takenBack,
       ...(others > 0 && changes.length > 0
         ? [`${counted(others, 'other row has', 'other rows have')} a warning, as before: see \`check\``]
         : []),
@@ -98,16 +109,57 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
   };
 }
 
+const closingQuestion =
+  'Every call of every customer will be refused until the relay is opened again. Close the relay?';
+
+/** The words of a question are all that stands between one row and an outage, whichever way the row is written. */
+function closesRelay(changes: readonly RowDifference[], { before, after }: ConfigEdit): boolean {
+  if (!changes.some(({ table, key }) => table === 'settings' && key === 'relay_closed')) return false;
+  const isClosed = ({ settings }: ConfigRows): boolean => {
+    const row = settings.find((each) => attributeOf(each, 'name') === 'relay_closed');
+    if (row === undefined) return false;
+    const reading = readSetting(row);
+    // A row that cannot be read closes the relay, too.
+    return !('row' in reading) || reading.row.relayClosed === true;
+  };
+  return isClosed(after) && !isClosed(before);
+}
+
+/** A rule that was announced earlier takes a price over at its time, whatever is written now, so it is named. */
+function takenBackLater(changes: readonly RowDifference[], { charges }: ConfigRows, nowMs: number): string[] {
+  const rules = readCharges(charges as RawRow[]).charges;
+  const priceNames = new Set<string>([
+    'type',
+    'models',
+    'from',
+    'tiers',
+    'service_tiers',
+    ...priceKinds.map(([name]) => name),
+  ]);
+  const isRepriced = ({ table, change, attributes }: RowDifference): boolean =>
+    table === 'charges' && change !== 'removed' && attributes.some(({ name }) => priceNames.has(name));
+  return changes.filter(isRepriced).flatMap((change) => {
+    const rule = rules.find(({ id }) => id === change.key);
+    const later = rule && laterRules(rules, rule.models, Math.max(nowMs, sinceMs(rule)));
+    return (later ?? []).map((each) => {
+      const models = each.models.filter((model) => rule?.models.includes(model));
+      return `${nameOf(change)}: rule ${each.id} was announced and prices ${namesShown(models)} from ${isoTime(sinceMs(each))} on`;
+    });
+  });
+}
+
 const warningWords = (finding: Finding): string => `${nameOf(finding)}: ${finding.warning}`;
 
 /**
- * Prices are written before the channels that serve the priced models; otherwise calls in between would be
- * free. Deletions come last, in reverse order.
+ * Prices are written before the channels that serve the priced models, and new rules before those that they take models from;
+ * otherwise calls in between would be free. Deletions come last, in reverse order.
  */
 const writeOrder: ConfigTable[] = ['charges', 'plans', 'settings', 'channels'];
 
 const rankOf = ({ table, change }: RowDifference): number =>
-  change === 'removed' ? 2 * writeOrder.length - writeOrder.indexOf(table) : writeOrder.indexOf(table);
+  change === 'removed'
+    ? 2 * writeOrder.length - writeOrder.indexOf(table)
+    : writeOrder.indexOf(table) - (change === 'added' ? 0.5 : 0);
 
 /**
  * Builds writes that change only the attributes that differ.

@@ -2,16 +2,19 @@
  * Plans a change of prices that starts by itself: a rule of its own that begins then, beside the one in force. To change the
  * rule itself would leave its models without a price until then.
  */
-import { ruleOf, sinceMs } from '../../billing/price.ts';
+import { priceOf, ruleOf, sinceMs } from '../../billing/price.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
-import { jsonRow, planPutting, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
+import type { ConfigEdit } from '../config/row-changes.ts';
+import { jsonRow, planPutting, planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
 import { partPrices } from '../../wire/chat-response.ts';
 import { usageFailure } from '../plan.ts';
 import { refuseChanged } from '../rows.ts';
-import { nextId, readCharges } from './list-charges.ts';
+import { priceWords } from '../requests/find-request.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { laterRules, nextId, readCharges } from './list-charges.ts';
 
 /**
  * @param id of the rule whose attributes the new one begins with
@@ -54,27 +57,29 @@ interface Reprice {
   attributes: RawRow;
   /** A rule of its own begins then. Absent: at once. */
   from?: string | undefined;
+  /** What becomes of a price that was announced for later: `keep`, `delete`, or the time to move it to. */
+  announced?: string | undefined;
   /** `rowMark` of its rule as it was looked at. Absent: it is not compared. */
   seen?: string | undefined;
 }
 
 /**
  * Plans another price for a model, whichever rule prices it now, and warns of the rule's prices that stay. Refuses one that
- * another rule would hide.
+ * another rule would hide, and one that an announced rule would take back unless the operator decided what becomes of that.
  */
 export async function planReprice(
   ports: OperatorPorts,
-  { model, attributes, from, seen }: Reprice,
+  { model, attributes, from, announced, seen }: Reprice,
 ): Promise<ConfigPlan> {
   const rows = await ports.config.tables();
   const row = ruleOfModel(rows.charges as RawRow[], model, ports.clock.now());
   const id = Number(row['id']);
   refuseChanged(`rule ${id}`, row, seen);
-  const { plan, id: own } =
+  const { plan: priced, id: own } =
     from === undefined
       ? await planOwnRule(ports, rows, { row, model, attributes })
       : await planAnnouncePrice(ports, { id, from, attributes: { ...attributes, models: [model] } }, rows);
-  const { charges } = readCharges(plan.edit.after.charges as RawRow[]);
+  const { charges } = readCharges(priced.edit.after.charges as RawRow[]);
   const atMs = Math.max(
     ports.clock.now(),
     ...charges.flatMap((rule) => (rule.id === own ? [sinceMs(rule)] : [])),
@@ -84,10 +89,60 @@ export async function planReprice(
     throw usageFailure(
       `rule ${other.id} names ${model} too and would price it then: see \`charge show ${other.id}\`, change it by \`charge set\` or delete it by \`charge off\``,
     );
+  const plan = planAnnounced(ports, priced, { model, announced, atMs });
   const staying = ['tiers', ...partPrices].filter((name) => name in row && !(name in attributes));
   if (staying.length === 0) return plan;
   const stays = `${staying.join(', ')} of rule ${id} ${staying.length === 1 ? 'is' : 'are'} kept as before: \`charge set ${own}\` changes such prices`;
   return { ...plan, warnings: [...plan.warnings, stays] };
+}
+
+/**
+ * A plan with what becomes of the rules that price the model later. Throws a usage failure that names them where that is not
+ * decided: a price set "from now on" would silently end when they begin.
+ */
+function planAnnounced(
+  ports: OperatorPorts,
+  plan: ConfigPlan,
+  { model, announced = '', atMs }: { model: string; announced: string | undefined; atMs: number },
+): ConfigPlan {
+  const { before, after } = plan.edit;
+  const rows = after.charges as RawRow[];
+  const later = laterRules(readCharges(rows).charges, [model], atMs);
+  const [first, ...others] = later;
+  if (!first || announced === 'keep') return plan;
+  const list = later
+    .map((rule) => `${priceWords(priceOf([rule], model, sinceMs(rule)))}, from ${isoTime(sinceMs(rule))}`)
+    .join('; ');
+  if (announced === '')
+    throw usageFailure(
+      `another price of ${model} is announced and would end this one: ${list}. Decide what becomes of it: keep, delete, or a time to move it to (announced)`,
+    );
+  const left = rows.flatMap((row) => {
+    if (!later.some(({ id }) => id === row['id'])) return [row];
+    const models = (row['models'] as string[]).filter((each) => each !== model);
+    return models.length === 0 ? [] : [{ ...row, models }];
+  });
+  if (announced === 'delete') {
+    const effect = `the announced price of ${model} is deleted: ${list}.`;
+    return planEdit(ports, plan, { before, after: { ...after, charges: left } }, effect);
+  }
+  if (others.length > 0)
+    throw usageFailure(`announced: ${list}: only one can be moved, so change each by \`charge set\``);
+  const { from } = withMoments({ from: announced }, ports.clock.now());
+  if (Date.parse(from) <= atMs)
+    throw usageFailure(
+      `announced: found ${announced}, wanted keep, delete, or a time after the new price begins`,
+    );
+  const row = rows.find((each) => each['id'] === first.id) as RawRow;
+  const id = first.models.length === 1 ? first.id : nextId(rows);
+  const moved = [...left, { ...(plainRow(row) as RawRow), id, models: [model], from }];
+  const effect = `the announced price of ${model} begins at ${from} instead: ${list}.`;
+  return planEdit(ports, plan, { before, after: { ...after, charges: moved } }, effect);
+}
+
+function planEdit(ports: OperatorPorts, first: ConfigPlan, edit: ConfigEdit, effect: string): ConfigPlan {
+  const plan = planRows(ports, edit);
+  return { ...plan, effect: [...first.effect, effect], warnings: plan.brought };
 }
 
 /**
@@ -107,11 +162,10 @@ async function planOwnRule(
   const id = nextId(rows.charges);
   const own = jsonRow({ ...kept, ...attributes, id, models: [model] });
   const plan = planPutting(ports, rows, { table: 'charges', rows: [{ ...kept, models: others }, own] });
-  const changes = plan.changes.toSorted((a, b) => Number(b.kind === 'create') - Number(a.kind === 'create'));
   const effect = [
     `rule ${id} prices ${model} from now on, rule ${shared} the others; live within 10 seconds.`,
   ];
-  return { plan: { ...plan, changes, effect }, id };
+  return { plan: { ...plan, effect }, id };
 }
 
 /** The row that prices a model by token now. Throws a usage failure where none does. */

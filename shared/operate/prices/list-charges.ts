@@ -48,6 +48,16 @@ export function readCharges(rows: readonly RawRow[]) {
   return { charges: charges.toSorted((a, b) => a.id - b.id), problems };
 }
 
+/** Rules that begin after a time and then price one of the models, the first one first. */
+export const laterRules = (
+  charges: readonly ChargeRow[],
+  models: readonly string[],
+  afterMs: number,
+): ChargeRow[] =>
+  charges
+    .filter((rule) => sinceMs(rule) > afterMs && rule.models.some((model) => models.includes(model)))
+    .toSorted((a, b) => sinceMs(a) - sinceMs(b));
+
 /** The id after the highest. */
 export const nextId = (charges: readonly unknown[]): number =>
   Math.max(0, ...charges.map((row) => Number(attributeOf(row, 'id'))).filter(Number.isSafeInteger)) + 1;

@@ -116,13 +116,14 @@ function soonerOf(item: WholeAccount, pace: SpendingPace, rise: NanoYuan) {
   const daysAfter = daysLeft(item, { paid: paid + scaled, days });
   if (daysAfter === undefined || daysAfter > daysLeftMax) return [];
   const daysBefore = daysLeft(item, pace) ?? Infinity;
-  const shown = (value: number): number => Math.round(value * 10) / 10;
   return [
     {
       account,
       available,
-      daysAfter: shown(daysAfter),
-      daysBefore: daysBefore > daysLeftMax ? undefined : shown(daysBefore),
+      daysAfter: inTenths(daysAfter),
+      daysBefore: daysBefore > daysLeftMax ? undefined : inTenths(daysBefore),
     },
   ];
 }
+
+const inTenths = (value: number): number => Math.round(value * 10) / 10;

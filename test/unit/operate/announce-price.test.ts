@@ -4,6 +4,7 @@ import {
   planNewRule,
   planReprice,
 } from '../../../shared/operate/prices/announce-price.ts';
+import { planSetRow } from '../../../shared/operate/config/write-rows.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { operatorRig, type RigOptions } from '../../support/operator-rig.ts';
 
@@ -47,7 +48,7 @@ describe('a new rule', () => {
 describe('another price for one model', () => {
   const shared = { ...rule, models: ['m', 'n'], cached_input: 0.1 };
   const attributes = { input: 3, output: 4 };
-  const planned = async (charges: object[], more: { from?: string } = {}) => {
+  const planned = async (charges: object[], more: { from?: string; announced?: string } = {}) => {
     const { ports } = operatorRig({ rows: { charges: charges as Record<string, unknown>[] } });
     return (await planReprice(ports, { model: 'm', attributes, ...more })).changes;
   };
@@ -71,7 +72,67 @@ describe('another price for one model', () => {
     await expect(planned([shared, hidden])).rejects.toThrow('rule 2 names m too and would price it then');
     const announced = { ...hidden, from: '2126-01-01' };
     await expect(planned([rule, announced], { from: '2126-01-01' })).rejects.toThrow('rule 2 names m too');
-    expect(await planned([rule, announced], { from: '2125-01-01' })).toMatchObject([{ row: { id: 3 } }]);
+    expect(await planned([rule, announced], { from: '2127-01-01' })).toMatchObject([{ row: { id: 3 } }]);
+  });
+
+  describe('that an announced rule would end', () => {
+    const announced = { ...rule, id: 2, input: 9, from: '2126-01-01T00:00:00Z' };
+    const forBoth = { ...announced, models: ['m', 'n'] };
+    type Case = [name: string, choice: string, later: object, changes: object[]];
+
+    it('is refused, now and when it begins later, until somebody decides what becomes of that rule', async () => {
+      const words =
+        /another price of m is announced and would end this one: rule 2: .*from 2126-01-01T00:00:00Z/;
+      await expect(planned([rule, announced])).rejects.toThrow(words);
+      await expect(planned([shared, forBoth], { from: '2125-01-01' })).rejects.toThrow(words);
+    });
+
+    it.each<Case>([
+      ['keeps it', 'keep', announced, []],
+      ['deletes it', 'delete', announced, [{ kind: 'remove', key: { id: 2 } }]],
+      ['takes the model out of it', 'delete', forBoth, [{ kind: 'update', attributes: { models: ['n'] } }]],
+      [
+        'moves it',
+        '2126-03-01',
+        announced,
+        [{ kind: 'update', key: { id: 2 }, attributes: { from: '2126-03-01' } }],
+      ],
+      [
+        'moves the model’s part of it',
+        '2126-03-01',
+        forBoth,
+        [
+          { kind: 'create', row: { ...announced, id: 3, from: '2126-03-01' } },
+          { kind: 'update', key: { id: 2 }, attributes: { models: ['n'] } },
+        ],
+      ],
+    ])('%s', async (_name, choice, later, changes) => {
+      const found = await planned([rule, later], { announced: choice });
+      expect(found).toHaveLength(changes.length + 1);
+      expect(found).toEqual(
+        expect.arrayContaining(changes.map((each) => expect.objectContaining(each) as object)),
+      );
+      expect(found).toContainEqual(expect.objectContaining({ key: { id: 1 }, attributes }));
+    });
+
+    it('refuses a move to before the new price, a move of several, and other words', async () => {
+      const second = { ...announced, id: 3, from: '2127-01-01' };
+      for (const choice of ['2020-01-01', 'perhaps'])
+        await expect(planned([rule, announced], { announced: choice })).rejects.toThrow(/found .*wanted/);
+      await expect(planned([rule, announced, second], { announced: '2128-01-01' })).rejects.toThrow(
+        'only one',
+      );
+    });
+
+    it('is named by every other edit of a rule’s price, and by none that leaves prices alone', async () => {
+      const { ports } = operatorRig({ rows: { charges: [rule, forBoth] } });
+      const warnings = async (changed: object) =>
+        (await planSetRow(ports, { table: 'charges', key: 1, attributes: { ...changed } })).warnings;
+      expect(await warnings({ input: 1.1 })).toContainEqual(
+        'charges 1: rule 2 was announced and prices m from 2126-01-01T00:00:00Z on',
+      );
+      expect(await warnings({ max_output_tokens: 100 })).toEqual([]);
+    });
   });
 
   it('warns of what is new by it alone', async () => {

@@ -56,6 +56,32 @@ describe('the plan to apply a file', () => {
   });
 });
 
+describe('a plan that closes the relay', () => {
+  const closed = { name: 'relay_closed', value: true };
+  const asks = [expect.stringMatching(/^Every call of every customer will be refused.*Close the relay\?$/)];
+
+  it('asks so, whether it sets the setting or restores a version', async () => {
+    const { ports } = operatorRig({ rows: { channels: [channel] } });
+    const attributes = { value: true };
+    const set = await planSetRow(ports, { table: 'settings', key: 'relay_closed', attributes });
+    expect(set.questions).toEqual(asks);
+    const file = fileOf({ settings: [closed] });
+    expect(planRows(ports, await editByFile(ports, file, false)).questions).toEqual(asks);
+    // It stays closed while its row cannot be read.
+    const broken = { before: await ports.config.tables(), after: { ...(await ports.config.tables()) } };
+    broken.after.settings = [{ ...closed, value: 'maybe' }];
+    expect(planRows(ports, broken).questions).toEqual(asks);
+  });
+
+  it('asks as ever where it is closed already, opens, or has nothing to do with it', async () => {
+    const { ports } = operatorRig({ rows: { settings: [closed] } });
+    const set = async (key: string, value: unknown) =>
+      (await planSetRow(ports, { table: 'settings', key, attributes: { value } })).questions;
+    expect(await set('relay_closed', false)).toEqual(['Write this?']);
+    expect(await set('contact', 'ops@example.com')).toEqual(['Write this?']);
+  });
+});
+
 describe('the warnings of a row in the tables', () => {
   it('are shown with what refusals taught, by the check, the row and the list', async () => {
     const lesson =

@@ -195,16 +195,23 @@ prices already are left alone.`,
         '<in/out>': ['yuan per million tokens of input and output, such as 18/72', parsePricePair],
         '--cached <yuan>': ['per million tokens of input read from the cache', parsePrice],
         '--from <time>': ['when it begins, such as 2d or "next monday" (default: at once)', parseFutureText],
+        '--announced <choice>':
+          'what becomes of a price announced for later: keep, delete, or a time to move it to',
         ...waiting,
       },
       examples: [
         'charge price gpt-4o 18/72',
+        'charge price gpt-4o 18/72 --announced delete',
         'charge price gpt-4o 18/72 --cached 1.8 --from 2026-11-30T00:00:00+08:00',
       ],
       async plan(run, model: string, pair: TypedPrice, options: PriceOptions) {
-        const { from, cached } = options;
+        const { from, cached, announced } = options;
         const attributes = { ...pair, ...(cached !== undefined && { cached_input: cached }) };
-        return configWriting(run, await planReprice(run.ports, { model, attributes, from }), options);
+        return configWriting(
+          run,
+          await planReprice(run.ports, { model, attributes, from, announced }),
+          options,
+        );
       },
     }),
     offCommand(rules),
@@ -247,7 +254,7 @@ prices already are left alone.`,
   ],
 };
 
-type PriceOptions = WaitOption & { from?: string; cached?: number };
+type PriceOptions = WaitOption & { from?: string; cached?: number; announced?: string };
 
 const tokensOf = ({ input, output, ...options }: ExplainOptions): ExplainInput['tokens'] => ({
   prompt_tokens: input,

@@ -12,6 +12,7 @@ import {
   ruleOfModel,
 } from '../../../../shared/operate/prices/announce-price.ts';
 import {
+  laterRules,
   nextId,
   listCharges,
   serviceGaps,
@@ -22,7 +23,9 @@ import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { when } from '../layout/figures.ts';
 import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
+  type Field,
   rowFields,
   seenField,
   typed,
@@ -197,11 +200,21 @@ const modelPage = formPage(async ({ ports, part, nowMs }) => {
     fields: [
       ...rowFields(priceFields, row),
       { ...fromField, help: 'Empty: at once. Later: a rule of its own begins then, by itself.' },
+      ...announcedField(await listCharges(ports), model, nowMs),
       seenField(rowMark(row)),
     ],
     cancel: 'charges',
   };
 });
+
+/** Only where a price is announced: it would end the new one. */
+function announcedField({ charges }: ChargeList, model: string, nowMs: number): Field[] {
+  const later = laterRules(charges, [model], nowMs);
+  if (later.length === 0) return [];
+  const rules = later.map(({ id, from = 0 }) => `rule ${id} from ${isoTime(from)}`).join(', ');
+  const help = `Another price is announced: ${rules}. Type keep, delete, or a time to move it to.`;
+  return [{ name: 'announced', label: 'Announced price', required: true, value: '', help }];
+}
 
 async function proposeModel(visit: Visit): Promise<Proposal> {
   const { ports, part, field } = visit;
@@ -211,6 +224,7 @@ async function proposeModel(visit: Visit): Promise<Proposal> {
     model,
     attributes,
     from: typed(field('from')),
+    announced: typed(field('announced')),
     seen: field('seen'),
   });
   return rowProposal(visit, plan, { title: `Price of ${model}`, back: 'charges' });
