@@ -64,22 +64,26 @@ describe('customer new', () => {
     });
   });
 
-  it('repeated, grants nothing again, and refuses the key that nobody has seen', async () => {
-    await rig.put('runtime', { id: 'local-log', base_url: 'http://127.0.0.1:9321/v1' });
-    const asked = await rig.ops(words);
-    expect(asked.errors).toMatch(/Refuse the key sk-\S+, made at \S+Z, and make another\? Nobody is here/);
-    const again = await json([...words, '--yes', '--link']);
-    expect(again['link']).toBe(`http://127.0.0.1:9321/account#${String(again['key'])}`);
+  it('repeated, says that the customer exists and touches neither its key nor its money', async () => {
+    const before = await keysOf('acme');
+    const run = await rig.ops([...words, '--yes']);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain('customer acme exists: see `customer show acme`');
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('50'));
-    const states = (await keysOf('acme')).map(({ state }) => state);
-    expect(states.toSorted()).toEqual(['disabled', 'usable']);
-    expect(again['message']).toContain(String(again['key']));
-    expect((await rig.ops('key check', String(again['key']))).code).toBe(0);
+    expect(await keysOf('acme')).toEqual(before);
   });
 
-  it('repeated with another amount is refused, and says which', async () => {
-    const run = await rig.ops('customer new acme --grant 60 --yes'.split(' '));
+  it('has a link to the customer’s page, where the address is known', async () => {
+    await rig.put('runtime', { id: 'local-log', base_url: 'http://127.0.0.1:9321/v1' });
+    const made = await json('customer new linked --link --yes'.split(' '));
+    expect(made['link']).toBe(`http://127.0.0.1:9321/account#${String(made['key'])}`);
+    expect(made['message']).toContain(String(made['key']));
+  });
+
+  it('repeated after a run that granted another amount is refused, and says which', async () => {
+    await rig.put('grants', { account: 'regranted', grant_id: 'first', amount: 50 });
+    const run = await rig.ops('customer new regranted --grant 60 --yes'.split(' '));
     expect(run.code).toBe(2);
     expect(run.errors).toContain('repeat it with --grant 50');
   });
@@ -139,7 +143,7 @@ describe('customer new', () => {
     for (const name of ['busy', 'keyed']) {
       const run = await rig.ops(`customer new ${name} --yes`);
       expect(run.code).toBe(2);
-      expect(run.errors).toContain(`${name} is a customer already`);
+      expect(run.errors).toContain(`customer ${name} exists`);
     }
   });
 

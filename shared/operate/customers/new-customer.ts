@@ -1,13 +1,12 @@
 /**
- * Makes a customer: the account, a first grant and a key, in that order; and the text to send. A run that broke off may be
- * repeated: the grant has a fixed id, so it is applied once, and a key that an earlier run made and nobody has used is refused,
- * since it cannot be shown again.
+ * Creates a customer: the account, a first grant and a key, in that order; and the text to send. A run that broke off before its
+ * key may be repeated: the grant has a fixed id, so it is applied once. An account with a key is a customer, so it is refused.
  */
 import { formatYuan, parseYuan } from '../../billing/price.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { settingsNow } from '../config/row-changes.ts';
-import { carryOutKey, disabling, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
+import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
@@ -29,9 +28,6 @@ export type NewCustomerPlan = Awaited<ReturnType<typeof planNewCustomer>>;
 
 /** What the customer gets when it is made; nobody else can have a grant of this id. */
 const firstGrantId = 'first';
-/** A note on the key that is made. */
-const keyMark = { _made_with: 'customer new' } as const;
-
 export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerInput) {
   const { account, attributes = {}, models, reason } = input;
   if (isAccountOff(attributes))
@@ -53,22 +49,14 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
   const yuan = grant && `${formatYuan(grant.amount)} yuan`;
   const changes: RowWrite[] = [
     ...edit.changes,
-    ...earlier.keys.map(({ hash }) => disabling(hash)),
     ...(grant && !granted ? grant.changes.filter(({ table }) => table === 'grants') : []),
-    ...key.changes.flatMap((write): RowWrite[] =>
-      write.table === 'keys' && write.kind === 'create'
-        ? [{ ...write, row: { ...write.row, ...keyMark } }]
-        : [],
-    ),
+    ...key.changes.filter(({ table }) => table === 'keys'),
   ];
   return {
     changes,
     effect: [
-      ...(earlier.row ? [`account ${account} is there, without keys that were used`] : []),
+      ...(earlier.row ? [`account ${account} exists and has no key: only what is missing is created`] : []),
       ...(edit.changes.length > 0 ? edit.effect : []),
-      ...earlier.keys.map(
-        ({ hint }) => `the key ${hint} that an earlier run made is refused within 30 seconds`,
-      ),
       ...(grant
         ? [granted ? `its ${yuan} were granted by an earlier run` : (grant.effect.at(-1) ?? '')]
         : []),
@@ -77,10 +65,6 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
     warnings: [...edit.warnings, ...(key.warnings ?? [])],
     questions: [
       ...edit.questions,
-      // The customer may have been sent one of them, and not have called yet.
-      ...earlier.keys.map(
-        ({ hint, created }) => `Refuse the key ${hint}, made at ${created}, and make another?`,
-      ),
       yuan ? `Make customer ${account} with ${yuan}?` : `Make customer ${account}?`,
     ],
     account,
@@ -94,38 +78,29 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
 }
 
 /**
- * Throws a Failure if the account has called, or has keys that were made in another way: it is somebody's already. `row`: of the
- * account; undefined: there was no earlier run. `keys`: usable ones that it made, which nobody has used.
+ * What a run that broke off left. Throws a Failure for an account that has called or has a key: that is a customer, who may have
+ * been sent the key, so nothing here touches it. `row`: of the account; undefined: there was no earlier run.
  */
 async function earlierRun(ports: OperatorPorts, account: string) {
   const { tables, ledger } = ports;
-  const [row, quota, grants, found] = await Promise.all([
+  const [row, quota, grants, keys] = await Promise.all([
     tables.get('accounts', account),
     ledger.quota(account),
     Array.fromAsync(ledger.grants(account)),
     listKeys(ports, { account }),
   ]);
   if (isAccountOff(row))
-    throw usageFailure(`account ${account} is switched off: \`customer on ${account}\` lets it call again`);
+    throw usageFailure(
+      `customer ${account} exists and is switched off: \`customer on ${account}\` lets it call again`,
+    );
   const item = quota && 'row' in quota ? quota.row : undefined;
   const hasCalled = item !== undefined && (item.settled > 0 || item.open.size > 0 || item.spent > 0n);
-  const keys = found.map((each) => each.row);
   const isUnreadable = quota !== undefined && item === undefined;
-  const isOfAnother = keys.some((key) => key['_made_with'] !== keyMark._made_with);
-  if (hasCalled || isUnreadable || isOfAnother)
+  if (hasCalled || isUnreadable || keys.length > 0)
     throw usageFailure(
-      `${account} is a customer already: see \`customer show ${account}\`; \`key new\` makes a key, \`grant new\` tops up`,
+      `customer ${account} exists: see \`customer show ${account}\`; \`key new ${account}\` creates another key, \`key rotate\` replaces a lost one, \`grant new\` tops up`,
     );
-  const open = keys.filter(({ enabled }) => enabled !== false);
-  return {
-    row,
-    grants: grants.flat(),
-    keys: open.map((key) => ({
-      hash: textOf(key, 'hash'),
-      hint: textOf(key, 'hint'),
-      created: textOf(key, '_created') || 'a time that is not known',
-    })),
-  };
+  return { row, grants: grants.flat() };
 }
 
 export interface CustomerMade extends MadeKey {
