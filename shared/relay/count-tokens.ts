@@ -4,9 +4,8 @@
  * make one. Nothing is charged or reserved, no row of the ledger is written, and no candidate's health is touched. Loaded by the
  * first such request.
  */
-import { emptyQuota, reservedOf } from '../billing/quota-item.ts';
+import { reservedOf } from '../billing/quota-item.ts';
 import { isRefusal, planReserve } from '../billing/reservation.ts';
-import { wholeOf } from '../billing/shards.ts';
 import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import { CannotCarry, type AnswerReader, type CountingForm, type Dialect } from '../upstreams/dialect.ts';
 import type { UpstreamEvent } from '../upstreams/body-events.ts';
@@ -21,10 +20,11 @@ import { learnedVariant } from './dispatch/dispatch.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayResponse } from './http/http.ts';
 import { jsonResponse, Refusal } from './http/refusal.ts';
-import { retried, within } from './money/backoff.ts';
+import { within } from './money/backoff.ts';
 import { priced } from './money/bill.ts';
 import { endlessBalance, type ReservationRequest } from './money/open-reservation.ts';
-import { readAll } from './money/shards.ts';
+import type { Reservations } from './money/reservations.ts';
+import { readSums } from './money/shards.ts';
 import { countUnbilled, withinKeySlots, withinSlots } from './money/unbilled-limits.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 
@@ -37,6 +37,7 @@ interface CountParts {
   ports: ChatPorts;
   endpoint: Endpoint;
   health: HealthRecorder;
+  reservations: Pick<Reservations, 'refused'>;
 }
 
 /**
@@ -44,7 +45,7 @@ interface CountParts {
  * @param whole reads what the call goes on from
  */
 export async function countTokens(
-  { ports, endpoint, health }: CountParts,
+  { ports, endpoint, health, reservations }: CountParts,
   counting: Counting,
   { call: { key, identity } }: CheckedCall,
   whole: () => Promise<CheckedCall>,
@@ -57,9 +58,8 @@ export async function countTokens(
   // What the vendor wrote itself counts, too.
   const call = turns ? { ...read, states: turns.states, stateDropped: turns.dropped } : read;
   const { costs, request } = await priced(ports, call);
-  const counted = await admitted(ports, { requestId, call, request }, () =>
-    upstreamCount(ports, health, call),
-  );
+  const admittedCount = { requestId, call, request, reservations };
+  const counted = await admitted(ports, admittedCount, () => upstreamCount(ports, health, call));
   const { candidate, reason, status } = counted;
   const cost = costs.find(({ model }) => model === candidate?.model) ?? costs[0];
   const tokens = counted.tokens ?? cost.estimate.inputTokens;
@@ -90,6 +90,7 @@ interface AdmittedCount {
   call: Pick<ChatCall, 'key'>;
   /** Undefined: nothing limits the call, and it costs nothing. */
   request: ReservationRequest | undefined;
+  reservations: CountParts['reservations'];
 }
 
 /**
@@ -98,18 +99,15 @@ interface AdmittedCount {
  */
 async function admitted<T>(
   ports: ChatPorts,
-  { requestId, call, request }: AdmittedCount,
+  { requestId, call, request, reservations }: AdmittedCount,
   count: () => Promise<T>,
 ): Promise<T> {
   if (!request) return count();
-  const { account, need, parts = 1 } = request;
-  const images = await readAll({ ...emptyQuota(account), parts }, (count) =>
-    retried(ports, () => ports.quotas.read(account, count, true)),
-  );
-  const whole = wholeOf(images);
+  const { account, need } = request;
+  const whole = await readSums(ports, request, true);
   const hasMoney = whole.available + reservedOf(whole) > 0n;
   const plan = planReserve(need, hasMoney ? { ...whole, available: endlessBalance } : whole);
-  if (isRefusal(plan)) throw await request.refused(plan, whole);
+  if (isRefusal(plan)) throw await reservations.refused(request, plan, whole);
   const slots = {
     of: `account:${account}`,
     most: need.accountConcurrency,

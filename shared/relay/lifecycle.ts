@@ -36,6 +36,7 @@ import { Dispatch } from './dispatch/dispatch.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
+import { Admission } from './money/admission.ts';
 import { Bill, servingFacts, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
@@ -78,14 +79,18 @@ export interface RelayParts extends ReadParts {
   logger: RequestLogger;
 }
 
-export const relayOf = (ports: ChatPorts, endpoint: Endpoint): RelayParts => ({
-  ports,
-  endpoint,
-  reservations: new Reservations(ports),
-  health: new HealthRecorder(ports),
-  logger: new RequestLogger(ports),
-  channels: new ServingChannels(),
-});
+export function relayOf(ports: ChatPorts, endpoint: Endpoint): RelayParts {
+  const reservations = new Reservations(ports);
+  return {
+    ports,
+    endpoint,
+    reservations,
+    admission: new Admission(reservations),
+    health: new HealthRecorder(ports),
+    logger: new RequestLogger(ports),
+    channels: new ServingChannels(),
+  };
+}
 
 /** Never rejects: every error becomes a response and a log line. */
 export async function relayed(relay: RelayParts, edge: Edge): Promise<RelayResponse> {

@@ -146,8 +146,8 @@ export function relayRequest(
     query: new URLSearchParams(received.query),
     headers,
     baseUrl: `${local ? 'http' : 'https'}://${host}/v1`,
-    json: (valuesMax) =>
-      (json ??= readJsonBody(received.body(), headers['content-encoding'], received.shared, valuesMax)),
+    json: (reading) =>
+      (json ??= readJsonBody(received.body(), headers['content-encoding'], received.shared, reading)),
     rawBody: () => received.body(),
     hostDeadlineMs: received.deadlineMs,
     hostEnds: received.ends,

@@ -2,7 +2,7 @@
  * Reads the JSON body of a request, as it was before its client compressed it. Must never unpack more than a body may have, nor
  * parse more values than there is memory for, whatever a few bytes would become.
  */
-import type { HeldRoom } from '../../relay/http/http.ts';
+import { smallSize, type BodyReading, type HeldRoom } from '../../relay/http/http.ts';
 import { refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { boundedValues, parseJson } from '../../wire/json.ts';
 
@@ -37,53 +37,83 @@ export interface SharedHost {
  * Rejects with a Refusal that explains what is wrong with the body.
  * @param encoding the header `content-encoding`
  * @param host absent: a function
- * @param valuesMax absent: what its length allows
  */
 export async function readJsonBody(
   sent: string | Uint8Array,
   encoding = '',
   host?: SharedHost,
-  valuesMax?: number,
+  { valuesMax, large }: BodyReading = {},
 ): Promise<unknown> {
-  refuseAbove(Buffer.byteLength(sent), host);
+  const bytes = Buffer.byteLength(sent);
+  refuseAbove(bytes, host);
+  let isLarge = false;
+  const admitLarge = async (): Promise<void> => {
+    if (!isLarge) await large?.();
+    isLarge = true;
+  };
+  if (bytes > smallSize.bytes) await admitLarge();
   const name = encoding.trim().toLowerCase();
-  const body = name === '' || name === 'identity' ? sent : await unpacked(sent, name, host);
+  const isPlain = name === '' || name === 'identity';
+  const body = isPlain
+    ? sent
+    : await unpackedBody(sent, name, host, large && !isLarge ? admitLarge : undefined);
   await host?.turn(body.length);
-  const json = parsed(body, host, valuesMax);
+  const text = checkedText(body);
+  const found = countValues(text, body.length, valuesMax);
+  if (found > smallSize.values) await admitLarge();
+  takeRoom(host, found * valueBytes);
+  const json = parseJson(text);
+  if (json === undefined) throw refuse('invalid_json', 'The body is not valid JSON.');
   // What checks and counts it takes longer than what parses it.
   await host?.turn(body.length);
   return json;
 }
 
-function parsed(body: string | Uint8Array, host: SharedHost | undefined, most?: number): unknown {
+function checkedText(body: string | Uint8Array): string {
   const text = withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
   if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
-  const inProportion = Math.floor((values.least * body.length) / values.per);
+  return text;
+}
+
+/** @param most absent: what the length allows */
+function countValues(text: string, length: number, most: number | undefined): number {
+  const inProportion = Math.floor((values.least * length) / values.per);
   const valuesMax = most ?? Math.min(values.most, Math.max(values.least, inProportion));
   const found = boundedValues(text, { levelsMax, valuesMax });
   if (found === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
   if (found === 'values') throw refuse('json_too_wide', `The body holds more than ${valuesMax} values.`);
-  takeRoom(host, found * valueBytes);
-  const json = parseJson(text);
-  if (json === undefined) throw refuse('invalid_json', 'The body is not valid JSON.');
-  return json;
+  return found;
+}
+
+/** @param admitLarge absent: it is unpacked at once, whatever it becomes */
+async function unpackedBody(
+  sent: string | Uint8Array,
+  name: string,
+  host: SharedHost | undefined,
+  admitLarge: (() => Promise<void>) | undefined,
+): Promise<Uint8Array> {
+  const small = admitLarge ? await unpacked(sent, name, smallSize.bytes, host) : 'too_large';
+  if (small !== 'too_large') return small;
+  await admitLarge?.();
+  const body = await unpacked(sent, name, bytesMaxOf(host), host);
+  if (body === 'too_large') throw tooLarge('is too large once it is unpacked', host);
+  return body;
 }
 
 /** Few clients compress, so what unpacks is loaded by the first that does: 1.5 KB of a start. */
 async function unpacked(
   sent: string | Uint8Array,
   name: string,
+  bytesMax: number,
   host: SharedHost | undefined,
-): Promise<Uint8Array> {
+): Promise<Uint8Array | 'too_large'> {
   const { unpackerOf } = await import('./packed-body.ts');
   const unpack = unpackerOf(name);
-  const bytesMax = bytesMaxOf(host);
   takeRoom(host, bytesMax);
   let length = 0;
   try {
     const body = await unpack(typeof sent === 'string' ? Buffer.from(sent, 'latin1') : sent, bytesMax);
-    if (body === 'too_large') throw tooLarge('is too large once it is unpacked', host);
-    length = body.byteLength;
+    if (body !== 'too_large') length = body.byteLength;
     return body;
   } finally {
     host?.room.give(bytesMax - length);

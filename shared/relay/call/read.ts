@@ -22,6 +22,8 @@ import { endUserOf, type ChatRequest } from '../../wire/canonical-call.ts';
 import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
 import { mediaIn, type MediaPlace } from '../../wire/media-walk.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
+import type { Admission, Wanted } from '../money/admission.ts';
+import { asRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 
 /** What a function keeps over its calls. */
@@ -29,6 +31,7 @@ export interface ReadParts {
   ports: ChatPorts;
   endpoint: Endpoint;
   channels: ServingChannels;
+  admission: Admission;
 }
 
 /** The caller, and the configuration that the call uses to its end. */
@@ -95,17 +98,26 @@ export async function readRequest(
   request: RelayRequest,
   factsOf: (caller: Caller) => CallFacts,
 ): Promise<ReadCall> {
-  const { ports, endpoint } = relay;
+  const { ports, endpoint, admission } = relay;
   const { headers } = request;
   const reading = async (): Promise<ReadCall> => {
     let caller: Caller | undefined;
+    let endLarge: (() => void) | undefined;
     try {
       caller = await admitCaller(ports, endpoint, request);
-      const body = await request.json(endpoint.bodyValuesMax);
-      const source = { body, headers, caller, facts: factsOf(caller) };
-      return await checkedCall(relay, source);
+      const facts = factsOf(caller);
+      const mayRepeat = headers['idempotency-key'] !== undefined && mayStore(caller);
+      const asking = { ...caller, ...facts, mayRepeat };
+      await admission.glance(asking);
+      const large = async (): Promise<void> => void (endLarge = await admission.large(asking));
+      const body = await request.json({ valuesMax: endpoint.bodyValuesMax, large });
+      const wanted = wantedIn(body, caller);
+      if (wanted) await admission.glance(asking, wanted);
+      return await checkedCall(relay, { body, headers, caller, facts });
     } catch (error) {
       return { error, caller };
+    } finally {
+      endLarge?.();
     }
   };
   const first = await reading();
@@ -154,6 +166,16 @@ async function hasChanged(
     if (!('row' in lookup) || lookup.row !== seen.key) return true;
   }
   return configMs !== undefined && (await config.notOlderThan(configMs)) !== seen.snapshot;
+}
+
+/** What a body asks for, before it is checked. Undefined: the checks say what is wrong with it. */
+function wantedIn(body: unknown, { key, snapshot }: Caller): Wanted | undefined {
+  const { model, official } = asRecord(body);
+  if (typeof model !== 'string' || !modelNamePattern.test(model)) return undefined;
+  const name = parseModelName(model, official === true);
+  const alias = aliasOf(snapshot, name.base);
+  const models = alias ? allowedModels(key, alias) : [name.base];
+  return { models, isAlias: alias !== undefined, official: name.official };
 }
 
 /** Checks path and method, whether the relay is closed, and the key. */

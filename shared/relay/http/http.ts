@@ -11,6 +11,20 @@ export interface HeldRoom {
   give(bytes: number): void;
 }
 
+/** What a body is read with. */
+export interface BodyReading {
+  /** How many values it may have. Absent: as its length allows. */
+  valuesMax?: number | undefined;
+  /**
+   * Awaited once before more is unpacked or parsed than `smallSize` says. What it throws is what the body is refused with. Absent: a
+   * body of any size is read at once.
+   */
+  large?: (() => Promise<void>) | undefined;
+}
+
+/** What is read of anybody with a key: 2 ms of processor to parse, 10 to check the values. */
+export const smallSize = { bytes: 256 * 1024, values: 2_000 };
+
 export interface RelayRequest {
   id: string;
   method: string;
@@ -21,8 +35,8 @@ export interface RelayRequest {
   headers: Record<string, string | undefined>;
   /** The public base address including `/v1`, for messages. */
   baseUrl: string;
-  /** Reads the JSON body; the same each time. Rejects with a Refusal (400, 413, 415, 503). Called only after the key check. `valuesMax` absent: as its length allows. */
-  json(valuesMax?: number): Promise<unknown>;
+  /** Reads the JSON body; the same each time. Rejects with a Refusal (400, 413, 415, 503). Called only after the key check. */
+  json(reading?: BodyReading): Promise<unknown>;
   /** The value of the header that tells upstreams which relays the call passed, this one last. Absent: it is not sent. */
   hops?: string;
   /** The body as it came, of any size, for signatures over its bytes: once, and instead of `json`. */

@@ -333,7 +333,11 @@ interface CallCost extends ModelCost {
  * calls at once that the deployment has, so that it never takes all of them from the others; but for a metered one, which is
  * who the deployment is for.
  */
-function accountLimitsOf({ account, snapshot, concurrencyGiven }: BillableCall) {
+export function accountLimitsOf({
+  account,
+  snapshot,
+  concurrencyGiven,
+}: Pick<BillableCall, 'account' | 'snapshot' | 'concurrencyGiven'>) {
   const { accountConcurrency, accountRpm, accountTpm } = snapshot.settings.limits;
   const isShared = concurrencyGiven !== undefined && !account?.metered;
   const half = isShared ? Math.max(1, Math.floor(concurrencyGiven / 2)) : undefined;
@@ -374,7 +378,7 @@ export const planQuery = ({
   snapshot,
   account,
   startedMs,
-}: BillableCall): Pick<SlotQuery, 'plans' | 'held' | 'nowMs'> => {
+}: Pick<BillableCall, 'snapshot' | 'account' | 'startedMs'>): Pick<SlotQuery, 'plans' | 'held' | 'nowMs'> => {
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
   return { plans: snapshot.plans, held, nowMs: startedMs };
 };

@@ -25,6 +25,8 @@ interface CachedBalance {
    * `holds`: the next calls are refused by them.
    */
   refused?: { seenMs: number; item: QuotaItem; passing: boolean; holds: boolean } | undefined;
+  /** A part, or the sums, as the store had them, without the calls under way. */
+  stored?: QuotaItem | undefined;
 }
 
 export class CachedBalances {
@@ -49,6 +51,12 @@ export class CachedBalances {
     return refused?.holds && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
   }
 
+  /** What the store had of the account within the last seconds, to say that a call can be paid. It never refuses one. */
+  storedOf(account: string): QuotaItem | undefined {
+    const cached = this.#balances.get(account);
+    return cached && this.#isYounger(cached.seenMs, trustedMs) ? cached.stored : undefined;
+  }
+
   /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
   saw(item: QuotaItem): void {
     // A counter says nothing of the others, and calls that draw one ask nothing of them.
@@ -57,10 +65,8 @@ export class CachedBalances {
     const cached = this.#balances.get(account);
     if (parts > 1) {
       const { plan, rate } = this.of(account);
-      return this.#keep(
-        { ...unseen(account), parts, plan, rate: minuteOf(item) ?? rate },
-        cached?.countsMs ?? 0,
-      );
+      const guess = { ...unseen(account), parts, plan, rate: minuteOf(item) ?? rate };
+      return this.#keep(guess, item, cached?.countsMs ?? 0);
     }
     const { refused } = cached ?? {};
     // Money came since the refusal. A place is not bought with money.
@@ -70,7 +76,7 @@ export class CachedBalances {
   }
 
   sawSums(sums: QuotaItem, parts: number): void {
-    this.#keep({ ...unseen(sums.account), parts, plan: new Map(sums.plan), rate: minuteOf(sums) });
+    this.#keep({ ...unseen(sums.account), parts, plan: new Map(sums.plan), rate: minuteOf(sums) }, sums);
   }
 
   /**
@@ -78,6 +84,8 @@ export class CachedBalances {
    * refusal says little; a second one within its time says that the account is at its limit.
    */
   sawRefusal(sums: QuotaItem, passing: boolean): void {
+    // Of an account that was never granted anything there is no item to be seen.
+    if (!this.#balances.has(sums.account)) this.sawSums(sums, sums.parts);
     const cached = this.#balances.get(sums.account);
     if (!cached) return;
     const { refused } = cached;
@@ -97,10 +105,17 @@ export class CachedBalances {
     return this.#clock.now() - seenMs < ageMs;
   }
 
-  #keep(item: QuotaItem, countsMs = this.#clock.now()): void {
+  #keep(item: QuotaItem, stored: QuotaItem, countsMs = this.#clock.now()): void {
     const refused = this.#balances.get(item.account)?.refused;
+    const idle = { ...stored, open: new Map(), places: new Map() };
     this.#balances.delete(item.account);
-    this.#balances.set(item.account, { seenMs: this.#clock.now(), item, countsMs, refused });
+    this.#balances.set(item.account, {
+      seenMs: this.#clock.now(),
+      item,
+      countsMs,
+      refused,
+      stored: idle,
+    });
     const oldest = this.#balances.keys().next();
     if (this.#balances.size > accountsMax && !oldest.done) this.#balances.delete(oldest.value);
   }

@@ -44,6 +44,8 @@ const longPauseMsMax = 1_000;
 const renewBudgetMs = 30_000;
 /** Of ending tries of a reserve that may still be applied, beside a known one. */
 const guardBudgetMs = 1_500;
+/** Of so many keys it is kept that their minute is full; more are asked again. */
+const fullMinutesMax = 1_000;
 /** While a store fails, cancels must not fill the host: beyond so many at once the sweeper closes what one leaves. */
 const longCancelsMax = 16;
 
@@ -57,6 +59,8 @@ export class Reservations {
   readonly #cancelling = new Map<string, Promise<void>>();
   /** Cancels under way that may take until the lease ends. */
   #longCancels = 0;
+  /** By key: the minute that is full, and the limit that filled it. */
+  readonly #fullMinutes = new Map<string, { minute: number; rpm: number }>();
 
   constructor(ports: ReservationsPorts) {
     this.#ports = ports;
@@ -70,15 +74,64 @@ export class Reservations {
    * @returns which call of the minute it is
    */
   async admit(request: ReservationRequest): Promise<number | undefined> {
-    const again = this.#refusalAgain(request);
+    const again = this.refusalAgain(request);
     if (again) throw await again;
     const { account, need, rpm } = request;
     if (rpm === undefined) return undefined;
     const { counters } = this.#ports;
+    const minute = minuteAt(need.nowMs);
     const backoff = new Backoff(this.#ports, countBudgetMs, { repeats: this.#ports.repeats });
-    const count = await backoff.until(() => counters.countCall(need.key, minuteAt(need.nowMs), rpm));
-    if (count === undefined) throw await request.refused({ reason: 'rate' }, emptyQuota(account));
-    return count;
+    const count = await backoff.until(() => counters.countCall(need.key, minute, rpm));
+    if (count !== undefined) return count;
+    if (this.#fullMinutes.size >= fullMinutesMax) this.#fullMinutes.clear();
+    this.#fullMinutes.set(need.key, { minute, rpm });
+    throw await request.refused({ reason: 'rate' }, emptyQuota(account));
+  }
+
+  /** Whether anything is known that `refusalAgain` could refuse a call for. `key`: as counters name it. */
+  mayRefuse(account: string, key: string): boolean {
+    return this.#balances.refusalOf(account) !== undefined || this.#fullMinutes.has(key);
+  }
+
+  /**
+   * What the account was short of a moment ago, or the key in this minute, is refused again without a write. Undefined: it is not
+   * known to be short of anything.
+   */
+  refusalAgain(request: ReservationRequest): Promise<Refusal> | undefined {
+    const { account, need, rpm } = request;
+    const full = this.#fullMinutes.get(need.key);
+    const isCounted = request.rateCount !== undefined;
+    if (!isCounted && full?.minute === minuteAt(need.nowMs) && full.rpm === rpm)
+      return request.refused({ reason: 'rate' }, emptyQuota(account));
+    const sums = this.#balances.refusalOf(account);
+    const again = sums && planReserve(need, sums);
+    return sums && again && isRefusal(again) && isOfAccount(again) ? request.refused(again, sums) : undefined;
+  }
+
+  /**
+   * Throws the Refusal of a call that the account cannot pay, before work is done for it. Reads the balance where what is known of it
+   * does not pay; takes nothing.
+   */
+  async prove(request: ReservationRequest): Promise<void> {
+    const again = this.refusalAgain(request);
+    if (again) throw await again;
+    const { account, need } = request;
+    const known = this.#balances.storedOf(account) ?? emptyQuota(account);
+    if (!isRefusal(planReserve(need, known))) return;
+    const { readSums } = await import('./shards.ts');
+    // An image that is a second old may pay. It must not say that an account has no money.
+    for (const exact of [false, true]) {
+      const sums = await readSums(this.#ports, request, exact);
+      const plan = planReserve(need, sums);
+      if (isRefusal(plan) && exact) throw await this.refused(request, plan, sums);
+      if (!isRefusal(plan)) return this.#balances.sawSums(sums, sums.each?.[0].parts ?? 1);
+    }
+  }
+
+  /** The refusal of a call by the sums of its account, which is remembered unless it is the key's own. */
+  refused(request: ReservationRequest, refusal: ReserveRefusal, sums: QuotaItem): Promise<Refusal> {
+    if (isOfAccount(refusal)) this.#balances.sawRefusal(sums, refusal.reason === 'open_entries');
+    return request.refused(refusal, sums);
   }
 
   /**
@@ -86,7 +139,7 @@ export class Reservations {
    * resolves, unless the event `reserve_unknown` is logged.
    */
   async reserve(request: ReservationRequest): Promise<Reservation> {
-    const again = this.#refusalAgain(request);
+    const again = this.refusalAgain(request);
     if (again) throw await again;
     const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
@@ -160,13 +213,6 @@ export class Reservations {
     await this.#guard(reservation, guardBudgetMs);
     await this.#joinIfQuiet(reservation);
     await reservation.besides;
-  }
-
-  /** What the account was short of a moment ago is refused again without a write. */
-  #refusalAgain(request: ReservationRequest): Promise<Refusal> | undefined {
-    const sums = this.#balances.refusalOf(request.account);
-    const again = sums && planReserve(request.need, sums);
-    return sums && again && isRefusal(again) && isOfAccount(again) ? request.refused(again, sums) : undefined;
   }
 
   /** Only some of the calls that see a busy part try to split it: each image has another number of entries. */

@@ -26,13 +26,15 @@ export interface RefusedReserve {
   nowMs: number;
   /** The path of content whose size nobody knows, so that no balance covers it. */
   unknownPart?: string | undefined;
+  /** The call is not read: the need is that of any call that is not free. */
+  isLeast?: true;
 }
 
 export function reserveRefusal(refused: RefusedReserve): Refusal {
   const { call, need, reason, nowMs } = refused;
   if ('need' in reason && refused.unknownPart !== undefined) return unknownContent(refused.unknownPart);
   if (reason.reason === 'quota') return quotaRefusal(refused, reason);
-  if (reason.reason === 'reserved') return reservedRefusal(reason);
+  if (reason.reason === 'reserved') return reservedRefusal(refused, reason);
   if (reason.reason === 'budget') return budgetRefusal(refused, reason);
   return limitRefusal(call.key, { need, reason: reason.reason, nowMs });
 }
@@ -68,7 +70,7 @@ const never = { 'x-should-retry': 'false' };
 
 /** The message contains the balance, the need, the state of the plan, and the contact. */
 function quotaRefusal(
-  { call, need, item }: RefusedReserve,
+  { call, need, item, isLeast }: RefusedReserve,
   { available, need: amount }: ShortOfMoney,
 ): Refusal {
   const { contact } = call.snapshot.settings;
@@ -77,8 +79,10 @@ function quotaRefusal(
       `Plan entry "${name}": ${item.plan.get(key) ?? 0} of ${limit} calls are used, it resets on ${new Date(resetsAtMs).toISOString().slice(0, 10)}.`,
   );
   const words = [
-    `The balance of ${formatYuan(available)} yuan does not cover this request, which needs at least ${formatYuan(amount)} yuan.`,
-    ...(plan.length > 0 ? plan : ['No plan covers this model.']),
+    isLeast
+      ? `The balance of ${formatYuan(available)} yuan covers no request that is not free.`
+      : `The balance of ${formatYuan(available)} yuan does not cover this request, which needs at least ${formatYuan(amount)} yuan.`,
+    ...(plan.length > 0 || isLeast ? plan : ['No plan covers this model.']),
     ...(contact === '' ? [] : [`Contact: ${contact}`]),
   ];
   return refuse('insufficient_quota', words.join(' '), {
@@ -116,9 +120,9 @@ const unknownContent = (path: string): Refusal =>
   );
 
 /** Running calls settle within seconds, so the client's own retry is the right answer. */
-function reservedRefusal({ available, need }: ShortOfMoney): Refusal {
+function reservedRefusal({ isLeast }: RefusedReserve, { available, need }: ShortOfMoney): Refusal {
   const message =
-    `This request needs ${formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
+    `This request needs ${isLeast ? 'some' : formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
     'What they do not use becomes free when they end. Please try again in 1s, or send fewer requests at the same time.';
   return refuse('balance_reserved', message, {
     headers: soon,

@@ -10,7 +10,7 @@ import {
   type ReserveNeed,
 } from '../../billing/reservation.ts';
 import { contended } from './reserve-refusals.ts';
-import type { ReserveUnderWay, ReservationsPorts } from './open-reservation.ts';
+import type { ReservationRequest, ReserveUnderWay, ReservationsPorts } from './open-reservation.ts';
 import { largestFirst } from '../../billing/price.ts';
 import {
   choosePart,
@@ -21,13 +21,14 @@ import {
   roomWrite,
   wholeOf,
   type AccountParts,
+  type WholeAccount,
   affordableParts,
   splitWrite,
   wantedParts,
 } from '../../billing/shards.ts';
 import { firstCounter, needOn, partsMax, usesPart } from '../../billing/shares.ts';
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff, retried } from './backoff.ts';
 
 /** The part to try next, after a write was refused. `image`: as the store returned it; undefined: there is none. */
 export async function afterRefusedWrite(
@@ -124,8 +125,18 @@ async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: bool
   return parts;
 }
 
+/** The sums of an account. @param parts their number as read with the key */
+export async function readSums(
+  ports: Pick<ReservationsPorts, 'clock' | 'random' | 'quotas'>,
+  { account, parts = 1 }: Pick<ReservationRequest, 'account' | 'parts'>,
+  exact: boolean,
+): Promise<WholeAccount> {
+  const read = (count: number) => retried(ports, () => ports.quotas.read(account, count, exact));
+  return wholeOf(await readAll({ ...emptyQuota(account), parts }, read));
+}
+
 /** All parts of an account, of which one is known. @param read the first parts, so many */
-export async function readAll(
+async function readAll(
   known: QuotaItem,
   read: (count: number) => Promise<readonly QuotaItem[]>,
 ): Promise<AccountParts> {

@@ -1,0 +1,203 @@
+/**
+ * Money first, then work: what a caller must be able to pay before anything is done for a request, from the little that is known
+ * of it by then. A caller of whom nothing is known costs a small body; one of whom it is known that no call of it is served now
+ * costs none. Must never refuse what a free model, a plan, official mode or a kept answer would serve.
+ */
+import { mostCost, priceOf, type Price } from '../../billing/price.ts';
+import { planSlots } from '../../billing/reservation.ts';
+import { needsPrice } from '../../config/snapshot.ts';
+import type { ChatCall } from '../call/call.ts';
+import { smallSize } from '../http/http.ts';
+import { refuse, Refusal } from '../http/refusal.ts';
+import { accountLimitsOf, counterKey, planQuery } from './bill.ts';
+import type { ReservationRequest } from './open-reservation.ts';
+import type { Reservations } from './reservations.ts';
+
+/** Who calls, before it is known what. */
+export interface Asking extends Pick<
+  ChatCall,
+  'key' | 'account' | 'parts' | 'snapshot' | 'startedMs' | 'deadlineMs' | 'concurrencyGiven' | 'signal'
+> {
+  requestId: string;
+  /** It may repeat a request whose answer is kept, and which is answered whatever the account has now. */
+  mayRepeat: boolean;
+}
+
+/** What is asked for, as far as the body names it. */
+export interface Wanted {
+  /** Base names: one of them answers. */
+  models: readonly string[];
+  /** They are those of an alias, which a plan may cover under its own name. */
+  isAlias: boolean;
+  official: boolean;
+}
+
+/** So many bodies of a key wait for each other in a process; each takes some 20 ms for a megabyte. */
+const waitingMax = 64;
+
+export class Admission {
+  readonly #reservations: Reservations;
+  /** By key, while one of its large bodies is read: those that wait, in order. */
+  readonly #queues = new Map<string, (() => void)[]>();
+
+  constructor(reservations: Reservations) {
+    this.#reservations = reservations;
+  }
+
+  /** Throws the Refusal of what is known without a read. `wanted` undefined: the body is not read. */
+  async glance(asking: Asking, wanted?: Wanted): Promise<void> {
+    const { key, mayRepeat } = asking;
+    if (mayRepeat || !this.#reservations.mayRefuse(key.account, counterKey(key))) return;
+    const request = leastRequest(asking, wanted);
+    const again = request && this.#reservations.refusalAgain(request);
+    if (again) throw await again;
+  }
+
+  /**
+   * Resolves when a large body may be unpacked and parsed: its account may pay, and no other one of its key is. Returns what ends
+   * that. Throws a Refusal, or StoreUnavailable.
+   */
+  async large(asking: Asking): Promise<() => void> {
+    await this.#prove(asking);
+    return this.#turn(asking);
+  }
+
+  async #prove(asking: Asking): Promise<void> {
+    const { snapshot, startedMs } = asking;
+    const models = modelsOf(asking);
+    const priced = models.filter((model) => !isFree(priceOf(snapshot.charges, model, startedMs)));
+    // Nothing of the key costs anything, so there is nothing to show.
+    if (priced.length === 0 && models.length > 0) return;
+    const mayBeServed = asking.mayRepeat || asking.key.official || priced.length < models.length;
+    const paid = leastRequest(asking, { models: priced, isAlias: true, official: false });
+    if (!paid) return;
+    if (!mayBeServed) return this.#reservations.prove(paid);
+    const again = await this.#reservations.refusalAgain(paid);
+    if (again) throw isForMoney(again) ? onceASecond() : again;
+    // The body says whether it is one of those. The refusal is remembered for a second.
+    await this.#reservations.prove(paid).catch((error: unknown) => {
+      if (!isForMoney(error)) throw error;
+    });
+  }
+
+  async #turn({ key, signal }: Asking): Promise<() => void> {
+    const name = counterKey(key);
+    const waiting = this.#queues.get(name);
+    const release = (): void => {
+      const next = this.#queues.get(name)?.shift();
+      if (next) next();
+      else this.#queues.delete(name);
+    };
+    if (!waiting) {
+      this.#queues.set(name, []);
+      return release;
+    }
+    if (waiting.length >= waitingMax) throw tooManyLarge();
+    await new Promise<void>((resolve, reject) => {
+      const leave = (): void => {
+        const at = waiting.indexOf(begin);
+        if (at >= 0) waiting.splice(at, 1);
+        reject(outOfTime());
+      };
+      const begin = (): void => {
+        signal.removeEventListener('abort', leave);
+        resolve();
+      };
+      waiting.push(begin);
+      signal.addEventListener('abort', leave, { once: true });
+    });
+    return release;
+  }
+}
+
+/**
+ * What the cheapest call would reserve that a caller may mean. Undefined: a free one that nothing limits.
+ * @param wanted undefined: whatever the key may call
+ */
+function leastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | undefined {
+  const { key, account, snapshot, startedMs: nowMs, requestId, parts, deadlineMs } = asking;
+  const models = wanted?.models ?? modelsOf(asking);
+  const free = models.filter((model) => isFree(priceOf(snapshot.charges, model, nowMs)));
+  // Of several models that are wanted any may answer; of all that may be wanted, one.
+  const mayBeFree = wanted ? free.length === models.length : free.length > 0;
+  const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
+  const isLimited = limits.some((limit) => limit !== undefined) || snapshot.settings.limits.countFree;
+  if (mayBeFree && !isLimited) return undefined;
+  const model = wanted && !wanted.isAlias ? models[0] : undefined;
+  const isOfficial = wanted?.official ?? key.official;
+  const need = {
+    id: requestId,
+    price: leastPrice,
+    slots: planSlots({ ...planQuery(asking), model }),
+    estimate: nothing,
+    key: counterKey(key),
+    maxConcurrency: key.max_concurrency,
+    ...accountLimitsOf(asking),
+    nowMs,
+    ...(account?.metered && { metered: true }),
+    takesNothing: mayBeFree || isOfficial,
+  };
+  return {
+    account: key.account,
+    parts,
+    deadlineMs,
+    need,
+    rpm: key.rpm,
+    entry: { input: 0n, key: need.key, model: model ?? '', price: '', official: isOfficial },
+    refused: async (reason, item) => {
+      const { reserveRefusal } = await import('./reserve-refusals.ts');
+      const call = { snapshot, key };
+      return reserveRefusal({ call, need, reason, item, nowMs, budget: undefined, isLeast: true });
+    },
+  };
+}
+
+/** A billionth of a yuan. */
+const leastPrice: Price = { type: 'times-billing', rule: 0, perCall: 1_000n };
+const nothing = {
+  inputTokens: 0,
+  inputTokensMax: 0,
+  n: 1,
+  outputTokensMax: 0,
+  outputTokensLeast: 0,
+  heldWhole: true,
+};
+
+/** The models that a key may call, under their own names. */
+function modelsOf({ key, snapshot }: Asking): string[] {
+  const { models, charges, settings } = snapshot;
+  const aliases = settings.aliases.filter(({ name }) => key.models?.includes(name));
+  const named = key.models && new Set([...key.models, ...aliases.flatMap((alias) => alias.models)]);
+  const isServed = (model: string): boolean =>
+    !needsPrice(snapshot, model) || charges.some((rule) => rule.models.includes(model));
+  return models.filter((model) => named?.has(model) !== false && isServed(model));
+}
+
+const muchTokens = 1_000_000_000;
+const isFree = (price: Price): boolean => mostCost(price, muchTokens, muchTokens) === 0n;
+
+const isForMoney = (error: unknown): boolean =>
+  error instanceof Refusal && /^(insufficient_quota|balance_reserved)$/.test(error.body.error.code);
+
+const again = { 'retry-after': '1' };
+const size = `${smallSize.bytes} bytes or ${smallSize.values} values`;
+
+const onceASecond = (): Refusal =>
+  refuse(
+    'rate_limit_exceeded',
+    `A moment ago the balance did not cover a request, so no body of more than ${size} is read now. Please try again in 1s.`,
+    { headers: again, reason: 'limit_unpaid_bodies' },
+  );
+
+const tooManyLarge = (): Refusal =>
+  refuse(
+    'rate_limit_exceeded',
+    `${waitingMax} bodies of this API key with more than ${size} are waiting to be read. Please try again in 1s.`,
+    { headers: again, reason: 'limit_large_bodies' },
+  );
+
+const outOfTime = (): Refusal =>
+  refuse('unavailable', 'The request ran out of time before its body could be read; try again.', {
+    headers: again,
+    reason: 'body_out_of_time',
+  });
