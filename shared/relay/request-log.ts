@@ -43,6 +43,7 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
     ...call.attribution,
     dropped_tools: call.droppedTools || undefined,
     dropped: droppedNames(report.sent),
+    dropped_count: new Set(report.sent.dropped).size || undefined,
     input_transformations: reasonsOf(report.sent),
     ...(report.search !== undefined && { search: report.search }),
     channel: report.tried.at(-1)?.channel,

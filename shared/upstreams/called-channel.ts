@@ -173,7 +173,7 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     quirks,
     ruled: new Set(Object.keys(rowQuirks(channel, publicModel))),
     apiVersion: type.apiVersion?.(channel),
-    dropsUnknown: params.unknown_fields === 'drop',
+    dropsUnknown: params.unknown_fields !== 'pass',
   };
   const usual = sentBody(dialect, call, settings);
   const { outputTokensMax = 0, limitIsLeast = false } = usual;
@@ -213,14 +213,15 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
 
 /** The call in a dialect, as far as the row permits it. Throws CannotCarry. */
 export function sentBody(
-  dialect: Pick<Dialect, 'name' | 'body'>,
+  dialect: Pick<Dialect, 'name' | 'body' | 'tenantFields'>,
   asked: CanonicalCall,
   settings: RequestSettings & { dropsUnknown: boolean },
 ): SentBody {
   const own = asked.form === dialect.name;
   const { only } = asked.native ?? {};
   if (only && !own) throw new CannotCarry(only.param, only.message);
-  const permitted = permittedCall(own ? asked : { ...asked, native: undefined }, settings);
+  const permissions = { ...settings, listed: dialect.tenantFields };
+  const permitted = permittedCall(own ? asked : { ...asked, native: undefined }, permissions, own);
   const written = dialect.body(permitted.call, settings);
   const { body, lowered, isMultiplied } = boundedBody(written.body, {
     set: settings.set,
@@ -254,11 +255,9 @@ const defaults = new Map<string, unknown>([
   ['parallel_tool_calls', true],
 ]);
 
-/** Fields that are between the client and the relay alone, which streams and stores as it does for every call. */
-const relaysOwn = new Set(['store', 'stream']);
-
 function asksForNothing(field: string, value: unknown): boolean {
-  if (relaysOwn.has(field)) return true;
+  // Between the client and the relay alone, which streams as it does for every call.
+  if (field === 'stream') return true;
   if (defaults.has(field)) return (value ?? defaults.get(field)) === defaults.get(field);
   // Text is what every answer has.
   if (field === 'modalities' && Array.isArray(value) && value.join() === 'text') return true;

@@ -6,6 +6,7 @@ import type { JsonRecord } from '../wire/json.ts';
 import type { ServiceTiers } from '../wire/service-tier.ts';
 import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
+import type { FieldRules } from './field-rules.ts';
 import type { Quirks } from './quirks.ts';
 import { fingerprint } from '../wire/ids.ts';
 
@@ -22,6 +23,8 @@ export interface DialectCode {
    * field that must not be dropped and has no form here.
    */
   body(call: CanonicalCall, settings: RequestSettings): SentBody;
+  /** What a tenant may send, beside what the canonical call has: all else goes up only where a row says so. Absent: nothing. */
+  tenantFields?: FieldRules;
   /** Headers of the protocol, beside those of the channel's type. `sent`: what the call became. */
   headers?(settings: RequestSettings, call?: CanonicalCall, sent?: SentBody): Record<string, string>;
   /** How the upstream is asked for the tokens of an input alone. Absent: it is not. */

@@ -1,8 +1,7 @@
 /**
- * What of a call goes up only where the channel's row allows it by name: fields that change its price, steer a gateway
- * behind us, name what the operator's organisation keeps at the vendor, or limit the output by another name than the one
- * that the balance covers. All dialects and endpoints come through here. Must never change the call, nor drop content:
- * what cannot be left out is CannotCarry.
+ * What of a call goes up: the fields that its dialect lists for tenants, and those that the channel's row allows by name. All
+ * dialects and endpoints come through here, so that no tenant changes the price of a call, steers a gateway behind us or names what the
+ * operator's organisation keeps at the vendor. Must never change the call, nor drop content: what cannot be left out is CannotCarry.
  */
 import {
   type CanonicalCall,
@@ -16,113 +15,93 @@ import {
 import { isRecord, type JsonRecord } from '../wire/json.ts';
 import { tierFactor } from '../wire/service-tier.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
+import {
+  anything,
+  fieldRules,
+  type FieldRules,
+  folded,
+  inside,
+  isPlain,
+  noFields,
+  wordsOf,
+} from './field-rules.ts';
 import { isCallersTool, limitNames } from './quirks.ts';
 
-// The names of those fields, by what they do. Fields are named by their path; names are compared without case, `_` and `-`,
-// as some servers read them.
-
-const words = (text: string): string[] => text.trim().split(/\s+/);
+// What a row lets through is still bounded. Names are compared without case, `_` and `-`, as some servers read them.
 
 /** Make an answer count more than its limit and its input say: several runs, summaries of the conversation. */
-const multiplying = words(`
-  reasoning.mode context_management compaction multi_agent prediction best_of num_return_sequences
-  parameters.num_return_sequences num_generations candidate_count n_samples num_beams beam_width
-  use_beam_search compound_custom
-`);
-
-/** Move a call to another model or price tier than the billed one, or are charged beside tokens. */
-const priced = words(`
-  service_tier speed performance_config inference_geo background models fallbacks preset route provider
-  provider_options plugins web_search web_search_options enable_web_search search_parameters
-  search_options search_settings enable_search enable_code_interpreter vl_high_resolution_images caching
-  connectors data_sources mcp_servers modalities audio image_config prompt_cache_options.ttl
-`);
-
+const multiplying = [
+  'reasoning.mode context_management compaction multi_agent prediction best_of num_return_sequences',
+  'parameters.num_return_sequences sampling_params.n num_generations num_outputs num_completions n_cmpl',
+  'completion_count candidate_count n_samples num_beams beam_width use_beam_search compound_custom',
+];
 /** Limits that an upstream may follow instead of the one that the balance covers. Lowered to it where they are allowed. */
-const otherLimits = words(`
-  max_tokens max_completion_tokens max_output_tokens max_new_tokens max_gen_len max_length max_out_tokens
-  max_output_len max_response_output_tokens max_tokens_to_generate max_tokens_to_sample max_token_count
-  tokens_to_generate n_predict num_predict options.num_predict parameters.max_length
-  parameters.max_new_tokens parameters.max_tokens generation_config inference_config
-  text_generation_config
-`);
-
-/** Budgets of thinking, which some upstreams count beside the limit, and what allowed configurations hold. Lowered to it. */
-const budgets = words(`
-  thinking.budget_tokens thinking_budget thinking_token_budget thinking_config.thinking_budget
-  max_thinking_tokens max_reasoning_tokens reasoning.max_tokens reasoning_budget
-  chat_template_kwargs.thinking_budget chat_template_kwargs.thinking_token_budget
-  chat_template_kwargs.reasoning_budget generation_config.max_output_tokens
-  generation_config.thinking_config.thinking_budget inference_config.max_tokens
-  text_generation_config.max_token_count
-`);
-
-/** Say to a gateway or server behind us where to go, with whose key, how often, in front of whom, with which weights. */
-const steering = words(`
-  api_base base_url api_key api_type apiVersion organization custom_llm_provider user_config deployment_id
-  engine model_id model_info model_list fallback_models context_window_fallbacks content_policy_fallbacks
-  default_fallbacks disable_fallbacks headers extra_headers default_headers provider_specific_header
-  extra_query extra_body additional_model_request_fields allowed_openai_params drop_params timeout
-  cooldown_time input_cost_per_token output_cost_per_token cache guardrails guardrail_config callbacks
-  proxy_server_request ssl_verify tags virtual_key config anthropic_beta betas user_security_context
-  deferred lora_path lora_request adapter_id adapter_source api_token cache_salt extra_key priority rid
-  request_id routing_key data_parallel_rank kv_transfer_params vllm_xargs session_params custom_params
-  custom_logit_processor logits_processors chat_template keep_alive options.num_ctx options.num_gpu
-  options.main_gpu options.num_thread
-`);
-/** Whole families of them, as `aws_region_name` and `awsRegionName`. */
-const steeringFamilies =
-  /^(?:litellm|mock|aws|azure|vertex|sagemaker|watsonx|oci|langfuse|bootstrap)_|_(?:embeds|callback|timeout|retries)$/;
-/** Name what the operator's organisation keeps at the vendor: no tenant's, or another's. */
-const stored = words(`
-  container skills prompt prompt_id prompt_variables conversation previous_response_id chat_id session_id
-`);
-/** The same at any depth of content, of hosted tools and of fields that the relay does not know. */
-const storedIds = words(`
-  file_id file_ids file_uri container_id vector_store_id vector_store_ids knowledge_base_id
-  knowledge_base_ids skill_id skill_ids conversation_id thread_id assistant_id agent_id cached_content
-`);
+const otherLimits = [
+  'max_tokens max_completion_tokens max_output_tokens max_new_tokens max_gen_len max_length max_out_tokens',
+  'max_output_len max_response_output_tokens max_tokens_to_generate max_tokens_to_sample max_token_count',
+  'max_tokens_limit tokens_to_generate n_predict num_predict options.num_predict generation_config nvext',
+  'parameters.max_length parameters.max_new_tokens parameters.max_tokens inference_config',
+  'text_generation_config sampling_params',
+];
+/** Floors of the output, budgets of thinking, which some upstreams count beside the limit, and what allowed configurations hold. */
+const budgets = [
+  'min_tokens min_new_tokens min_length min_completion_tokens max_thinking_tokens max_reasoning_tokens',
+  'thinking_budget thinking_token_budget reasoning_budget reasoning.max_tokens thinking.budget_tokens',
+  'thinking_config.thinking_budget extra_body.google.thinking_config.thinking_budget nvext.max_thinking_tokens',
+  inside('chat_template_kwargs', 'thinking_budget thinking_token_budget reasoning_budget'),
+  inside('generation_config', 'max_output_tokens thinking_config.thinking_budget'),
+  inside('sampling_params', 'max_new_tokens max_tokens min_new_tokens min_tokens'),
+  'inference_config.max_tokens text_generation_config.max_token_count',
+];
+/** Name what the operator's organisation keeps at the vendor, at any depth of content, of hosted tools and of free values. */
+const storedIds = [
+  'file_id file_ids file_uri container_id vector_store_id vector_store_ids knowledge_base_id',
+  'knowledge_base_ids skill_id skill_ids conversation_id thread_id assistant_id agent_id cached_content',
+];
 /** Parts of contents that are nothing else, or tensors, which servers unpack as code. */
 const restrictedParts = ['container_upload', 'image_file', 'image_embeds', 'audio_embeds', 'prompt_embeds'];
 
-/** Fields by name, each with the fields inside it. Of one without any the whole is meant. */
-type Rules = Map<string, Rules>;
+/**
+ * Of the words of a name one of these keeps it closed where a row passes unknown fields on: counts and money, addresses and
+ * credentials, other models, what is stored or shared. So are `lora_path`, `webhookUrl` and `num_retries`.
+ */
+const closedWords = new RegExp(
+  `(?:^|_)(?:${[
+    'account access adapter api audio auth aws azure background base batch beam best bill billing bootstrap budget',
+    'cache cached caching callback config connector container conversation cost count credential credit custom data',
+    'deferred deployment diagnostic embed endpoint engine extra fallback file geo guardrail header host id image key',
+    'langfuse limit litellm lora max mcp metadata min mock modalitie model n num oci organization param path plugin',
+    'policy preset priority processor program prompt provider proxy query rank region retrie rid route router salt',
+    'search secret session skill slot speed ssl store tag target template thread tier timeout token url user vertex',
+    'watsonx webhook weight workspace',
+  ]
+    .join('|')
+    .replaceAll(' ', '|')})s?(?:_|$)`,
+);
 
-function rulesOf(...lists: readonly (readonly string[])[]): Rules {
-  const rules: Rules = new Map();
-  for (const path of lists.flat()) {
-    let inner = rules;
-    for (const name of path.split('.').map(folded)) {
-      const next: Rules = inner.get(name) ?? new Map<string, Rules>();
-      inner.set(name, next);
-      inner = next;
-    }
-  }
-  return rules;
-}
+/** By which gateways know whose call it is, where it goes and under which name it is logged [LiteLLM, November 2026]. */
+const gatewayMetadata =
+  /^(?:user_api_key|litellm|model|api|deployment|requester|caching|existing|trace|generation|parent|hidden|guardrail|spend|tags|headers?)(?:_|$)/;
 
-/** Upper case first: it has fewer letters that are equal to others by case alone, as servers in Go compare names. */
-const sameCase = (name: string): string => name.toUpperCase().toLowerCase();
-/** Asked first: a body may have tens of thousands of names. */
-const isFolded = /^[a-z\d]*$/;
-const folded = (name: string): string =>
-  isFolded.test(name) ? name : sameCase(name).replaceAll(/[_-]/g, '');
+/** Inside the canonical call's own fields [openai-node 7.55; OpenRouter's breakpoints; vLLM and SGLang; November 2026]. */
+const canonicalFields = fieldRules([
+  inside('stream_options', 'include_usage include_obfuscation continuous_usage_stats'),
+  inside('tools', 'type async custom.name custom.description custom.format.* defer_loading'),
+  inside('tools', 'cache_control.type cache_control.ttl function.name function.description'),
+  inside('tools', 'function.parameters.* function.strict function.defer_loading'),
+]);
 
-const isOfFamily = (field: string): boolean =>
-  steeringFamilies.test(sameCase(field.replaceAll('-', '_').replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_')));
-
-const restricted = rulesOf(multiplying, priced, otherLimits, steering, stored, storedIds);
-const steers = rulesOf(steering);
-const multiplies = rulesOf(multiplying);
-const lowerable = rulesOf(otherLimits, budgets);
-const idNames = new Set(storedIds.map(folded));
+const multiplies = fieldRules(multiplying, folded);
+const lowerable = fieldRules([...otherLimits, ...budgets], folded);
+const closedPaths = [...multiplying, ...otherLimits].join(' ').split(' ').map(folded);
+const idNames = new Set(fieldRules(storedIds, folded).keys());
 const partTypes = new Set(restrictedParts.map(folded));
 const ownLimits: ReadonlySet<string> = new Set(limitNames);
 
 /** A copy in which the fields of `rules` are what `change` makes of them, or are gone. `source` where nothing changes. */
 function changed(
   source: JsonRecord,
-  rules: Rules,
+  rules: FieldRules,
   change: (path: string, value: unknown) => unknown,
   path = '',
 ): JsonRecord {
@@ -142,101 +121,112 @@ function changed(
   return copy ?? source;
 }
 
-type Permissions = Pick<RequestSettings, 'allow' | 'serviceTiers'> & { dropsUnknown: boolean };
+/** `listed`: what the dialect lists for tenants. */
+interface Permissions extends Pick<RequestSettings, 'allow' | 'serviceTiers'> {
+  listed?: FieldRules | undefined;
+  dropsUnknown: boolean;
+}
 
 /** In which clients ask for a service tier. Anthropic's `speed` means the tier of its name. */
 export const tierFields: readonly string[] = ['service_tier', 'speed'];
 
-/** The call as it may go up, and the paths of what was left out. Throws CannotCarry for content that a tenant must not name. */
+/**
+ * The call as it may go up, and the paths of what was left out. Throws CannotCarry for content that a tenant must not name.
+ * @param isOwn the client wrote in the form of the dialect
+ */
 export function permittedCall(
   call: CanonicalCall,
-  { allow, dropsUnknown, serviceTiers }: Permissions,
+  { allow, dropsUnknown, serviceTiers, listed = noFields }: Permissions,
+  isOwn: boolean,
 ): { call: CanonicalCall; dropped: string[] } {
-  const { request, items } = call;
-  const { service_tier: tier, ...others } = request;
-  const asking = call.served?.['speed'] === tier ? 'speed' : 'service_tier';
+  const { items, native, served } = call;
+  const { service_tier: tier, metadata, stream_options: options, ...others } = call.request;
+  const asking = served?.['speed'] === tier ? 'speed' : 'service_tier';
   const isPriced = tierFactor(serviceTiers, tier ?? '') !== undefined;
-  const gate = new Gate(allow, isPriced ? { [asking]: tier } : {});
-  const path = gate.storedInMessages(request);
+  const gate = new Gate({ allow, passes: !dropsUnknown }, isPriced ? { [asking]: tier } : {});
+  const path = gate.storedInMessages(call.request);
   if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
-  const unknown = Object.entries(call.unknown).filter(([field, value]) => {
-    const isRefused =
-      dropsUnknown ||
-      isOfFamily(field) ||
-      isOtherSpelling(field) ||
-      (typeof value === 'object' && gate.storedIn(value) !== undefined);
-    return !isRefused || gate.permit(field, value) !== undefined;
-  });
   const isTierKept = (tier ?? undefined) === undefined || gate.permit(asking, tier) !== undefined;
-  const tools = permittedTools(request.tools ?? [], gate);
-  const { tool_choice: choice } = request;
+  const tools = permittedTools(others.tools ?? [], gate, canonicalFields);
+  const { tool_choice: choice } = others;
   const isChoiceLost = isRecord(choice) && tools.left.has(String(choice['type']));
   const carried = items && permittedItems(items, tools.kept, gate);
-  const native = call.native && permittedNative(call.native, gate);
+  const { unknown } = call;
   return {
     call: {
       ...call,
       request: {
-        ...(isTierKept ? request : others),
-        ...(request.tools && { tools: [...tools.kept.values()] }),
+        ...others,
+        ...(isTierKept && tier !== undefined && { service_tier: tier }),
+        ...gate.permitted({ stream_options: options }, canonicalFields),
+        ...(metadata && { metadata: gate.permittedMetadata(metadata) }),
+        ...(others.tools && { tools: [...tools.kept.values()] }),
         ...(isChoiceLost && { tool_choice: 'auto' }),
       },
-      unknown: changed(Object.fromEntries(unknown), restricted, gate.permit),
-      ...(call.served && { served: changed(call.served, restricted, gate.permit) }),
+      unknown: gate.permitted(unknown, listed),
+      ...(served && isOwn && { served: gate.permitted(served, listed) }),
       ...(carried && { items: carried }),
-      ...(native && { native }),
+      ...(native && { native: permittedNative(native, gate, listed) }),
     },
     dropped: gate.dropped,
   };
 }
 
-function permittedNative(native: NativeCall, gate: Gate): NativeCall {
-  const { tools, service_tier: tier, ...contents } = native.body;
+function permittedNative(native: NativeCall, gate: Gate, listed: FieldRules): NativeCall {
+  const { tools, service_tier: tier, metadata, ...contents } = native.body;
   const path = gate.storedIn(contents)?.slice(1);
   if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
   const isTierKept = (tier ?? undefined) !== undefined && gate.permit('service_tier', tier) !== undefined;
   const body = {
     ...contents,
+    ...(isRecord(metadata) && { metadata: gate.permittedMetadata(metadata) }),
     ...(isTierKept && { service_tier: tier }),
-    ...(Array.isArray(tools) && { tools: [...permittedTools(tools, gate).kept.values()] }),
+    ...(Array.isArray(tools) && { tools: [...permittedTools(tools, gate, listed).kept.values()] }),
   };
   return { ...native, body };
 }
 
-/** What the relay writes itself, or binds to the account, in either form of OpenAI's. */
-const ownNames = new Set([
-  ...chatFieldNames,
-  ...words('input instructions include text store max_tool_calls'),
-]);
-const bound = ['user_id', 'safety_identifier', 'prompt_cache_key'];
-const boundNames = new Set(bound.map(folded));
-
-/** A field of the relay's own written otherwise, which some servers take for it. */
-const isOtherSpelling = (field: string): boolean =>
-  (sameCase(field) !== field && ownNames.has(sameCase(field))) ||
-  (boundNames.has(folded(field)) && !bound.includes(field));
-
 /** The path of what the messages name that is stored at the vendor, and that a row does not allow. */
 export const storedPath = (request: ChatRequest, allow: readonly string[]): string | undefined =>
-  new Gate(allow).storedInMessages(request);
+  new Gate({ allow }).storedInMessages(request);
 
 export const storedMessage = (path: string): string =>
   `'${path}' names something that is stored at the provider. Send its content instead: the relay keeps no files.`;
 
 const quotes = new Set(['annotations', 'citations']);
 
-/** What is in force without the field. */
-const usualValues = new Map<string, unknown>([['prompt_cache_options.ttl', '30m']]);
+/** Fields that are listed for some values alone: what is in force anyway, and edits of the context that only clear. */
+const listedValues = new Map<string, (value: unknown) => boolean>([
+  ['prompt_cache_options.ttl', (value) => value === '30m'],
+  ['store', (value) => value === false],
+  ['context_management', onlyClears],
+]);
+const isListed = (at: string, value: unknown): boolean => listedValues.get(at)?.(value) ?? true;
+
+/** What the relay writes itself, or binds to the account: some servers take another spelling for it. */
+const ownNames = [...chatFieldNames, 'input', 'instructions', 'include', 'text', 'user_id', 'max_tool_calls'];
+
+/** Where a member stands: its name, what is listed beside it, and its path. */
+interface Place {
+  field: string;
+  listed: FieldRules;
+  at: string;
+}
 
 /** What one row allows of one call, and what was left out of it. */
 class Gate {
   readonly dropped: string[] = [];
   readonly #allowed: ReadonlySet<string>;
+  readonly #passes: boolean;
   /** The service tier that the call asks for, by the field that does. Empty: it has no price. */
   readonly #pricedTier: JsonRecord;
 
-  constructor(allow: readonly string[], pricedTier: JsonRecord = {}) {
+  constructor(
+    { allow, passes = false }: { allow: readonly string[]; passes?: boolean },
+    pricedTier: JsonRecord = {},
+  ) {
     this.#allowed = new Set(allow.map(folded));
+    this.#passes = passes;
     this.#pricedTier = pricedTier;
   }
 
@@ -244,13 +234,70 @@ class Gate {
     return this.#allowed.has(folded(name));
   }
 
-  readonly permit = (path: string, value: unknown): unknown => {
-    if (this.allows(path) || onlyClears(value)) return value;
-    if (Object.hasOwn(this.#pricedTier, path) && this.#pricedTier[path] === value) return value;
-    if (usualValues.get(path) === value) return value;
+  /** What is not listed for tenants. */
+  permit(path: string, value: unknown): unknown {
+    const isPriced = Object.hasOwn(this.#pricedTier, path) && this.#pricedTier[path] === value;
+    if (isPriced || this.allows(path)) return value;
     this.dropped.push(path);
     return undefined;
-  };
+  }
+
+  /** The members of `source` that may go up. `listed` has their exact names: a server may take another spelling for another field. */
+  permitted(source: JsonRecord, listed: FieldRules, path = ''): JsonRecord {
+    const sent = Object.entries(source).flatMap(([field, value]) => {
+      const next = this.#member(value, { field, listed, at: path + field });
+      return next === undefined ? [] : [[field, next] as const];
+    });
+    return Object.fromEntries(sent);
+  }
+
+  #member(value: unknown, { field, listed, at }: Place): unknown {
+    const inner = listed.get(field);
+    if (value === null || value === undefined) return inner && value;
+    if (this.allows(at)) return value;
+    if (!inner) return this.#unlisted(value, { field, listed, at });
+    if (inner.size > 0 && !inner.has(anything) && typeof value === 'object' && isListed(at, value))
+      return this.#inside(value, inner, at);
+    // What a schema or an example of a caller's tool names is the caller's.
+    const isSent = inner.has(anything)
+      ? at.startsWith('tools[]') || this.storedIn(value) === undefined
+      : inner.size === 0 && isPlain(value) && isListed(at, value);
+    return isSent ? value : this.permit(at, value);
+  }
+
+  #inside(value: object, listed: FieldRules, at: string): unknown {
+    if (Array.isArray(value))
+      return value.filter(isRecord).map((each) => this.permitted(each, listed, `${at}[].`));
+    const sent = this.permitted(value as JsonRecord, listed, `${at}.`);
+    // An object of which nothing is left says nothing.
+    return Object.keys(sent).length > 0 ? sent : undefined;
+  }
+
+  #unlisted(value: unknown, { field, listed, at }: Place): unknown {
+    const name = folded(at);
+    const isAbove = (path: string): boolean => path.startsWith(`${name}.`);
+    const isOpen =
+      this.#passes &&
+      !closedWords.test(wordsOf(field)) &&
+      !closedPaths.includes(name) &&
+      ![...ownNames, ...listed.keys()].some((each) => folded(each) === folded(field)) &&
+      this.storedIn(value) === undefined;
+    const isHolder = [...this.#allowed].some(isAbove) || (isOpen && closedPaths.some(isAbove));
+    if (isHolder && isRecord(value)) return this.#inside(value, noFields, at);
+    return isOpen ? value : this.permit(at, value);
+  }
+
+  /** A map of the caller's own, as its vendor documents it: of texts, without what gateways read there. */
+  permittedMetadata(metadata: JsonRecord): JsonRecord {
+    if (this.allows('metadata')) return metadata;
+    const sent = Object.entries(metadata).filter(([name, value]) => {
+      const words = wordsOf(name);
+      const isOther = words === 'user_id' && name !== words;
+      const isOwn = typeof value !== 'object' && !isOther && !gatewayMetadata.test(words);
+      return isOwn || this.permit(`metadata.${name}`, value) !== undefined;
+    });
+    return Object.fromEntries(sent);
+  }
 
   storedInMessages({ messages }: ChatRequest): string | undefined {
     for (const [i, message] of messages.entries()) {
@@ -300,31 +347,24 @@ const isId = (value: unknown): boolean =>
 
 /**
  * The tools that go up, by what they were, and the types of those left out: tools that run at the upstream go up without
- * what is stored there, callers' tools without what steers.
+ * what is stored there, callers' tools with the fields that are listed.
  */
 function permittedTools(
   asked: readonly ChatTool[],
   gate: Gate,
+  listed: FieldRules,
 ): { kept: Map<ChatTool, ChatTool>; left: Set<string> } {
   const kept = new Map<ChatTool, ChatTool>();
   const left = new Set<string>();
-  const drop = (path: string): undefined => void gate.dropped.push(`tools[].${path}`);
+  const fields = listed.get('tools') ?? noFields;
   for (const tool of asked) {
     const namesContainer = typeof tool['container'] === 'string' && !gate.allows('container_id');
-    if (isCallersTool(tool.type))
-      kept.set(tool, withoutFamilies(changed(tool, steers, drop), drop) as ChatTool);
+    if (isCallersTool(tool.type)) kept.set(tool, gate.permitted(tool, fields, 'tools[].') as ChatTool);
     else if (namesContainer || gate.storedIn(tool) !== undefined) left.add(tool.type);
     else kept.set(tool, tool);
   }
   if (left.size > 0) gate.dropped.push('tools');
   return { kept, left };
-}
-
-function withoutFamilies(tool: JsonRecord, drop: (field: string) => void): JsonRecord {
-  const fields = Object.keys(tool).filter(isOfFamily);
-  if (fields.length === 0) return tool;
-  for (const field of fields) drop(field);
-  return Object.fromEntries(Object.entries(tool).filter(([field]) => !fields.includes(field)));
 }
 
 /** What a caller's own tool is asked and what a schema declares may have any name. */
@@ -361,7 +401,7 @@ export function boundedBody(
 ): { body: JsonRecord; lowered: string[]; isMultiplied: boolean } {
   const lowered: string[] = [];
   const lower = (path: string, value: unknown): unknown => {
-    const isWithin = Number(value) >= 0 && Number(value) <= limit;
+    const isWithin = Number(value) >= leastOf(path) && Number(value) <= limit;
     const [field = path] = path.split('.');
     if (limit === Infinity || isWithin || isRecord(value) || ownLimits.has(path) || Object.hasOwn(set, field))
       return value;
@@ -375,3 +415,6 @@ export function boundedBody(
   });
   return { body: changed(body, lowerable, lower), lowered, isMultiplied };
 }
+
+/** A budget below zero has no bound; a floor below zero is none. */
+const leastOf = (path: string): number => (/(?:^|\.)min_/.test(wordsOf(path)) ? -Infinity : 0);

@@ -144,12 +144,9 @@ const Params = optionMap(
     set: z._default(z.record(z.string(), jsonValue, wantedSet), {}),
     /** Fields that are not sent to this upstream. */
     drop: z._default(textList, []),
-    /**
-     * Fields that change the model or the price at the upstream, that steer a gateway there or name what is stored
-     * there, and tools that run there. They are dropped unless they are listed here.
-     */
+    /** Fields beside those that tenants may send in the dialect, by path, and tools that run at the upstream. */
     allow: z._default(textList, []),
-    /** `drop`: fields that the relay does not know are dropped, too, unless `allow` lists them. Absent: `pass`. */
+    /** `pass`: fields that the dialect does not list go up, too, unless their name means money, another host or what is stored. Absent: `drop`. */
     unknown_fields: named(unknownFieldChoices),
     max_output_tokens: z.optional(positiveInteger),
     /** false: `stream: true` is never sent; the upstream's JSON answer is converted to a stream. */

@@ -21,8 +21,10 @@ export interface RequestLog extends PartCounts, Attribution {
   channel?: string | undefined;
   /** How many, because no upstream of another form supports them. */
   dropped_tools?: number | undefined;
-  /** The client's fields that the upstream was not sent. */
+  /** The client's fields that the upstream was not sent: 20 plain names of 64 characters at most, whatever a client sends. */
   dropped?: string[] | undefined;
+  /** How many such fields there were. */
+  dropped_count?: number | undefined;
   /** What the upstream did to the input, such as reasoning that it left out: how often, by its reason. Absent: nothing, as far as it says. */
   input_transformations?: Readonly<Record<string, number>> | undefined;
   /** `web-` calls only: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */

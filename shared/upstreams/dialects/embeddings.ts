@@ -7,6 +7,7 @@ import type { UpstreamEvent } from '../body-events.ts';
 import { CannotCarry } from '../dialect.ts';
 import type { AnswerReader, DialectCode, ReaderContext, RequestSettings, SentBody } from '../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../exchange.ts';
+import { fieldRules } from '../field-rules.ts';
 import { setByRow } from '../request-parts.ts';
 
 /** Throws CannotCarry for another call, and where the row leaves out how long vectors are to be. */
@@ -110,4 +111,12 @@ function unpacked(base64: string): Float32Array {
   return new Float32Array(bytes.length / 4).map((_, at) => view.getFloat32(4 * at, true));
 }
 
-export const embeddings: DialectCode = { body, listsLong: true, Reader: EmbeddingsReader };
+/** Lengths and forms of vectors are the relay's own. Sources: the vendors' pages of November 2026. */
+const tenantFields = fieldRules([
+  // Which side of a search a text is: Voyage, Cohere, NVIDIA NIM, OpenRouter; Jina.
+  'input_type task late_chunking',
+  // How longer texts are cut: NVIDIA NIM and Cohere, Voyage; vLLM.
+  'truncate truncation truncate_prompt_tokens truncation_side add_special_tokens normalize',
+]);
+
+export const embeddings: DialectCode = { body, tenantFields, listsLong: true, Reader: EmbeddingsReader };

@@ -155,7 +155,7 @@ describe('usage of a stream', () => {
 });
 
 describe('fields that an upstream refuses', () => {
-  const foreign = { seed: 1, store: false, metadata: {}, frequency_penalty: 0.1, top_k: 4, made_up: true };
+  const foreign = { seed: 1, store: false, metadata: {}, frequency_penalty: 0.1, top_k: 4, min_p: 0.1 };
 
   it('reach upstreams that take or ignore what they do not know', () => {
     for (const row of [openai, azure, bedrock, anthropic])

@@ -124,6 +124,7 @@ export const freeFields: FieldCase[] = [
       ],
     },
   },
+  { field: 'min_p, as servers of open models have it', more: {}, unknown: { min_p: 0.1 } },
   { field: 'an unknown field of a chat client', more: {}, unknown: { made_up: 1 } },
   { field: 'an unknown field of a Responses client', more: {}, unknown: { made_up: 1 }, form: 'responses' },
 ];

@@ -36,7 +36,7 @@ export function outcome(
   const without: ChatRequest = { ...question, ...base };
   const bodyOf = (request: ChatRequest, others: Record<string, unknown>) => {
     const call: CanonicalCall = { form, request, unknown: others };
-    return sentBody(dialect, call, { ...settingsWith({ model: 'm', ...settings }), dropsUnknown: false });
+    return sentBody(dialect, call, { ...settingsWith({ model: 'm', ...settings }), dropsUnknown: true });
   };
   try {
     const { body, dropped } = bodyOf({ ...without, ...more }, unknown);

@@ -19,7 +19,7 @@ const dialects = new Map<string, Dialect>(
 function sent(
   name: string,
   fields: JsonRecord,
-  { form = name, dropsUnknown = false, ...more }: Asked = {},
+  { form = name, dropsUnknown = true, ...more }: Asked = {},
 ): SentBody {
   const dialect = dialects.get(name);
   if (!dialect) throw new Error(name);
@@ -52,15 +52,14 @@ const names = (list: string): string[] => list.split(/\s+/);
 const all = [price, limits, steering, stored].flatMap(names);
 
 describe.each(dialectNames)('what goes up only where the row allows it, in %s', (name) => {
-  const wholes = new Set(['generationConfig', 'generation_config', 'inferenceConfig']);
-  it.each(all)('is left out and named: %s', (path) => {
-    for (const form of ['chat', 'responses']) {
-      const { body, dropped } = sent(name, fieldOf(path), { form });
-      expect(JSON.stringify(body)).not.toContain('sentinel');
-      const [top = ''] = path.split('.');
-      const isWhole = form !== name || wholes.has(top);
-      expect(dropped.some((each) => each === path || (isWhole && each === top))).toBe(true);
-    }
+  it.each(all)('is left out and named, where unknown fields go up, too: %s', (path) => {
+    for (const form of ['chat', 'responses'])
+      for (const dropsUnknown of [true, false]) {
+        const { body, dropped } = sent(name, fieldOf(path), { form, dropsUnknown });
+        expect(JSON.stringify(body)).not.toContain('sentinel');
+        const [top = ''] = path.split('.');
+        expect(dropped.some((each) => each === path || each === top)).toBe(true);
+      }
   });
 
   it('holds no id of a stored file, container or store, at any depth of what the relay does not know', () => {
@@ -70,7 +69,7 @@ describe.each(dialectNames)('what goes up only where the row allows it, in %s', 
       { resources: { inner: { vectorStoreIds: ['sentinel'] } } },
       { google: { cachedContent: 'sentinel' } },
     ]) {
-      const { body, dropped } = sent(name, value);
+      const { body, dropped } = sent(name, value, { dropsUnknown: false });
       expect([JSON.stringify(body).includes('sentinel'), dropped]).toEqual([false, Object.keys(value)]);
     }
   });
@@ -136,13 +135,9 @@ describe('what goes up in chat', () => {
     expect([body['tools'], dropped]).toEqual([[tool], ['tools[].api_base', 'tools[].litellm_params']]);
   });
 
-  it('has no unknown field where the row drops them, but for those that it allows', () => {
-    const { body, dropped } = sent(
-      'chat',
-      { made_up: 1, logit_bias: {}, temperature: 1 },
-      { dropsUnknown: true, allow: ['logit_bias'] },
-    );
-    expect([body['made_up'], body['logit_bias'], body['temperature'], dropped]).toEqual([
+  it('has no field that nobody lists, but for those that the row allows', () => {
+    const { body, dropped } = sent('chat', { made_up: 1, other: {}, temperature: 1 }, { allow: ['other'] });
+    expect([body['made_up'], body['other'], body['temperature'], dropped]).toEqual([
       undefined,
       {},
       1,
@@ -172,12 +167,16 @@ describe('a limit by another name', () => {
     thinking_budget: '64000',
     reasoning: { max_tokens: -1, enabled: true },
     chat_template_kwargs: { thinking_budget: 64_000 },
+    min_tokens: 64_000,
+    extra_body: { google: { thinking_config: { thinking_budget: 64_000 } } },
   };
   const lowered = {
     thinking: { type: 'enabled', budget_tokens: 40 },
     thinking_budget: 40,
     reasoning: { max_tokens: 40, enabled: true },
     chat_template_kwargs: { thinking_budget: 40 },
+    min_tokens: 40,
+    extra_body: { google: { thinking_config: { thinking_budget: 40 } } },
   };
   it.each<[string, JsonRecord, Asked]>([
     ['of the balance', {}, { outputTokensLimit: 50, maxOutputTokens: 40 }],
@@ -190,7 +189,20 @@ describe('a limit by another name', () => {
       'thinking_budget',
       'reasoning.max_tokens',
       'chat_template_kwargs.thinking_budget',
+      'min_tokens',
+      'extra_body.google.thinking_config.thinking_budget',
     ]);
+  });
+
+  it.each([
+    ['sampling_params', { max_new_tokens: 5_000, min_tokens: -1 }, { max_new_tokens: 40, min_tokens: -1 }],
+    ['nvext', { max_thinking_tokens: 5_000 }, { max_thinking_tokens: 40 }],
+    ['max_tokens_limit', 5_000, 40],
+    ['min_tokens', 30, 30],
+    ['min_tokens', '5000', 40],
+  ])('%s is lowered where the row allows it: %j', (field, asked, expected) => {
+    const { body } = sent('chat', { max_tokens: 40, [field]: asked }, { allow: [field] });
+    expect(body[field]).toEqual(expected);
   });
 
   it('is lowered where the row allows it, but not what the row sets', () => {
@@ -209,5 +221,7 @@ it('a field that multiplies what is counted is known to have been sent', () => {
     sent('responses', fields, settings).isMultiplied;
   expect(isMultiplied(pro, {})).toBe(false);
   expect(isMultiplied(pro, { allow: ['reasoning.mode'] })).toBe(true);
+  for (const name of ['num_outputs', 'completion_count'])
+    expect(sent('chat', { [name]: 4 }, { allow: [name] }).isMultiplied).toBe(true);
   expect(isMultiplied({}, { set: { context_management: [{ type: 'compaction' }] } })).toBe(true);
 });

@@ -29,6 +29,7 @@ import {
 } from '../../request-parts.ts';
 import { continuation, type Quirks, echoedFields, limitFields, callersTools } from '../../quirks.ts';
 import { ChatReader } from './events.ts';
+import { tenantFields } from './tenant-fields.ts';
 
 /** OpenAI's maximum, which servers of the same form know [platform.openai.com, "Create chat completion"]. */
 const stopsMax = 4;
@@ -487,5 +488,6 @@ function limitOf(body: JsonRecord, settings: RequestSettings): number | undefine
 
 export const chat: DialectCode = {
   body: chatBody,
+  tenantFields,
   Reader: ChatReader,
 };

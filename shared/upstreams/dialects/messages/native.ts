@@ -279,6 +279,11 @@ const features: readonly {
   { beta: /^(?:code-execution|skills)-/, field: 'skills', of: 'body' },
   { beta: /^fast-mode-/, field: 'speed', of: 'body' },
   { beta: /fallback/, field: 'fallbacks', of: 'body' },
+  { beta: /^fallback-credit-/, field: 'fallback_credit_token', of: 'body' },
+  { beta: /^compact-/, field: 'compaction', of: 'body' },
+  { beta: /^cache-diagnosis-/, field: 'diagnostics', of: 'body' },
+  { beta: /^message-threads-/, field: 'thread', of: 'body' },
+  { beta: /^user-profiles-billing-/, field: 'billing_policy', of: 'body' },
 ];
 
 export const optionalFields = features.flatMap(({ field, optional }) => (optional ? [field] : []));

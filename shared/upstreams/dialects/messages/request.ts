@@ -10,6 +10,7 @@ import { grammarSchema } from './grammar-schema.ts';
 import { lacksThinking, budgetLeast, samplingFields, thinkingFields } from './thinking.ts';
 import { asksForCall, placedTools, toolFields } from './tools.ts';
 import { MessagesReader } from './events.ts';
+import { tenantFields } from './tenant-fields.ts';
 import { dropThinkingEdits, nativeBody, optionalFields, sentBetas, shortenLifetimes } from './native.ts';
 
 // Builds the body of a Messages request for one channel.
@@ -231,6 +232,7 @@ const answerFields = new Set(
 
 export const messages: DialectCode = {
   body: messagesBody,
+  tenantFields,
   headers({ apiVersion, quirks, refusedFeatures = [] }, call, sent) {
     const asked = sent?.isNative ? call?.native?.headers : undefined;
     const binds = asked ? 'block_binding' in asRecord(sent?.body['thinking']) : quirks.bindsThinking;

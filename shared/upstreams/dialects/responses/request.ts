@@ -7,6 +7,7 @@ import { compacting } from './compaction.ts';
 import { inputItems } from './input.ts';
 import { sentTools } from './tools.ts';
 import { ResponsesReader } from './events.ts';
+import { tenantFields } from './tenant-fields.ts';
 
 // Builds the body of a Responses request for one channel.
 
@@ -199,6 +200,7 @@ const counted = new Set(
 
 export const responses: DialectCode = {
   body: compacting(responsesBody),
+  tenantFields,
   counting: {
     path: '/responses/input_tokens',
     body: (body) => Object.fromEntries(Object.entries(body).filter(([field]) => counted.has(field))),

@@ -56,9 +56,9 @@ describe('an upstream that counts', () => {
       tools: [{ name: 'read', input_schema: { type: 'object' } }],
       tool_choice: { type: 'auto' },
       thinking: { type: 'enabled', budget_tokens: 60_000 },
-      future_field: { on: true },
     };
-    const asked = { ...body, max_tokens: 64, stream: true, temperature: 1, metadata: { user_id: 'u' } };
+    const beside = { metadata: { user_id: 'u' }, future_field: { on: true } };
+    const asked = { ...body, max_tokens: 64, stream: true, temperature: 1, ...beside };
     const headers = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'x-1' };
     const channels = [{ ...claude, mapper: { m: 'claude-opus-4-5' } }];
     const { rig, answer } = await count({ body: asked, channels, headers });

@@ -301,6 +301,11 @@ describe('what a caller must not name', () => {
     ['fallbacks', ['x'], 'server-side-fallback-2026-06-01'],
     ['context_management', { edits: [{ type: 'compact_20260112' }] }, 'compact-2026-01-12'],
     ['context_management', { edits: [{ type: 'clear_tool_uses_20250919' }], runs: 3 }],
+    ['compaction', { type: 'summarize' }, 'compact-2026-09-04'],
+    ['diagnostics', { previous_message_id: 'msg_1' }, 'cache-diagnosis-2026-04-07'],
+    ['thread', { type: 'create' }, 'message-threads-2026-08-12'],
+    ['billing_policy', { type: 'billing_policy' }, 'user-profiles-billing-2026-10-01'],
+    ['fallback_credit_token', 'x', 'fallback-credit-2026-07-01'],
     ['Inference-Geo', 'us'],
     ['anthropic_beta', ['x']],
   ])(

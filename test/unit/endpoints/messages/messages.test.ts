@@ -307,7 +307,6 @@ describe('an upstream that speaks Messages', () => {
     tools: [{ name: 'read', input_schema: { type: 'object' }, defer_loading: true }],
     thinking: { type: 'adaptive', display: 'omitted' },
     output_config: { effort: 'max' },
-    future_field: { on: true },
     context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
   };
 

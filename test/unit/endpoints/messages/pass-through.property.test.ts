@@ -51,34 +51,30 @@ const turn = fc.oneof(
   fc.record({ role: fc.constant('system'), content: fc.array(text, { maxLength: 2 }) }),
   fc.record({ role: fc.constant('assistant'), content: fc.oneof(word, fc.array(said)) }),
 );
-const tool = fc
-  .tuple(future, cache)
-  .map((more) =>
-    Object.assign({ name: 'read', input_schema: { type: 'object' }, defer_loading: true }, ...more),
-  );
+const tool = fc.tuple(future, cache).map(([example, more]) => {
+  const own = { name: 'read', input_schema: { type: 'object' }, input_examples: [example] };
+  return Object.assign(own, { defer_loading: true }, more);
+});
 const bodies = fc
-  .tuple(
-    fc.record({
-      messages: fc.array(turn, { minLength: 1, maxLength: 6 }),
-      system: fc.oneof(word, fc.array(text, { minLength: 1, maxLength: 2 })),
-      tools: fc.array(fc.oneof(tool, fc.constant({ type: 'bash_20250124', name: 'bash' })), {
-        minLength: 1,
-        maxLength: 3,
-      }),
-      stop_sequences: fc.array(word, { minLength: 1, maxLength: 2 }),
-      thinking: fc.constantFrom(
-        { type: 'adaptive', display: 'omitted' },
-        { type: 'enabled', budget_tokens: 3_000 },
-      ),
-      tool_choice: fc.constant({ type: 'auto', disable_parallel_tool_use: true }),
-      output_config: fc.constant({ effort: 'high', x_more: [1] }),
-      temperature: fc.constant(1),
-      context_management: fc.constant({ edits: [{ type: 'clear_tool_uses_20250919', keep: { value: 2 } }] }),
-      cache_control: fc.constant({ type: 'ephemeral' }),
+  .record({
+    messages: fc.array(turn, { minLength: 1, maxLength: 6 }),
+    system: fc.oneof(word, fc.array(text, { minLength: 1, maxLength: 2 })),
+    tools: fc.array(fc.oneof(tool, fc.constant({ type: 'bash_20250124', name: 'bash' })), {
+      minLength: 1,
+      maxLength: 3,
     }),
-    future,
-  )
-  .map(([own, more]) => plain({ model: 'm', max_tokens: 5_000, ...own, ...more }));
+    stop_sequences: fc.array(word, { minLength: 1, maxLength: 2 }),
+    thinking: fc.constantFrom(
+      { type: 'adaptive', display: 'omitted' },
+      { type: 'enabled', budget_tokens: 3_000 },
+    ),
+    tool_choice: fc.constant({ type: 'auto', disable_parallel_tool_use: true }),
+    output_config: fc.constant({ effort: 'high', task_budget: { type: 'tokens', total: 9_000 } }),
+    temperature: fc.constant(1),
+    context_management: fc.constant({ edits: [{ type: 'clear_tool_uses_20250919', keep: { value: 2 } }] }),
+    cache_control: fc.constant({ type: 'ephemeral' }),
+  })
+  .map((own) => plain({ model: 'm', max_tokens: 5_000, ...own }));
 
 const channel = { type: 'anthropic', endpoint: 'https://claude.test/v1', mapper: { m: 'claude-opus-5' } };
 const event = (value: Json): string => `event: ${String(value['type'])}\n${data(value)}`;

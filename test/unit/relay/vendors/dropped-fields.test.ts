@@ -171,12 +171,12 @@ describe('of a chat client, before anything is charged', () => {
       Model: 'gpt-5',
     };
     const rig = rigOf({});
-    const answer = await rig.call({ ...hi, ...steering, made_up: 1 });
-    expect(answer.headers['x-relay-dropped']).toBe('Model, api_base, API_KEY, fallbacks');
+    const answer = await rig.call({ ...hi, ...steering, min_p: 1 });
+    expect(answer.headers['x-relay-dropped']).toBe('api_base, API_KEY, fallbacks, Model');
     expect(Object.keys(asRecord(rig.sent[0]?.json))).toEqual([
       'model',
       'messages',
-      'made_up',
+      'min_p',
       'max_tokens',
       'stream',
       'stream_options',
