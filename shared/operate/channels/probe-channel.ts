@@ -22,6 +22,7 @@ import { compiled } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { Failure } from '../plan.ts';
 import { paramsWithRules } from './edit-channel.ts';
+import { countDroppedFields } from '../requests/list-requests.ts';
 import { carryOutWrites } from '../rows.ts';
 import {
   calledDirectly,
@@ -134,7 +135,8 @@ export async function carryOutProbe(
   await carryOutWrites(ports, { changes, effect: [], questions: [] });
   const reading = readChannel({ ...raw, ...attributes }, ports.target);
   const warnings = 'warning' in reading && reading.warning !== undefined ? [reading.warning] : [];
-  return { can, rules, sent, unasked, warnings };
+  const dropped = await countDroppedFields(ports, channel.id);
+  return { can, rules, sent, unasked, warnings, dropped };
 }
 
 /** What was found otherwise than is known of the model. One that gets budgets of tokens shows nothing of its efforts. */

@@ -4,7 +4,7 @@
  */
 import type { Attribution } from '../../billing/ledger-row.ts';
 import type { LineCount, LogCondition, LogSearch, LogSource, OperatorPorts } from '../operator-ports.ts';
-import { usageFailure } from '../plan.ts';
+import { Failure, usageFailure } from '../plan.ts';
 import { slowMs } from '../../relay/ports/telemetry.ts';
 import type { RequestLine } from './explain-request.ts';
 
@@ -17,6 +17,31 @@ export async function listRequests({ log }: OperatorPorts, search: LogSearch) {
     return { atMs, at: new Date(atMs).toISOString(), line };
   });
   return { requests, scannedBytes };
+}
+
+/** Enough to know what a channel's customers send; how often they do is rough beyond it. */
+const droppingCallsMax = 1_000;
+const droppedNamesMax = 10;
+
+/** The fields that a channel's customers sent in the last day and it was not sent, with how many calls had each. Undefined: the log can't be read. */
+export async function countDroppedFields({ log, clock }: OperatorPorts, channel: string) {
+  const toMs = clock.now();
+  const ofChannel: LogCondition = { field: 'channel', isOneOf: [channel] };
+  const conditions = [isRequest, ofChannel, { field: 'dropped_count', above: 0 }];
+  const search = { fromMs: toMs - longestMs, toMs, conditions, limit: droppingCallsMax };
+  try {
+    if (!(await log.source())) return undefined;
+    const { lines } = await log.search(search);
+    const names = lines.flatMap(({ fields }) => (fields as RequestLine).dropped ?? []);
+    const calls = [...Map.groupBy(names, (name) => name)].map(([name, each]) => ({
+      name,
+      calls: each.length,
+    }));
+    return calls.toSorted((a, b) => b.calls - a.calls).slice(0, droppedNamesMax);
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
 }
 
 const statusNames = ['failed', 'refused', 'retried', 'slow'] as const;

@@ -145,7 +145,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'includeUsage: params.include_usage && (type.reportsUsage?.(channel) ?? true)',
     replace: 'includeUsage: false',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'asks the upstream to stream with usage, by its own name of the model, and passes unknown fields on',
+    name: 'asks the upstream to stream with usage, by its own name of the model, and passes sampling fields on',
   },
   {
     rows: ['F12'],

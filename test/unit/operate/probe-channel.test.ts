@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe-channel.ts';
+import type { LogSearch } from '../../../shared/operate/operator-ports.ts';
+import { Failure } from '../../../shared/operate/plan.ts';
+import { countDroppedFields } from '../../../shared/operate/requests/list-requests.ts';
 import { operatorRig, type RigOptions } from '../../support/operator-rig.ts';
 
 interface Asked {
@@ -156,6 +159,30 @@ describe('a probe', () => {
     await expect(run()).rejects.toThrow(message);
     await expect(run()).rejects.toThrow(/^nothing was written: /);
     expect(writes).toEqual([]);
+  });
+
+  it('counts the fields that customers sent and the channel was not', async () => {
+    const { ports } = probed(able);
+    const asked: LogSearch[] = [];
+    const line = (...dropped: string[]) => ({ atMs: 0, fields: { dropped } });
+    const names = Array.from({ length: 12 }, (_, i) => `q${i}`);
+    const log = {
+      ...ports.log,
+      source: async () => ({ groups: [] }),
+      search: async (search: LogSearch) => {
+        asked.push(search);
+        return { lines: [line('top_a', 'made_up'), line('made_up'), line(...names)], scannedBytes: 0 };
+      },
+    };
+    const found = await countDroppedFields({ ...ports, log }, 'a');
+    expect(found?.slice(0, 2)).toEqual([
+      { name: 'made_up', calls: 2 },
+      { name: 'top_a', calls: 1 },
+    ]);
+    expect(found).toHaveLength(10);
+    expect(asked[0]?.conditions).toContainEqual({ field: 'channel', isOneOf: ['a'] });
+    const denied = { ...log, search: async () => Promise.reject(new Failure('no rights')) };
+    expect(await countDroppedFields({ ...ports, log: denied }, 'a')).toBeUndefined();
   });
 
   it.each([

@@ -136,7 +136,7 @@ describe('a chat completion', () => {
     ]);
   });
 
-  it('asks the upstream to stream with usage, by its own name of the model, and passes unknown fields on', async () => {
+  it('asks the upstream to stream with usage, by its own name of the model, and passes sampling fields on', async () => {
     const rig = new CoreRig({
       channels: [{ mapper: { m: 'real-m' }, secret: 'ssm:/relay/relay/x' }],
     }).upstream({ steps: hello });

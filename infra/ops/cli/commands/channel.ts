@@ -199,19 +199,29 @@ const capabilities = [
 
 function printProbe(
   { print, printTable, warn }: Terminal,
-  { can, rules, sent, unasked, warnings }: ProbeResult,
+  { can, rules, sent, unasked, warnings, dropped }: ProbeResult,
 ): void {
   printTable(capabilities.map((name) => [name, foundText(can[name])]));
   if (unasked.length > 0) print(`not asked, since no call was left: ${unasked.join(', ')}`);
   print(`${counted(sent, 'call was', 'calls were')} sent.`);
   if (Object.keys(rules).length > 0) print(`written to params.model_rules: ${JSON.stringify(rules)}`);
   warn(warnings);
+  if (dropped?.length)
+    print(
+      `customers sent, and the channel was not: ${dropped.map(({ name, calls }) => `${name} (${calls})`).join(', ')}`,
+    );
   print('written as _can; live within 10 seconds.');
 }
 
 const probeFacts = (result: ProbeResult | undefined) =>
   result
-    ? { can: result.can, calls: result.sent, unasked: result.unasked, row_warnings: result.warnings }
+    ? {
+        can: result.can,
+        calls: result.sent,
+        unasked: result.unasked,
+        row_warnings: result.warnings,
+        dropped: result.dropped,
+      }
     : {};
 
 function foundText(found: boolean | string[] | undefined): string {
