@@ -6,6 +6,20 @@ const simulation = 'test/simulation/simulation.test.ts';
 
 /** Of money, stored responses, payments and notices. */
 export const money: Mutants = {
+  'a run is priced by the configuration of its own time': {
+    file: 'shared/relay/background-run.ts',
+    find: 'signal: watch.signal, tariff, isRun: true',
+    replace: 'signal: watch.signal, isRun: true',
+    noticed: `${unit}/stored/frozen-tariff.test.ts`,
+    by: /is held and charged by the old one/,
+  },
+  "a run is sent today's limit, whatever it holds": {
+    file: 'shared/relay/money/bill.ts',
+    find: "slot === '' ? coverOutput(costs, amount) : undefined;",
+    replace: "slot === '' && costs.length > 9 ? coverOutput(costs, amount) : undefined;",
+    noticed: `${unit}/stored/frozen-tariff.test.ts`,
+    by: /is sent no limit above its hold/,
+  },
   "a close takes the sweeper's close for its own": {
     file: 'shared/relay/money/reservations.ts',
     find: 'last?.id === own.id && last.kind === own.kind;',

@@ -48,6 +48,26 @@ describe('audit', () => {
     expect(run).toMatchObject({ code: 0, errors: '' });
   });
 
+  it('finds a call that was charged by another price than its reservation agreed to', async () => {
+    const price = '1:tokens:0.18:0.72';
+    const own = '1:tokens:0.018:0.072';
+    const id = idAt('2026-11-10T12:00:00Z');
+    await rig.call('acme', id, { charge: 10n * due, price, ...tokens }, { price: own, tariff: own });
+    const run = await audit();
+    expect(run.code).toBe(1);
+    expect(run.output).toContain(`${id}: it was charged by ${price}, but accepted with ${own}`);
+  });
+
+  it('says why a call cost more than it held, which is no finding', async () => {
+    const id = idAt('2026-11-10T12:00:00Z');
+    await rig.call('acme', id, { charge: due, ...tokens }, { amount: yuan('0.001') });
+    const run = await audit();
+    expect(run.code).toBe(0);
+    expect(run.output).toContain(
+      'the upstream reported 40 output tokens, of which the reservation covered 10',
+    );
+  });
+
   it.each([
     ['a balance that was changed by hand', 'quotas', 'available', 1, 'is not the granted 10'],
     ['a spent that the ledger does not show', 'quotas', 'spent', 3, "but the ledger's charges"],

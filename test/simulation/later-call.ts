@@ -1,5 +1,6 @@
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
+import { Refusal } from '../../shared/relay/http/refusal.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import {
   releaseWaiting,
@@ -10,6 +11,7 @@ import {
 import { answer, type AcceptedCall, type CallReport } from './call.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { Server } from './server.ts';
+import { hold } from './watch.ts';
 
 /** A stored response, of which the store says at any time whose it is. */
 export class LaterCall {
@@ -48,7 +50,7 @@ export async function runLater(
   server: Server,
   { later, random, longestMs }: { later: LaterCall; random: SeededRandom; longestMs: number },
 ): Promise<CallReport | undefined> {
-  const { environment, ports, reservations } = server;
+  const { environment, ports, reservations, mutation } = server;
   await environment.sleep(random.integer(0, 200));
   if (!later.take()) return undefined;
   // The claim's reply comes later, or to an environment that has stood still.
@@ -73,9 +75,15 @@ export async function runLater(
     server.opened = true;
     return await answer(server, { random, call: { ...call, deadlineMs }, asked, bill });
   } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
+    const isOutgrown = error instanceof Refusal && error.reason === 'hold_outgrown';
+    if (!(error instanceof StoreUnavailable) && !isOutgrown) throw error;
+    // Nothing is edited here, so only a wrong product holds too little.
+    hold(
+      !isOutgrown || mutation !== undefined,
+      `${later.id} is refused, since it has outgrown what it holds`,
+    );
     if (waiting) await releaseWaiting(ports, waiting, true);
-    return undefined;
+    return isOutgrown ? nothing : undefined;
   }
 }
 

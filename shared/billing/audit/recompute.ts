@@ -11,6 +11,7 @@ import {
   type Price,
   type TokenCounts,
 } from '../price.ts';
+import { agreedPriceTexts, parseTariff, unkeptTariff } from '../tariff.ts';
 import { latePrefix, type CloseRow, type LedgerRow } from '../ledger-row.ts';
 
 /** Describes an error in the row's charge or cost; undefined: both follow from the other attributes. */
@@ -18,8 +19,40 @@ export function problemOf(row: LedgerRow): string | undefined {
   if (row.kind === 'grant') return undefined;
   const price = parsePrice(row.price);
   if (!price) return `its price ${JSON.stringify(row.price)} cannot be read`;
-  if (row.id.startsWith(latePrefix)) return lateProblem(row, price);
-  return tierProblem(row, price) ?? chargeProblem(row, price) ?? costProblem(row, price);
+  if (row.id.startsWith(latePrefix)) return tariffProblem(row) ?? lateProblem(row, price);
+  return (
+    tariffProblem(row) ?? tierProblem(row, price) ?? chargeProblem(row, price) ?? costProblem(row, price)
+  );
+}
+
+/** The reservation kept its tariff before anybody settled. What is not charged has no price to compare. */
+function tariffProblem({ kind, model, price, tariff }: CloseRow): string | undefined {
+  const isCharged = kind === 'settled' || kind === 'expired';
+  if (!isCharged || tariff === undefined || tariff === unkeptTariff) return undefined;
+  const agreed = parseTariff(tariff, model);
+  if (!agreed) return `its tariff ${JSON.stringify(tariff)} cannot be read`;
+  return agreedPriceTexts(agreed, model).includes(price)
+    ? undefined
+    : `it was charged by ${price}, but accepted with ${tariff}`;
+}
+
+/** Why a call cost more than it held. Undefined: it did not, or nothing is held of its account. */
+export function causeAboveHold(row: CloseRow): string | undefined {
+  const { reserved, charge, metered, flag = '' } = row;
+  if (charge <= reserved || metered) return undefined;
+  if (row.id.startsWith(latePrefix)) return 'it ended after its reservation had expired';
+  const price = parsePrice(row.price);
+  const tokens = tokensOf(row);
+  if (tariffProblem(row) !== undefined || price?.type !== 'token-billing' || !tokens)
+    return 'it was not charged by the price that it was held by';
+  const { prompt_tokens: input, completion_tokens: output } = tokens;
+  const ofInput = costOf(price, { ...tokens, completion_tokens: 0 });
+  const [part, count, covered] =
+    ofInput > reserved
+      ? (['input', input, Number((BigInt(input) * reserved) / ofInput)] as const)
+      : (['output', output, Number((BigInt(output) * (reserved - ofInput)) / (charge - ofInput))] as const);
+  const source = flag.includes(`${part}:`) ? `the relay estimated (${flag})` : 'the upstream reported';
+  return `${source} ${count} ${part} tokens, of which the reservation covered ${covered}`;
 }
 
 /** The price names the tier that it is of, so the row's tokens must come to it. */

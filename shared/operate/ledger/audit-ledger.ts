@@ -12,7 +12,7 @@ import {
   type DailyDifference,
   type Months,
 } from '../../billing/audit/daily-audit.ts';
-import { problemOf } from '../../billing/audit/recompute.ts';
+import { causeAboveHold, problemOf } from '../../billing/audit/recompute.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { accountId, dayOf, isOfAll, monthOf } from '../../billing/daily-keys.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
@@ -96,6 +96,8 @@ export async function auditLedger(
   return {
     accounts: accounts.length,
     findings: outcomes.flatMap(({ findings }) => findings),
+    /** Charges above their hold that follow from their rows, each with its cause: no mismatches. */
+    aboveHold: audited.flatMap(({ aboveHold }) => aboveHold),
     rows: audited.reduce((sum, { rows }) => sum + rows, 0),
     closesWithoutRow: audited.reduce((sum, each) => sum + each.closesWithoutRow, 0),
     corrected: outcomes.reduce((sum, { corrected }) => sum + corrected, 0),
@@ -125,6 +127,7 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
   const id = accountId(account);
   // Before the rows: what is counted after this is found as a change when it is corrected.
   const items = await readDaily(ports, id);
+  const aboveHold: string[] = [];
   const sums = new LedgerSums(item, readMs);
   const audit = dailyAudit(auditing, (of) => of === id);
   for await (const page of ledger.ledger({ account })) {
@@ -134,8 +137,11 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
       sums.add(row);
       audit.add(row);
       channels?.add(row);
+      const named = `${row.account}: ledger row ${row.id}`;
       const problem = problemOf(row);
-      if (problem !== undefined) findings.push(`${row.account}: ledger row ${row.id}: ${problem}`);
+      if (problem !== undefined) findings.push(`${named}: ${problem}`);
+      const cause = row.kind === 'grant' || problem !== undefined ? undefined : causeAboveHold(row);
+      if (cause !== undefined) aboveHold.push(`${named}: charged more than it held: ${cause}`);
     }
   }
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
@@ -146,6 +152,7 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
   const months = await auditMonths(auditing, account, items);
   return {
     findings: [...findings, ...daily.findings, ...months.findings],
+    aboveHold,
     rows: sums.rows,
     closesWithoutRow: closesWithoutRow(records),
     corrected: daily.corrected + months.corrected,

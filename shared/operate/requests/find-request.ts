@@ -1,6 +1,6 @@
 /** View: finds a request in the ledger or among open reservations. */
 import { inputParts, eachPart, type PartCounts } from '../../wire/chat-response.ts';
-import { problemOf, tokensOf } from '../../billing/audit/recompute.ts';
+import { causeAboveHold, problemOf, tokensOf } from '../../billing/audit/recompute.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs, tagsText } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
 import { requestTimeMs } from '../../wire/ids.ts';
@@ -127,6 +127,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
     ],
     ['for', whomWords(row)],
     ['price', price ? priceWords(price) : row.price],
+    ['agreed', row.tariff],
     ['reserved', reservedWords(row)],
     ['served', servedWords(row)],
     ['ended', late ? silentWords(row) : endedWords(row)],
@@ -134,6 +135,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
     ['charged', chargedWords(row)],
     ['returned', back > 0n ? `${formatYuan(back)} yuan to the balance` : undefined],
     ['taken', back < 0n ? `${formatYuan(-back)} yuan more than was reserved` : undefined],
+    ['because', causeAboveHold(row)],
     ['bought', boughtWords(row)],
     booked,
     // The call came to its end after all. Its row and this one are what it cost.

@@ -93,6 +93,14 @@ const advice: readonly [RegExp, string][] = [
     'a fault of the relay: the line `fault` with this request_id has its frames (saved query "Faults, with frames")',
   ],
   [
+    / (not_in_tariff|hold_outgrown)$/,
+    'a rule, an alias, a channel or a setting was edited between its acceptance and its run. Nothing was charged: the customer sends it again',
+  ],
+  [
+    / background_late$/,
+    'its run began more than a minute after it was accepted. Nothing was charged; <doctor> shows whether functions are throttled',
+  ],
+  [
     / store_unavailable$/,
     'the tables did not answer; nothing was charged. Alarms of the tables say more: docs/observability.md',
   ],
@@ -125,6 +133,12 @@ export function nextStep(logged: LoggedRequest, target: Target): string | undefi
     return filledIn(
       advice.find(([pattern]) => pattern.test(said))?.[1] ??
         'the customer changes the request: the error that it got names the field',
+      known,
+    );
+  const waitedMs = attempts[0]?.at ?? 0;
+  if (waitedMs > slowMs)
+    return filledIn(
+      `it waited ${Math.round(waitedMs / 1000)} s before a channel was asked, so no channel is at fault: <doctor> shows whether functions are throttled`,
       known,
     );
   if (line.FirstContentMs !== undefined && line.FirstContentMs > slowMs)

@@ -5,6 +5,8 @@ import {
   quotaOf,
 } from '../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { emptyQuota, type OpenEntry } from '../../../shared/billing/quota-item.ts';
+import { causeAboveHold, problemOf } from '../../../shared/billing/audit/recompute.ts';
+import { closeRowBetween, type CloseRow } from '../../../shared/billing/ledger-row.ts';
 import { formatPrice, type PriceRule } from '../../../shared/billing/price.ts';
 import {
   agreedPriceTexts,
@@ -117,5 +119,103 @@ describe('an open reservation', () => {
     const { L: list = [] } = entryAttribute({ ...entry, tariff: undefined });
     const item = { ...quotaAttributes(emptyQuota('acme')), open: { M: { id: { L: list.slice(0, 8) } } } };
     expect(quotaOf(item).open.get('id')).toEqual({ ...entry, tariff: undefined });
+  });
+});
+
+describe('the ledger row of a call', () => {
+  const rowOf = (more: Partial<CloseRow> = {}): CloseRow => ({
+    account: 'acme',
+    id: 'call',
+    at: '2026-11-29T00:00:00Z',
+    kind: 'settled',
+    model: 'm',
+    key: 'key',
+    price: '1:tokens:0.018:0.072',
+    prompt_tokens: 1_000,
+    completion_tokens: 100,
+    charge: 25_200_000n,
+    reserved: 30_000_000n,
+    ...more,
+  });
+  const dear = { price: '1:tokens:0.18:0.072', charge: 187_200_000n };
+
+  it.each<[string, Partial<CloseRow>, boolean]>([
+    ['without a tariff: its price alone was agreed, or nobody knows', dear, true],
+    ['with a tariff that is too long', { ...dear, tariff: '~' }, true],
+    ['by its tariff', { tariff: rich1, price: '1:tokens:0.018:0.072:0.0018:0.0225:0.036' }, true],
+    ['by another price of its rule', { ...dear, tariff: '1:tokens:0.018:0.072' }, false],
+    [
+      'by the factor of a tier that was not agreed',
+      { tariff: '1:tokens:0.018:0.072', price: '1:tokens:0.018:0.072:x0.5', charge: 12_600_000n },
+      false,
+    ],
+    [
+      'by the price of another model',
+      { ...dear, tariff: 'm|1:tokens:0.018:0.072 n|1:tokens:0.18:0.072' },
+      false,
+    ],
+    [
+      'by that of the model that answered',
+      { ...dear, model: 'n', tariff: 'm|1:tokens:0.018:0.072 n|1:tokens:0.18:0.072' },
+      true,
+    ],
+    [
+      'by a model that its tariff does not cover',
+      { ...dear, model: 'o', tariff: 'm|1:tokens:0.18:0.072 n|2:free' },
+      false,
+    ],
+    ['by a tariff that cannot be read', { tariff: 'nonsense' }, false],
+    ['for nothing', { ...dear, kind: 'released', charge: 0n, tariff: '1:tokens:0.018:0.072' }, true],
+  ])('is charged %s', (_case, more, isRight) => {
+    expect(problemOf(rowOf(more)) === undefined).toBe(isRight);
+  });
+
+  it.each<[string, Partial<CloseRow>, string | undefined]>([
+    ['no more than it held', { reserved: 25_200_000n }, undefined],
+    ['of a metered account', { reserved: 0n, metered: true }, undefined],
+    [
+      'more output',
+      { reserved: 19_440_000n },
+      'the upstream reported 100 output tokens, of which the reservation covered 20',
+    ],
+    [
+      'more input',
+      { reserved: 9_000_000n },
+      'the upstream reported 1000 input tokens, of which the reservation covered 500',
+    ],
+    [
+      'an estimate',
+      { reserved: 19_440_000n, flag: 'output:high' },
+      'the relay estimated (output:high) 100 output tokens',
+    ],
+    ['a late charge', { id: 'late#call', reserved: 0n }, 'it ended after its reservation had expired'],
+    ['another price', { ...dear, tariff: '1:tokens:0.018:0.072' }, 'by the price that it was held by'],
+  ])('that cost more than it held says why: %s', (_case, more, cause) => {
+    const said = causeAboveHold(rowOf(more));
+    if (cause === undefined) expect(said).toBeUndefined();
+    else expect(said).toContain(cause);
+  });
+
+  it.each<[string, string | undefined, string | undefined]>([
+    ['has the tariff of its reservation', rich1, rich1],
+    ['has none where that is its price', '1:tokens:0.018:0.072', undefined],
+    ['has none of the previous version', undefined, undefined],
+  ])('%s', (_case, kept, tariff) => {
+    const { account, id, key, model, price } = rowOf();
+    const entry = {
+      until: 1,
+      amount: 5n,
+      input: 1n,
+      key,
+      model,
+      price,
+      tariff: kept,
+      slot: '',
+      official: false,
+      tombstone: false,
+    };
+    const last = { id, kind: 'settled' as const, charge: 1n, at: 2 };
+    const before = { ...emptyQuota(account), open: new Map([[id, entry]]) };
+    expect(closeRowBetween(before, { ...emptyQuota(account), last })?.tariff).toBe(tariff);
   });
 });

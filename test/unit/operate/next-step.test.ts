@@ -23,6 +23,12 @@ it.each<[RequestLine, string]>([
   [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'prices the model, so its calls are refused'],
   [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'models=MODEL input=YUAN'],
   [{ code: 'other', reason: 'other' }, 'the error that it got names the field'],
+  [{ code: 'unavailable', reason: 'not_in_tariff' }, 'was edited between its acceptance and its run'],
+  [{ code: 'unavailable', reason: 'background_late' }, 'relay-ops doctor shows whether functions'],
+  [
+    { FirstContentMs: 15_000, attempts: [{ channel: 'second', at: 14_000, outcome: 'answered', ms: 900 }] },
+    'it waited 14 s before a channel was asked, so no channel is at fault',
+  ],
   [{ FirstContentMs: 60_000 }, 'request list --channel second --status slow --since 1h shows'],
 ])('after %j says what to do', (fields, words) => {
   const line = { account: 'acme', model: 'm', channel: 'second', ...fields };

@@ -28,3 +28,14 @@ it('the story of a request says by which factor its sum was multiplied, and in w
   expect(new Map(requestSteps(unpriced)).get('service tier')).toBe('scale');
   expect(new Map(requestSteps({ ...unpriced, service_tier: undefined })).has('service tier')).toBe(false);
 });
+
+it('the story of a request says what was agreed, and why more was charged than it held', () => {
+  const above = { ...row, reserved: 20_000_000n, tariff: '1:tokens:0.018:0.072;flex:x0.5' };
+  const steps = new Map(requestSteps(above));
+  expect(steps.get('agreed')).toBe('1:tokens:0.018:0.072;flex:x0.5');
+  expect(steps.get('taken')).toBe('0.0034 yuan more than was reserved');
+  expect(steps.get('because')).toBe(
+    'the upstream reported 350 output tokens, of which the reservation covered 255',
+  );
+  expect(new Map(requestSteps(row)).has('because')).toBe(false);
+});

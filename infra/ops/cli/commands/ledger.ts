@@ -183,11 +183,11 @@ export const auditCommand = shows('audit', {
         waitingFor: (each) => terminal.remark(`${each}: waiting for ledger rows that may be on their way`),
       },
     );
-    const { accounts, rows, closesWithoutRow, corrected } = audit;
+    const { accounts, rows, aboveHold, closesWithoutRow, corrected } = audit;
     const findings = [...unrepaired, ...audit.findings];
     terminal.printAs(
-      { accounts, rows, findings, closes_without_row: closesWithoutRow, corrected },
-      () => findings.forEach(terminal.print),
+      { accounts, rows, findings, above_hold: aboveHold, closes_without_row: closesWithoutRow, corrected },
+      () => [...findings, ...aboveHold].forEach(terminal.print),
       [['finding'], findings.map((finding) => ({ finding }))],
     );
     if (closesWithoutRow > 0)

@@ -100,7 +100,7 @@ async function audited({ ports, field }: Visit): Promise<Answered> {
     back: 'audit',
     outcome: {
       lines: [length === 0 ? `All ${words} add up.` : `${counted(length, 'finding')} in ${words}.`],
-      warnings: audit.findings,
+      warnings: [...audit.findings, ...audit.aboveHold],
       next: [[customerPath(account), `To ${account}`]],
     },
   };

@@ -1,0 +1,11 @@
+import { expect, it } from 'vitest';
+import { runEdited } from './price-edits.ts';
+
+it('background responses are charged what was agreed, whatever is edited, dies or is lost meanwhile', async () => {
+  const ran = await runEdited(1, 150);
+  expect(ran).toMatchObject({ wrong: [], difference: 0n, open: 0 });
+  const { edits, deaths, faults, closes } = ran;
+  expect(
+    [edits, deaths, faults, closes['settled'], closes['released'], closes['expired']].every(Boolean),
+  ).toBe(true);
+});
