@@ -220,6 +220,11 @@ export function sentBody(
   const own = asked.form === dialect.name;
   const { only } = asked.native ?? {};
   if (only && !own) throw new CannotCarry(only.param, only.message);
+  if (settings.outputTokensLimit === 0 && !own)
+    throw new CannotCarry(
+      'max_tokens',
+      'Zero only fills a cache, which this model does not offer: send 1 or more.',
+    );
   const permissions = { ...settings, listed: dialect.tenantFields };
   const permitted = permittedCall(own ? asked : { ...asked, native: undefined }, permissions, own);
   const written = dialect.body(permitted.call, settings);

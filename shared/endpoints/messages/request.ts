@@ -8,7 +8,8 @@ import type { JsonRecord } from '../../wire/json.ts';
 
 const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
 
-const tokenLimit = z.int().check(z.gte(1));
+/** Zero reads the input into the vendor's cache, and answers nothing [platform.claude.com, "Prompt caching", pre-warming]. */
+const tokenLimit = z.int().check(z.gte(0));
 const Block = z.looseObject({ type: z.string() });
 const Content = z.union([z.string(), z.array(Block)]);
 

@@ -76,6 +76,11 @@ export function nativeBody(
   leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
   if (settings.unpricedHour && shortenLifetimes(body)) lose('cache_control.ttl');
   setByRow(body, settings);
+  // Only the cache is filled, which the vendor refuses to stream, and for which no other limit is held.
+  if (outputTokensMax === 0) {
+    body['max_tokens'] = 0;
+    delete body['stream'];
+  }
   const thinking = asRecord(body['thinking']);
   const holdsThinking = turns.some(({ content }) => recordsIn(content).some(isThinkingBlock));
   if (settings.dropsForeign && quirks.bindsThinking && holdsThinking && isAdaptive(thinking))

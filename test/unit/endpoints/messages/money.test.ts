@@ -361,6 +361,111 @@ describe('several runs of one call', () => {
   });
 });
 
+describe('a limit of zero, which only fills the cache', () => {
+  const path = '/v1/messages';
+  const breakpoint = { type: 'ephemeral', ttl: '1h' };
+  const body = {
+    model: 'm',
+    max_tokens: 0,
+    system: [{ type: 'text', text: long, cache_control: breakpoint }],
+    messages: [{ role: 'user', content: 'warm' }],
+  };
+  const written = { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 300 };
+  const counts = {
+    input_tokens: 3,
+    cache_creation_input_tokens: 300,
+    cache_creation: written,
+    output_tokens: 0,
+  };
+  const warmed = {
+    type: 'message',
+    role: 'assistant',
+    content: [],
+    stop_reason: 'max_tokens',
+    usage: counts,
+  };
+  const events = [
+    event('message_start', { message: { ...warmed, stop_reason: null } }),
+    event('message_delta', { delta: { stop_reason: 'max_tokens' }, usage: counts }),
+    event('message_stop', {}),
+  ];
+  const cost = costOf(price, { input: 303, writtenForHour: 300, output: 0 });
+
+  it.each([
+    ['as JSON', false, [JSON.stringify(warmed)]],
+    ['as JSON to a client that streams', true, [JSON.stringify(warmed)]],
+    ['as a stream', true, events],
+  ])('goes up as it is, and its write is charged: %s', async (_how, stream, steps) => {
+    const rig = rigOf({ channels: [{ dialect: 'messages', params: { set: { max_tokens: 900 } } }] });
+    const answer = await rig.upstream({ steps }).call({ ...body, stream }, { path });
+    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 0, system: body.system });
+    // The vendor refuses to stream it.
+    expect(rig.sent[0]?.json).not.toHaveProperty('stream');
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain('"stop_reason":"max_tokens"');
+    expect(rig.item).toMatchObject({
+      spent: cost,
+      settled: 1,
+      last: { completion_tokens: 0, estimated: false },
+    });
+  });
+
+  it('holds the dearest write of its input, and nothing for an answer', async () => {
+    const held = async (more: object): Promise<bigint> => {
+      const rig = rigOf().upstream({ steps: [JSON.stringify(warmed)] });
+      const response = await rig.respond({ ...body, ...more }, { path });
+      const { open } = rig;
+      await rig.clock.run(response.done);
+      return open[0]?.amount ?? 0n;
+    };
+    const none = await held({});
+    expect(none).toBeGreaterThan(cost);
+    expect((await held({ max_tokens: 1 })) - none).toBe(costOf(price, { input: 0, output: 1 }));
+  });
+
+  it('goes to the candidate that takes it, and is refused where there is none', async () => {
+    const chat = { id: 'chat', priority: 2 };
+    const both = rigOf({ channels: [chat, { id: 'claude', dialect: 'messages' }] });
+    await both.upstream({ steps: [JSON.stringify(warmed)] }).call(body, { path });
+    expect([both.sent.length, both.item?.spent]).toEqual([1, cost]);
+    for (const dialect of ['chat', 'responses']) {
+      const rig = rigOf({ channels: [{ dialect }] });
+      const { status, text } = await rig.call(body, { path });
+      expect([status, JSON.parse(text).error.param, rig.sent]).toEqual([400, 'max_tokens', []]);
+      expect([rig.item?.spent, rig.item?.open.size]).toEqual([0n, 0]);
+    }
+  });
+
+  it('is none below zero', async () => {
+    const { status } = await rigOf().call({ ...body, max_tokens: -1 }, { path });
+    expect(status).toBe(400);
+  });
+});
+
+describe('several answers of one call', () => {
+  const many = { n: 8, max_tokens: 20, messages: [{ role: 'user', content: 'hi' }] };
+  it.each<[path: string, dialect: string, body: Json, status: number, sent: unknown, dropped?: string]>([
+    ['/v1/chat/completions', 'chat', many, 200, 8],
+    ['/v1/chat/completions', 'messages', many, 400, undefined],
+    ['/v1/chat/completions', 'responses', many, 400, undefined],
+    ['/v1/messages', 'chat', many, 200, undefined, 'n'],
+    ['/v1/messages', 'messages', many, 200, undefined, 'n'],
+    ['/v1/messages', 'responses', many, 200, undefined, 'n'],
+    ['/v1/responses', 'chat', { n: 8, input: 'hi' }, 400, undefined],
+    ['/v1/responses', 'messages', { n: 8, input: 'hi' }, 400, undefined],
+    ['/v1/responses', 'responses', { n: 8, input: 'hi' }, 400, undefined],
+  ])(
+    'over %s on an upstream of %s are held, left out or refused',
+    async (path, dialect, body, status, sent, dropped) => {
+      const rig = rigOf({ channels: [{ dialect }] }).upstream({ steps: upstreams[dialect]?.steps ?? [] });
+      const answer = await rig.call({ model: 'm', ...body }, { path });
+      expect([answer.status, rig.sent[0]?.json['n']]).toEqual([status, sent]);
+      expect(answer.headers['x-relay-dropped']).toBe(dropped);
+      if (status === 400) expect([rig.sent, rig.item?.spent]).toEqual([[], 0n]);
+    },
+  );
+});
+
 describe('a call that does not end well', () => {
   const body = { model: 'm', stream: true, ...endpoints[0]?.body };
   const path = '/v1/messages';
