@@ -161,8 +161,8 @@ export interface StorageAsked {
 
 export interface EndpointRequest {
   call: CanonicalCall;
-  /** What the client's body holds, for the check of URLs in it. Absent: what `call` holds, which has the same paths. */
-  contents?: (() => readonly ContentAt[]) | undefined;
+  /** The items of the conversation, for the check of URLs in them. Absent: `call` has the paths of the client's body. */
+  placed?: readonly PlacedItem[] | undefined;
   /** A limit on output tokens that is no field of `request`. It is sent in the channel's limit field. */
   outputTokensMax?: number | undefined;
   /** More tokens of input are refused, by a count from below. Absent: the upstream says what is too much. */
@@ -182,12 +182,6 @@ export interface EndpointRequest {
    */
   unread?: StoredReferences | undefined;
   renderer(identity: AnswerIdentity, facts: AnswerFacts): Renderer;
-}
-
-export interface ContentAt {
-  /** The path in the client's body, such as `input[2].content`. */
-  param: string;
-  content: unknown;
 }
 
 export interface SealedState {

@@ -4,7 +4,7 @@
  */
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
-import { fieldPathOf, mediaIn, missingMedia, type MediaPlace } from '../wire/media-walk.ts';
+import { fieldPathOf, mediaIn, missingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
 import { namesLike, type ChannelAttributes, type ChannelType } from './channel-type.ts';
 import { CannotCarry, type Dialect, type Repeat, type RequestSettings, type SentBody } from './dialect.ts';
 import { defaultDialect, ownDialectNames } from './dialects/dialects.ts';
@@ -312,9 +312,10 @@ function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
 }
 
 /** The media of the messages of which nothing went up. What a dialect cannot send of a part that it knows, it refuses. */
-function mediaNotSent({ request, native }: CanonicalCall, { body }: Losses['sent']): MediaPlace[] {
+function mediaNotSent({ request, native, media }: CanonicalCall, { body }: Losses['sent']): MediaPlace[] {
   const { system, messages } = native?.body ?? request;
-  return missingMedia(mediaIn({ system, messages }), body);
+  const lost = missingMedia(media ?? mediaIn({ system, messages }), body);
+  return lost.filter((place) => /^(?:messages|system)\b/.test(pathOf(place)));
 }
 
 /** Whether the model may go on before the tool has answered. */

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { type JsonRecord, asRecord, isRecord, recordsIn, textIn } from './json.ts';
 import { calledNameMax } from './ids.ts';
+import type { MediaPlace } from './media-walk.ts';
 
 /** A call as every upstream dialect reads it, whichever endpoint it came through. */
 export interface CanonicalCall {
@@ -26,6 +27,8 @@ export interface CanonicalCall {
   readonly items?: CarriedItems | undefined;
   /** What the client's messages say in fields that few upstreams know: it is told of those that no message has that goes up. Absent: none. */
   readonly messageFields?: readonly string[] | undefined;
+  /** What carries or refers to media of what may go up, found once for all who ask. Absent: nobody has looked. */
+  readonly media?: readonly MediaPlace[] | undefined;
   /** The paths of media in the client's body that the call does not have, with `[]` for positions. Absent: none. */
   readonly lostMedia?: readonly string[] | undefined;
   /** The first message, if it is a field of the client's form that is of this call alone there. Absent: none is. */

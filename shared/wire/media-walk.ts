@@ -31,7 +31,7 @@ interface Link {
 /** Such as `messages[0].content[1].source.url`. */
 export function pathOf({ link }: Pick<MediaPlace, 'link'>): string {
   const steps: (string | number)[] = [];
-  for (let at: Link | undefined = link; at; at = at.up) steps.push(at.step);
+  for (let at: Link | undefined = link; at; at = at.up) if (at.step !== '') steps.push(at.step);
   const shown = steps.toReversed().map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`));
   return shown.join('').replace(/^\.+/, '');
 }
@@ -53,7 +53,7 @@ interface Named {
 const wordFields = new Set(
   (
     'reasoning_content reasoning_details extra_content annotations citations arguments function function_call functions custom parameters ' +
-    'input_examples metadata response_format output_config output_format format tool_choice stop stop_sequences encrypted_content signature ' +
+    'input_examples response_format output_config output_format format tool_choice stop stop_sequences encrypted_content signature ' +
     'thought_signature cache_control plugins provider mcp_servers search_parameters web_search_options'
   ).split(' '),
 );
@@ -65,7 +65,7 @@ const saidFields = new Set(
 );
 /** Schemas, addresses that no model reads, and ids, but for those of stored files. */
 const wordPattern =
-  /^\$|(?:^|_)(?:schema|json|grammar|regex|base|host|endpoint|proxy|origin|referr?er)$|(?:^|_)(?:server|callback|webhook|site|app|base|api)_?ur[il]s?$|(?:^|_)(?<!(?:file|image|audio|video|document|media)_)ids?$/;
+  /^\$|(?:^|_)(?:metadata|schema|json|grammar|regex|base|host|endpoint|proxy|origin|referr?er)$|(?:^|_)(?:server|callback|webhook|site|app|base|api)_?ur[il]s?$|(?:^|_)(?<!(?:file|image|audio|video|document|media)_)ids?$/;
 const forms = '(?:_?(?:ids?|ur[il]s?|data|bytes|base64|b64|b64_json))?$';
 const kinds: readonly [RegExp, MediaKind | undefined][] = [
   [new RegExp(`(?:^|_)(?:image|picture|photo)s?${forms}`), 'picture'],
@@ -137,18 +137,36 @@ export function holdsBytes({ value = '', field }: MediaPlace): boolean {
   );
 }
 
-interface Frame {
+/** An object or a list that is walked, and a step of the paths of what is in it. */
+class Frame implements Link {
+  readonly up: Link | undefined;
+  readonly step: string | number;
   readonly node: JsonRecord | readonly unknown[];
   /** Undefined: the node is a list. */
   readonly keys: readonly string[] | undefined;
-  at: number;
-  readonly link: Link | undefined;
   readonly field: string;
   readonly name: Named;
   readonly kind: MediaKind;
   readonly block: string | undefined;
-  /** How many places were found before a source, which counts as one where nothing in it does. Undefined: it is none. */
-  readonly before: number | undefined;
+  at = 0;
+  /** How many places were found before a source, which is one itself where nothing in it is. Undefined: it is no source. */
+  before: number | undefined;
+
+  constructor(
+    node: object,
+    { up, step, field, name, kind, block }: Pick<Frame, 'up' | 'step' | 'field' | 'name' | 'kind' | 'block'>,
+  ) {
+    const type = isRecord(node) && field !== 'source' ? node['type'] : undefined;
+    const isTyped = typeof type === 'string';
+    this.up = up;
+    this.step = step;
+    this.node = node as Frame['node'];
+    this.keys = Array.isArray(node) ? undefined : Object.keys(node);
+    this.field = field;
+    this.name = name;
+    this.kind = isTyped ? (kindsOfTypes.get(type) ?? name.kind ?? 'unknown') : kind;
+    this.block = block ?? (isTyped ? type : undefined);
+  }
 }
 
 /**
@@ -156,78 +174,66 @@ interface Frame {
  * and needs no stack of calls.
  * @param param the path of `value`; absent: it is the body
  */
-export function* mediaIn(value: unknown, param?: string): Generator<MediaPlace, void, undefined> {
+export function* mediaIn(value: unknown, param = ''): Generator<MediaPlace, void, undefined> {
+  if (typeof value !== 'object' || value === null) return;
   const names = new Map<string, Named>();
   const nameOf = (field: string): Named => {
     let name = names.get(field);
     if (!name) names.set(field, (name = named(field)));
     return name;
   };
-  const root = param === undefined || param === '' ? undefined : { up: undefined, step: param };
-  const frames: Frame[] = [];
-  const first = frameOf(value, {
-    link: root,
-    field: '',
-    name: { is: 'said' },
-    kind: 'file',
-    block: undefined,
-  });
-  if (first) frames.push(first);
+  const name: Named = { is: 'said' };
+  const frames = [
+    new Frame(value, { up: undefined, step: param, field: '', name, kind: 'file', block: undefined }),
+  ];
   let found = 0;
   for (let frame = frames.at(-1); frame; frame = frames.at(-1)) {
-    const { node, keys, kind, block, before } = frame;
+    const { node, keys, block } = frame;
     const at = frame.at++;
     if (at >= (keys ?? (node as readonly unknown[])).length) {
       frames.pop();
-      const { link, field } = frame;
-      if (before !== found || !link) continue;
+      if (frame.before !== found) continue;
       found += 1;
-      yield { kind, value: undefined, holder: node, key: '', field, block, link };
+      yield {
+        kind: frame.kind,
+        value: undefined,
+        holder: node,
+        key: '',
+        field: frame.field,
+        block,
+        link: frame,
+      };
       continue;
     }
-    const key = keys ? keys[at]! : String(at);
-    const inner = keys ? (node as JsonRecord)[key] : (node as readonly unknown[])[at];
+    const step = keys ? keys[at]! : at;
+    const inner = (node as JsonRecord)[step];
     if (inner === null || (typeof inner !== 'string' && typeof inner !== 'object')) continue;
-    const field = keys ? key : frame.field;
-    const name = keys ? nameOf(key) : frame.name;
-    if (name.is === 'words' || (keys && isQuoted(node as JsonRecord, key))) continue;
-    if (typeof inner === 'string') {
-      if (!isMedia(inner, name, node)) continue;
+    const field = keys ? keys[at]! : frame.field;
+    const name = keys ? nameOf(field) : frame.name;
+    if (name.is === 'words' || (keys && isQuoted(node as JsonRecord, field))) continue;
+    const kind = name.kind ?? frame.kind;
+    if (typeof inner === 'object') {
+      const next = new Frame(inner, { up: frame, step, field, name, kind, block });
+      if (keys && isSource(node as JsonRecord, field, inner)) next.before = found;
+      frames.push(next);
+    } else if (isMedia(inner, name, node)) {
       found += 1;
-      const link = { up: frame.link, step: keys ? key : at };
-      yield { kind: kindIn(node, name.kind ?? kind), value: inner, holder: node, key, field, block, link };
-      continue;
+      const link = { up: frame, step };
+      yield { kind: kindIn(node, kind), value: inner, holder: node, key: String(step), field, block, link };
     }
-    const link = { up: frame.link, step: keys ? key : at };
-    const next = frameOf(inner, { link, field, name, kind: name.kind ?? kind, block });
-    if (!next) continue;
-    const isSource =
-      keys !== undefined && (key === 'source' || key === 'file') && isBlock(node as JsonRecord);
-    frames.push(isSource && isRecord(inner) && !isText(inner) ? { ...next, before: found } : next);
   }
 }
 
-function frameOf(
-  node: unknown,
-  given: Pick<Frame, 'link' | 'field' | 'name' | 'kind' | 'block'>,
-): Frame | undefined {
-  if (Array.isArray(node)) return { node, keys: undefined, at: 0, ...given, before: undefined };
-  if (!isRecord(node)) return undefined;
-  const { type } = node;
-  const isTyped = typeof type === 'string' && given.field !== 'source';
-  const kind = isTyped ? (kindsOfTypes.get(type) ?? given.name.kind ?? 'unknown') : given.kind;
-  const block = given.block ?? (isTyped ? type : undefined);
-  return { node, keys: Object.keys(node), at: 0, ...given, kind, block, before: undefined };
-}
-
-const isBlock = ({ type }: JsonRecord): boolean => typeof type === 'string';
+/** Of a typed block. What it fetches or holds nobody may know. */
+const isSource = ({ type }: JsonRecord, field: string, inner: object): boolean =>
+  typeof type === 'string' && (field === 'source' || field === 'file') && isRecord(inner) && !isText(inner);
 const isText = ({ type }: JsonRecord): boolean => type === 'text' || type === 'content';
 
 /** What the model asked of a tool, the text of a document, what is hidden of its thinking, and quotes. */
 function isQuoted(node: JsonRecord, key: string): boolean {
   const { type } = node;
-  if (key === 'input') return typeof type === 'string' ? type.endsWith('tool_use') : 'name' in node;
   if (typeof type !== 'string') return false;
+  if (key === 'input') return type.endsWith('tool_use');
   if (key === 'data') return type === 'text' || type === 'redacted_thinking' || type.startsWith('reasoning');
   return quotes.get(type) === key;
 }

@@ -12,7 +12,7 @@ import type { Inflate } from './pdf-size.ts';
 
 export interface EstimatedCall extends Pick<
   CanonicalCall,
-  'request' | 'unknown' | 'items' | 'native' | 'embedding'
+  'request' | 'unknown' | 'items' | 'native' | 'embedding' | 'media'
 > {
   /** The fields that did not go up. Absent: none is known. */
   dropped?: readonly string[];
@@ -53,11 +53,19 @@ const longText = 100;
  * messages do. Fields that did not go up (`dropped`) are left out.
  */
 export function* mediaOf(call: EstimatedCall): Generator<MediaPlace, void, undefined> {
-  const { request, unknown, items, native, dropped = [] } = call;
+  const { dropped = [] } = call;
+  for (const place of call.media ?? walkedMedia(call)) if (!dropped.some(isAround(place))) yield place;
+}
+
+function* walkedMedia({
+  request,
+  unknown,
+  items,
+  native,
+}: EstimatedCall): Generator<MediaPlace, void, undefined> {
   const { messages, tools } = request;
   const carried = items && [...items.after.values(), ...items.instead.values()];
-  for (const root of [native?.body ?? { messages, tools }, unknown, carried])
-    for (const place of mediaIn(root)) if (!dropped.some(isAround(place))) yield place;
+  for (const root of [native?.body ?? { messages, tools }, unknown, carried]) yield* mediaIn(root);
 }
 
 const isAround =
@@ -150,18 +158,15 @@ function tokensOfMedia({ places }: FoundMedia, media: MediaEstimator): Overhead 
 /** The places of media in one call. What is counted there is not counted as text, too. */
 export class FoundMedia {
   readonly places: readonly MediaPlace[];
-  readonly #keys = new Map<object, Set<string>>();
+  #keys: Map<object, Set<string>> | undefined;
 
   constructor(places: Iterable<MediaPlace>) {
     this.places = [...places];
-    for (const { holder, key } of this.places) {
-      const keys = this.#keys.get(holder);
-      if (keys) keys.add(key);
-      else this.#keys.set(holder, new Set([key]));
-    }
   }
 
   has(holder: object, key: string): boolean {
+    if (this.places.length === 0) return false;
+    this.#keys ??= keysByHolder(this.places);
     return this.#keys.get(holder)?.has(key) === true;
   }
 
@@ -173,6 +178,16 @@ export class FoundMedia {
       return typeof inner === 'string' && has(this, key) ? '' : inner;
     });
   }
+}
+
+function keysByHolder(places: readonly MediaPlace[]): Map<object, Set<string>> {
+  const keys = new Map<object, Set<string>>();
+  for (const { holder, key } of places) {
+    const known = keys.get(holder);
+    if (known) known.add(key);
+    else keys.set(holder, new Set([key]));
+  }
+  return keys;
 }
 
 /** Each input is counted by itself. One that comes as tokens was counted by its client. */

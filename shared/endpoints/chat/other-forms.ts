@@ -22,7 +22,7 @@ import { ToolNames } from '../messages/request.ts';
 import { parseRequest } from '../parse-request.ts';
 import { contentPart } from '../responses/input.ts';
 import { chatFields, ResponsesRequest, servedFields, unknownFields } from '../responses/request.ts';
-import { contentsOf, responsesToChat } from '../responses/responses-endpoint.ts';
+import { responsesToChat } from '../responses/responses-endpoint.ts';
 import { endpointRoutes } from '../routes.ts';
 
 type ChatReading = Omit<EndpointRequest, 'renderer'>;
@@ -80,7 +80,7 @@ function ofInput(body: JsonRecord): ChatReading {
       served: servedFields(request),
       ...ofForm,
     },
-    contents: () => contentsOf(placed),
+    placed,
     ...read,
   };
 }

@@ -15,7 +15,6 @@ import {
 import {
   jsonAnswer,
   streamedAnswer,
-  type ContentAt,
   type Endpoint,
   type EndpointRequest,
   type PlacedItem,
@@ -72,7 +71,7 @@ function readResponses(request: ResponsesRequest, given: Reading): EndpointReque
   const [unknown, served] = [unknownFields(request), servedFields(request)];
   return {
     call: { form: endpointRoutes.responses.name, request: chat, unknown, served, ...call },
-    contents: () => contentsOf(placed),
+    placed,
     ...reading,
     // Only responses are stored.
     storage: compacts === 'path' ? undefined : reading.storage,
@@ -192,10 +191,6 @@ function refuseStored(request: ResponsesRequest, storage: StorageAtHand | undefi
   refuse(neverStored, InvalidRequest);
   if (!storage) refuse(notForKey, StorageNotAllowed);
 }
-
-/** The items of a request, each with its path. */
-export const contentsOf = (placed: readonly PlacedItem[]): ContentAt[] =>
-  placed.map(({ item, param }) => ({ param, content: item }));
 
 /** One heartbeat in this many is an event: some clients ignore comments and time out after minutes. */
 const idlesPerEvent = 4;

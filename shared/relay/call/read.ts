@@ -241,7 +241,8 @@ async function askedCall(
   const reading = storing && mayStore(caller) ? await storing() : undefined;
   const atHand = reading && { reading, stored: conversation };
   const reader = (endpoint.otherForm && (await endpoint.otherForm(body))) ?? endpoint;
-  const read = reader.read(body, headers, atHand, summaryOpener(sealer, caller.key.account));
+  const written = reader.read(body, headers, atHand, summaryOpener(sealer, caller.key.account));
+  const read = { ...written, call: { ...written.call, media: [...mediaOf(written.call)] } };
   const { request } = read.call;
   const { model: requested, official } = request;
   const attribution = given ?? (await attributionIn(request, headers));
@@ -306,16 +307,16 @@ function checkLength({ read: { call, inputTokensMax: most } }: AskedCall): void 
 
 /** Checks the URLs of a request that holds media, before anything is reserved: upstreams fetch them. */
 async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
-  if (mediaOf(read.call).next().done) return;
+  if (read.call.media?.length === 0) return;
   const { checkContentUrls } = await import('./content-urls.ts');
   checkContentUrls(mediaWithPaths(read), snapshot.settings);
 }
 
 /** At the paths of the client's own body. */
-function* mediaWithPaths({ call, contents }: EndpointRequest): Generator<MediaPlace, void, undefined> {
-  if (!contents) yield* mediaOf(call);
-  for (const { param, content } of contents?.() ?? []) yield* mediaIn(content, param);
-  if (contents) yield* mediaIn(call.unknown);
+function* mediaWithPaths({ call, placed }: EndpointRequest): Generator<MediaPlace, void, undefined> {
+  if (!placed) yield* mediaOf(call);
+  for (const { item, param } of placed ?? []) yield* mediaIn(item, param);
+  if (placed) yield* mediaIn(call.unknown);
 }
 
 function callOf(

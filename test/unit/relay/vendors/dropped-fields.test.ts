@@ -197,6 +197,17 @@ describe('of a chat client, before anything is charged', () => {
     expect([(await allowing.call(asked)).status, allowing.sent.length]).toEqual([200, 1]);
   });
 
+  it('media that no other form has a place for are named by their path', async () => {
+    const images = ['https://a.test/1', 'https://a.test/2'];
+    const part = { type: 'text', text: 'hi', image_url: { url: 'https://a.test/3' } };
+    const asked = { messages: [{ role: 'user', content: [part], images }] };
+    const path = '/v1/chat/completions';
+    const { sent, dropped } = await answered('messages', { dialect: 'messages' }, asked, path);
+    expect(sent).not.toContain('a.test');
+    expect(dropped).toEqual(['messages[].content[].image_url.url', 'messages[].images[]']);
+    expect((await answered('chat', {}, asked, path)).dropped).toEqual([]);
+  });
+
   it.each([
     [[], 'output:high', undefined],
     [['reasoning.mode'], undefined, 'pro'],
