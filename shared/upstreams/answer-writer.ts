@@ -157,18 +157,14 @@ export class UsageCounts {
   push(counts: VendorCounts | undefined): void {
     if (!counts) return;
     const own = countOf(counts.input);
-    const total = countOf(counts.total);
-    const reasoning = countOf(counts.reasoning);
     const parts = partsOf(counts);
     this.#input =
       own === undefined
         ? withParts(this.#input, parts)
         : corrected(this.#input, { ...parts, own, whole: wholeOf(own, parts, counts) });
-    this.#total = total ?? this.#total;
-    this.#reasoning = larger(this.#reasoning, reasoning);
-    const { totalHidesThinking } = counts;
-    const reported = { output: countOf(counts.output), total, reasoning, totalHidesThinking };
-    this.#output = larger(this.#output, outputOf(this.#input, reported));
+    this.#total = countOf(counts.total) ?? this.#total;
+    this.#reasoning = larger(this.#reasoning, countOf(counts.reasoning));
+    this.#output = larger(this.#output, outputOf(this.#input, counts));
   }
 
   /** Undefined: neither input nor output is known. */
@@ -234,9 +230,6 @@ function withParts(known: InputCounts, parts: Parts): InputCounts {
   return { ...known, ...parts, ...(isMore && { cached: whole }) };
 }
 
-type OutputCounts = Partial<Record<'output' | 'total' | 'reasoning', number | undefined>> &
-  Pick<VendorCounts, 'totalHidesThinking'>;
-
 /**
  * The output with reasoning that the vendor counts beside it. Reasoning is beside the output if it is larger, or if the total exceeds
  * input and output by as much. Any other excess is no output: some gateways add what was read from the cache or written to it to a
@@ -244,8 +237,9 @@ type OutputCounts = Partial<Record<'output' | 'total' | 'reasoning', number | un
  */
 function outputOf(
   { whole: input = -1, cached = 0, written = 0 }: InputCounts,
-  { output, total, reasoning = 0, totalHidesThinking }: OutputCounts,
+  { totalHidesThinking, ...counts }: VendorCounts,
 ): number | undefined {
+  const [output, total, reasoning = 0] = [counts.output, counts.total, counts.reasoning].map(countOf);
   if (output === undefined)
     return input >= 0 && total !== undefined && total >= input ? total - input : undefined;
   const isLarger = reasoning > output;

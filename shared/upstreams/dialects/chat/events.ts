@@ -203,10 +203,8 @@ class Choice {
     const ending = this.#ending;
     if (!ending || sent.length === 0 || this.finish !== 'stop' || this.#tools) return undefined;
     const said = ['stop_reason', 'matched_stop'].filter((name) => name in ending).map((name) => ending[name]);
-    const isUnnamed = said.length === 0 || said.includes('stop_sequence');
-    return (
-      given.find((each) => said.includes(each)) ?? (isUnnamed && given.length === 1 ? given[0] : undefined)
-    );
+    const isOnly = given.length === 1 && (said.length === 0 || said.includes('stop_sequence'));
+    return given.find((each) => isOnly || said.includes(each));
   }
 
   /**
@@ -373,10 +371,8 @@ function image(value: unknown): JsonRecord[] {
  * The counts in an event: beside the choices, in the first choice (Moonshot) or under `x_groq`. A compatible server may
  * use any vendor's names, so they are read by name and not by vendor.
  */
-export function countsOfEvent(
-  event: JsonRecord,
-  { totalHidesThinking }: Pick<Quirks, 'totalHidesThinking'> = {},
-): VendorCounts | undefined {
+export function countsOfEvent(event: JsonRecord, quirks: Partial<Quirks> = {}): VendorCounts | undefined {
+  const { totalHidesThinking } = quirks;
   const [choice] = listIn(event['choices']);
   const places = [event['usage'], asRecord(choice)['usage'], asRecord(event['x_groq'])['usage']];
   const usage = places.find(isRecord);

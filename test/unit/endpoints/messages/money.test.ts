@@ -351,6 +351,14 @@ describe('several runs of one call', () => {
     expect(last).toMatchObject({ prompt_tokens: 6_000, completion_tokens: 1_800, estimated: false });
   });
 
+  it.each([true, false])('give way to the vendor’s own count where they cannot be (%s)', async (isInput) => {
+    const own = { input_tokens: 9, output_tokens: 15 };
+    const absurd = isInput ? { input_tokens: 9_000_000 } : { output_tokens: 9_000_000 };
+    const rig = rigOf().upstream({ steps: claudes({ ...own, iterations: [{ ...own, ...absurd }] }) });
+    await rig.call(body, { path: '/v1/messages' });
+    expect(rig.item?.last).toMatchObject({ prompt_tokens: 9, completion_tokens: 15, estimated: false });
+  });
+
   it.each([
     ['are not believed where nothing asked for them', { edits: [{ type: 'compact_20260112' }] }],
     ['are not believed of a call that only clears', { edits: [{ type: 'clear_tool_uses_20250919' }] }],
