@@ -45,6 +45,7 @@ export const countNames = [
   'plan_calls',
   'official_calls',
   'bought_calls',
+  'searches',
   'prompt_tokens',
   'completion_tokens',
   ...partCounts,
@@ -54,8 +55,8 @@ export const countNames = [
 ] as const;
 
 /**
- * `bought_charged`: the charges of the calls whose cost is known, so that a margin compares like with like. `metered`: what of
- * `charged` no balance paid.
+ * `bought_charged`: what was charged for the calls and the searches whose cost is known, so that a margin compares like with like.
+ * `metered`, `searched`: what of `charged` no balance paid, and what was charged for searches.
  */
 export const amountNames = [
   'charged',
@@ -64,6 +65,8 @@ export const amountNames = [
   'bought',
   'bought_charged',
   'granted',
+  'searched',
+  'search_bought',
 ] as const;
 
 type CountName = (typeof countNames)[number];
@@ -88,6 +91,8 @@ const grantFigures = ({ amount }: GrantLedgerRow): DailyFigures => ({
 function callFigures(row: CloseRow): DailyFigures {
   const one = row.id.startsWith(latePrefix) ? 0 : 1;
   const known = row.bought !== undefined;
+  const { search_price: search, search_bought: searchBought } = row;
+  const searched = row.official ? 0n : (search ?? 0n);
   const tokens = {
     prompt_tokens: row.prompt_tokens ?? 0,
     completion_tokens: row.completion_tokens ?? 0,
@@ -102,6 +107,8 @@ function callFigures(row: CloseRow): DailyFigures {
       plan_calls: row.plan_slot === undefined ? 0 : one,
       official_calls: row.official ? one : 0,
       bought_calls: known ? 1 : 0,
+      // A late row below zero takes back what the expiry charged.
+      searches: search === undefined ? 0 : search < 0n ? -1 : 1,
       ...tokens,
     },
     amounts: {
@@ -109,7 +116,9 @@ function callFigures(row: CloseRow): DailyFigures {
       metered: row.metered ? row.charge : 0n,
       official_cost: row.cost ?? 0n,
       bought: row.bought ?? 0n,
-      bought_charged: known ? row.charge : 0n,
+      bought_charged: (known ? row.charge - searched : 0n) + (searchBought === undefined ? 0n : searched),
+      searched,
+      search_bought: searchBought ?? 0n,
     },
   };
   if (row.first_content_ms !== undefined) figures.counts[firstContentBucket(row.first_content_ms)] = 1;
@@ -159,7 +168,14 @@ const negative = ({ counts, amounts }: DailyFigures): DailyFigures => ({
 const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'];
 /** A page lists the items of 5,000 accounts at once, so they are small. */
 const ofMonth = new Set([...volume, 'plan_calls', 'grants', 'charged', 'metered', 'granted']);
-const ofMinute = new Set([...volume, ...firstContentBuckets, 'charged', 'bought', 'bought_charged']);
+const ofMinute = new Set([
+  ...volume,
+  ...firstContentBuckets,
+  'charged',
+  'bought',
+  'bought_charged',
+  'search_bought',
+]);
 
 function isKept(key: DailyKey, name: string): boolean {
   if (isMonth(key)) return ofMonth.has(name);

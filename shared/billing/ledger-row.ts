@@ -124,13 +124,14 @@ export function closeRowBetween(
   return closeRow(after, entry, after.last);
 }
 
-/** The row of a charge that came after its reservation expired, whose own row has what that charged. */
+/** The row of a charge that came after its reservation expired, whose own row has what that charged, for a search too. */
 export function lateRow(
   { account, part, entry, closeRecord }: Pick<CloseWrite, 'account' | 'part' | 'entry' | 'closeRecord'>,
   difference: NanoYuan,
 ): CloseRow {
   const row = closeRow({ account, part }, { ...entry, amount: 0n }, closeRecord);
-  return { ...row, id: latePrefix + closeRecord.id, charge: difference };
+  const search_price = (closeRecord.search_price ?? 0n) - (entry.searchPrice ?? 0n) || undefined;
+  return { ...row, id: latePrefix + closeRecord.id, charge: difference, search_price };
 }
 
 function closeRow({ account, part }: PartOfAccount, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {

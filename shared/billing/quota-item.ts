@@ -57,6 +57,8 @@ export interface OpenEntry {
   amount: NanoYuan;
   /** The cost of the input: charged when the reservation expires. */
   input: NanoYuan;
+  /** The price of the call's web search: charged when the reservation expires. Absent: it makes none, or a free one. */
+  searchPrice?: NanoYuan | undefined;
   /** First 12 hex digits of the key's hash. */
   key: string;
   /** Of a call to an alias: its first model, whose input is charged when the reservation expires. */
@@ -115,6 +117,10 @@ export const closeFields = {
   tags: 'tags',
   /** That the call was charged by; missing: the standard one. */
   service_tier: 'text',
+  /** What the web search of the call costs: a part of the charge, or of `cost`; missing: none was made. */
+  search_price: 'amount',
+  /** What the search cost the operator; missing: unknown. */
+  search_bought: 'amount',
 } as const;
 
 function countsOf(names: readonly PartCount[]): Record<PartCount, 'count'> {
@@ -244,7 +250,7 @@ const tombstoneGraceSeconds = 30;
 
 /**
  * The writes that close an account's expired reservations: those whose lease ended more than the grace period
- * ago. Reads only the item. The input is charged, because it was sent upstream; a call that was counted on a
+ * ago. Reads only the item. Search and input are charged, because they were sent; a call that was counted on a
  * plan stays counted. Of a background call that never began, neither is. A call that renews its lease meanwhile wins.
  * `nowSeconds`: Unix time.
  */
@@ -267,9 +273,9 @@ export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: 
 function closeRecordOf(id: string, entry: OpenEntry, at: number): CloseRecord {
   if (entry.tombstone) return { id, kind: 'cancelled', charge: 0n, at };
   if (entry.queued) return { id, kind: 'released', charge: 0n, at };
-  return { id, kind: 'expired', charge: expiryCharge(entry), at };
+  return { id, kind: 'expired', charge: expiryCharge(entry), at, search_price: entry.searchPrice };
 }
 
-/** What a call costs that never said how it ended: its input, which was sent upstream. */
-export const expiryCharge = (entry: OpenEntry): bigint =>
-  entry.slot !== '' || entry.official ? 0n : entry.input;
+/** What a call costs that never said how it ended: its input, which was sent upstream, and its search, which came before. */
+export const expiryCharge = ({ slot, official, input, searchPrice = 0n }: OpenEntry): bigint =>
+  official ? 0n : (slot === '' ? input : 0n) + searchPrice;

@@ -24,6 +24,10 @@ export interface ReserveNeed extends ModelCost {
   id: string;
   /** If other models may answer the call: whichever does must be covered. Absent: none may. */
   others?: readonly ModelCost[] | undefined;
+  /** The price of the web search that the call makes. No plan covers it. Absent: nothing. */
+  searchPrice?: NanoYuan | undefined;
+  /** Searches of the key a minute. Absent: the call makes none, or there is no limit. */
+  searchRpm?: number | undefined;
   /** Plan slots that cover each model that may answer, in row order. */
   slots: readonly PlanSlot[];
   key: string;
@@ -36,11 +40,11 @@ export interface ReserveNeed extends ModelCost {
   metered?: boolean | undefined;
   /** When the call began, in epoch milliseconds: its minute, day and plan month. */
   nowMs: number;
-  /** Reserve neither an amount nor a plan slot: official calls, and free calls of keys with limits. */
+  /** Reserve neither an amount nor a plan slot: official calls, and free calls of keys with limits that make no priced search. */
   takesNothing: boolean;
 }
 
-/** How a call is paid: by a plan slot or by an amount. A low balance may lower the output limit. */
+/** How a call is paid: by a plan slot, which leaves its search to the balance, or by an amount. A low balance may lower the output limit. */
 export interface CallPayment {
   slot?: PlanSlot | undefined;
   amount: NanoYuan;
@@ -56,7 +60,7 @@ export type ReserveRefusal =
   | { reason: 'quota' | 'reserved'; available: NanoYuan; need: NanoYuan }
   | { reason: 'concurrency' }
   | { reason: 'budget'; left: NanoYuan; need: NanoYuan; isShared?: boolean }
-  | { reason: 'rate' | 'account_rpm' | 'account_tpm' }
+  | { reason: 'rate' | 'search_rate' | 'account_rpm' | 'account_tpm' }
   | { reason: 'open_entries' };
 
 /** `lastTry`: others took what this call wanted each time, so it is content with the least that it needs. */
@@ -90,9 +94,12 @@ export function planReserve(
   if (tokens >= (need.accountTpm ?? Infinity)) return { reason: 'account_tpm' };
   if (need.takesNothing) return nothing;
   const slot = need.slots.find(({ key, limit }) => limit === null || (item.plan.get(key) ?? 0) < limit);
-  if (slot) return { slot, ...nothing };
-  return need.metered ? payMetered(need, item, lastTry) : payFromBalance(need, item, lastTry);
+  const due: ReserveNeed = slot ? { ...need, price: free, others: undefined } : need;
+  const payment = need.metered ? payMetered(due, item, lastTry) : payFromBalance(due, item, lastTry);
+  return slot && !isRefusal(payment) ? { ...payment, slot } : payment;
 }
+
+const free: Price = { type: 'non-billing', rule: null };
 
 /** Nothing is held but in the key's budget, which bounds the call as it does any. */
 function payMetered(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallPayment | ReserveRefusal {
@@ -138,12 +145,12 @@ const noCalls: Pick<RateCount, 'count' | 'tokens'> = { count: 0 };
  * whole.
  */
 function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallPayment | ReserveRefusal {
-  const { budgetLeft } = need;
+  const { budgetLeft, searchPrice: search = 0n } = need;
   const costs = [need, ...(need.others ?? [])];
-  const most = costs.map(mostOf).reduce(larger);
+  const most = costs.map(mostOf).reduce(larger) + search;
   if (most === 0n) return nothing;
   const { available } = item;
-  const least = costs.map(leastAmount).reduce(larger);
+  const least = costs.map(leastAmount).reduce(larger) + search;
   if (budgetLeft !== undefined && budgetLeft < least)
     return { reason: 'budget', left: budgetLeft, need: least };
   if (available < least)
@@ -161,7 +168,7 @@ function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): C
   const atLeast = leavesNone ? amount : larger(amount, (2n * amount) / parts);
   if (amount === most) return { amount, atLeast };
   const limitedBy = amount < ofBalance ? 'budget' : 'balance';
-  return { amount, atLeast, limitedTo: coverOutput(costs, amount), limitedBy };
+  return { amount, atLeast, limitedTo: coverOutput(costs, amount - search), limitedBy };
 }
 
 /**

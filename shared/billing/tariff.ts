@@ -7,17 +7,17 @@ import {
   formatDecimal,
   formatPrice,
   formatTier,
+  formatYuan,
   factorDecimals,
   factorIn,
   factorOne,
-  parseDecimal,
   parsePrice,
   parseTier,
+  parseYuan,
   priceByRule,
-  priceDecimals,
   ruleOf,
   toFactor,
-  type PicoYuan,
+  type NanoYuan,
   type Price,
   type PriceRule,
   type Tier,
@@ -26,8 +26,8 @@ import {
 /** Models by their public base names, the call's own first. */
 export interface AgreedPrices {
   readonly prices: ReadonlyMap<string, Price>;
-  /** The price of one search. Absent: the call makes none that is charged. */
-  readonly search?: PicoYuan | undefined;
+  /** The price of one web search, exact in nano-yuan, so a charge is rounded once. Zero: it is free. Absent: the call makes none. */
+  readonly search?: NanoYuan | undefined;
 }
 
 export interface Tariff extends AgreedPrices {
@@ -54,14 +54,17 @@ interface TariffParts {
   rulesOf: (model: string) => readonly PriceRule[];
   /** For models whose rule names no default. */
   defaultOutputTokens: number;
+  /** As in `AgreedPrices`. */
+  search?: NanoYuan | undefined;
   nowMs: number;
 }
 
-export function buildTariff({ models, rulesOf, defaultOutputTokens, nowMs }: TariffParts): Tariff {
+export function buildTariff({ models, rulesOf, defaultOutputTokens, search, nowMs }: TariffParts): Tariff {
   const rules = models.map((model) => [model, ruleOf(rulesOf(model), model, nowMs)] as const);
   return {
     prices: new Map(rules.map(([model, rule]) => [model, priceByRule(rule)])),
     limits: new Map(rules.map(([model, rule]) => [model, limitsOf(rule, defaultOutputTokens)])),
+    search,
   };
 }
 
@@ -103,7 +106,7 @@ function covered<Value>(values: ReadonlyMap<string, Value>, model: string): Valu
 /** @see parseTariff */
 export function formatTariff({ prices, search }: AgreedPrices): string {
   const named = [...prices].map(([model, price]) => (prices.size > 1 ? `${model}|` : '') + fullPrice(price));
-  return [...named, ...(search === undefined ? [] : [`+${formatDecimal(search, priceDecimals)}`])].join(' ');
+  return [...named, ...(search === undefined ? [] : [`+${formatYuan(search)}`])].join(' ');
 }
 
 function fullPrice(price: Price): string {
@@ -118,9 +121,7 @@ function fullPrice(price: Price): string {
 /** @param ownModel the model of a text that names none. Undefined: the text is not a tariff. */
 export function parseTariff(text: string, ownModel: string): AgreedPrices | undefined {
   const parts = text.split(' ');
-  const search = parts.at(-1)?.startsWith('+')
-    ? parseDecimal(parts.pop()?.slice(1) ?? '', priceDecimals)
-    : undefined;
+  const search = parts.at(-1)?.startsWith('+') ? parseYuan(parts.pop()?.slice(1) ?? '') : undefined;
   const prices = new Map<string, Price>();
   for (const part of parts) {
     const [written = '', name] = part.split('|').toReversed();

@@ -271,16 +271,16 @@ export interface AnswerOutcome {
 }
 
 /**
- * The charge for a call. A call that failed without output is free, even if the upstream reported usage. Any
- * other call is charged for its usage, even above the reserved amount and if the client has left: the upstream
+ * The charge for a call, with the price of the search that it made, whatever became of it: whole nano-yuan, so the sum needs no
+ * second rounding. A call that failed without output is otherwise free, even if the upstream reported usage. Any other call is charged for its usage, even above the reserved amount and if the client has left: the upstream
  * wrote on. A price per call is charged once, if the client received content.
  */
-export function chargeOf(price: Price, outcome: AnswerOutcome): NanoYuan {
-  if (costsNothing(outcome)) return 0n;
-  if (price.type === 'times-billing' && (!outcome.anyContent || outcome.leftEarly)) return 0n;
-  return costOf(price, outcome.usage);
+export function chargeOf(price: Price, outcome: AnswerOutcome, search: NanoYuan = 0n): NanoYuan {
+  if (costsNothing(outcome)) return search;
+  if (price.type === 'times-billing' && (!outcome.anyContent || outcome.leftEarly)) return search;
+  return costOf(price, outcome.usage) + search;
 }
 
-/** Whether the call is treated as not made: nothing is charged, and its plan slot is released. */
+/** Whether the model's call is treated as not made: it costs nothing, and its plan slot is released. */
 export const costsNothing = ({ failed, anyContent }: Pick<AnswerOutcome, 'failed' | 'anyContent'>): boolean =>
   failed && !anyContent;

@@ -84,11 +84,15 @@ async function accountsNearEmpty(ports: OperatorPorts) {
 /** Parts of a day, so that an amount a day is divided in whole numbers. */
 const million = 1_000_000n;
 
-/** What calls whose cost is known earned: charges against cost. `earned` undefined: the cost of no call is known. */
+/**
+ * What calls and searches whose cost is known earned: charges against cost. `earned` undefined: nothing is known of either.
+ * `bought`: with the searches.
+ */
 export function marginOf({ counts, amounts }: DailyFigures) {
   const knownCalls = counts.bought_calls ?? 0;
-  const bought = amounts.bought ?? 0n;
-  const earned = knownCalls === 0 ? undefined : (amounts.bought_charged ?? 0n) - bought;
+  const { bought_charged: sold = 0n, search_bought: searches = 0n } = amounts;
+  const bought = (amounts.bought ?? 0n) + searches;
+  const earned = knownCalls === 0 && bought === 0n && sold === 0n ? undefined : sold - bought;
   return { earned, bought, knownCalls };
 }
 

@@ -54,7 +54,7 @@ export async function countTokens(
   await countUnbilled(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
   const { call: asked, turns } = await whole();
   // A count makes no search, and needs no money for one.
-  const read = { ...asked, model: { ...asked.model, web: false } };
+  const read = { ...asked, tariff: { ...asked.tariff, search: undefined } };
   // What the vendor wrote itself counts, too.
   const call = turns ? { ...read, states: turns.states, stateDropped: turns.dropped } : read;
   const { costs, request } = await priced(ports, call);

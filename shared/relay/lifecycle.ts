@@ -42,6 +42,7 @@ import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { Clock } from './ports/host.ts';
 import { RequestLogger, type RefusedFacts } from './request-log.ts';
+import type { SearchedRequest } from './search.ts';
 
 /** Where a call comes from and goes to: a client's request, or a background run. */
 export interface Edge {
@@ -120,25 +121,27 @@ async function paid(
 ): Promise<RelayResponse> {
   const held = await edge.reserve(checked, claim);
   if ('answered' in held) return held.answered;
-  const answer = await begun(relay, edge, { ...held, claim }).catch(async (error: unknown) => {
-    await held.bill.cancel();
+  const { call, bill } = held;
+  let searched: SearchedRequest | undefined;
+  let answer: Answer;
+  try {
+    if (call.model.web) searched = await (await import('./search.ts')).withSearch(relay.ports, call);
+    answer = await begun(relay, edge, { ...held, claim, searched });
+  } catch (error) {
+    await bill.cancel(searched?.isBilled);
     throw error;
-  });
+  }
   const done = ended(relay, { ...held, claim, answer });
   return { ...(await answer.response()), done };
 }
 
-/** Searches, and begins to answer. */
+/** Begins to answer. */
 async function begun(
   { ports, endpoint, health }: RelayParts,
   edge: Edge,
-  held: HeldCall & { claim: HeldKey | undefined },
+  held: HeldCall & { claim: HeldKey | undefined; searched: SearchedRequest | undefined },
 ): Promise<Answer> {
-  const { call, read, bill, claim } = held;
-  const searched =
-    call.model.web && !call.compacts
-      ? await (await import('./search.ts')).withSearch(ports, call)
-      : undefined;
+  const { call, read, bill, claim, searched } = held;
   const dispatched = new Dispatch(ports, { call, searched, health });
   const dispatch = edge.stoppable?.(dispatched, call) ?? dispatched;
   const recorder = await edge.recorder(held);
@@ -183,7 +186,9 @@ async function ended({ ports, logger }: RelayParts, { call, bill, claim, answer 
   // The charge first: who repeats the request meets a call that runs until its charge is written.
   const serving = servingFacts(report, answered, outcome.usage);
   const tier = report.sent.serviceTier;
-  const closed = bill.close({ outcome, flag: flagText(measure.flags), end, answered, tier, serving });
+  const { isSearchBilled } = report;
+  const closing = { outcome, flag: flagText(measure.flags), end, answered, tier, serving, isSearchBilled };
+  const closed = bill.close(closing);
   const billed: BillReport = await closed.catch((error: unknown) => (fault(error), {}));
   if (billed.exceeded !== undefined)
     log.event('charged_above_reserve', {

@@ -3,19 +3,21 @@
  * continues without results. Loaded at the first such call.
  */
 import type { ChatPorts } from './ports/chat-ports.ts';
-import type { SearchResult } from './ports/host.ts';
+import { SearchRefused, type SearchResult } from './ports/host.ts';
 import type { ChatRequest, ChatMessage } from '../wire/canonical-call.ts';
 import type { ChatCall, SearchOutcome } from './call/call.ts';
 import { within } from './money/backoff.ts';
-import { searchTokensMax } from './money/bill.ts';
+import { searchTokensMax } from './money/search-terms.ts';
 import { TextShape } from '../billing/estimate/input-tokens.ts';
 
 type SearchPorts = Pick<ChatPorts, 'clock' | 'searchProvider'>;
-type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'signal' | 'states'>;
+type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'tariff' | 'signal' | 'states'>;
 
 export interface SearchedRequest {
   request: ChatRequest;
   outcome: SearchOutcome;
+  /** The provider bills a search, so the call is charged one, whatever becomes of it. */
+  isBilled: boolean;
 }
 
 /** How long an answer waits for the search. */
@@ -39,36 +41,45 @@ function mayContinue({ request, states }: SearchingCall): boolean {
  */
 export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
   const { request } = call;
-  const results = await searched(ports, call);
-  if (typeof results === 'string') return { request, outcome: results };
+  const { results, isBilled } = await searchWeb(ports, call);
+  if (typeof results === 'string') return { request, outcome: results, isBilled };
   const day = new Date(ports.clock.now()).toISOString().slice(0, 10);
   const message = searchMessage(results, day);
-  if (!message) return { request, outcome: 'empty' };
+  if (!message) return { request, outcome: 'empty', isBilled };
   const { messages } = request;
   const lastUser = mayContinue(call) ? messages.findLastIndex(({ role }) => role === 'user') : -1;
   // Not a system message there: dialects move those to the beginning.
   const placed =
     lastUser < 0 ? [message, ...messages] : messages.toSpliced(lastUser, 0, { ...message, role: 'user' });
-  return { request: { ...request, messages: placed }, outcome: 'found' };
+  return { request: { ...request, messages: placed }, outcome: 'found', isBilled };
 }
 
-async function searched(
+interface WebSearch extends Pick<SearchedRequest, 'isBilled'> {
+  results: SearchResult[] | SearchOutcome;
+}
+
+async function searchWeb(
   { clock, searchProvider }: SearchPorts,
-  { request, snapshot, signal }: SearchingCall,
-): Promise<SearchResult[] | SearchOutcome> {
+  { request, snapshot, tariff, signal }: SearchingCall,
+): Promise<WebSearch> {
   const { search: settings } = snapshot.settings;
-  if (!settings) return 'none';
+  // A setting that came after the call was accepted makes no search that is not held.
+  if (!settings || tariff.search === undefined) return { results: 'none', isBilled: false };
   const query = searchQuery(request.messages);
-  if (query === '') return 'no_query';
-  if (signal.aborted) return 'timeout';
+  if (query === '') return { results: 'no_query', isBilled: false };
+  if (signal.aborted) return { results: 'timeout', isBilled: false };
 
   const abort = new AbortController();
+  let isSent = false;
   try {
     // The race ends the wait even when a provider ignores its abort signal.
-    const work = searchProvider(settings).search(query, abort.signal);
-    return await within(clock, budgetMs, { work, late: 'timeout' as const, signal });
-  } catch {
-    return 'failed';
+    const work = searchProvider(settings).search(query, abort.signal, () => {
+      isSent = true;
+    });
+    const results = await within(clock, budgetMs, { work, late: 'timeout' as const, signal });
+    return { results, isBilled: isSent };
+  } catch (error) {
+    return { results: 'failed', isBilled: isSent && !(error instanceof SearchRefused) };
   } finally {
     abort.abort();
   }

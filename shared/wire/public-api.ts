@@ -19,6 +19,8 @@ export interface AccountBody {
   days_left: number | null;
   /** Below it the operator's alerts tell of the balance; null: they do not. */
   alert_below: number | null;
+  /** Yuan for each web search; null: searches have no price of their own. */
+  search_price: number | null;
   /** Of a metered account alone: the part of `spent` that no balance paid. */
   metered?: number;
   plan: AccountPlan | null;
@@ -118,6 +120,7 @@ export interface AccountDay {
   completion_tokens: number;
   cached_tokens: number;
   charge: number;
+  searches: number;
 }
 
 /** Of a month of UTC. closing = opening + granted - charged + metered. */
@@ -229,6 +232,8 @@ export interface UsageEntry extends Record<PartCount, number | null> {
   official: boolean;
   /** Official calls: what the call would have cost. */
   cost: number | null;
+  /** What the web search of the call cost: a part of `charge`, or of `cost`. */
+  search_price: number | null;
   amount: number | null;
   reason: string | null;
 }

@@ -25,8 +25,8 @@ export const core: Mutants = {
   },
   'an expired call of a plan is charged': {
     file: 'shared/billing/quota-item.ts',
-    find: "entry.slot !== '' || entry.official ? 0n",
-    replace: 'entry.official ? 0n',
+    find: "(slot === '' ? input : 0n) + searchPrice",
+    replace: 'input + searchPrice',
     noticed: 'test/simulation/simulation.test.ts',
     by: /./,
   },

@@ -165,7 +165,7 @@ describe('request show', () => {
     ['a call with a cached prompt', covered, 'of the input: 7 cached, 3 written to the cache'],
     ['an expired call', expired, 'expired: the function died, so the input alone is due'],
     ['an official call', official, 'outside official mode it would have cost 0.003096 yuan'],
-    ['a failed call', released, 'released: no answer, so nothing is due (failed)'],
+    ['a failed call', released, 'released: no answer, so the model costs nothing (failed)'],
     ['a call under way', open, '0.3 yuan reserved'],
   ])('shows the steps of %s', async (_case, id, words) => {
     const run = await rig.ops(`request show ${id}`);

@@ -297,6 +297,7 @@ describe('what the page shows', () => {
         completion_tokens: 1600,
         cached_tokens: 0,
         charge: 0.75,
+        searches: 0,
       },
       {
         model: '=evil',
@@ -306,6 +307,7 @@ describe('what the page shows', () => {
         completion_tokens: 1,
         cached_tokens: 0,
         charge: 0.250000003,
+        searches: 0,
       },
     ];
     const { page } = await opened();

@@ -174,6 +174,7 @@ export const dayUsage = (model: string, daysAgo: number, more: Partial<AccountDa
   prompt_tokens: 1200,
   completion_tokens: 350,
   cached_tokens: 0,
+  searches: 0,
   charge: 0.05,
   ...more,
 });

@@ -34,6 +34,9 @@ export const channels: [ChannelRow] = [channel];
 /** More than the 1,024 tokens below which no limit is lowered. */
 const usual = { default_output_tokens: 2_500 };
 
+/** Yuan for each web search. */
+export const searchPrice = 0.013_000_007;
+
 /** As an operator writes them: the product and the oracle read them apart. */
 export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
   {
@@ -123,7 +126,11 @@ export const snapshot: Snapshot = {
   channels,
   charges: priceList.map((row) => ChargeRow.parse(row)),
   plans: planList.map((row) => PlanRow.parse(row)),
-  settings: { ...defaultSettings, subscriptionEnabled: true },
+  settings: {
+    ...defaultSettings,
+    subscriptionEnabled: true,
+    search: { type: 'searxng', endpoint: 'https://search.test', results: 5, price: searchPrice, cost: 0.004 },
+  },
 };
 
 export interface Customer {

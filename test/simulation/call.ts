@@ -12,6 +12,7 @@ import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import {
   aliasName,
   models,
+  searchPrice,
   channels,
   dialects,
   snapshot,
@@ -115,7 +116,10 @@ export async function answer(
   const { account } = asked;
   const id = call.identity.requestId;
   const written =
-    !oracle.endings.isFree(asked) || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
+    !oracle.endings.isFree(asked) ||
+    asked.web ||
+    call.key.rpm !== undefined ||
+    call.key.max_concurrency !== undefined;
   const open = quotas
     .partsOf(account)
     .find((item) => item.open.has(id))
@@ -129,7 +133,9 @@ export async function answer(
   const answering = random.pick([asked.model, ...(asked.others ?? [])]);
   const sent = askUpstream({ mutation }, callTo(call, answering), bill);
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
-  const delivered = { ...deliver(random, asked, sent), model: answering };
+  // Now and then the search provider refuses.
+  const searched = asked.web === true && numberOf(id) % 35 !== 2;
+  const delivered = { ...deliver(random, asked, sent), model: answering, searched };
   oracle.delivered(id, delivered, sent.outputMax);
   const serviceTiers = serviceTiersFrom(call.tariff, answering);
   const named = delivered.tier === 'auto' ? undefined : delivered.tier;
@@ -141,6 +147,7 @@ export async function answer(
     end: delivered.failed ? 'failed' : 'completed',
     answered: mutation?.answered?.(answering, call) ?? answering,
     tier: mutation?.tier ? mutation.tier(sent.tier, delivered.tier) : tier,
+    isSearchBilled: mutation?.searched?.(searched, outcome) ?? searched,
   });
   return { id, account, refused: false, limited: bill.limitedTo !== undefined, charge: parseYuan(charge) };
 }
@@ -167,7 +174,8 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
   const key = random.pick(customer.keys);
   const name = random.pick(models);
   const others = random.chance(0.25) ? othersThan(name, random) : undefined;
-  const model = parseModelName(name, key.official && random.chance(0.5));
+  const web = numberOf(id) % 5 === 2;
+  const model = parseModelName(web ? `web-${name}` : name, key.official && random.chance(0.5));
   const alias = others && aliasOf([name, ...others]);
   const { account } = customer;
   const plan = account.plan && { ...account.plan, level: random.integer(1, 2) };
@@ -206,6 +214,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     ...(others && { others }),
     official: model.official,
     metered,
+    web,
     tier,
     startedMs: nowMs,
     inputTokens: tokens + random.integer(3, 16),
@@ -225,6 +234,7 @@ const tariffOf = (
     models: alias?.models.map((one) => one.model) ?? [model.base],
     rulesOf: () => rules,
     defaultOutputTokens: snapshot.settings.limits.defaultOutputTokens,
+    search: model.web ? parseYuan(searchPrice) : undefined,
     nowMs,
   });
 
@@ -236,6 +246,9 @@ function asMessages(call: BillableCall): BillableCall {
   const { call: read, outputTokensMax } = messagesEndpoint.read(body, {});
   return { ...call, ...read, endpoint: 'messages', outputTokensAsked: outputTokensMax };
 }
+
+/** What tells ids of one moment apart. */
+const numberOf = (id: string): number => Number(id.slice(-16));
 
 /** One or two. */
 function othersThan(name: Model, random: SeededRandom): Model[] {

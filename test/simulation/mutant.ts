@@ -178,6 +178,26 @@ const ofPrices = {
       }),
     }),
   },
+  search_unheld: {
+    what: 'a reserve does not hold the price of a search',
+    noticed: /which doesn't cover its search/,
+    reservations: changed({
+      request: ({ need, ...request }) => ({ ...request, need: { ...need, searchPrice: undefined } }),
+    }),
+  },
+  search_of_answers: {
+    what: 'a search is charged only where there was an answer',
+    noticed: chargedWrong,
+    searched: (searched, { failed, anyContent }) => searched && (!failed || anyContent),
+  },
+  search_expired: {
+    what: 'a call that crashed is not charged its search',
+    noticed: chargedWrong,
+    kind: { ...sleepy, requestSeconds: 150 },
+    reservations: changed({
+      request: ({ entry, ...request }) => ({ ...request, entry: { ...entry, searchPrice: undefined } }),
+    }),
+  },
   plan_charged: {
     what: 'a call that counts on a plan is charged, too',
     noticed: chargedWrong,

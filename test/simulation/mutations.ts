@@ -28,6 +28,8 @@ export interface Mutation {
   answered?: (model: string, call: BillableCall) => string;
   /** The service tier by which the bill charges. */
   tier?: (sent: string | undefined, reported: string | undefined) => string | undefined;
+  /** Whether the bill charges a search. */
+  searched?: (searched: boolean, outcome: AnswerOutcome) => boolean;
   /** What an upstream is sent. */
   body?: (dialect: string, body: JsonRecord) => JsonRecord;
   reservations?: (ports: ReservationsPorts, call: () => BillableCall | undefined) => Reservations;

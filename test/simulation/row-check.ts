@@ -4,8 +4,9 @@ import { hold } from './watch.ts';
 
 /** A row can be computed again from itself. */
 export function checkRow(row: CloseRow): void {
-  if (row.kind !== 'settled') return;
-  const { id, charge, plan_slot: slot, official, cost } = row;
+  const { id, kind, charge, plan_slot: slot, official, cost, search_price: search = 0n } = row;
+  hold(kind !== 'released' || official || charge === search, `${id} is released, and charged ${charge}`);
+  if (kind !== 'settled') return;
   const rule = ruleOfText(row.price);
   const sum = costOf(rule, {
     input: row.prompt_tokens ?? 0,
@@ -16,7 +17,8 @@ export function checkRow(row: CloseRow): void {
   });
   // Whether a price per call was due is not in the row.
   const fits = (amount: bigint | undefined): boolean =>
-    amount === sum || (rule.type === 'times-billing' && amount === 0n);
-  const wanted = slot !== undefined || official ? charge === 0n && (!official || fits(cost)) : fits(charge);
+    amount === sum + search || (rule.type === 'times-billing' && amount === search);
+  const isPlan = slot !== undefined && !official;
+  const wanted = official ? charge === 0n && fits(cost) : isPlan ? charge === search : fits(charge);
   hold(wanted, `${id} is charged ${charge}, its row says ${sum} by ${row.price}`);
 }

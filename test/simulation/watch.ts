@@ -6,7 +6,7 @@ import type {
   ReserveWrite,
 } from '../../shared/billing/quota-item.ts';
 import { Oracle } from '../oracle/oracle.ts';
-import { priceList } from './accounts.ts';
+import { priceList, searchPrice } from './accounts.ts';
 import { sumsOf, totalOf } from './sums.ts';
 import type { Change } from './stored-quotas.ts';
 
@@ -26,7 +26,7 @@ export interface Close {
 
 /** Checks what must hold after every single write by the oracle, and remembers what must hold at the end. */
 export class Watch {
-  readonly oracle = new Oracle(priceList);
+  readonly oracle = new Oracle(priceList, searchPrice);
   /** Every close that was done, by reservation. */
   readonly closes = new Map<string, Close[]>();
   /** Late charges, by reservation. */

@@ -12,7 +12,7 @@ import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { backgroundRuns, type RunEvent } from '../../shared/relay/background-run.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
-import type { SearchResult } from '../../shared/relay/ports/host.ts';
+import { SearchRefused, type SearchResult } from '../../shared/relay/ports/host.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
@@ -242,7 +242,7 @@ export class CoreRig {
       transport: { send: (request, signal) => this.#send(request, signal) },
       quotas: this.store,
       counters: this.counters,
-      searchProvider: () => ({ search: (query) => this.#search(query) }),
+      searchProvider: () => ({ search: (query, _signal, sent) => this.#search(query, sent) }),
       health: this.health,
       idempotency: this.idempotency,
       pseudonym: hmacPseudonym('test'),
@@ -268,9 +268,10 @@ export class CoreRig {
       : Promise.resolve(deepFreeze(this.#snapshot()));
   }
 
-  #search(query: string): Promise<SearchResult[]> {
+  #search(query: string, sent: () => void): Promise<SearchResult[]> {
     this.searched.push(query);
-    return this.#options.search ? this.#options.search(query) : Promise.reject(new Error('no provider'));
+    sent();
+    return this.#options.search?.(query) ?? Promise.reject(new SearchRefused('no provider'));
   }
 
   #snapshot(): Snapshot {

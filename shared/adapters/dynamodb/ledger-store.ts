@@ -175,6 +175,9 @@ export async function newestRows(
 
 const exact = (amount: NanoYuan): AttributeValue => ({ N: formatYuan(amount) });
 
+/** That not every row has. */
+const laterAmounts = ['cost', 'bought', 'search_price', 'search_bought'] as const;
+
 export function ledgerAttributes(row: LedgerRow): Attributes {
   const attributes = attributesOf({ ...row, account: ledgerPartition(row) });
   if (row.kind === 'grant') return { ...attributes, amount: exact(row.amount) };
@@ -182,8 +185,12 @@ export function ledgerAttributes(row: LedgerRow): Attributes {
     ...attributes,
     charge: exact(row.charge),
     reserved: exact(row.reserved),
-    ...(row.cost !== undefined && { cost: exact(row.cost) }),
-    ...(row.bought !== undefined && { bought: exact(row.bought) }),
+    ...Object.fromEntries(
+      laterAmounts.flatMap((name) => {
+        const amount = row[name];
+        return amount === undefined ? [] : [[name, exact(amount)] as const];
+      }),
+    ),
   };
 }
 
@@ -210,9 +217,9 @@ export function closeRowOf(attributes: Attributes): CloseRow {
   const kind = closeKinds.find((one) => one === attributes['kind']?.S);
   if (kind === undefined) throw unreadable('kind');
   const each = <Name extends string, Value>(
-    names: Name[],
-    read: (value: AttributeValue | undefined) => Value,
-  ) => Object.fromEntries(names.map((name) => [name, read(attributes[name])])) as Record<Name, Value>;
+    names: readonly Name[],
+    read: (value: AttributeValue | undefined, name: Name) => Value,
+  ) => Object.fromEntries(names.map((name) => [name, read(attributes[name], name)])) as Record<Name, Value>;
   return {
     ...keyOf(attributes),
     kind,
@@ -230,8 +237,7 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     tariff: attributes['tariff']?.S,
     charge: yuan(attributes['charge'], 'charge'),
     reserved: yuan(attributes['reserved'], 'reserved'),
-    cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),
-    bought: attributes['bought'] && yuan(attributes['bought'], 'bought'),
+    ...each(laterAmounts, (value, name) => value && yuan(value, name)),
     ...eachPart('count', (part) => count(attributes[part.count])),
   };
 }

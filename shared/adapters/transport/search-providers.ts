@@ -1,8 +1,13 @@
 /** Searches by a provider at `<endpoint>/search`. All replies have `results`. */
 import type { SearchSettings } from '../../config/settings.ts';
-import type { UpstreamTransport, SearchProvider, SearchResult } from '../../relay/ports/host.ts';
+import {
+  SearchRefused,
+  type UpstreamTransport,
+  type SearchProvider,
+  type SearchResult,
+} from '../../relay/ports/host.ts';
 import type { SecretStore } from '../../relay/ports/config-store.ts';
-import type { UpstreamReply } from '../../upstreams/exchange.ts';
+import { TransportError, type UpstreamReply } from '../../upstreams/exchange.ts';
 import { parseJson } from '../../wire/json.ts';
 
 /** Requests to SearXNG (docs.searxng.org, "Search API"; the instance must allow the format `json`) and to Tavily (its own client). */
@@ -40,7 +45,7 @@ const connectTimeoutMs = 2_000;
 
 export function searchProviders({ transport, secrets }: SearchParts) {
   return (settings: SearchSettings): SearchProvider => ({
-    async search(query, signal) {
+    async search(query, signal, sent) {
       const { endpoint, secret, results, type } = settings;
       const authorization = secret === undefined ? undefined : `Bearer ${await secrets.read(secret)}`;
       const { contentType, body } = dialects[type](query, settings);
@@ -54,11 +59,16 @@ export function searchProviders({ transport, secrets }: SearchParts) {
         body,
         connectTimeoutMs,
       };
-      const reply = await transport.send(request, signal);
+      sent();
+      const reply = await transport.send(request, signal).catch((error: unknown) => {
+        throw isUnsent(error) ? new SearchRefused('No connection.', { cause: error }) : error;
+      });
       return readResults(await readJson(reply)).slice(0, results);
     },
   });
 }
+
+const isUnsent = (error: unknown): boolean => error instanceof TransportError && error.kind === 'connect';
 
 // Reads the results of any search provider's reply.
 
@@ -94,19 +104,20 @@ const isFields = (value: unknown): value is Fields =>
 /** Size limit of a reply, because providers may include whole pages. */
 const bodyBytesMax = 2 * 1024 * 1024;
 
-/** Why a search failed. */
+/** Why a search failed that the provider may bill. */
 class SearchFailure extends Error {
   override readonly name = 'SearchFailure';
 }
 
 /**
- * The JSON of a reply with status 200. Throws SearchFailure for any other reply and for one that is too long.
+ * The JSON of a reply with status 200. Throws SearchRefused for another status, and SearchFailure for a reply that is too long or no
+ * JSON.
  */
 async function readJson(reply: UpstreamReply): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
+  if (reply.status !== 200) throw new SearchRefused(`The search provider answered ${reply.status}.`);
   for await (const part of reply.body) {
-    if (reply.status !== 200) throw new SearchFailure(`The search provider answered ${reply.status}.`);
     bytes += part.byteLength;
     if (bytes > bodyBytesMax) throw new SearchFailure('The search provider sends too much.');
     parts.push(part);

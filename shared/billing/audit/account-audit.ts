@@ -2,7 +2,7 @@
 import { formatYuan, parseYuan, type NanoYuan } from '../price.ts';
 import { imbalances, type WholeAccount } from '../shards.ts';
 import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
-import { grantLedgerId, type WrittenGrant, type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
+import { grantLedgerId, latePrefix, type WrittenGrant, type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 
 /** Everything that was read for one account: the item at `readMs`, the rows after it. */
@@ -167,5 +167,7 @@ function addRow(sums: Sums, row: LedgerRow): void {
   sums.charged += row.charge;
   if (row.metered) sums.metered += row.charge;
   if (row.bucket !== undefined) sums.isSpread = true;
-  if (row.plan_slot !== undefined) sums.slots.set(row.plan_slot, (sums.slots.get(row.plan_slot) ?? 0) + 1);
+  // The row of the expiry counts the call of a late charge.
+  if (row.plan_slot !== undefined && !row.id.startsWith(latePrefix))
+    sums.slots.set(row.plan_slot, (sums.slots.get(row.plan_slot) ?? 0) + 1);
 }

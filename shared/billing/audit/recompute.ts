@@ -26,19 +26,24 @@ export function problemOf(row: LedgerRow): string | undefined {
 }
 
 /** The reservation kept its tariff before anybody settled. What is not charged has no price to compare. */
-function tariffProblem({ kind, model, price, tariff }: CloseRow): string | undefined {
+function tariffProblem({ id, kind, model, price, tariff, ...row }: CloseRow): string | undefined {
   const isCharged = kind === 'settled' || kind === 'expired';
-  if (!isCharged || tariff === undefined || tariff === unkeptTariff) return undefined;
+  // A late row has the difference to what the expiry charged.
+  const search = id.startsWith(latePrefix) ? undefined : row.search_price;
+  if (tariff === undefined || tariff === unkeptTariff || !(isCharged || search)) return undefined;
   const agreed = parseTariff(tariff, model);
   if (!agreed) return `its tariff ${JSON.stringify(tariff)} cannot be read`;
-  return agreedPriceTexts(agreed, model).includes(price)
+  if (search !== undefined && search !== agreed.search)
+    return `its search was charged ${formatYuan(search)}, but accepted with ${tariff}`;
+  return !isCharged || agreedPriceTexts(agreed, model).includes(price)
     ? undefined
     : `it was charged by ${price}, but accepted with ${tariff}`;
 }
 
 /** Why a call cost more than it held. Undefined: it did not, or nothing is held of its account. */
 export function causeAboveHold(row: CloseRow): string | undefined {
-  const { reserved, charge, metered, flag = '' } = row;
+  const { metered, flag = '', search_price: search = 0n } = row;
+  const [reserved, charge] = [row.reserved - search, row.charge - search];
   if (charge <= reserved || metered) return undefined;
   if (row.id.startsWith(latePrefix)) return 'it ended after its reservation had expired';
   const price = parsePrice(row.price);
@@ -65,9 +70,11 @@ function tierProblem({ kind, prompt_tokens: input }: CloseRow, price: Price): st
 }
 
 function chargeProblem(row: CloseRow, price: Price): string | undefined {
-  if (row.kind === 'released' || row.kind === 'cancelled') return unless(row, [0n], `it was ${row.kind}`);
-  if (row.plan_slot !== undefined) return unless(row, [0n], 'its plan covers it');
+  const { search_price: search = 0n } = row;
+  if (row.kind === 'cancelled') return unless(row, [0n], 'it was cancelled');
   if (row.official) return unless(row, [0n], 'it is official');
+  if (row.kind === 'released') return unless(row, [search], 'it was released');
+  if (row.plan_slot !== undefined) return unless(row, [search], 'its plan covers it');
   if (row.kind === 'expired') return expiredProblem(row, price);
   const due = dueFor(row, price);
   return due ? unless(row, due, 'of its price and tokens') : 'its tokens are missing';
@@ -78,7 +85,7 @@ function chargeProblem(row: CloseRow, price: Price): string | undefined {
  * may be of another tier: an amount below zero cannot have been charged, though.
  */
 function lateProblem(row: CloseRow, price: Price): string | undefined {
-  const due = row.kind === 'released' ? [0n] : dueFor(row, price);
+  const due = row.kind === 'released' ? [row.search_price ?? 0n] : dueFor(row, price);
   if (!due) return 'its tokens are missing';
   return due.some((whole) => whole >= row.charge)
     ? undefined
@@ -93,14 +100,17 @@ function costProblem(row: CloseRow, price: Price): string | undefined {
   return `it says it would have cost ${said}, wanted ${due.map(formatYuan).join(' or ')} yuan`;
 }
 
-/** The permitted charges of a settled call; undefined: the row has no token counts. */
+/** The permitted charges of a settled call, with its search; undefined: the row has no token counts. */
 function dueFor(row: CloseRow, price: Price): NanoYuan[] | undefined {
-  const tokens = tokensOf(row);
+  const { search_price: search = 0n } = row;
+  const tokens = tokensOf(row) ?? (price.type === 'token-billing' ? undefined : noTokens);
+  if (!tokens) return undefined;
+  const due = costOf(price, tokens) + search;
   // A price per call is due only if there was content: a complete but empty answer is free.
-  if (price.type === 'times-billing') return [costOf(price, { prompt_tokens: 0, completion_tokens: 0 }), 0n];
-  if (!tokens) return price.type === 'non-billing' ? [0n] : undefined;
-  return [costOf(price, tokens)];
+  return price.type === 'times-billing' ? [due, search] : [due];
 }
+
+const noTokens: TokenCounts = { prompt_tokens: 0, completion_tokens: 0 };
 
 /** The tokens of a row with their split, as a price needs them. Undefined: the row does not have them. */
 export function tokensOf(row: CloseRow): TokenCounts | undefined {
@@ -117,13 +127,15 @@ export function tokensOf(row: CloseRow): TokenCounts | undefined {
 function expiredProblem(row: CloseRow, price: Price): string | undefined {
   if (row.charge < 0n || row.charge > row.reserved)
     return `it charges ${formatYuan(row.charge)} yuan, wanted its input's price, at most the ${formatYuan(row.reserved)} reserved`;
-  if (row.charge === 0n) return undefined;
+  const { search_price: search = 0n } = row;
+  const input = row.charge - search;
+  if (input === 0n) return undefined;
   const perToken =
     price.type === 'token-billing' ? price.tiers[0].rates.input * (price.factor ?? factorOne) : 0n;
-  if (perToken === 0n) return unless(row, [0n], 'its input is free');
-  const nearest = Number((row.charge * productsPerNano) / perToken);
+  if (perToken === 0n || input < 0n) return unless(row, [search], 'its input is free');
+  const nearest = Number((input * productsPerNano) / perToken);
   const fits = [nearest - 1, nearest, nearest + 1].some(
-    (tokens) => tokens >= 0 && inputCost(price, tokens) === row.charge,
+    (tokens) => tokens >= 0 && inputCost(price, tokens) === input,
   );
   return fits
     ? undefined

@@ -102,10 +102,20 @@ async function chargedLate(
 }
 
 /** What the row says of the entry. Nothing is charged late of calls that the balance did not pay. */
-const entryOf = ({ key, model, price, tariff, budget, charge, metered }: CloseRow): OpenEntry => ({
+const entryOf = ({
+  key,
+  model,
+  price,
+  tariff,
+  budget,
+  charge,
+  metered,
+  search_price: searchPrice,
+}: CloseRow): OpenEntry => ({
   until: 0,
   amount: 0n,
-  input: charge,
+  input: charge - (searchPrice ?? 0n),
+  searchPrice,
   key,
   model,
   price,

@@ -132,6 +132,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
     ['served', servedWords(row)],
     ['ended', late ? silentWords(row) : endedWords(row)],
     ...(price && row.kind === 'settled' ? tokenSteps(row, price) : []),
+    ['search', searchWords(row)],
     ['charged', chargedWords(row)],
     ['returned', back > 0n ? `${formatYuan(back)} yuan to the balance` : undefined],
     ['taken', back < 0n ? `${formatYuan(-back)} yuan more than was reserved` : undefined],
@@ -155,7 +156,8 @@ export const whomWords = ({ end_user: endUser, tags }: Pick<CloseRow, 'end_user'
 function reservedWords(row: CloseRow): string {
   if (row.official) return 'nothing: official calls deduct nothing';
   const [item, month] = row.plan_slot?.split('@') ?? [];
-  if (item !== undefined) return `a call of the plan entry "${item}", month from ${month}`;
+  const search = row.reserved > 0n ? `, and ${formatYuan(row.reserved)} yuan for its search` : '';
+  if (item !== undefined) return `a call of the plan entry "${item}", month from ${month}${search}`;
   return `${formatYuan(row.reserved)} yuan of the balance`;
 }
 
@@ -165,19 +167,30 @@ function servedWords({ channel, upstream_model, first_content_ms }: CloseRow): s
   return `by channel ${channel}, as model ${upstream_model ?? '-'}${first}`;
 }
 
-const boughtWords = ({ bought }: CloseRow): string | undefined =>
-  bought === undefined ? undefined : `${formatYuan(bought)} yuan, by the channel's cost`;
+function boughtWords({ bought, search_bought: search }: CloseRow): string | undefined {
+  const parts = [
+    bought === undefined ? [] : `${formatYuan(bought)} yuan, by the channel's cost`,
+    search === undefined ? [] : `${formatYuan(search)} yuan for the search`,
+  ];
+  return parts.flat().join(', and ') || undefined;
+}
+
+const searchWords = ({ kind, search_price: price }: CloseRow): string | undefined =>
+  price === undefined
+    ? undefined
+    : `${formatYuan(price)} yuan${kind === 'expired' ? ', since it may have been made' : ''}`;
 
 const kindWords: Record<CloseRow['kind'], string> = {
   settled: 'settled: there was an answer, or a part of one',
-  released: 'released: no answer, so nothing is due',
+  released: 'released: no answer, so the model costs nothing',
   expired: 'expired: the function died',
   cancelled: 'cancelled: it never began',
 };
 
-function endedWords({ kind, end, charge }: CloseRow): string {
+function endedWords({ kind, end, charge, search_price: search }: CloseRow): string {
   // Free and official calls, and those of a plan, have nothing to pay.
-  const due = charge === 0n ? ', and the balance pays nothing for it' : ', so the input alone is due';
+  const input = charge === 0n ? ', and the balance pays nothing for it' : ', so the input alone is due';
+  const due = search ? ', so what was sent is due' : input;
   return `${kindWords[kind]}${kind === 'expired' ? due : ''}${end === undefined ? '' : ` (${end})`}`;
 }
 

@@ -206,7 +206,9 @@ function revenueAround({ before, after }: Prices, figures: DailyFigures): Around
   const charged = figures.amounts.charged ?? 0n;
   if (isSamePrice(before, after)) return { before: exactly(charged), after: exactly(charged) };
   const usage = paidUsage(figures);
-  const paid = before.type === 'times-billing' ? callsPaid(before.perCall, charged) : undefined;
+  // Searches have a price of their own, which no rule changes.
+  const ofCalls = charged - (figures.amounts.searched ?? 0n);
+  const paid = before.type === 'times-billing' ? callsPaid(before.perCall, ofCalls) : undefined;
   return { before: chargeBounds(before, usage, paid), after: chargeBounds(after, usage, paid) };
 }
 

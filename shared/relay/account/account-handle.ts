@@ -124,6 +124,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
     granted: yuanNumber(item.granted),
     days_left: left === undefined ? null : Math.round(left * 10) / 10,
     alert_below: alert === undefined ? null : yuanNumber(alert),
+    search_price: snapshot.settings.search?.price ?? null,
     ...(isMetered && { metered: yuanNumber(item.metered ?? 0n) }),
     plan: snapshot.settings.subscriptionEnabled
       ? accountPlan({ held: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })

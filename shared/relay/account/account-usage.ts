@@ -179,6 +179,7 @@ function usageEntry(row: LedgerRow): UsageEntry {
     plan_slot: call.plan_slot ?? null,
     official: call.official ?? false,
     cost: call.cost === undefined ? null : yuanNumber(call.cost),
+    search_price: call.search_price === undefined ? null : yuanNumber(call.search_price),
     amount: isGrant ? yuanNumber(row.amount) : null,
     reason: isGrant ? row.reason : null,
   };
@@ -241,5 +242,6 @@ export function accountDay(sum: DailySum): AccountDay {
     completion_tokens: counts.completion_tokens ?? 0,
     cached_tokens: counts.cached_tokens ?? 0,
     charge: yuanNumber(amounts.charged ?? 0n),
+    searches: counts.searches ?? 0,
   };
 }

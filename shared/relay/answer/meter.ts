@@ -91,8 +91,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     const { quota } = this.#parts.bill;
     if (!quota) return chunk;
     if (!chunk.usage) return { ...chunk, quota: null };
-    const { model, sent } = this.#parts.dispatch.report();
-    return { ...chunk, quota: quota(chunk.usage, model, sent.serviceTier) };
+    return { ...chunk, quota: quota(chunk.usage, this.#parts.dispatch.report()) };
   }
 }
 

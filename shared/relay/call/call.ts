@@ -181,6 +181,8 @@ export interface DispatchReport extends AttemptReport {
   request: ChatRequest;
   /** Undefined: the call requested no search. */
   search: SearchOutcome | undefined;
+  /** Its provider bills a search. Absent: none. */
+  isSearchBilled?: boolean | undefined;
   /** In the order in which they were tried. `outcome`: as of a TriedCandidate. */
   tried: { channel: string; outcome: string }[];
   /** The channel that was tried last; undefined: none was. */

@@ -294,7 +294,7 @@ function modelsOf(
         ...capableOf(serving.of(call, name.base), { model: name.base, request }),
       };
   const models = named.alias?.models.map(({ model }) => model) ?? [name.base];
-  const tariff = agreed ?? serving.tariffOf(call, models);
+  const tariff = agreed ?? serving.tariffOf(call, { models, web: name.web });
   return { ...(embedding ? ofOneModel(named, form) : named), tariff };
 }
 

@@ -2,7 +2,7 @@
  * Finds what serves a model in the request's configuration. Built once for each model of a snapshot, at the model's
  * first call; must not keep anything of a call, or of names that nobody serves.
  */
-import { ruleOf } from '../../billing/price.ts';
+import { parseYuan, ruleOf } from '../../billing/price.ts';
 import { buildTariff, limitsFrom, type Tariff } from '../../billing/tariff.ts';
 import { holdsFor } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
@@ -63,11 +63,16 @@ export class ServingChannels {
     return found;
   }
 
-  /** What a call agrees to pay to these models, which are served. */
-  tariffOf({ snapshot, startedMs: nowMs }: PricedCall, models: readonly string[]): Tariff {
-    const { defaultOutputTokens } = snapshot.settings.limits;
+  /** What a call agrees to pay to these models, which are served, and for its search. */
+  tariffOf(
+    { snapshot, startedMs: nowMs }: PricedCall,
+    { models, web }: { models: readonly string[]; web: boolean },
+  ): Tariff {
+    const { limits, search: setting } = snapshot.settings;
+    const { defaultOutputTokens } = limits;
     const rulesOf = (model: string) => this.#served(snapshot, model)?.charges ?? [];
-    return buildTariff({ models, rulesOf, defaultOutputTokens, nowMs });
+    const search = web && setting ? parseYuan(setting.price ?? 0) : undefined;
+    return buildTariff({ models, rulesOf, defaultOutputTokens, search, nowMs });
   }
 
   #served(snapshot: Snapshot, model: string): ModelServing | undefined {

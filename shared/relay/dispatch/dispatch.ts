@@ -7,7 +7,7 @@ import { opened } from '../../stream/machine.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
 import { AskAgain, Attempt, usual, type Tried } from './attempt.ts';
 import type { Variant } from './refused-attempt.ts';
-import type { ChatCall, DispatchedCall, DispatchReport, Candidate, SearchOutcome } from '../call/call.ts';
+import type { ChatCall, DispatchedCall, DispatchReport, Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HealthRecorder } from '../health/health-recorder.ts';
 import { callTo } from '../call/serving-channels.ts';
@@ -41,7 +41,7 @@ export class Dispatch implements DispatchedCall {
   readonly #call: ChatCall;
   /** The call as it is sent. */
   readonly #sent: ChatCall;
-  readonly #search: SearchOutcome | undefined;
+  readonly #searched: SearchedRequest | undefined;
   readonly #health: HealthRecorder;
   readonly #tried: Tried[] = [];
   readonly #uncarried: Candidate[] = [];
@@ -61,7 +61,7 @@ export class Dispatch implements DispatchedCall {
     this.#ports = ports;
     this.#call = call;
     this.#health = health;
-    this.#search = searched?.outcome;
+    this.#searched = searched;
     this.#sent = searched ? Object.freeze({ ...call, request: searched.request }) : call;
   }
 
@@ -71,7 +71,8 @@ export class Dispatch implements DispatchedCall {
     const { channel, model } = this.#tried.at(-1)?.candidate ?? { model: this.#call.model.base };
     return {
       request: this.#sent.request,
-      search: this.#search,
+      search: this.#searched?.outcome,
+      isSearchBilled: this.#searched?.isBilled,
       tried: this.#tried.map(({ candidate, outcome }) => ({ channel: candidate.channel.id, outcome })),
       channel,
       model,

@@ -31,7 +31,6 @@ import {
 } from '../../billing/reservation.ts';
 import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
-import type { Snapshot } from '../../config/snapshot.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
 import { upstreamModel } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
@@ -41,6 +40,7 @@ import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { CallBudget, Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
+import { checkSearchIsPaid, searchCostOf, searchRpmOf, searchTokensMax } from './search-terms.ts';
 
 /** How a call ended, for its close record. */
 interface CallEnding {
@@ -54,6 +54,8 @@ interface CallEnding {
   /** The service tier that is charged. Absent: the standard one. */
   tier?: string | undefined;
   serving?: ServingFacts | undefined;
+  /** Its search is charged, whatever became of the call. Absent: none is. */
+  isSearchBilled?: boolean | undefined;
 }
 
 /** What was charged. Empty for a call without a reservation. */
@@ -110,6 +112,7 @@ export class Bill {
   ): Promise<AdmittedBill> {
     const { clock } = ports;
     const admitted = await priced(ports, call);
+    checkSearchIsPaid(call, admitted.costs);
     const rateCount = admitted.request && (await reservations.admit(admitted.request));
     return {
       async open(whole) {
@@ -131,7 +134,8 @@ export class Bill {
   ): Promise<Bill> {
     const costs = await costsOf(ports, call);
     const { amount = 0n, slot = '' } = reservation?.entry ?? {};
-    const limitedTo = amount > 0n && slot === '' ? coverOutput(costs, amount) : undefined;
+    const limitedTo =
+      amount > 0n && slot === '' ? coverOutput(costs, amount - (call.tariff.search ?? 0n)) : undefined;
     const fewest = Math.max(1, ...[call, ...(call.alias?.models ?? [])].map(({ limits }) => limits.fewest));
     if (limitedTo !== undefined && limitedTo < fewest)
       throw refuse(
@@ -203,21 +207,29 @@ export class Bill {
     return headers;
   }
 
-  /** Official mode only: computes what a usage would have cost, in yuan. `answering`: the model. `tier`: its service tier. */
-  get quota(): ((usage: ChatUsage, answering: string, tier: string | undefined) => number) | undefined {
+  /** Official mode only: computes what a usage and a search would have cost, in yuan. */
+  get quota(): ((usage: ChatUsage, report: DispatchReport) => number) | undefined {
     if (!this.#of.call.model.official) return undefined;
-    return (usage, answering, tier) =>
-      yuanNumber(costOf(priceIn(this.#costIf(answering).price, tier), usage));
+    return (usage, { model, sent, isSearchBilled }) => {
+      const price = priceIn(this.#costIf(model).price, sent.serviceTier);
+      return yuanNumber(costOf(price, usage) + (isSearchBilled ? this.#searchPrice : 0n));
+    };
   }
 
-  /** Releases the reservation of a call that was never made. Never throws. */
-  async cancel(): Promise<void> {
+  get #searchPrice(): NanoYuan {
+    return this.#of.call.tariff.search ?? 0n;
+  }
+
+  /** Releases the reservation of a call that was never made, but for its search. Never throws. */
+  async cancel(isSearchBilled = false): Promise<void> {
     const usage = { prompt_tokens: 0, completion_tokens: 0 };
-    await this.close({ outcome: { failed: true, anyContent: false, usage }, flag: undefined, end: 'failed' });
+    const outcome = { failed: true, anyContent: false, usage };
+    await this.close({ outcome, flag: undefined, end: 'failed', isSearchBilled });
   }
 
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
-  async close({ outcome, flag, end, answered, tier, serving }: CallEnding): Promise<BillReport> {
+  async close(ending: CallEnding): Promise<BillReport> {
+    const { outcome, flag, end, answered, tier, serving, isSearchBilled } = ending;
     const { reservations, reservation, clock, call } = this.#of;
     this.#ended.abort('closed');
     if (!reservation) return {};
@@ -226,12 +238,14 @@ export class Bill {
     const isNothing = costsNothing(outcome);
     const { model, price: held } = this.#costIf(answered);
     const price = priceIn(held, tier);
-    const due = chargeOf(price, outcome);
+    const search = isSearchBilled ? this.#searchPrice : 0n;
+    const due = chargeOf(price, outcome, search);
     // Of the tier that the usage came to.
     const priceText = formatPrice(price, usage);
     // What a free model answers takes no plan call either.
     const releaseSlot = isNothing || (slot !== '' && price.type === 'non-billing');
-    const charge: NanoYuan = slot !== '' || official ? 0n : due;
+    // A plan covers the model's call, and no search.
+    const charge: NanoYuan = official ? 0n : slot === '' ? due : search;
     const closeRecord: CloseRecord = {
       id: reservation.id,
       kind: isNothing ? 'released' : 'settled',
@@ -253,6 +267,7 @@ export class Bill {
       alias: call.alias?.name,
       ...call.attribution,
       service_tier: isNothing ? undefined : pricedTier(held, tier),
+      ...(isSearchBilled && { search_price: search, search_bought: searchCostOf(call) }),
     };
     await reservations.close(reservation, closeRecord, releaseSlot);
     return {
@@ -350,11 +365,11 @@ export function accountLimitsOf({
 
 /** The cost of the call's own model. `reader`: of content beside text. */
 function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallCost {
-  const { model, snapshot, request, tariff } = call;
+  const { model, request, tariff } = call;
   const limits = limitsFrom(tariff, model.base);
   const media = reader?.(limits.imageTokens);
   const input = estimateInput(call, media);
-  const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
+  const searchTokens = tariff.search === undefined ? 0 : searchTokensMax;
   const output = outputLimit(call);
   const inputTokensMax = Math.ceil((input.above + searchTokens) * limits.inputFactor);
   return {
@@ -393,8 +408,10 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
   const { identity, key, model, alias, snapshot, account, startedMs: nowMs } = call;
   const paidFor = costs.filter((cost) => cost.price.type !== 'non-billing').map((cost) => cost.model);
   const isFree = paidFor.length === 0;
-  const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
-  const isLimited = limits.some((limit) => limit !== undefined);
+  const searchPrice = call.tariff.search || undefined;
+  const searchRpm = searchRpmOf(call);
+  const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm, searchRpm];
+  const isLimited = searchPrice !== undefined || limits.some((limit) => limit !== undefined);
   if (isFree && !isLimited && !model.official && !snapshot.settings.limits.countFree) return undefined;
 
   const plan = planQuery(call);
@@ -403,10 +420,12 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     : planSlots({ ...plan, model: model.base });
   // A plan counts calls of the standard price: who asks for a dearer service tier pays for the call.
   const isDearer = costs.some(({ price: held }) => 'factor' in held && held.factor !== undefined);
-  const slots = isDearer ? [] : covering;
+  const slots = isDearer || isFree ? [] : covering;
   const need: ReserveNeed = {
     id: identity.requestId,
     price,
+    searchPrice,
+    searchRpm,
     slots,
     estimate,
     ...(others.length > 0 && { others }),
@@ -415,10 +434,11 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     ...accountLimitsOf(call),
     nowMs,
     ...(account?.metered && { metered: true }),
-    takesNothing: isFree || model.official,
+    takesNothing: model.official || (isFree && searchPrice === undefined),
   };
   const entry = {
     input: need.takesNothing ? 0n : inputCost(asked, estimate.inputTokens),
+    searchPrice: model.official ? undefined : searchPrice,
     key: need.key,
     model: model.base,
     // Of the tier that `input` has: a row of an expired call has this text.
@@ -463,11 +483,3 @@ function callBudget(
     resetsAtMs,
   };
 }
-
-// What a search may add to a prompt. The reservation counts it before the search.
-
-/** Tokens, estimated from above. */
-export const searchTokensMax = 4_000;
-
-/** Maximum prompt tokens that a search adds to a `web-` call; reserved in addition to those of its request. */
-export const searchTokensOf = ({ settings }: Snapshot): number => (settings.search ? searchTokensMax : 0);

@@ -107,6 +107,7 @@ const tombstoneOf = ({ entry }: GuardedReserve, clock: Clock): OpenEntry => ({
   amount: 0n,
   input: 0n,
   slot: '',
+  searchPrice: undefined,
   budget: undefined,
   tariff: undefined,
   tombstone: true,

@@ -34,7 +34,10 @@ export interface ReservationRequest {
   /** Which call of the key's minute it is. Absent: the key has no limit, or the call is not admitted yet. */
   rateCount?: number | undefined;
   budget?: CallBudget | undefined;
-  entry: Pick<OpenEntry, 'input' | 'key' | 'model' | 'price' | 'tariff' | 'official' | 'queued'>;
+  entry: Pick<
+    OpenEntry,
+    'input' | 'searchPrice' | 'key' | 'model' | 'price' | 'tariff' | 'official' | 'queued'
+  >;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */
   refused(reason: ReserveRefusal, item: QuotaItem): Promise<Refusal>;
 }

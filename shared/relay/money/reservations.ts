@@ -68,7 +68,7 @@ export class Reservations {
   }
 
   /**
-   * Counts the call in its key's minute, if that has a limit: before anything is read for it, once, whatever becomes of it.
+   * Counts the call, and its search, in their key's minute, if that has a limit: before anything is read for it, once, whatever becomes of it.
    * Throws a Refusal of what is known without a reserve, or StoreUnavailable.
    * @param request of what the call has at least
    * @returns which call of the minute it is
@@ -77,15 +77,28 @@ export class Reservations {
     const again = this.refusalAgain(request);
     if (again) throw await again;
     const { account, need, rpm } = request;
-    if (rpm === undefined) return undefined;
-    const { counters } = this.#ports;
+    const { key, searchRpm } = need;
     const minute = minuteAt(need.nowMs);
-    const backoff = new Backoff(this.#ports, countBudgetMs, { repeats: this.#ports.repeats });
-    const count = await backoff.until(() => counters.countCall(need.key, minute, rpm));
-    if (count !== undefined) return count;
-    if (this.#fullMinutes.size >= fullMinutesMax) this.#fullMinutes.clear();
-    this.#fullMinutes.set(need.key, { minute, rpm });
-    throw await request.refused({ reason: 'rate' }, emptyQuota(account));
+    let count: number | undefined;
+    if (rpm !== undefined) {
+      count = await this.#countInMinute(key, minute, rpm);
+      if (count === undefined) {
+        if (this.#fullMinutes.size >= fullMinutesMax) this.#fullMinutes.clear();
+        this.#fullMinutes.set(key, { minute, rpm });
+        throw await request.refused({ reason: 'rate' }, emptyQuota(account));
+      }
+    }
+    const name = `searches-${key}`;
+    if (searchRpm !== undefined && (await this.#countInMinute(name, minute, searchRpm)) === undefined)
+      throw await request.refused({ reason: 'search_rate' }, emptyQuota(account));
+    return count;
+  }
+
+  /** Undefined: the minute is full. */
+  #countInMinute(name: string, minute: number, most: number): Promise<number | undefined> {
+    const { counters, repeats } = this.#ports;
+    const backoff = new Backoff(this.#ports, countBudgetMs, { repeats });
+    return backoff.until(() => counters.countCall(name, minute, most));
   }
 
   /** Whether anything is known that `refusalAgain` could refuse a call for. `key`: as counters name it. */

@@ -51,6 +51,7 @@ export function limitRefusal(
   const ofRate = reason === 'rate' && key.rpm !== undefined ? rateHeaders(key.rpm, 0, nowMs) : {};
   const [most, who, what] = {
     rate: [key.rpm, 'API key', 'requests a minute'],
+    search_rate: [need?.searchRpm, 'API key', 'web searches a minute'],
     concurrency: [key.max_concurrency, 'API key', 'requests at the same time'],
     account_rpm: [need?.accountRpm, 'account', 'requests a minute'],
     account_tpm: [need?.accountTpm, 'account', 'tokens a minute'],

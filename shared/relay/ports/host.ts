@@ -60,6 +60,15 @@ export interface SearchResult {
 }
 
 export interface SearchProvider {
-  /** May return an empty list. Rejects when the provider does not answer or its reply has no results. */
-  search(query: string, signal: AbortSignal): Promise<SearchResult[]>;
+  /**
+   * May return an empty list. Rejects with SearchRefused, or with another error when the provider does not answer or its reply has
+   * no results.
+   * @param sent is called before the request goes out
+   */
+  search(query: string, signal: AbortSignal, sent: () => void): Promise<SearchResult[]>;
+}
+
+/** The search provider could not be reached, or answered with an error, so it bills nothing. */
+export class SearchRefused extends Error {
+  override readonly name = 'SearchRefused';
 }

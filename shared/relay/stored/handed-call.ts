@@ -69,9 +69,11 @@ export const runBody = ({ body }: HandedCall): JsonRecord => ({ ...body, stream:
 // A reservation on its way from the invocation that made it to the run that goes on with it. Both ends change its open entry
 // only while that has the flag `queued`, so that they never close what the other one uses.
 
+type AmountName = 'amount' | 'input' | 'searchPrice';
+
 /** As it is stored. Amounts are texts: JSON has no whole numbers of that size. */
 export interface HandedReservation extends Pick<Reservation, 'part' | 'countsTokens' | 'triesInFlight'> {
-  entry: Omit<OpenEntry, 'amount' | 'input'> & { amount: string; input: string };
+  entry: Omit<OpenEntry, AmountName> & { amount: string; input: string; searchPrice?: string | undefined };
   payment: Pick<Reservation['payment'], 'slot' | 'limitedTo' | 'limitedBy'>;
 }
 
@@ -94,7 +96,12 @@ export function handedReservation(reservation: Reservation): HandedReservation {
     part,
     countsTokens,
     triesInFlight,
-    entry: { ...entry, amount: String(entry.amount), input: String(entry.input) },
+    entry: {
+      ...entry,
+      amount: String(entry.amount),
+      input: String(entry.input),
+      searchPrice: entry.searchPrice === undefined ? undefined : String(entry.searchPrice),
+    },
     payment: { slot, limitedTo, limitedBy },
   };
 }
@@ -166,4 +173,5 @@ const entryOf = ({ entry }: HandedReservation): OpenEntry => ({
   ...entry,
   amount: BigInt(entry.amount),
   input: BigInt(entry.input),
+  searchPrice: entry.searchPrice === undefined ? undefined : BigInt(entry.searchPrice),
 });

@@ -125,8 +125,8 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S6'],
     file: 'shared/relay/money/bill.ts',
-    find: "slot !== '' || official ? 0n : due",
-    replace: "slot !== '' ? 0n : due",
+    find: "official ? 0n : slot === '' ? due : search",
+    replace: "slot === '' ? due : search",
     test: 'test/unit/relay/money/billing-official.test.ts',
     name: 'asked for %s needs no balance, deducts nothing, and is in the account item',
   },

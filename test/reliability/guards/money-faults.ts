@@ -5,7 +5,7 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F1'],
     file: 'shared/billing/quota-item.ts',
-    find: "entry.slot !== '' || entry.official ? 0n : entry.input",
+    find: "(slot === '' ? input : 0n) + searchPrice",
     replace: '0n',
     test: 'test/unit/relay/jobs/sweeper.test.ts',
     name: 'charges the input of what nobody came back for, returns the rest, and says so',

@@ -52,7 +52,7 @@ describe('the text of a tariff', () => {
       tariffOf([rich, byCall, free], 'm', 'b/2:x@y', 'free', 'none'),
       `m|${rich1} b/2:x@y|2:call:0.5 free|3:free none|-:free`,
     ],
-    ['a search', { ...tariffOf([plain], 'm'), search: 30_000_000_000n }, '1:tokens:0.018:0.072 +0.03'],
+    ['a search', { ...tariffOf([plain], 'm'), search: 30_000_000n }, '1:tokens:0.018:0.072 +0.03'],
   ])('says all of it, and is read back: %s', (_case, tariff, text) => {
     expect(formatTariff(tariff)).toBe(text);
     const read = parseTariff(text, 'm');
@@ -113,6 +113,10 @@ describe('an open reservation', () => {
     expect(readBack(entry)).toEqual(entry);
     const more = { ...entry, tariff: rich1, budget: 'month 2026-11' };
     expect(readBack(more)).toEqual(more);
+    for (const tariff of [price, undefined]) {
+      const searching = { ...entry, tariff, searchPrice: 80_000_000n };
+      expect(readBack(searching)).toEqual(searching);
+    }
   });
 
   it('of the previous version has none', () => {
@@ -137,6 +141,8 @@ describe('the ledger row of a call', () => {
     reserved: 30_000_000n,
     ...more,
   });
+  const plainText = '1:tokens:0.018:0.072';
+  const searched: Partial<CloseRow> = { tariff: `${plainText} +0.00008`, search_price: 80_000n };
   const dear = { price: '1:tokens:0.18:0.072', charge: 187_200_000n };
 
   it.each<[string, Partial<CloseRow>, boolean]>([
@@ -166,6 +172,14 @@ describe('the ledger row of a call', () => {
     ],
     ['by a tariff that cannot be read', { tariff: 'nonsense' }, false],
     ['for nothing', { ...dear, kind: 'released', charge: 0n, tariff: '1:tokens:0.018:0.072' }, true],
+    ['with its search', { ...searched, charge: 25_280_000n }, true],
+    ['with a search that its charge does not have', searched, false],
+    ['with a search at another price', { ...searched, tariff: plainText, charge: 25_280_000n }, false],
+    ['its search alone', { ...searched, kind: 'released', charge: 80_000n }, true],
+    ['nothing for its search', { ...searched, kind: 'released', charge: 0n }, false],
+    ['its search beside a plan', { ...searched, plan_slot: 'a@2026-11-01', charge: 80_000n }, true],
+    ['its search and its input after a crash', { ...searched, kind: 'expired', charge: 18_080_000n }, true],
+    ['nothing in official mode', { ...searched, official: true, charge: 0n, cost: 25_280_000n }, true],
   ])('is charged %s', (_case, more, isRight) => {
     expect(problemOf(rowOf(more)) === undefined).toBe(isRight);
   });

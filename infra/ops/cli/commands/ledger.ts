@@ -235,7 +235,7 @@ const ledgerNames = [
   ...firstCounts,
   'channel upstream_model bought first_content_ms flag',
   ...laterCounts,
-  'end_user tags service_tier',
+  'end_user tags service_tier search_price search_bought',
 ].flatMap((names) => names.split(' '));
 
 const ledgerColumns: Column<LedgerRow>[] = [
@@ -262,6 +262,7 @@ function noteText(row: LedgerRow): string {
   const notes = [
     row.plan_slot === undefined ? '' : `plan ${row.plan_slot}`,
     row.official ? `official, would cost ${formatYuan(row.cost ?? 0n)}` : '',
+    row.search_price === undefined ? '' : `search ${formatYuan(row.search_price)}`,
     cacheWords(row),
     row.estimated ? `estimated${row.flag === undefined ? '' : ` (${row.flag})`}` : '',
     row.end === 'completed' ? '' : (row.end ?? ''),
@@ -295,4 +296,7 @@ const sumColumns: Column<DailyFigures>[] = [
     return earned === undefined ? '' : formatYuan(earned);
   }),
   ...laterCounts.map(count),
+  count('searches'),
+  amount('searched'),
+  amount('search_bought'),
 ];

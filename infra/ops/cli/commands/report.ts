@@ -82,7 +82,7 @@ const figureColumns: Column<Figured>[] = [
     'bought',
     'BOUGHT',
     ({ figures }) => formatYuan(marginOf(figures).bought),
-    ({ figures }) => plainYuan(marginOf(figures).knownCalls === 0 ? undefined : marginOf(figures).bought),
+    ({ figures }) => plainYuan(marginOf(figures).earned === undefined ? undefined : marginOf(figures).bought),
   ],
   countColumn('bought_calls'),
   [

@@ -1,6 +1,7 @@
 /**
  * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
- * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget or null, tariff]; flags are
+ * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget or null, tariff or null,
+ * price of the search]; flags are
  * o (official), t (tombstone), m (metered), q (queued). A tariff that is the price is written as `=`. The places of a key are a set in an attribute of its own, because
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
@@ -38,6 +39,9 @@ export const flagsAttribute = ({ official, tombstone, metered, queued }: OpenEnt
   textAttribute(`${official ? 'o' : ''}${tombstone ? 't' : ''}${metered ? 'm' : ''}${queued ? 'q' : ''}`);
 
 const sameAsPrice = '=';
+const absent: AttributeValue = { NULL: true };
+const withoutAbsentEnd = (list: AttributeValue[]): AttributeValue[] =>
+  list.slice(0, list.findLastIndex((value) => value !== absent) + 1);
 
 export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   L: [
@@ -49,10 +53,13 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
     textAttribute(entry.price),
     textAttribute(entry.slot),
     flagsAttribute(entry),
-    entry.budget === undefined ? { NULL: true } : textAttribute(entry.budget),
-    ...(entry.tariff === undefined
-      ? []
-      : [textAttribute(entry.tariff === entry.price ? sameAsPrice : entry.tariff)]),
+    entry.budget === undefined ? absent : textAttribute(entry.budget),
+    ...withoutAbsentEnd([
+      entry.tariff === undefined
+        ? absent
+        : textAttribute(entry.tariff === entry.price ? sameAsPrice : entry.tariff),
+      entry.searchPrice === undefined ? absent : numberAttribute(entry.searchPrice),
+    ]),
   ],
 });
 
@@ -177,7 +184,7 @@ const rateOf = (value: AttributeValue | undefined): RateCount | undefined =>
   };
 
 function entryOf(value: AttributeValue): OpenEntry {
-  const [until, taken, input, key, model, price, slot, flags, budget, tariff] = value.L ?? [];
+  const [until, taken, input, key, model, price, slot, flags, budget, tariff, search] = value.L ?? [];
   const marks = text(flags, 'open.flags');
   return {
     until: count(until, 'open.until'),
@@ -189,6 +196,7 @@ function entryOf(value: AttributeValue): OpenEntry {
     tariff: tariff?.S === sameAsPrice ? price?.S : tariff?.S,
     slot: text(slot, 'open.slot'),
     budget: budget?.S,
+    searchPrice: search && amount(search, 'open.searchPrice'),
     official: marks.includes('o'),
     tombstone: marks.includes('t'),
     metered: marks.includes('m') || undefined,

@@ -26,11 +26,18 @@ describe('the days of an account', () => {
     await put('day#2026-11-21#m', { calls: 7 }, 'account#other');
     const { body } = await rig.get('/v1/account?days=2', key);
     const { charged: charge, ...counts } = used;
-    const nothing = { failed_calls: 0, prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, charge: 0 };
+    const nothing = {
+      failed_calls: 0,
+      prompt_tokens: 0,
+      completion_tokens: 0,
+      cached_tokens: 0,
+      charge: 0,
+      searches: 0,
+    };
     expect(body['days']).toEqual({
       from: secondsOf('2026-11-20'),
       data: [
-        { day: secondsOf('2026-11-21'), model: 'm', ...counts, failed_calls: 0, charge },
+        { day: secondsOf('2026-11-21'), model: 'm', ...counts, failed_calls: 0, charge, searches: 0 },
         { day: secondsOf('2026-11-20'), model: 'a/b', ...nothing, calls: 1 },
       ],
     });

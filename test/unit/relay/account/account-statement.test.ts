@@ -106,6 +106,7 @@ describe('the statement of a month', () => {
           completion_tokens: 16,
           cached_tokens: 32,
           charge: 0.75,
+          searches: 0,
         },
         {
           model: 'ünïcode/模型',
@@ -115,6 +116,7 @@ describe('the statement of a month', () => {
           completion_tokens: 0,
           cached_tokens: 0,
           charge: 0.250000003,
+          searches: 0,
         },
       ],
     });

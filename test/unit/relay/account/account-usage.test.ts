@@ -123,6 +123,7 @@ describe('GET /v1/account/usage over the real tables', () => {
       plan_slot: null,
       official: false,
       cost: null,
+      search_price: null,
       amount: null,
       reason: null,
     });

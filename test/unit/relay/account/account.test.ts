@@ -77,6 +77,7 @@ describe('GET /v1/account', () => {
       account: 'acme',
       errors: [],
       alert_below: null,
+      search_price: null,
       currency: 'CNY',
       available: Number('20000000.000000001'),
       reserved: 0.250000001,

@@ -157,11 +157,23 @@ const endings: Record<string, Ending> = {
   'the outcome of the reservation is unknown': { scripts: [{ steps: hello }], act: loseReserve, milli: 0n },
 };
 
-async function endOf(ending: Ending, options: BillingOptions): Promise<BillingRig> {
+/** Each call asks for a web search, which finds nothing. */
+class SearchRig extends BillingRig {
+  constructor(options: BillingOptions) {
+    const search = { type: 'tavily', endpoint: 'https://search.test', results: 5, price: 0.08 } as const;
+    super({ ...options, settings: { search }, search: () => Promise.resolve([]) });
+  }
+
+  override call(body: object, options?: Parameters<BillingRig['call']>[1]): ReturnType<BillingRig['call']> {
+    return super.call({ ...body, model: 'web-m' }, options);
+  }
+}
+
+async function endOf(ending: Ending, options: BillingOptions, Rig = BillingRig): Promise<BillingRig> {
   const { scripts, body = small, channels, leaveAfter, act } = ending;
-  const rig = new BillingRig({ key: { store: true }, ...options, ...(channels && { channels }) })
+  const rig = new Rig({ key: { store: true }, ...options, ...(channels && { channels }) })
     .upstream(...scripts)
-    .granted(yuan);
+    .granted(10n * yuan);
   if (act) await act(rig);
   else await rig.call(body, leaveAfter === undefined ? {} : { leaveAfter });
   return rig;
@@ -190,5 +202,26 @@ describe('the table of endings in docs/billing.md', () => {
     const planned = await endOf(ending, { plan: [{ id: 'a', value: 5, models: ['m'] }] });
     expect([...(planned.item?.plan.values() ?? [])].some((count) => count > 0)).toBe(plan === 'counted');
     expect(planned.item?.spent).toBe(0n);
+  });
+
+  const unsearched = new Set([
+    'the relay refuses the request (4xx)',
+    'a background response never begins',
+    'a background response is cancelled or deleted before it begins',
+    'the outcome of the reservation is unknown',
+  ]);
+  const planOfM = { plan: [{ id: 'a', value: 5, models: ['m'] }] };
+
+  it.each(rows)('%s%s, with a search', async (_start, what = '') => {
+    const ending = endings[what] as Ending;
+    for (const options of [{ charges: [byTokens] }, { charges: [byCall] }, { charges: [] }, planOfM]) {
+      const [plain, searched] = [await endOf(ending, options), await endOf(ending, options, SearchRig)];
+      const more = (searched.item?.spent ?? 0n) - (plain.item?.spent ?? 0n);
+      expect({ options, more }).toEqual({ options, more: unsearched.has(what) ? 0n : 80_000_000n });
+      expect(searched.item?.plan).toEqual(plain.item?.plan);
+      expect(searched.item?.last?.search_price).toBe(more === 0n ? undefined : more);
+      const { available = 0n, spent = 0n, granted = 0n, open } = searched.item ?? {};
+      expect({ open: open?.size ?? 0, sum: available + spent }).toEqual({ open: 0, sum: granted });
+    }
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { searchTokensMax } from '../../../../shared/relay/money/bill.ts';
+import { searchTokensMax } from '../../../../shared/relay/money/search-terms.ts';
 import { BillingRig, small, smallNeed, yuan } from '../../../support/billing-rig.ts';
 import { CoreRig, delta, hang, hello, type RigOptions } from '../../../support/core-rig.ts';
 
 const ask = { model: 'web-m', messages: [{ role: 'user', content: 'what happened today?' }] };
-const search = { type: 'searxng', endpoint: 'https://search.test', results: 5 } as const;
+const search = { type: 'searxng', endpoint: 'https://search.test', results: 5, price: 0 } as const;
 const results = [{ title: 'News', url: 'https://news.test/1', text: 'It rained.', date: '2026-11-21' }];
 const rigWith = (options: RigOptions): CoreRig =>
   new CoreRig({ settings: { search }, ...options }).upstream({ steps: hello });

@@ -75,6 +75,7 @@ function call(search: SearchSettings | undefined, more: { signal?: AbortSignal }
   return {
     request,
     snapshot: { ...emptySnapshot(1), settings },
+    tariff: { prices: new Map(), limits: new Map(), search: search && 0n },
     signal: more.signal ?? never,
     states: new Map(),
   };
@@ -151,19 +152,21 @@ describe('a web- call', () => {
 });
 
 describe('the request stays as it is', () => {
-  it.each<[string, Reply, string]>([
-    ['finds nothing', json({ results: [] }), 'empty'],
+  it.each<[string, Reply, string, boolean]>([
+    ['finds nothing', json({ results: [] }), 'empty', true],
     [
       'answers with a page',
       (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
       'failed',
+      true,
     ],
-    ['answers with other JSON', json([1, 2]), 'failed'],
-    ['refuses the format', (response) => response.writeHead(403).end('<h1>Forbidden</h1>'), 'failed'],
+    ['answers with other JSON', json([1, 2]), 'failed', true],
+    ['refuses the format', (response) => response.writeHead(403).end('<h1>Forbidden</h1>'), 'failed', false],
     [
       'breaks off',
       (response) => response.writeHead(200).write('{"results":[', () => response.destroy()),
       'failed',
+      true,
     ],
     [
       'sends without end',
@@ -174,12 +177,13 @@ describe('the request stays as it is', () => {
         pour();
       },
       'failed',
+      true,
     ],
-  ])('when the provider %s', async (_case, reply, outcome) => {
+  ])('when the provider %s', async (_case, reply, outcome, isBilled) => {
     const { endpoint, closed } = await provider(reply);
     const web = call(settingsOf({ type: 'searxng', endpoint }));
     const searched = await withSearch(ports, web);
-    expect(searched).toEqual({ request, outcome });
+    expect(searched).toEqual({ request, outcome, isBilled });
     expect(searched.request).toBe(request);
     await closed;
   });
@@ -217,19 +221,28 @@ describe('the request stays as it is', () => {
     const web = call(settingsOf({ type: 'searxng', endpoint }));
     const startedMs = clock.now();
     const searched = await clock.run(withSearch({ ...ports, clock: waiting }, web));
-    expect(searched).toEqual({ request, outcome: 'timeout' });
+    expect(searched).toEqual({ request, outcome: 'timeout', isBilled: true });
     expect(clock.now() - startedMs).toBe(3000);
     await closed;
   });
 
+  it('when the provider cannot be reached, which costs nothing', async () => {
+    const web = call(settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' }));
+    expect(await withSearch(ports, web)).toEqual({ request, outcome: 'failed', isBilled: false });
+  });
+
   it('without a provider, and without a question', async () => {
     const unset = call(undefined);
-    expect(await withSearch(ports, unset)).toEqual({ request, outcome: 'none' });
+    expect(await withSearch(ports, unset)).toEqual({ request, outcome: 'none', isBilled: false });
 
     const silent = {
       ...call(settingsOf({ type: 'tavily', endpoint: 'http://127.0.0.1:1' })),
       request: { ...request, messages: [] },
     };
-    expect(await withSearch(ports, silent)).toEqual({ request: silent.request, outcome: 'no_query' });
+    expect(await withSearch(ports, silent)).toEqual({
+      request: silent.request,
+      outcome: 'no_query',
+      isBilled: false,
+    });
   });
 });
