@@ -225,7 +225,7 @@ export function sentBody(
       'max_tokens',
       'Zero only fills a cache, which this model does not offer: send 1 or more.',
     );
-  const permissions = { ...settings, listed: dialect.tenantFields };
+  const permissions = { ...settings, tenantFields: dialect.tenantFields };
   const permitted = permittedCall(own ? asked : { ...asked, native: undefined }, permissions, own);
   const written = dialect.body(permitted.call, settings);
   const { body, lowered, isMultiplied } = boundedBody(written.body, {

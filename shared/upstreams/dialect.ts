@@ -24,7 +24,7 @@ export interface DialectCode {
    */
   body(call: CanonicalCall, settings: RequestSettings): SentBody;
   /** What a tenant may send, beside what the canonical call has: all else goes up only where a row says so. Absent: nothing. */
-  tenantFields?: FieldRules;
+  tenantFields?: FieldRules | undefined;
   /** Headers of the protocol, beside those of the channel's type. `sent`: what the call became. */
   headers?(settings: RequestSettings, call?: CanonicalCall, sent?: SentBody): Record<string, string>;
   /** How the upstream is asked for the tokens of an input alone. Absent: it is not. */

@@ -14,7 +14,7 @@ import {
 } from '../wire/canonical-call.ts';
 import { isRecord, type JsonRecord } from '../wire/json.ts';
 import { tierFactor } from '../wire/service-tier.ts';
-import { CannotCarry, type RequestSettings } from './dialect.ts';
+import { CannotCarry, type DialectCode, type RequestSettings } from './dialect.ts';
 import {
   anything,
   fieldRules,
@@ -35,23 +35,21 @@ const multiplying = [
   'parameters.num_return_sequences sampling_params.n num_generations num_outputs num_completions n_cmpl',
   'completion_count candidate_count n_samples num_beams beam_width use_beam_search compound_custom',
 ];
-/** Limits that an upstream may follow instead of the one that the balance covers. Lowered to it where they are allowed. */
-const otherLimits = [
+/**
+ * Lowered to the limit that the balance covers: limits that an upstream may follow instead, floors of the output, and budgets of thinking, which some
+ * upstreams count beside the limit.
+ */
+const limits = [
   'max_tokens max_completion_tokens max_output_tokens max_new_tokens max_gen_len max_length max_out_tokens',
   'max_output_len max_response_output_tokens max_tokens_to_generate max_tokens_to_sample max_token_count',
-  'max_tokens_limit tokens_to_generate n_predict num_predict options.num_predict generation_config nvext',
-  'parameters.max_length parameters.max_new_tokens parameters.max_tokens inference_config',
-  'text_generation_config sampling_params',
-];
-/** Floors of the output, budgets of thinking, which some upstreams count beside the limit, and what allowed configurations hold. */
-const budgets = [
-  'min_tokens min_new_tokens min_length min_completion_tokens max_thinking_tokens max_reasoning_tokens',
-  'thinking_budget thinking_token_budget reasoning_budget reasoning.max_tokens thinking.budget_tokens',
-  'thinking_config.thinking_budget extra_body.google.thinking_config.thinking_budget nvext.max_thinking_tokens',
+  'max_tokens_limit tokens_to_generate n_predict num_predict options.num_predict max_thinking_tokens',
+  'max_reasoning_tokens min_tokens min_new_tokens min_length min_completion_tokens reasoning_budget',
+  'thinking_budget thinking_token_budget thinking.budget_tokens thinking_config.thinking_budget reasoning.max_tokens',
+  'extra_body.google.thinking_config.thinking_budget nvext.max_thinking_tokens inference_config.max_tokens',
+  'text_generation_config.max_token_count parameters.max_length parameters.max_new_tokens parameters.max_tokens',
   inside('chat_template_kwargs', 'thinking_budget thinking_token_budget reasoning_budget'),
   inside('generation_config', 'max_output_tokens thinking_config.thinking_budget'),
   inside('sampling_params', 'max_new_tokens max_tokens min_new_tokens min_tokens'),
-  'inference_config.max_tokens text_generation_config.max_token_count',
 ];
 /** Name what the operator's organisation keeps at the vendor, at any depth of content, of hosted tools and of free values. */
 const storedIds = [
@@ -67,15 +65,16 @@ const restrictedParts = ['container_upload', 'image_file', 'image_embeds', 'audi
  */
 const closedWords = new RegExp(
   `(?:^|_)(?:${[
-    'account access adapter api audio auth aws azure background base batch beam best bill billing bootstrap budget',
-    'cache cached caching callback config connector container conversation cost count credential credit custom data',
-    'deferred deployment diagnostic embed endpoint engine extra fallback file geo guardrail header host id image key',
-    'langfuse limit litellm lora max mcp metadata min mock modalitie model n num oci organization param path plugin',
-    'policy preset priority processor program prompt provider proxy query rank region retrie rid route router salt',
-    'search secret session skill slot speed ssl store tag target template thread tier timeout token url user vertex',
-    'watsonx webhook weight workspace',
+    'access account adapter agent api audio auth aws azure background base batch beam best bill billing bootstrap',
+    'budget cache cached caching callback compaction config connector container conversation cost count',
+    'credential credit custom data deferred deployment diagnostic embed endpoint engine extra fallback file',
+    'generate geo guardrail header host id image key langfuse length limit litellm lora management max mcp',
+    'metadata min mock modalitie mode model n num nvext oci option organization param parameter path plugin policy',
+    'prediction preset priority processor program prompt provider proxy query rank region retrie rid route router',
+    'salt search secret session skill slot speed ssl store tag target template thread tier timeout token url user',
+    'vertex watsonx webhook weight workspace',
   ]
-    .join('|')
+    .join(' ')
     .replaceAll(' ', '|')})s?(?:_|$)`,
 );
 
@@ -92,8 +91,7 @@ const canonicalFields = fieldRules([
 ]);
 
 const multiplies = fieldRules(multiplying, folded);
-const lowerable = fieldRules([...otherLimits, ...budgets], folded);
-const closedPaths = [...multiplying, ...otherLimits].join(' ').split(' ').map(folded);
+const lowerable = fieldRules(limits, folded);
 const idNames = new Set(fieldRules(storedIds, folded).keys());
 const partTypes = new Set(restrictedParts.map(folded));
 const ownLimits: ReadonlySet<string> = new Set(limitNames);
@@ -121,11 +119,8 @@ function changed(
   return copy ?? source;
 }
 
-/** `listed`: what the dialect lists for tenants. */
-interface Permissions extends Pick<RequestSettings, 'allow' | 'serviceTiers'> {
-  listed?: FieldRules | undefined;
-  dropsUnknown: boolean;
-}
+type Permissions = Pick<RequestSettings, 'allow' | 'serviceTiers'> &
+  Pick<DialectCode, 'tenantFields'> & { dropsUnknown: boolean };
 
 /** In which clients ask for a service tier. Anthropic's `speed` means the tier of its name. */
 export const tierFields: readonly string[] = ['service_tier', 'speed'];
@@ -136,7 +131,7 @@ export const tierFields: readonly string[] = ['service_tier', 'speed'];
  */
 export function permittedCall(
   call: CanonicalCall,
-  { allow, dropsUnknown, serviceTiers, listed = noFields }: Permissions,
+  { allow, dropsUnknown, serviceTiers, tenantFields: listed = noFields }: Permissions,
   isOwn: boolean,
 ): { call: CanonicalCall; dropped: string[] } {
   const { items, native, served } = call;
@@ -151,7 +146,6 @@ export function permittedCall(
   const { tool_choice: choice } = others;
   const isChoiceLost = isRecord(choice) && tools.left.has(String(choice['type']));
   const carried = items && permittedItems(items, tools.kept, gate);
-  const { unknown } = call;
   return {
     call: {
       ...call,
@@ -163,7 +157,7 @@ export function permittedCall(
         ...(others.tools && { tools: [...tools.kept.values()] }),
         ...(isChoiceLost && { tool_choice: 'auto' }),
       },
-      unknown: gate.permitted(unknown, listed),
+      unknown: gate.permitted(call.unknown, listed),
       ...(served && isOwn && { served: gate.permitted(served, listed) }),
       ...(carried && { items: carried }),
       ...(native && { native: permittedNative(native, gate, listed) }),
@@ -274,16 +268,14 @@ class Gate {
   }
 
   #unlisted(value: unknown, { field, listed, at }: Place): unknown {
-    const name = folded(at);
-    const isAbove = (path: string): boolean => path.startsWith(`${name}.`);
+    const above = `${folded(at)}.`;
+    if (isRecord(value) && [...this.#allowed].some((path) => path.startsWith(above)))
+      return this.#inside(value, noFields, at);
     const isOpen =
       this.#passes &&
       !closedWords.test(wordsOf(field)) &&
-      !closedPaths.includes(name) &&
       ![...ownNames, ...listed.keys()].some((each) => folded(each) === folded(field)) &&
       this.storedIn(value) === undefined;
-    const isHolder = [...this.#allowed].some(isAbove) || (isOpen && closedPaths.some(isAbove));
-    if (isHolder && isRecord(value)) return this.#inside(value, noFields, at);
     return isOpen ? value : this.permit(at, value);
   }
 

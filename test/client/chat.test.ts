@@ -64,7 +64,7 @@ describe('chat.completions.create', () => {
     expect(chunks.slice(0, -1).every((part) => part.usage === null)).toBe(true);
   });
 
-  test('passes images and fields that it does not know to the upstream untouched', async () => {
+  test('passes images and fields of servers of open models to the upstream untouched', async () => {
     stack.upstream.script(textStream('A cat.'));
     const messages: OpenAI.ChatCompletionMessageParam[] = [
       {
@@ -76,9 +76,11 @@ describe('chat.completions.create', () => {
         ],
       },
     ];
-    const odd = { some_vendor_field: { deep: [1, null, 'x'] }, seed: 7 };
-    await client.chat.completions.create({ ...hello, ...odd, messages });
-    expect(stack.upstream.requests[0]?.body).toMatchObject({ ...odd, messages });
+    const listed = { chat_template_kwargs: { enable_thinking: false }, min_p: 0.1, seed: 7 };
+    const odd = { some_vendor_field: { deep: [1, null, 'x'] } };
+    await client.chat.completions.create({ ...hello, ...listed, ...odd, messages });
+    expect(stack.upstream.requests[0]?.body).toMatchObject({ ...listed, messages });
+    expect(stack.upstream.requests[0]?.body).not.toHaveProperty('some_vendor_field');
   });
 
   test('gives tool calls as the client library wants them', async () => {

@@ -1,6 +1,20 @@
 import type { Mutants } from './mutant.ts';
 
 export const upstreams: Mutants = {
+  'an unlisted field goes up': {
+    file: 'shared/upstreams/restricted-fields.ts',
+    find: 'return isOpen ? value : this.permit(at, value);',
+    replace: 'return value;',
+    noticed: 'test/unit/relay/vendors/tenant-fields.test.ts',
+    by: /that nobody lists does not go up/,
+  },
+  'a listed field may hold anything': {
+    file: 'shared/upstreams/restricted-fields.ts',
+    find: 'inner.size === 0 && isPlain(value) && isListed(at, value)',
+    replace: 'isListed(at, value)',
+    noticed: 'test/unit/relay/vendors/tenant-fields.test.ts',
+    by: /that nobody lists does not go up/,
+  },
   'an answer of calls that was cut says tool_calls': {
     file: 'shared/upstreams/answer-writer.ts',
     find: "const isToolCalls = reason === 'stop' || reason === 'tool_calls';",

@@ -19,25 +19,26 @@ export async function listRequests({ log }: OperatorPorts, search: LogSearch) {
   return { requests, scannedBytes };
 }
 
-/** Enough to know what a channel's customers send; how often they do is rough beyond it. */
-const droppingCallsMax = 1_000;
-const droppedNamesMax = 10;
-
-/** The fields that a channel's customers sent in the last day and it was not sent, with how many calls had each. Undefined: the log can't be read. */
+/**
+ * The ten fields that a channel's customers sent most often in the last day and it was not sent, with how many of up to 1,000 calls had each.
+ * Undefined: the log can't be read.
+ */
 export async function countDroppedFields({ log, clock }: OperatorPorts, channel: string) {
   const toMs = clock.now();
-  const ofChannel: LogCondition = { field: 'channel', isOneOf: [channel] };
-  const conditions = [isRequest, ofChannel, { field: 'dropped_count', above: 0 }];
-  const search = { fromMs: toMs - longestMs, toMs, conditions, limit: droppingCallsMax };
+  const dropping: LogCondition[] = [
+    { field: 'channel', isOneOf: [channel] },
+    { field: 'dropped_count', above: 0 },
+  ];
+  const search = { fromMs: toMs - longestMs, toMs, conditions: [isRequest, ...dropping], limit: 1_000 };
   try {
     if (!(await log.source())) return undefined;
     const { lines } = await log.search(search);
-    const names = lines.flatMap(({ fields }) => (fields as RequestLine).dropped ?? []);
-    const calls = [...Map.groupBy(names, (name) => name)].map(([name, each]) => ({
-      name,
-      calls: each.length,
-    }));
-    return calls.toSorted((a, b) => b.calls - a.calls).slice(0, droppedNamesMax);
+    const names = Map.groupBy(
+      lines.flatMap(({ fields }) => (fields as RequestLine).dropped ?? []),
+      (name) => name,
+    );
+    const counted = [...names].map(([name, { length: calls }]) => ({ name, calls }));
+    return counted.toSorted((a, b) => b.calls - a.calls).slice(0, 10);
   } catch (error) {
     if (error instanceof Failure) return undefined;
     throw error;

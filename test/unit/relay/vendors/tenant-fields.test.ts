@@ -97,7 +97,9 @@ describe.each(pairs)('from %s to an upstream that speaks %s', (endpoint, dialect
     const member = fc.stringMatching(/^[a-zA-Z][a-zA-Z_-]{3,12}$/).map((name) => `q7${name}`);
     const holders =
       `reasoning thinking stream_options text metadata output_config chat_template_kwargs options tool_choice
-      prompt_cache_options cache_control extra_body structured_outputs usage context_management`.split(/\s+/);
+      prompt_cache_options cache_control extra_body structured_outputs usage context_management min_p truncation`.split(
+        /\s+/,
+      );
     const value = fc.oneof(fc.constant('q7v'), fc.constant({ q7w: 'q7v' }), fc.constant([{ q7w: 1 }]));
     const place = fc.constantFrom('', ...holders);
     await fc.assert(
@@ -326,7 +328,7 @@ describe('a row', () => {
     sampling_params nvext generationConfig best_of`.split(/\s+/);
   it('that passes unknown fields on passes neither money nor isolation', async () => {
     const asked = { endpoint: 'chat', params: { unknown_fields: 'pass' } };
-    const open = { made_up: { api: 1 }, x_sampler: 0.3, future_mode: 'on' };
+    const open = { made_up: { api: 1 }, x_sampler: 0.3, future_style: 'on' };
     const { up, dropped } = await upOf(
       { ...open, ...Object.fromEntries(closed.map((name) => [name, 7])) },
       asked,
