@@ -18,7 +18,7 @@ export function canaryJob() {
   const call = canary(
     {
       transport: httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) }),
-      secrets: cachedSecretStore({ environment, clock }),
+      secrets: cachedSecretStore({ environment, clock, purpose: 'canary' }),
       clock,
       deadline: () => AbortSignal.timeout(requestMsMax),
     },

@@ -4,7 +4,7 @@ import { dynamoConfigTables, dynamoRowMarks } from '../shared/adapters/dynamodb/
 import { dynamoConfigStore } from '../shared/adapters/dynamodb/config-store.ts';
 import { dynamoLearnedFactsReader } from '../shared/adapters/dynamodb/runtime-source.ts';
 import { cachedSecretStore, secretCheck } from '../shared/adapters/secrets/secret-store.ts';
-import { readDefaultLimits } from '../shared/adapters/system/environment.ts';
+import { readDefaultLimits, readDeployedSecrets } from '../shared/adapters/system/environment.ts';
 import { configMetrics } from '../shared/adapters/telemetry/log.ts';
 import { configPublisher, rowMarker } from '../shared/relay/jobs/config-publisher.ts';
 import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
@@ -25,10 +25,15 @@ const publish = configPublisher({
   tables: dynamoConfigTables(client, stack),
   snapshots,
   learned: dynamoLearnedFactsReader({ client, clock, stack }),
-  secretCheck: secretCheck({ secrets: cachedSecretStore({ environment, clock }), clock, local }),
+  secretCheck: secretCheck({
+    secrets: cachedSecretStore({ environment, clock, purpose: 'channels' }),
+    clock,
+    local,
+  }),
   marks,
   local,
   envSecrets,
+  owners: readDeployedSecrets(),
   ownHost: publicHost,
   defaultLimits: readDefaultLimits(),
 });

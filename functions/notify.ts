@@ -18,7 +18,7 @@ const sender = httpsNoticeSender({
   ...readAlertAccess(),
   region: aws.region,
   transport: httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) }),
-  secrets: cachedSecretStore({ environment, clock }),
+  secrets: cachedSecretStore({ environment, clock, purpose: 'alerts' }),
   clock,
 });
 const notices = notifier({

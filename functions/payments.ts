@@ -11,7 +11,7 @@ const { environment, hosted, parts } = servedParts();
 const { client, clock, stack } = parts;
 const handle = paymentsHandle({
   ...parts,
-  secrets: cachedSecretStore({ environment, clock }),
+  secrets: cachedSecretStore({ environment, clock, purpose: 'payments' }),
   payments: dynamoPaymentStore(client, stack),
   hmac: nodeHmac,
   metrics: backgroundMetrics(stack),

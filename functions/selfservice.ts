@@ -17,7 +17,7 @@ const handle = managedKeysHandle({
   keys: dynamoKeyStore(parts),
   managed: dynamoManagedKeys(client, stack),
   counters: dynamoKeyCounters(client, stack),
-  secrets: cachedSecretStore({ environment, clock }),
+  secrets: cachedSecretStore({ environment, clock, purpose: 'payments' }),
   transport: httpsUpstreamTransport(environment),
   hmac: nodeHmac,
   random: { ...random, secretKey: newSecretKey, hex: randomHex },

@@ -42,7 +42,8 @@ export function answeringPorts(environment: Environment, clock: Clock) {
   const repeats = new RetryBudget();
   const client = tablesOf(environment, { budget: repeats });
   const config = dynamoConfigSource({ client, clock, random: systemRandom, log, stack });
-  const secrets = cachedSecretStore({ environment, clock });
+  const secrets = cachedSecretStore({ environment, clock, purpose: 'channels' });
+  const searchSecrets = cachedSecretStore({ environment, clock, purpose: 'search' });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
   const tables = { client, clock, stack };
   const stored = async () =>
@@ -57,7 +58,7 @@ export function answeringPorts(environment: Environment, clock: Clock) {
     searchProvider: (settings: SearchSettings) =>
       lazily(async () => {
         const file = await import('../../shared/adapters/transport/search-providers.ts');
-        return file.searchProviders({ transport, secrets })(settings);
+        return file.searchProviders({ transport, secrets: searchSecrets })(settings);
       }),
     concurrencyGiven,
     quotas: dynamoQuotaStore(client, stack),

@@ -9,7 +9,11 @@ const secretVariable = 'RELAY_CONSOLE_SECRET';
 
 const supportRefundYuanADay = 1;
 const roles = { viewer: ['viewers'], support: ['support'], operator: ['olga@example.com'] };
-const oidc = { issuer: 'https://issuer.example.com', clientId, clientSecret: 'ssm:/relay/relay/console' };
+const oidc = {
+  issuer: 'https://issuer.example.com',
+  clientId,
+  clientSecret: 'ssm:/relay/relay/console/oidc',
+};
 
 const verified = (email: string, groups: string[] = []) => ({ email, email_verified: true, groups });
 const people = {
@@ -49,6 +53,6 @@ export function consoleVariables(
   return {
     CONSOLE: JSON.stringify(own),
     [secretVariable]: clientSecret,
-    RELAY_ENV_SECRETS: [environment['RELAY_ENV_SECRETS'] || [], secretVariable].flat().join(','),
+    RELAY_ENV_SECRETS: [environment['RELAY_ENV_SECRETS'] || [], `console/${secretVariable}`].flat().join(','),
   };
 }

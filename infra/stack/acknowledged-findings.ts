@@ -6,6 +6,7 @@ import * as cdk from 'aws-cdk-lib';
 import { CfnElement, Stack, type Acknowledgment, Token } from 'aws-cdk-lib';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { IConstruct } from 'constructs';
+import { secretPurposes } from '../../shared/config/rows/secret-reference.ts';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
 import { accountOf, hasUnknownKey } from './constructs/operator-policies.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
@@ -175,17 +176,20 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   const managed = (policy: string, reason: string, of = partition): Acknowledgment =>
     finding(`IAM4[Policy::arn:${of}:iam::aws:policy/service-role/${policy}]`, reason);
   const { relayName } = constructs;
-  const channelSecrets = [`ssm:parameter/relay/${relayName}/*`, `secretsmanager:secret:${relayName}/*`].map(
-    (what) =>
-      wildcard(
-        arn(what),
-        "Operators add channels with secrets of their own; only names under this stack's prefix can be read",
-      ),
-  );
+  const named = (paths: readonly string[]): Acknowledgment[] =>
+    ['ssm:parameter/relay/', 'secretsmanager:secret:']
+      .flatMap((store) => paths.map((path) => `${store}${relayName}/${path}`))
+      .map((what) =>
+        wildcard(
+          arn(what),
+          "Operators add secrets under names of their own; only those under this stack's prefix can be read, and of another purpose none",
+        ),
+      );
+  const secrets = named(['*', ...secretPurposes.map((purpose) => `${purpose}/*`)]);
   for (const each of [operatorPolicies, ...(constructs.console ? [constructs.console] : [])])
     accept(
       each,
-      ...channelSecrets,
+      ...secrets,
       wildcard('*', 'AWS knows no resource of these actions, which read quotas and lists of models'),
       wildcard(
         arn(`cloudformation:stack/${relayName}/*`),
@@ -218,7 +222,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   const ofInterfaces = constructs.inVpc
     ? [wildcard('*', 'Lambda makes the network interfaces of a function, and nothing names them before')]
     : [];
-  if (canary) accept(canary, ...channelSecrets, ...ofInterfaces);
+  if (canary) accept(canary, ...secrets, ...ofInterfaces);
   if (backup)
     accept(
       backup,
@@ -228,11 +232,10 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
         '<AWS::Partition>',
       ),
     );
-  if (service)
-    accept(service, ...channelSecrets, wildcard('*', 'ECR gives a token to log in for no resource'));
+  if (service) accept(service, ...secrets, wildcard('*', 'ECR gives a token to log in for no resource'));
   for (const [name, relayFunction] of functions.byName) {
-    const { streams, eventSecondsMax, readsChannelSecrets } = functionDescriptions[name];
-    accept(relayFunction, ...ofInterfaces, ...(readsChannelSecrets ? channelSecrets : []));
+    const { streams, eventSecondsMax, readsSecrets } = functionDescriptions[name];
+    accept(relayFunction, ...ofInterfaces, ...(readsSecrets ? secrets : []));
     if (eventSecondsMax !== undefined || streams?.some((stream) => stream.keepsFailures))
       // The event source mapping chooses the names of objects.
       accept(

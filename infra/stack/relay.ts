@@ -47,6 +47,7 @@ import {
   type MadeFunctions,
   RelayFunctions,
   type RelayFunctionsProps,
+  type SecretAccess,
 } from './constructs/relay-functions.ts';
 import { hostedConsole, type RelayConsole } from './constructs/hosted-console.ts';
 import { openKeys, type RelayKeys } from './constructs/encryption-keys.ts';
@@ -165,6 +166,11 @@ export interface RelayProps extends Pick<
   budget?: RelayBudget;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
   bedrockModels?: readonly string[];
+  /**
+   * False: functions read no secret whose path names no purpose, as those from before have; `relay-ops secret move` moves them.
+   * Default: true.
+   */
+  unboundSecrets?: boolean;
   /** The build's output, one folder a function. Default: the one of this package. */
   bundlesFolder?: string;
 }
@@ -201,6 +207,7 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   accessLog: 'accessLog',
   budget: 'budget',
   bedrockModels: 'bedrockModels',
+  unboundSecrets: 'unboundSecrets',
   bundlesFolder: '',
   frontDoor: 'frontDoor',
   vpcEndpointIds: 'vpcEndpointIds',
@@ -259,7 +266,22 @@ export class Relay extends Construct {
     refuseName(this, relayName, (found) => (found instanceof Relay ? found.relayName : undefined));
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
-    const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder, keys };
+    const secretAccess: SecretAccess = {
+      unbound: props.unboundSecrets ?? true,
+      deployed: {
+        ...(props.console && { console: props.console.oidc.clientSecret }),
+        ...(props.canary && { canary: props.canary.key }),
+      },
+    };
+    const common = {
+      relayName,
+      version: packageVersion(),
+      tables,
+      disposable,
+      bundlesFolder,
+      keys,
+      secretAccess,
+    };
     openKeys(this, keys, props.accessLog === true);
     const originSecrets = behindCloudFront
       ? new NumberedSecrets(this, 'Origin', {

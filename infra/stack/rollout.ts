@@ -70,7 +70,7 @@ export function shiftTraffic(scope: Construct, { functions, alarms, linear }: Sh
 export interface CanaryOptions {
   /** Public name of a cheap model. */
   model: string;
-  /** Reference of the key that it calls with: `ssm:/relay/<stack>/canary`. */
+  /** Reference of the key that it calls with: `ssm:/relay/<stack>/canary/<name>`. */
   key: string;
   /** Default: 5. */
   everyMinutes?: number;
@@ -92,7 +92,7 @@ export function scheduledCall(scope: Construct, props: CanaryProps): RelayFuncti
       purpose: 'Calls the relay as a customer would, and counts the answers',
       timeoutSeconds: 60,
       tables: {},
-      readsChannelSecrets: true,
+      readsSecrets: ['canary'],
     },
     bundleFolder: join(bundlesFolder, 'canary'),
     environment: {

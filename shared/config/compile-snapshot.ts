@@ -21,7 +21,7 @@ import type { LearnedFact } from '../upstreams/quirks.ts';
 import { channelReader } from './rows/channel-row.ts';
 import { readCharge } from './rows/charge-row.ts';
 import { readPlan } from './rows/plan-row.ts';
-import { readSetting, settingReader } from './setting-rows.ts';
+import { readSetting, referenceOwners, settingReader } from './setting-rows.ts';
 import type { ReferenceRules } from './rows/secret-reference.ts';
 import { defaultSettings, type Settings } from './settings.ts';
 import { type Snapshot, snapshotFormat } from './snapshot.ts';
@@ -60,10 +60,12 @@ const chargeReader = { table: 'charges', read: readCharge } as const;
  */
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;
-  const channels = readTable(channelReader(options), raw.channels, earlier.channels);
+  const owners = referenceOwners([...earlier.settings, ...raw.settings], options.owners);
+  const rules = { ...options, owners };
+  const channels = readTable(channelReader(rules), raw.channels, earlier.channels);
   const charges = readTable(chargeReader, raw.charges, earlier.charges);
   const plans = readTable({ table: 'plans', read: readPlan }, raw.plans, earlier.plans);
-  const settings = readTable(settingReader(options), raw.settings, earlier.settings);
+  const settings = readTable(settingReader(rules), raw.settings, earlier.settings);
 
   const enabled = channels.rows
     .filter((channel) => channel.state)

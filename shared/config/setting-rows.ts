@@ -15,11 +15,17 @@ import {
   secondsUpTo,
   attributeOf,
   readRow,
+  usedRow,
   type RowReading,
 } from './rows/read-row.ts';
 import { defaultSettings, type Settings } from './settings.ts';
-import { endpointProblem, normaliseEndpoint } from '../upstreams/endpoint-rules.ts';
-import { referenceProblem, type ReferenceRules } from './rows/secret-reference.ts';
+import { endpointProblem, hostOf, normaliseEndpoint } from '../upstreams/endpoint-rules.ts';
+import {
+  checkReferences,
+  type NamedSecret,
+  type ReferenceRules,
+  type SecretPurpose,
+} from './rows/secret-reference.ts';
 import { ambiguousCurrency, rateDecimals } from '../billing/payments.ts';
 import { parseDecimal, parseYuan } from '../billing/price.ts';
 import { isTimeZone } from '../billing/budget-period.ts';
@@ -93,7 +99,7 @@ function readAlerts(value: z.infer<typeof AlertsValue>, rules: ReferenceRules): 
   return (
     firstProblem({
       webhook: webhook && endpointProblem(webhook, rules),
-      secret: secret === undefined ? unsigned : referenceProblem(secret, rules),
+      secret: secret === undefined && unsigned,
     }) ?? { alerts: { webhook, secret, planDays, keyDays } }
   );
 }
@@ -230,16 +236,11 @@ function readPayments({ stripe }: z.infer<typeof PaymentsValue>, rules: Referenc
     endpoint: normaliseEndpoint(asked.endpoint),
   };
   const [webhookSecrets, linkSecrets] = [[stripe.webhook_secret].flat(), [stripe.link_secret].flat()];
-  const problemIn = (references: string[]): string | undefined =>
-    references.map((reference) => referenceProblem(reference, rules)).find(Boolean);
   return (
     firstProblem({
-      'stripe.webhook_secret': problemIn(webhookSecrets),
-      'stripe.link_secret': problemIn(linkSecrets),
       [`stripe.rates.${ambiguousCurrency}`]:
         rates[ambiguousCurrency] &&
         'found a rate, wanted no rate for it, since Stripe describes its amounts both with and without decimals',
-      'stripe.checkout.secret_key': checkout && referenceProblem(checkout.secretKey, rules),
       'stripe.checkout.currency':
         checkout &&
         !Object.hasOwn(rates, checkout.currency) &&
@@ -299,7 +300,6 @@ function readSearch(value: z.infer<typeof SearchValue>, rules: ReferenceRules): 
     firstProblem({
       endpoint:
         endpoint === '' ? 'found nothing, wanted the address of SearXNG' : endpointProblem(endpoint, rules),
-      secret: value.secret && referenceProblem(value.secret, rules),
       language: isTavily && value.language && 'found one, but only searxng takes a language',
     }) ?? {
       search: {
@@ -445,7 +445,51 @@ export function readSetting(
   const parsed = z.safeParse(schema, { value });
   if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }, schema) };
   const read = known.read(parsed.data.value as never, rules);
-  return 'problem' in read ? read : { row: read };
+  if ('problem' in read) return read;
+  const { problems, warnings } = checkReferences(settingSecrets(read), rules);
+  return problems[0] === undefined ? usedRow(read, warnings) : { problem: problems[0] };
+}
+
+/** The secrets that settings name. Those with a host are sent there; the others sign. */
+export function settingSecrets({ alerts, search, payments }: Partial<Settings>): NamedSecret[] {
+  const { webhookSecrets = [], linkSecrets = [], checkout } = payments?.stripe ?? {};
+  return [
+    ...namedBy('alerts', 'secret', alerts?.secret),
+    ...namedBy('search', 'secret', search?.secret, search?.endpoint),
+    ...namedBy('payments', 'stripe.webhook_secret', webhookSecrets),
+    ...namedBy('payments', 'stripe.link_secret', linkSecrets),
+    ...namedBy('payments', 'stripe.checkout.secret_key', checkout?.secretKey, checkout?.endpoint),
+  ];
+}
+
+function namedBy(
+  row: 'alerts' | 'payments' | 'search',
+  path: string,
+  references: string | string[] = [],
+  sentTo?: string,
+): NamedSecret[] {
+  const host = sentTo === undefined ? undefined : hostOf(sentTo);
+  const at = `value.${path}`;
+  return [references].flat().map((reference) => ({ row, purpose: row, at, reference, host }));
+}
+
+/** Whose secret each reference is that rows of settings name, a row with a problem too. Of two the one that moves money. */
+export function referenceOwners(
+  rows: readonly unknown[],
+  deployed: ReferenceRules['owners'] = new Map(),
+): NonNullable<ReferenceRules['owners']> {
+  const owners = new Map<string, SecretPurpose>();
+  for (const purpose of ['search', 'alerts', 'payments'] as const)
+    for (const raw of rows.filter((each) => attributeOf(each, 'name') === purpose))
+      for (const reference of referencesIn(attributeOf(raw, 'value'))) owners.set(reference, purpose);
+  return new Map([...owners, ...deployed]);
+}
+
+/** All texts that look like a reference, at any depth. */
+export function referencesIn(value: unknown): string[] {
+  if (typeof value === 'string') return /^\s*(ssm|secretsmanager|env):/.test(value) ? [value.trim()] : [];
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];
+  return (value instanceof Set ? [...value] : Object.values(value)).flatMap(referencesIn);
 }
 
 const settingOf = (name: unknown) =>

@@ -3,9 +3,11 @@
  * gives findings of one line; what cannot be read is a finding of its own and spoils no other check. Changes nothing.
  */
 import { secretsOf, type ChannelRow } from '../config/rows/channel-row.ts';
+import { isUnbound, type NamedSecret } from '../config/rows/secret-reference.ts';
 import { upstreamModel } from '../upstreams/called-channel.ts';
 import { channelTypes } from '../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../wire/json.ts';
+import { secretsIn } from './config/row-changes.ts';
 import { usableChannels } from './channels/list-channels.ts';
 import type { AwsAccount, Concurrency, ListedModel, OperatorPorts, TableLimits } from './operator-ports.ts';
 import { counted, Failure } from './plan.ts';
@@ -61,15 +63,16 @@ export async function examineAccount(
     if (found) [outputs, deployed] = [found.outputs, readOptions(found.outputs)];
     return [stackFinding(found?.status)];
   });
-  const rows = await tables.scan('channels');
+  const [rows, settings] = await Promise.all([tables.scan('channels'), tables.scan('settings')]);
   const channels = usableChannels(rows, target).filter(({ state }) => state);
   const unused = rows.length - channels.length;
+  const unbound = secretsIn({ channels: rows, settings }).filter(isUnbound);
   const known: Known = { ...examination, region, deployed, outputs, channels, unused };
   const problem = regionProblem(region);
   const looked = await Promise.all([
     lookedAt('concurrency', async () => concurrencyFindings(known, await account.concurrency())),
     lookedAt('tables', async () => [tableFinding(region, await account.tableLimits())]),
-    lookedAt('secrets', async () => [await secretFinding(known)]),
+    lookedAt('secrets', async () => [await secretFinding(known), ...pathFindings(unbound, target.stack)]),
     modelFindings(known),
   ]);
   return [
@@ -228,6 +231,12 @@ async function secretFinding({ account, channels, region, unused }: Known): Prom
   const set = `aws ssm update-service-setting --setting-id /ssm/parameter-store/high-throughput-enabled --setting-value true --region ${region}`;
   const slow = `${found} 40 reads a second: many new environments at once would be refused`;
   return attention(check, slow, run(set));
+}
+
+function pathFindings(unbound: readonly NamedSecret[], stack: string): DoctorFinding[] {
+  if (unbound.length === 0) return [];
+  const found = `${counted(unbound.length, 'reference names', 'references name')} no purpose in the path, so functions of other purposes could read the secret`;
+  return [attention('secrets', found, run(`npx --no relay-ops secret move --stack ${stack}`))];
 }
 
 /** Each is a request of its own. */

@@ -17,6 +17,7 @@ import type { WholeAccount } from '../billing/shards.ts';
 import type { ConfigRows } from '../config/rows/read-table.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { HistoryWanted, KeptVersion } from '../relay/ports/config-store.ts';
+import type { ReferenceRules, SecretUse } from '../config/rows/secret-reference.ts';
 import type { ResponseHead, StoredResponse } from '../relay/ports/stored.ts';
 
 /** The tables that a run works on. */
@@ -27,6 +28,9 @@ export interface Target {
   endpoint?: string;
   /** True on a loopback endpoint: rows may use loopback addresses and `env:` secrets there. */
   local: boolean;
+  /** What a deployed console knows of its stack beside the tables, as ReferenceRules have it. */
+  envSecrets?: ReferenceRules['envSecrets'];
+  owners?: ReferenceRules['owners'];
 }
 
 /** Requests to the tables, and how many bytes the items had that came back, as DynamoDB counts them. */
@@ -358,10 +362,13 @@ export interface SecretWrite {
   conflict: Failure;
 }
 
-/** Stores and reads the secrets that channel rows name. No message contains a value. */
+/** Stores and reads the secrets that rows name. No message contains a value. */
 export interface SecretWriter {
   put(write: SecretWrite, value: string): Promise<void>;
-  read(reference: string): Promise<string>;
+  /** Throws a Failure if it was stored for another use. */
+  read(reference: string, use: SecretUse): Promise<string>;
+  /** One that is gone already is no error. */
+  remove(reference: string): Promise<void>;
   /** The value of an environment variable that the operator named. */
   variable(name: string): Promise<string>;
 }

@@ -48,7 +48,7 @@ export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
   const paid = checkedAmount(input.amount, currency);
   await findAccount(ports, account);
   const body = referenceBody({ account, ...paid, nonce: ports.random.hex(8) });
-  const secret = await ports.secrets.read(linkSecrets.at(-1) ?? '');
+  const secret = await ports.secrets.read(linkSecrets.at(-1) ?? '', { purpose: 'payments' });
   const reference = withSignature(body, ports.hmac.sign(secret, signedReference(body)));
   if (reference.length > referenceLengthMax)
     throw new Failure(

@@ -41,6 +41,9 @@ function isOwnHost(url: URL, { local, ownHost = '' }: EndpointRules): boolean {
   return own.hostname === url.hostname.replace(/\.+$/, '') || (local && isHere(own) && isHere(url));
 }
 
+/** With its port, unless that is the usual one. */
+export const hostOf = (endpoint: string): string | undefined => URL.parse(endpoint)?.host;
+
 /** The endpoint without slashes at its end, as requests need it. */
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 

@@ -44,7 +44,7 @@ const writing = (command: string, options: string, more: Partial<Scenario> = {})
   run(command, `${options} --wait 0 --yes`, more);
 
 const price = { type: 'token-billing', models: ['gpt-4o'] };
-const links = { name: 'payments', value: { stripe: stripe('ssm:/relay/relay/links') } };
+const links = { name: 'payments', value: { stripe: stripe('ssm:/relay/relay/payments/links') } };
 const listed = { m: { input_cost_per_token: 1e-6, output_cost_per_token: 1e-6, mode: 'chat' } };
 
 /** In this order: those that change what others read come last. */
@@ -99,9 +99,18 @@ export const scenarios: Scenario[] = [
   run('console --read-only', '--check'),
   run('console --history', '2026-11-27'),
 
-  run('secret new', 'openai', { input: 'sk-upstream' }),
-  run('secret new', 'second --secretsmanager', { input: 'sk-second' }),
-  run('secret set', 'second --secretsmanager', { input: 'sk-third' }),
+  run('secret new', 'channels/api.openai.com/openai', { input: 'sk-upstream' }),
+  run('secret new', 'payments/second --secretsmanager', { input: 'sk-second' }),
+  run('secret set', 'payments/second --secretsmanager', { input: 'sk-third' }),
+  run('secret move', '--wait 0 --yes', {
+    prepare: async ({ ledger, aws }) => {
+      const row = { endpoint: 'https://api.example.com/v1', models: ['old-1'] };
+      await ledger.put('channels', { id: 'old', ...row, secret: 'ssm:/relay/relay/old' });
+      await ledger.put('channels', { id: 'older', ...row, secret: 'secretsmanager:relay/older' });
+      for (const name of ['SecureString /relay/relay/old', 'secret relay/older'])
+        aws.stored.set(name, 'sk-old');
+    },
+  }),
   run('payment link', 'acme --amount 1 --currency usd'),
   run('payment link', 'acme --amount 1 --currency usd', {
     prepare: ({ ledger }) => ledger.put('settings', links),

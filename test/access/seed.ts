@@ -27,7 +27,7 @@ export async function seed({ ledger, config, aws }: AccessRig): Promise<void> {
     {
       id: 'openai',
       endpoint: 'https://api.example.com/v1',
-      secret: 'ssm:/relay/relay/openai',
+      secret: 'ssm:/relay/relay/channels/api.example.com/openai',
       models: ['gpt-4o'],
       state: true,
     },
@@ -36,9 +36,12 @@ export async function seed({ ledger, config, aws }: AccessRig): Promise<void> {
   await ledger.put('charges', { id: 1, models: ['gpt-4o', roleModel], ...priced });
   await ledger.put('plans', { level: 1 });
   await ledger.put('settings', { name: 'contact', value: 'old@example.com' });
-  await ledger.put('settings', { name: 'payments', value: { stripe: stripe('secretsmanager:relay/links') } });
-  aws.stored.set('secret relay/links', 'links-secret');
-  aws.stored.set('SecureString /relay/relay/links', 'links-secret');
+  await ledger.put('settings', {
+    name: 'payments',
+    value: { stripe: stripe('secretsmanager:relay/payments/links') },
+  });
+  aws.stored.set('secret relay/payments/links', 'links-secret');
+  aws.stored.set('SecureString /relay/relay/payments/links', 'links-secret');
   aws.account.models['us-east-1'] = [{ id: roleModel }];
   const bedrockModels = [`arn:aws:bedrock:us-east-1::foundation-model/${roleModel}`];
   if (aws.account.stack)
@@ -74,7 +77,7 @@ export async function spoil({ ledger, recovery }: AccessRig): Promise<void> {
 /** The setting of payments, with the secret that signs references. */
 export const stripe = (reference: string) => ({
   live: false,
-  webhook_secret: 'ssm:/relay/relay/hook',
+  webhook_secret: 'ssm:/relay/relay/payments/hook',
   link_secret: reference,
   rates: { usd: 7.1 },
 });

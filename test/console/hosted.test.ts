@@ -657,6 +657,107 @@ describe('a refund by support', () => {
   });
 });
 
+describe('a secret of another purpose or host', () => {
+  const evil = 'https://evil.example/v1';
+  const vendor = 'https://api.vendor.example/v1';
+  const bound = 'ssm:/relay/relay/channels/api.vendor.example/key';
+  const checkout = { secret_key: 'ssm:/relay/relay/stripe', currency: 'usd' };
+  const stripe = {
+    live: true,
+    webhook_secret: 'ssm:/relay/relay/hook',
+    link_secret: 'secretsmanager:relay/links',
+    rates: { usd: 7 },
+    checkout,
+  };
+  const rows = {
+    channels: [
+      { id: 'old', endpoint: vendor, secret: 'ssm:/relay/relay/vendor', models: ['m'], state: true },
+      { id: 'bound', endpoint: vendor, secret: bound, models: ['m'], state: true },
+    ],
+    settings: [
+      { name: 'payments', value: { stripe } },
+      { name: 'search', value: { type: 'tavily', secret: 'ssm:/relay/relay/search/api.tavily.com/key' } },
+      { name: 'alerts', value: { secret: 'ssm:/relay/relay/alerts/hooks' } },
+    ],
+  };
+  const seed = async () => {
+    await put(rig.client, 'channels', rows.channels);
+    await put(rig.client, 'settings', rows.settings);
+  };
+  afterAll(async () => {
+    for (const table of ['channels', 'settings'] as const)
+      for (const row of rows[table]) {
+        const key = 'id' in row ? { id: row.id } : { name: row.name };
+        await rig.ports.tables.write({ kind: 'remove', table, key, unchanged: {} });
+      }
+  });
+  /** Whether the form was refused, and nothing it said was written. */
+  const refuses = async (at: string, fields: Record<string, string>): Promise<boolean> => {
+    const olga = await loggedIn('olga');
+    const said = await olga.carryOut(at, fields).then(String, String);
+    const written = JSON.stringify([
+      await rig.ports.tables.scan('channels'),
+      await rig.ports.tables.scan('settings'),
+    ]);
+    return said.includes('store the value with') && !written.includes('evil.example');
+  };
+
+  it.each([
+    'ssm:/relay/relay/stripe',
+    'ssm:/relay/relay/hook',
+    'secretsmanager:relay/links',
+    'ssm:/relay/relay/payments/api.stripe.com/key',
+    'ssm:/relay/relay/payments/links',
+    'ssm:/relay/relay/search/api.tavily.com/key',
+    'ssm:/relay/relay/alerts/hooks',
+    'ssm:/relay/relay/console',
+    'ssm:/relay/relay/console/oidc',
+    'secretsmanager:relay/canary/key',
+    'ssm:/relay/relay/vendor',
+    bound,
+  ])('is sent by no new channel of an operator: %s', async (secret) => {
+    await seed();
+    const mine = { id: 'mine', type: 'openai', endpoint: evil, models: 'm', state: 'on' };
+    for (const named of [secret, `env:X, ${secret}`])
+      expect(await refuses('channels-new?type=openai', { ...mine, secret: named })).toBe(true);
+  });
+
+  it('is not sent by a channel whose address an operator changes, whatever its path', async () => {
+    await seed();
+    for (const id of ['old', 'bound']) {
+      const form = { type: 'openai', models: 'm', state: 'on' };
+      const secret = rows.channels.find((each) => each.id === id)?.secret ?? '';
+      for (const other of [{ endpoint: evil }, { type: 'anthropic', endpoint: '' }])
+        expect(await refuses(`channels/${id}/edit`, { ...form, secret, ...other })).toBe(true);
+      // Everything else of the row can be changed.
+      const olga = await loggedIn('olga');
+      const reply = await olga.carryOut(`channels/${id}/edit`, {
+        ...form,
+        endpoint: vendor,
+        secret,
+        weight: '3',
+      });
+      expect(reply.status).toBe(200);
+    }
+  });
+
+  it('is not sent by the setting that it belongs to, when an operator changes its address', async () => {
+    await seed();
+    const value = { stripe: { ...stripe, checkout: { ...checkout, endpoint: 'https://evil.example' } } };
+    expect(await refuses('settings/payments', { value: JSON.stringify(value) })).toBe(true);
+    for (const secret of ['ssm:/relay/relay/search/api.tavily.com/key', 'ssm:/relay/relay/stripe']) {
+      const form = {
+        'value.type': 'searxng',
+        'value.endpoint': 'https://evil.example',
+        'value.secret': secret,
+      };
+      expect(await refuses('settings/search', form)).toBe(true);
+    }
+    const alerts = { 'value.webhook': 'https://evil.example', 'value.secret': 'ssm:/relay/relay/hook' };
+    expect(await refuses('settings/alerts', alerts)).toBe(true);
+  });
+});
+
 describe('a write', () => {
   it('has its person in the row, and a line in the history with its result; pressed twice it is one', async () => {
     const olga = await loggedIn('olga');

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { functionNames, type FunctionName } from '../../infra/stack/constructs/function-descriptions.ts';
+import { callingFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
+import { evaluate, type Statement as Granting } from '../access/policy-document.ts';
 import { readable, resourcesOf, synthesize } from './synthesize.ts';
 
 interface Statement {
@@ -41,10 +43,16 @@ function nameOf(resource: unknown): string {
 }
 
 const ownAccount = '<AWS::Region>:<AWS::AccountId>';
-const channelSecrets = [
-  `Allow secretsmanager:GetSecretValue arn:<AWS::Partition>:secretsmanager:${ownAccount}:secret:relay-test/*`,
-  `Allow ssm:GetParameter arn:<AWS::Partition>:ssm:${ownAccount}:parameter/relay/relay-test/*`,
-];
+/** Those whose paths name no purpose, too. */
+const secretsOf = (others: string[]): string[] =>
+  Object.entries({
+    'secretsmanager:GetSecretValue': `secretsmanager:${ownAccount}:secret:relay-test`,
+    'ssm:GetParameter': `ssm:${ownAccount}:parameter/relay/relay-test`,
+  }).flatMap(([action, place]) => {
+    const denied = others.map((purpose) => `Deny ${action} arn:<AWS::Partition>:${place}/${purpose}/*`);
+    return [`Allow ${action} arn:<AWS::Partition>:${place}/*`].concat(denied);
+  });
+const channelSecrets = secretsOf(['payments', 'alerts', 'console', 'canary']);
 const ownLogs = (name: string): string[] => [
   `Allow logs:CreateLogStream Functions${name}Logs`,
   `Allow logs:PutLogEvents Functions${name}Logs`,
@@ -110,5 +118,74 @@ describe('a function may do only what its description says', () => {
         Statement: [{ Action: 'sts:AssumeRole', Principal: { Service } }],
       });
     }
+  });
+});
+
+describe('a secret is read by the functions of its purpose', () => {
+  const people = { viewer: ['viewers'] };
+  const oidc = { issuer: 'https://issuer.example.com', clientId: 'relay' };
+  const made = (clientSecret: string, key: string, unboundSecrets: boolean) =>
+    synthesize({
+      unboundSecrets,
+      console: { oidc: { ...oidc, clientSecret }, roles: people },
+      canary: { model: 'm', key },
+    }).template;
+  const [open, closed] = [
+    made('ssm:/relay/relay/oidc', 'secretsmanager:relay/canary', true),
+    made('ssm:/relay/relay/console/oidc', 'secretsmanager:relay/canary/key', false),
+  ];
+  const roleOf: Record<string, string> = { console: 'ConsoleRole', canary: 'CanarycanaryRole' };
+  const readers: Record<string, string[]> = {
+    channels: [...callingFunctions, 'config', 'console'],
+    search: [...callingFunctions],
+    payments: ['payments', 'selfservice'],
+    alerts: ['notify'],
+    console: ['console'],
+    canary: ['canary'],
+  };
+  const stored = (path: string) => [
+    { action: 'ssm:GetParameter', resource: `ssm:${ownAccount}:parameter/relay/relay/${path}` },
+    {
+      action: 'secretsmanager:GetSecretValue',
+      resource: `secretsmanager:${ownAccount}:secret:relay/${path}-AbCdEf`,
+    },
+  ];
+  const secretStatements = (made: typeof template, name: string): Granting[] =>
+    resourcesOf(made, 'AWS::IAM::Policy')
+      .filter(([id]) => id.startsWith(roleOf[name] ?? `Functions${name}Role`))
+      .flatMap(([, { Properties }]) => (Properties.PolicyDocument as { Statement: Statement[] }).Statement)
+      .filter(({ Action }) => /^(ssm|secretsmanager):/.test([Action].flat()[0] ?? ''))
+      .map(({ Effect, Action, Resource }) => ({
+        Effect: Effect === 'Deny' ? 'Deny' : 'Allow',
+        Action,
+        Resource: [Resource].flat().map(readable),
+      }));
+  const names = [...functionNames, 'console', 'canary'];
+  const readersOf = (made: typeof template, { action, resource }: { action: string; resource: string }) =>
+    names.filter((name) => {
+      const access = { action, resource: `arn:<AWS::Partition>:${resource}`, keys: {} };
+      return evaluate(secretStatements(made, name), access).allowed;
+    });
+
+  test.each(Object.keys(readers))('of %s alone, whether or not old ones are still read', (purpose) => {
+    for (const template of [open, closed])
+      for (const access of stored(`${purpose}/a.example.com/key`))
+        expect(readersOf(template, access)).toEqual(
+          [...functionNames, 'console', 'canary'].filter((name) => readers[purpose]?.includes(name)),
+        );
+  });
+
+  test('and one whose path names none by those whose rows may name it, until the option is false; the options\u2019 own by none of these', () => {
+    const [old] = stored('old');
+    const [oidcOld] = stored('oidc');
+    const [, canaryOld] = stored('canary');
+    if (!old || !oidcOld || !canaryOld) throw new Error('no access');
+    const ofRows = names.filter((name) =>
+      ['channels', 'payments', 'alerts'].some((purpose) => readers[purpose]?.includes(name)),
+    );
+    expect(readersOf(open, old)).toEqual(ofRows);
+    expect(readersOf(closed, old)).toEqual([]);
+    expect(readersOf(open, oidcOld)).toEqual(['console']);
+    expect(readersOf(open, canaryOld)).toEqual(['canary']);
   });
 });

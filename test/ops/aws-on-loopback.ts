@@ -58,6 +58,10 @@ export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
       const SecretString = stored.get(`secret ${SecretId}`);
       return SecretString === undefined ? refused('ResourceNotFoundException') : [200, { SecretString }];
     },
+    'AmazonSSM.DeleteParameter': ({ Name = '' }) =>
+      stored.delete(`SecureString ${Name}`) ? [200, {}] : refused('ParameterNotFound'),
+    'secretsmanager.DeleteSecret': ({ SecretId = '' }) =>
+      stored.delete(`secret ${SecretId}`) ? [200, {}] : refused('ResourceNotFoundException'),
     'Logs_20140328.DescribeLogGroups': ({ logGroupNamePrefix = '' }) => {
       const group = { logGroupName: logGroupNamePrefix, storedBytes: 48_000_000, retentionInDays: 30 };
       const creationTime = Date.now() - 400 * 86_400_000;

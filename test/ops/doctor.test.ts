@@ -49,7 +49,7 @@ beforeEach(async () => {
       },
     },
   });
-  await rig.ledger.put('channels', roleChannel, keyed('ssm:/relay/relay/keyed'));
+  await rig.ledger.put('channels', roleChannel, keyed('ssm:/relay/relay/channels/api.example.com/keyed'));
 });
 
 function fileOf(content: unknown): string {
@@ -86,7 +86,7 @@ describe('doctor', () => {
 
   it('says of which channels it knows no secret, where one with a secret is off or has a mistake', async () => {
     const secretsFound = async () => (await examine()).found.find(({ check }) => check === 'secrets')?.found;
-    const row = keyed('ssm:/relay/relay/keyed');
+    const row = keyed('ssm:/relay/relay/channels/api.example.com/keyed');
     for (const unused of [
       { ...row, state: false },
       { ...row, endpoint: 'http://127.0.0.1:1/v1' },

@@ -6,6 +6,7 @@ import { initCommand } from '../../infra/ops/cli/commands/init.ts';
 import { Terminal } from '../../infra/ops/cli/terminal.ts';
 import { explainStoreError, openSession } from '../../infra/ops/session/session.ts';
 import { Failure } from '../../shared/operate/plan.ts';
+import type { SecretUse } from '../../shared/config/rows/secret-reference.ts';
 import { awsSecretWriter } from '../../shared/adapters/secrets/secret-writer.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
@@ -47,33 +48,35 @@ const keyIn = (output: string) => String(/sk-[\w-]{48}/.exec(output)?.[0]);
 
 describe('secret new', () => {
   it('stores standard input, encrypted, prints the reference alone, and writes over one only by `secret set`', async () => {
-    const words = ['secret', 'new', 'openai', '--stack', 'relay-two'];
+    const name = 'channels/api.openai.com/openai';
+    const words = ['secret', 'new', name, '--stack', 'relay-two'];
     const over = ['secret', 'set', ...words.slice(2)];
     const run = await runOpsProcess(words, account, `${secret}\n`);
     expect(run.code).toBe(0);
     expect(run.output).toMatch(
-      /^stack relay-two in eu-west-1 .*\nstored as .*\nssm:\/relay\/relay-two\/openai\n$/,
+      /^stack relay-two in eu-west-1 .*\nstored as .*\nssm:\/relay\/relay-two\/channels\/api.openai.com\/openai\n$/,
     );
-    expect(aws.stored.get('SecureString /relay/relay-two/openai')).toBe(secret);
+    expect(aws.stored.get(`SecureString /relay/relay-two/${name}`)).toBe(secret);
 
     for (const [name, value] of Object.entries(account)) vi.stubEnv(name, value);
     const again = await runOps(words, account, 'another');
     expect(again.code).toBe(2);
-    expect(again.errors).toContain('there is a secret /relay/relay-two/openai already');
+    expect(again.errors).toContain(`there is a secret /relay/relay-two/${name} already`);
     expect(await runOps(over, account, 'another')).toMatchObject({ code: 0 });
-    expect(aws.stored.get('SecureString /relay/relay-two/openai')).toBe('another');
+    expect(aws.stored.get(`SecureString /relay/relay-two/${name}`)).toBe('another');
 
     const managed = await runOps([...words, '--secretsmanager'], account, secret);
-    expect(managed.output).toContain('\nsecretsmanager:relay-two/openai\n');
+    expect(managed.output).toContain(`\nsecretsmanager:relay-two/${name}\n`);
     expect(await runOps([...words, '--secretsmanager'], account, 'x')).toMatchObject({ code: 2 });
     await runOps([...over, '--secretsmanager'], account, 'third');
-    expect(aws.stored.get('secret relay-two/openai')).toBe('third');
+    expect(aws.stored.get(`secret relay-two/${name}`)).toBe('third');
     for (const { output, errors } of [run, again, managed]) expect(output + errors).not.toContain(secret);
   });
 
   it.each([
-    ['nothing', 'openai', '', 'no value was given'],
-    ['two words', 'openai', `export KEY=${secret} x`, 'the value has blanks'],
+    ['nothing', 'payments/links', '', 'no value was given'],
+    ['two words', 'payments/links', `export KEY=${secret} x`, 'the value has blanks'],
+    ['a name without a purpose', 'openai', secret, 'channels/<host>/openai'],
     ['a name that is a path', '../other/x y', secret, 'a name has the characters'],
   ])('refuses %s', async (_case, name, value, message) => {
     const run = await runOps(['secret', 'new', name, '--stack', 'relay-two'], account, value);
@@ -177,6 +180,7 @@ describe('init', () => {
   });
 
   describe('of a deployed stack', () => {
+    const path = 'channels/api.openai.com/openai';
     const words =
       'init --stack relay --models gpt-4o-mini --price gpt-4o-mini=1.1/4.4 --account them --amount 5'.split(
         ' ',
@@ -196,7 +200,7 @@ describe('init', () => {
         ['[y/N]', 'yes'],
       ]);
       expect(run.code).toBe(0);
-      expect(aws.stored.get('SecureString /relay/relay/openai')).toBe(secret);
+      expect(aws.stored.get(`SecureString /relay/relay/${path}`)).toBe(secret);
       expect(run.output + run.errors).not.toContain(secret);
       const target = { stack: 'relay', local: false };
       const secrets = awsSecretWriter({
@@ -208,21 +212,27 @@ describe('init', () => {
         environment: account,
         explain: (error) => explainStoreError(error, target),
       });
-      expect(await secrets.read('ssm:/relay/relay/openai')).toBe(secret);
-      await expect(secrets.read('ssm:/relay/relay/other')).rejects.toThrow('SSM has no /relay/relay/other');
-      await expect(secrets.read('ssm:/relay/relay-two/openai')).rejects.toThrow('belongs to another stack');
+      const use = { purpose: 'channels', host: 'api.openai.com' } as const;
+      const reading = (name: string, of: SecretUse = use) => secrets.read(`ssm:/relay/${name}`, of);
+      expect(await reading(`relay/${path}`)).toBe(secret);
+      await expect(reading('relay/other')).rejects.toThrow('SSM has no /relay/relay/other');
+      await expect(reading('relay-two/openai')).rejects.toThrow('belongs to another stack');
+      await expect(reading('relay/payments/links')).rejects.toThrow('stored for another purpose');
+      await expect(reading(`relay/${path}`, { ...use, host: 'evil.example' })).rejects.toThrow(
+        'another host',
+      );
       expect(run.output).toContain(`curl -N ${baseUrl}/chat/completions`);
       expect(aws.describing.authorization).toMatch(/^AWS4-HMAC-SHA256 .*\/eu-west-1\/cloudformation\//);
       expect(await rig.row('channels', { id: 'openai' })).toMatchObject({
-        secret: 'ssm:/relay/relay/openai',
+        secret: `ssm:/relay/relay/${path}`,
         models: ['gpt-4o-mini'],
       });
     });
 
     it('can be repeated without anybody there, with the key that is stored: the grant stays one', async () => {
       const taken = await runOps([...words, '--yes', '--wait', '0'], environment(), secret);
-      expect(taken.errors).toContain('repeat with --secret ssm:/relay/relay/openai');
-      const reference = ['--secret', 'ssm:/relay/relay/openai'];
+      expect(taken.errors).toContain(`repeat with --secret ssm:/relay/relay/${path}`);
+      const reference = ['--secret', `ssm:/relay/relay/${path}`];
       const run = await runOps([...words, ...reference, '--yes', '--wait', '0'], environment());
       expect(run.code).toBe(0);
       expect(run.errors).toContain('was written before; nothing is written again');
@@ -237,6 +247,8 @@ describe('init', () => {
       [['--type', 'cohere'], 'wanted one of openai'],
       [['--endpoint', 'https://10.0.0.1/v1'], 'which is not a public address'],
       [['--models', 'other'], 'there is a channel openai already'],
+      [['--secret', 'ssm:/relay/relay/old', '--id', 'x'], 'path names no purpose'],
+      [['--secret', 'ssm:/relay/relay/payments/links', '--id', 'x'], 'found a secret of another purpose'],
     ])('writes nothing with %j', async (more, message) => {
       const before = aws.stored.size;
       const run = await runOps([...words, '--yes', ...more], environment(), secret);

@@ -137,6 +137,7 @@ export function operatorRig({
     secrets: {
       put: async ({ reference }) => void (await write('put', 'channels', reference)),
       read: async (reference) => `value of ${reference}`,
+      remove: async (reference) => void (await write('remove', 'channels', reference)),
       variable: async (name) => `value of env:${name}`,
     },
     upstreams: {

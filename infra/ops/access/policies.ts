@@ -44,7 +44,7 @@ export interface PolicyAccess {
   /** The word for it in pages and outputs. */
   purpose: string;
   tables: readonly TableAccess[];
-  /** Channel secrets under the names of this relay, in both stores. */
+  /** Secrets under the names of this relay, in both stores. */
   secrets?: readonly string[];
   account: readonly AccountAction[];
   /** Searches the log groups of the functions that answer calls. Their lines have no text of clients or upstreams. */
@@ -105,16 +105,13 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
   },
   operator: {
     purpose:
-      'reads what support reads, edits rows and grants, stores and uses channel secrets, reads and deletes stored responses',
+      'reads what support reads, edits rows and grants, stores, uses and moves secrets, reads and deletes stored responses',
     tables: [
       ...reads,
-      {
-        tables: ['channels', 'plans', 'settings', 'charges'],
-        actions: ['PutItem', 'UpdateItem', 'DeleteItem'],
-      },
-      { tables: ['channels', 'plans', 'settings', 'charges', 'payments'], actions: ['GetItem'] },
+      { tables: configuration, actions: ['GetItem', 'PutItem', 'UpdateItem', 'DeleteItem'] },
       { tables: ['keys', 'accounts'], actions: ['PutItem', 'UpdateItem'] },
-      { tables: ['grants', 'payments'], actions: ['PutItem'] },
+      { tables: ['payments'], actions: ['GetItem', 'PutItem'] },
+      { tables: ['grants'], actions: ['PutItem'] },
       // Content of conversations. `support` has none of it.
       { tables: ['responses'], actions: ['BatchGetItem', 'Query', 'DeleteItem', 'BatchWriteItem'] },
       { tables: ['runtime'], actions: ['PutItem'], ids: ['content-read#*', 'console-revoked#*'] },
@@ -137,9 +134,11 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
     secrets: [
       'ssm:GetParameter',
       'ssm:PutParameter',
+      'ssm:DeleteParameter',
       'secretsmanager:CreateSecret',
       'secretsmanager:GetSecretValue',
       'secretsmanager:PutSecretValue',
+      'secretsmanager:DeleteSecret',
     ],
     account: accountReads,
     searchesCallLogs: true,

@@ -1,6 +1,6 @@
 /** What an operator writes of a channel: what all have, and what its type has alone. */
 import { plainValue } from '../../../shared/config/rows/read-row.ts';
-import { isOfStack, parameterName } from '../../../shared/config/rows/secret-reference.ts';
+import { isOfStack, storedName } from '../../../shared/config/rows/secret-reference.ts';
 import type { RawRow, Target } from '../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import {
@@ -22,20 +22,16 @@ import {
   type RowField,
 } from './row-field.ts';
 
-/** A name is that of a parameter of this stack. What is longer may be the key itself, which must not come into the row. */
-const secretName = /^(?!sk-)[\w./-]{1,24}$/;
-
 const typedSecrets =
   ({ stack, local }: Target) =>
   (text: string): string | string[] | undefined => {
-    const secrets = typedList(text).map((each) =>
-      isReference(each) || local || !secretName.test(each) ? each : `ssm:${parameterName(stack, each)}`,
-    );
-    if (secrets.some((each) => !isReference(each)))
+    const secrets = typedList(text);
+    // The host of a name alone is that of the row, which `planSetRow` knows.
+    if (secrets.some((each) => !isReference(each) && (local || !storedName.test(each))))
       throw usageFailure(
-        'secret: found no reference, wanted ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>: store the key first',
+        'secret: found no reference, wanted ssm:/relay/<stack>/channels/<host>/<name> or secretsmanager:<stack>/channels/<host>/<name>: store the key first',
       );
-    const foreign = secrets.find((each) => !isOfStack(each, stack));
+    const foreign = secrets.find((each) => isReference(each) && !isOfStack(each, stack));
     if (foreign !== undefined) throw usageFailure(`secret: stack ${stack} may not read ${foreign}`);
     return secrets.length > 1 ? secrets : secrets[0];
   };
@@ -92,7 +88,7 @@ export const fieldsOfType = (type: string | undefined, row: RawRow, target: Targ
   {
     name: 'secret',
     label: 'Secret',
-    help: 'The name under which it is stored, or a reference, never the key itself: `ssm:/relay/.../vendor`. Several apart by commas.',
+    help: 'The name under which it is stored for the host of the endpoint, or a reference, never the key itself: `ssm:/relay/.../channels/<host>/vendor`. Several apart by commas.',
     typed: typedSecrets(target),
   },
   namesField('models', 'Models', 'Names that clients use, apart by commas or lines.'),

@@ -43,10 +43,10 @@ const switchIn = (value: unknown): boolean =>
 const figure = (name: string, label: string, byDefault: string): RowField =>
   third(`value.${name}`, label, `Empty: ${byDefault}.`, { input: 'numeric' });
 
-const secretField = (name: string): RowField => ({
+const secretField = (name: string, path: string): RowField => ({
   name,
   label: 'Secret',
-  help: 'A reference, never the secret itself: `ssm:/relay/.../name`.',
+  help: `A reference, never the secret itself: \`ssm:/relay/.../${path}\`.`,
 });
 
 const timeField = (name: string, label: string, none: string): RowField => ({
@@ -129,7 +129,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   alerts: parts(
     'Whom alerts of accounts go to',
     { name: 'value.webhook', label: 'Webhook', help: 'An address that alerts are posted to.' },
-    secretField('value.secret'),
+    secretField('value.secret', 'alerts/<name>'),
     figure('plan_days', 'Days before the end of a plan', '7'),
     figure('key_days', 'Days before the end of a key', '7'),
   ),
@@ -137,7 +137,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     'Where models named web-... search',
     choiceField('value.type', 'Provider', { searxng: 'searxng', tavily: 'tavily' }, 'none'),
     { name: 'value.endpoint', label: 'Endpoint', help: 'The base address; Tavily has its own.' },
-    secretField('value.secret'),
+    secretField('value.secret', 'search/<host>/<name>'),
     figure('results', 'Results', '5'),
     { name: 'value.language', label: 'Language', placeholder: 'en', help: 'For SearXNG alone.' },
     third(

@@ -3,6 +3,7 @@
  * entry here, one file in `functions/`, and its paths in the list below.
  */
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
+import type { SecretPurpose } from '../../../shared/config/rows/secret-reference.ts';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
 import type { TableName } from '../../../shared/tables/table-names.ts';
 import type { TableAction } from '../../ops/access/policies.ts';
@@ -30,8 +31,8 @@ export interface FunctionDescription {
   tables: Partial<Record<TableName, readonly Exclude<TableAction, 'DeleteItem'>[]>>;
   /** The indexes that it may query, beside the tables. */
   queries?: Partial<Record<TableName, string>>;
-  /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
-  readsChannelSecrets?: boolean;
+  /** The purposes of the secrets that it may read: `ssm:/relay/<stack>/<purpose>/...`, `secretsmanager:<stack>/<purpose>/...`. */
+  readsSecrets?: readonly SecretPurpose[];
   /**
    * Calls models: gets the keys that seal the state of turns, may call the models of Bedrock that are listed, bounds the heap
    * of Node by its memory, and reports traces where the stack has a receiver of them.
@@ -89,7 +90,7 @@ const answering = {
     // First results of Idempotency-Keys.
     responses: ['BatchGetItem', 'PutItem'],
   },
-  readsChannelSecrets: true,
+  readsSecrets: ['channels', 'search'],
   callsModels: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
@@ -129,8 +130,8 @@ const descriptions = {
       payments: ['GetItem', 'PutItem'],
       grants: ['PutItem'],
     },
-    // The secrets that sign its events have references as those of channels.
-    readsChannelSecrets: true,
+    // The secrets that sign its events.
+    readsSecrets: ['payments'],
   },
   selfservice: {
     purpose: 'What customers do for their own account: keys that they make, and top-ups',
@@ -142,8 +143,8 @@ const descriptions = {
       keys: ['BatchGetItem', 'ConditionCheckItem', 'GetItem', 'PutItem', 'UpdateItem'],
       accounts: ['GetItem'],
     },
-    // Of payments: the keys that sign references, and that of Stripe.
-    readsChannelSecrets: true,
+    // The keys that sign references, and that of Stripe.
+    readsSecrets: ['payments'],
   },
   config: {
     purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
@@ -166,7 +167,7 @@ const descriptions = {
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
     },
     // Used only to mark channels whose secret cannot be read.
-    readsChannelSecrets: true,
+    readsSecrets: ['channels'],
   },
   ledger: {
     purpose: 'Puts and counts a ledger row for every reservation that was closed, and registers open ones',
@@ -250,7 +251,7 @@ const descriptions = {
     everyMinutes: 1,
     tables: { accounts: ['GetItem'], runtime: ['BatchGetItem', 'UpdateItem'] },
     // The secret that signs what is posted.
-    readsChannelSecrets: true,
+    readsSecrets: ['alerts'],
   },
   background: {
     purpose: 'Answers background responses, for which no client waits',
@@ -290,14 +291,16 @@ export const isServed = (name: FunctionName): name is ServedFunctionName =>
 export const servedFunctions = functionNames.filter(isServed);
 
 /** What one process needs that answers in the place of all of these. */
-export const serverDescription: Pick<FunctionDescription, 'tables' | 'readsChannelSecrets'> = {
+export const serverDescription: Pick<FunctionDescription, 'tables' | 'readsSecrets'> = {
   tables: Object.fromEntries(
     tableNames.map((table) => {
       const actions = servedFunctions.flatMap((name) => functionDescriptions[name].tables[table] ?? []);
       return [table, [...new Set(actions)].toSorted()];
     }),
   ),
-  readsChannelSecrets: servedFunctions.some((name) => functionDescriptions[name].readsChannelSecrets),
+  readsSecrets: [
+    ...new Set(servedFunctions.flatMap((name) => functionDescriptions[name].readsSecrets ?? [])),
+  ],
 };
 
 /** The log groups with the lines of these functions, each once. */

@@ -8,7 +8,12 @@ import { RetentionDays, type ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import { consoleAccess } from '../../ops/access/policies.ts';
 import { callsBedrock, statementsOf } from './operator-policies.ts';
-import { RelayFunction, type RelayCodeProps, type RelayFunctionsProps } from './relay-functions.ts';
+import {
+  deployedVariables,
+  RelayFunction,
+  type RelayCodeProps,
+  type RelayFunctionsProps,
+} from './relay-functions.ts';
 
 /** A console in the browser for people who log in at an OpenID Connect issuer: docs/console.md. */
 export interface RelayConsole {
@@ -16,7 +21,7 @@ export interface RelayConsole {
     /** As it writes itself in its tokens: `https://accounts.google.com`. */
     issuer: string;
     clientId: string;
-    /** Reference of the client's secret: `ssm:/relay/<stack>/<name>` or `secretsmanager:<stack>/<name>`. */
+    /** Reference of the client's secret: `ssm:/relay/<stack>/console/<name>` or `secretsmanager:<stack>/console/<name>`. */
     clientSecret: string;
     /** Default: `openid`, `email` and `profile`. */
     scopes?: readonly string[] | undefined;
@@ -51,7 +56,7 @@ export function hostedConsole(scope: Construct, props: HostedConsoleProps): Rela
       timeoutSeconds: 360,
       tables: {},
       // The client's secret, and those that channels are tried with.
-      readsChannelSecrets: true,
+      readsSecrets: ['channels', 'console'],
     },
     bundleFolder: join(props.bundlesFolder, 'console'),
     environment: {
@@ -59,6 +64,7 @@ export function hostedConsole(scope: Construct, props: HostedConsoleProps): Rela
       RELAY_VERSION: version,
       ORIGIN_SECRETS: props.acceptedOriginSecrets,
       CONSOLE: JSON.stringify({ oidc, roles, supportRefundYuanADay }),
+      ...deployedVariables(props.secretAccess),
       ...(publicHost !== undefined && { RELAY_PUBLIC_HOST: publicHost }),
     },
     memoryMegabytes: 512,

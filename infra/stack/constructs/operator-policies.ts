@@ -16,7 +16,7 @@ import {
   type PolicyName,
   type TableAccess,
 } from '../../ops/access/policies.ts';
-import { allow, channelSecrets, type RelayFunctions } from './relay-functions.ts';
+import { allow, relaySecrets, type RelayFunctions } from './relay-functions.ts';
 import type { RelayTables } from './relay-tables.ts';
 import { functionDescriptions } from './function-descriptions.ts';
 
@@ -93,7 +93,7 @@ function tableStatement(
 function secretStatement(stack: Stack, relayName: string, action: string): PolicyStatement {
   const [store = '', name = ''] = action.split(':');
   const service = store === 'ssm' ? store : 'secretsmanager';
-  return allow(service, [name], channelSecrets(stack, relayName, service));
+  return allow(service, [name], relaySecrets(stack, service, `${relayName}/*`));
 }
 
 function accountStatement(

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { existsSync } from 'node:fs';
 import { Aws, SecretValue, ArnFormat, Stack, Duration, RemovalPolicy } from 'aws-cdk-lib';
-import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Effect, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
   type FunctionUrl,
   type IFunction,
@@ -33,6 +33,7 @@ import {
 } from './function-descriptions.ts';
 import { keyUse, type RelayKeys } from './encryption-keys.ts';
 import type { RelayTables } from './relay-tables.ts';
+import { secretPurposes, type SecretPurpose } from '../../../shared/config/rows/secret-reference.ts';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
 
 /** Where traces of calls go; docs/observability.md says what is in them. */
@@ -54,8 +55,16 @@ export interface RelayVpc {
 /** What all that runs the relay's code is deployed with, whatever it is. */
 export type RelayCodeProps = Pick<
   RelayFunctionsProps,
-  'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'keys'
+  'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'keys' | 'secretAccess'
 >;
+
+/** Which secrets functions may read beside those whose paths name their purposes. */
+export interface SecretAccess {
+  /** Those whose paths name no purpose. */
+  unbound: boolean;
+  /** References in options: each only the function that has this purpose reads, and no row may name. */
+  deployed: Readonly<Partial<Record<SecretPurpose, string>>>;
+}
 
 export interface RelayFunctionsProps {
   relayName: string;
@@ -79,6 +88,7 @@ export interface RelayFunctionsProps {
   /** The build's output: one folder per function. */
   bundlesFolder: string;
   keys: RelayKeys;
+  secretAccess: SecretAccess;
   /**
    * Calls at once that AWS reserves for each of the functions of endpoints, and their bound. Default: they share
    * what the AWS account has.
@@ -163,6 +173,7 @@ export class RelayFunctions extends Construct {
           ...(tracing && tracingVariables(tracing)),
         }),
         ...(name === 'config' && publicHost !== undefined && { RELAY_PUBLIC_HOST: publicHost }),
+        ...(name === 'config' && deployedVariables(props.secretAccess)),
         ...(name === 'config' && defaultLimits && { RELAY_LIMITS: JSON.stringify(defaultLimits) }),
         ...(forAnswers !== undefined && { RELAY_CONCURRENCY: String(forAnswers) }),
       },
@@ -228,16 +239,28 @@ export const tracingVariables = ({
 export const allow = (service: string, actions: readonly string[], ...resources: string[]): PolicyStatement =>
   new PolicyStatement({ actions: actions.map((action) => `${service}:${action}`), resources });
 
-/** The secrets of channels in one store. Names are chosen by people, and Secrets Manager adds six characters to each. */
-export const channelSecrets = (stack: Stack, relayName: string, store: 'ssm' | 'secretsmanager'): string =>
+const deny = (...given: Parameters<typeof allow>): PolicyStatement => {
+  const statement = allow(...given);
+  statement.effect = Effect.DENY;
+  return statement;
+};
+
+type SecretStoreName = 'ssm' | 'secretsmanager';
+
+/** Secrets of one relay in one store. Names are chosen by people, and Secrets Manager adds six characters to each. */
+export const relaySecrets = (stack: Stack, store: SecretStoreName, path: string): string =>
   store === 'ssm'
-    ? stack.formatArn({ service: store, resource: 'parameter', resourceName: `relay/${relayName}/*` })
+    ? stack.formatArn({ service: store, resource: 'parameter', resourceName: `relay/${path}` })
     : stack.formatArn({
         service: store,
         resource: 'secret',
-        resourceName: `${relayName}/*`,
+        resourceName: path,
         arnFormat: ArnFormat.COLON_RESOURCE_NAME,
       });
+
+/** The variable by which code knows which references no row may name. */
+export const deployedVariables = ({ deployed }: SecretAccess): Record<string, string> =>
+  Object.keys(deployed).length === 0 ? {} : { DEPLOYED_SECRETS: JSON.stringify(deployed) };
 
 // One function with its log group, its role and, where described, its alias and its Function URL.
 
@@ -263,6 +286,7 @@ interface RelayFunctionProps {
   relayName: string;
   tables: RelayTables;
   keys: RelayKeys;
+  secretAccess: SecretAccess;
   functionUrls?: boolean;
   vpc?: RelayVpc | undefined;
 }
@@ -350,16 +374,17 @@ const interfaceActions = [
 ];
 
 interface Granted {
-  description: Pick<FunctionDescription, 'queries' | 'tables' | 'readsChannelSecrets'>;
+  description: Pick<FunctionDescription, 'queries' | 'tables' | 'readsSecrets'>;
   tables: RelayTables;
   relayName: string;
   keys: RelayKeys;
+  secretAccess: SecretAccess;
 }
 
 /** What a description lets a role do with tables and secrets. */
 export const grantsOf = (stack: Stack, props: Granted): PolicyStatement[] => [
   ...tableGrants(props),
-  ...(props.description.readsChannelSecrets ? secretGrants(stack, props) : []),
+  ...(props.description.readsSecrets ? secretGrants(stack, props) : []),
 ];
 
 function tableGrants(props: Granted): PolicyStatement[] {
@@ -373,8 +398,36 @@ function tableGrants(props: Granted): PolicyStatement[] {
   return [...statements, ...props.tables.keyAccess()];
 }
 
-const secretGrants = (stack: Stack, { relayName, keys }: Granted): PolicyStatement[] => [
-  allow('ssm', ['GetParameter'], channelSecrets(stack, relayName, 'ssm')),
-  allow('secretsmanager', ['GetSecretValue'], channelSecrets(stack, relayName, 'secretsmanager')),
-  ...keyUse(stack, keys.secrets, ['secretsmanager', 'ssm'], ['Decrypt']),
-];
+/** Rows name secrets with any path until they are moved; what belongs to other purposes is denied then. */
+function secretGrants(
+  stack: Stack,
+  { relayName, keys, description, secretAccess }: Granted,
+): PolicyStatement[] {
+  const { readsSecrets: own = [] } = description;
+  const { unbound, deployed } = secretAccess;
+  const isOwn = (purpose: SecretPurpose): boolean => own.includes(purpose);
+  const others = secretPurposes.filter((purpose) => !isOwn(purpose));
+  return (['ssm', 'secretsmanager'] as const)
+    .flatMap((store) => {
+      const action = store === 'ssm' ? 'GetParameter' : 'GetSecretValue';
+      const below = (path: string): string => relaySecrets(stack, store, `${relayName}/${path}`);
+      const deployedOf = (purposes: readonly SecretPurpose[]): string[] =>
+        purposes.flatMap((purpose) => deployedSecret(stack, store, deployed[purpose]));
+      const bound = [...own.map((purpose) => below(`${purpose}/*`)), ...deployedOf(own)];
+      if (!unbound || own.every((purpose) => deployedPurposes.has(purpose)))
+        return [allow(store, [action], ...bound)];
+      const denied = [...others.map((purpose) => below(`${purpose}/*`)), ...deployedOf(others)];
+      return [allow(store, [action], below('*')), deny(store, [action], ...denied)];
+    })
+    .concat(keyUse(stack, keys.secrets, ['secretsmanager', 'ssm'], ['Decrypt']));
+}
+
+/** No row names secrets of these: options do. */
+const deployedPurposes: ReadonlySet<SecretPurpose> = new Set(['console', 'canary']);
+
+/** Secrets Manager adds a hyphen and six characters to a name. */
+function deployedSecret(stack: Stack, store: SecretStoreName, reference = ''): string[] {
+  const [, path] = /^(?:ssm:\/relay\/|secretsmanager:)(.+)$/.exec(reference) ?? [];
+  if (path === undefined || !reference.startsWith(`${store}:`)) return [];
+  return [relaySecrets(stack, store, store === 'ssm' ? path : `${path}-??????`)];
+}

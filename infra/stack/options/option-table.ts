@@ -208,10 +208,10 @@ const shiftingWanted = 'true, false or "linear"';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
 
 /** @param what that it is of */
-const secretReference = (what: string) =>
+const secretReference = (what: string, purpose: 'canary' | 'console') =>
   text(
     /^(ssm:\/relay\/[\w.-]+(\/[\w.-]+)+|secretsmanager:[\w+=.@-]+(\/[\w+=.@-]+)+)$/,
-    `${what}: ssm:/relay/<stack>/<name> or secretsmanager:<stack>/<name>`,
+    `${what}: ssm:/relay/<stack>/${purpose}/<name> or secretsmanager:<stack>/${purpose}/<name>`,
   );
 
 const wantedPeople = 'a list of groups and e-mail addresses';
@@ -281,7 +281,7 @@ export const optionTable = {
   canary: option(
     fields({
       model: text(/^[A-Za-z0-9._:/@-]{1,128}$/, 'the public name of a model'),
-      key: secretReference('the reference of a key'),
+      key: secretReference('the reference of a key', 'canary'),
       everyMinutes: z.optional(count(2, 10)),
     }),
     'a scheduled call through the public address, with a key of its own',
@@ -294,7 +294,7 @@ export const optionTable = {
           'the https address of an issuer of one organisation, without query or fragment',
         ),
         clientId: text(/^[\x21-\x7e]{1,256}$/, 'the id of a client at the issuer'),
-        clientSecret: secretReference('the reference of the client’s secret'),
+        clientSecret: secretReference('the reference of the client’s secret', 'console'),
         scopes: z.optional(
           z
             .array(text(/^[\x21\x23-\x5b\x5d-\x7e]{1,100}$/, 'a scope'), 'a list of scopes with openid')
@@ -343,6 +343,11 @@ export const optionTable = {
     [1],
   ),
   bedrockModels: option(BedrockModels, 'Bedrock models that the relay may call with its own role', []),
+  unboundSecrets: option(
+    flag,
+    'functions also read secrets whose paths name no purpose, until `relay-ops secret move` moved them',
+    true,
+  ),
   reservedConcurrency: option(
     count(1, 100_000),
     'calls at once that AWS reserves for each of chat, responses and messages, and their bound',

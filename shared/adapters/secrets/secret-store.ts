@@ -1,9 +1,15 @@
 /**
  * Resolves references `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` and, locally, `env:NAME` to
- * secrets, each when a call needs it; caches them for five minutes at most. An error must never contain a value or text
+ * secrets of one purpose, each when a call needs it; caches them for five minutes at most. An error must never contain a value or text
  * that may be one.
  */
-import { allowVariable, mayReadVariable } from '../../config/rows/secret-reference.ts';
+import {
+  allowVariable,
+  bindingOf,
+  mayReadVariable,
+  type SecretPurpose,
+  type SecretUse,
+} from '../../config/rows/secret-reference.ts';
 import { within } from '../../relay/money/backoff.ts';
 import type { Clock, Random } from '../../relay/ports/host.ts';
 import {
@@ -33,6 +39,8 @@ const entriesMax = 1000;
 interface SecretStoreParts {
   environment: Environment;
   clock: Clock;
+  /** What all secrets of this store are for. Rows were checked already; this holds if a row or a version comes around that. */
+  purpose: SecretPurpose;
   /** Spreads reads of environments over time. */
   random?: Random;
   /** The variables that `env:NAME` refers to. */
@@ -42,6 +50,7 @@ interface SecretStoreParts {
 export function cachedSecretStore({
   environment,
   clock,
+  purpose,
   random = systemRandom,
   variables = process.env,
 }: SecretStoreParts): SecretStore {
@@ -83,8 +92,10 @@ export function cachedSecretStore({
     });
     return within(clock, renewMsMax, { work: inTime, late: old });
   };
-  const read = async (reference: string): Promise<string> =>
-    (await cache.get(reference, () => fetchValue(reference))).value;
+  const read = async (reference: string, host?: string): Promise<string> => {
+    refuseOtherUse(reference, { purpose, host }, environment);
+    return (await cache.get(reference, () => fetchValue(reference))).value;
+  };
   /** Whether a value was replaced: for all calls that were refused with it. */
   const refreshed = new ExpiringCache<boolean>({ clock, entriesMax, lifetimeMs: () => refreshEveryMs });
 
@@ -102,7 +113,7 @@ export function cachedSecretStore({
 
 /** Reads the value of a reference, once. Undefined: the secret holds no text. Throws SecretUnusable, or the error of a store that did not answer. */
 function secretLoader(
-  { aws, envSecrets = [], local, stack }: Environment,
+  { aws, local, stack }: Environment,
   variables: Record<string, string | undefined>,
 ): (reference: string) => Promise<string | undefined> {
   const calls = { ssm: openCalls(parameterStore), secretsmanager: openCalls(secretsManager) };
@@ -122,8 +133,6 @@ function secretLoader(
       }
       case 'env':
         if (!local) throw new SecretUnusable('malformed', 'env: works on the local stack only');
-        if (!mayReadVariable(name, envSecrets))
-          throw new SecretUnusable('access_denied', `allow it by ${allowVariable(name)}`);
         if (variables[name] === undefined) throw new SecretUnusable('missing');
         return variables[name];
       default:
@@ -144,6 +153,19 @@ function secretLoader(
         throw reason ? new SecretUnusable(reason, '', { cause: error }) : error;
       });
   }
+}
+
+function refuseOtherUse(
+  reference: string,
+  use: SecretUse,
+  { local, envSecrets = [] }: Pick<Environment, 'local' | 'envSecrets'>,
+): void {
+  const [, name] = /^env:(.*)$/s.exec(reference) ?? [];
+  if (local && name !== undefined && !mayReadVariable(name, envSecrets, use))
+    throw new SecretUnusable('access_denied', `allow it by ${allowVariable(name)}`);
+  const binding = bindingOf(reference, use);
+  if (binding === 'purpose' || binding === 'host')
+    throw new SecretUnusable('access_denied', `it was stored for another ${binding}`);
 }
 
 function refuseOutside(prefix: string, name: string): void {

@@ -1,9 +1,15 @@
 /**
- * Stores and reads the secrets of a stack in SSM or Secrets Manager, named by references in rows. Never
+ * Stores, reads and removes the secrets of a stack in SSM or Secrets Manager, named by references in rows. Never
  * prints a value.
  */
 import { randomUUID } from 'node:crypto';
-import { allowVariable, isOfStack, mayReadVariable } from '../../config/rows/secret-reference.ts';
+import {
+  allowVariable,
+  bindingOf,
+  isOfStack,
+  mayReadVariable,
+  type SecretUse,
+} from '../../config/rows/secret-reference.ts';
 import { Failure } from '../../operate/plan.ts';
 import type { Target, SecretWriter } from '../../operate/operator-ports.ts';
 import { callAws, jsonCall, type AwsCaller } from '../aws/aws-request.ts';
@@ -35,8 +41,12 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
       const place = placeOf(reference, caller);
       await explained(place.put(value, replace), place, conflict);
     },
-    async read(reference) {
-      if (reference.startsWith('env:')) return ofRow(target, environment, reference.slice('env:'.length));
+    async read(reference, use) {
+      if (reference.startsWith('env:'))
+        return ofRow(target, environment, { name: reference.slice('env:'.length), use });
+      const binding = bindingOf(reference, use);
+      if (binding === 'purpose' || binding === 'host')
+        throw new Failure(`${reference} was stored for another ${binding}`);
       if (target.local)
         throw new Failure(
           `${reference} is stored in AWS, but these are local tables: write env:NAME in the row`,
@@ -48,6 +58,12 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
     },
+    async remove(reference) {
+      const place = placeOf(reference, caller);
+      await place.remove().catch((error: unknown) => {
+        if (!(error instanceof Error && missingErrors.has(error.name))) throw explain(error, place.title);
+      });
+    },
     variable: async (name) => fromEnvironment(environment, name),
   };
 }
@@ -56,9 +72,13 @@ const takenErrors = new Set(['ParameterAlreadyExists', 'ResourceExistsException'
 const missingErrors = new Set(['ParameterNotFound', 'ResourceNotFoundException']);
 
 /** A row may be another's work: it must not choose which variable of this shell is sent to its address. */
-function ofRow({ local }: Target, environment: NodeJS.ProcessEnv, name: string): string {
+function ofRow(
+  { local }: Target,
+  environment: NodeJS.ProcessEnv,
+  { name, use }: { name: string; use: SecretUse },
+): string {
   if (!local) throw new Failure('an env: reference works on a local stack only');
-  if (!mayReadVariable(name, readEnvSecrets(environment)))
+  if (!mayReadVariable(name, readEnvSecrets(environment), use))
     throw new Failure(
       `rows may not read the environment variable ${name}: allow it by ${allowVariable(name)}, here and at \`npm start\``,
     );
@@ -76,6 +96,7 @@ interface Place {
   name: string;
   put(value: string, replace: boolean): Promise<void>;
   get(): Promise<string | undefined>;
+  remove(): Promise<unknown>;
 }
 
 function placeOf(reference: string, caller: AwsCaller): Place {
@@ -96,6 +117,7 @@ function parameter(Name: string, caller: AwsCaller): Place {
       const reply = await call('GetParameter', { WithDecryption: true });
       return (JSON.parse(reply) as { Parameter?: { Value?: string } }).Parameter?.Value;
     },
+    remove: () => call('DeleteParameter', {}),
   };
 }
 
@@ -121,5 +143,7 @@ function managedSecret(name: string, caller: AwsCaller): Place {
       const reply = await call('GetSecretValue', { SecretId: name });
       return (JSON.parse(reply) as { SecretString?: string }).SecretString;
     },
+    // AWS keeps it for 30 days, in which it can be restored.
+    remove: () => call('DeleteSecret', { SecretId: name }),
   };
 }

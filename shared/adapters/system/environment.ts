@@ -2,8 +2,8 @@
  * Reads and checks the environment variables of a deployed function once, at start. docs/architecture.md
  * lists them.
  */
-import { usualVariable } from '../../config/rows/secret-reference.ts';
-import { parseJson, percentDecoded } from '../../wire/json.ts';
+import { secretPurposes, usualVariable, type SecretPurpose } from '../../config/rows/secret-reference.ts';
+import { asRecord, parseJson, percentDecoded } from '../../wire/json.ts';
 
 export interface Environment {
   /** The stack's name. Table names and secrets' paths contain it. */
@@ -16,7 +16,7 @@ export interface Environment {
   originSecrets: string[];
   /** On the local stack only: loopback http endpoints and `env:` secrets are allowed. */
   local: boolean;
-  /** Which variables `env:` secrets may read, as `ReferenceRules` has it. */
+  /** Which variables `env:` secrets may read, as `mayReadVariable` takes them. */
   envSecrets?: readonly string[];
   /** How many calls at once the deployment reserved for each function that answers calls. Undefined: it reserved none. */
   concurrencyGiven?: number | undefined;
@@ -102,6 +102,17 @@ export function readSweepGraceSeconds(variables: Variables = process.env): numbe
 /** The value of the setting `limits` while it has no row: `RELAY_LIMITS`, JSON. Undefined: the deployment gives none. */
 export const readDefaultLimits = (variables: Variables = process.env): unknown =>
   parseJson(variables['RELAY_LIMITS'] ?? '');
+
+/** References in the options of the deployment, which no row may name: `DEPLOYED_SECRETS`, JSON of purpose to reference. */
+export function readDeployedSecrets(variables: Variables = process.env): Map<string, SecretPurpose> {
+  const found = asRecord(parseJson(variables['DEPLOYED_SECRETS'] ?? ''));
+  const owners = new Map<string, SecretPurpose>();
+  for (const purpose of secretPurposes) {
+    const reference = found[purpose];
+    if (typeof reference === 'string') owners.set(reference, purpose);
+  }
+  return owners;
+}
 
 /**
  * What the stack offers for alerts: the ARN of a topic, and the verified address of mail to customers. Absent or empty

@@ -7,6 +7,7 @@ import {
   type SearchResult,
 } from '../../relay/ports/host.ts';
 import type { SecretStore } from '../../relay/ports/config-store.ts';
+import { hostOf } from '../../upstreams/endpoint-rules.ts';
 import { TransportError, type UpstreamReply } from '../../upstreams/exchange.ts';
 import { parseJson } from '../../wire/json.ts';
 
@@ -47,7 +48,8 @@ export function searchProviders({ transport, secrets }: SearchParts) {
   return (settings: SearchSettings): SearchProvider => ({
     async search(query, signal, sent) {
       const { endpoint, secret, results, type } = settings;
-      const authorization = secret === undefined ? undefined : `Bearer ${await secrets.read(secret)}`;
+      const authorization =
+        secret === undefined ? undefined : `Bearer ${await secrets.read(secret, hostOf(endpoint))}`;
       const { contentType, body } = dialects[type](query, settings);
       const request = {
         url: `${endpoint}/search`,

@@ -15,7 +15,9 @@ import {
   text,
   textList,
   attributeOf,
+  plainRow,
   readRow,
+  textOf,
   usedRow,
   type RowProblem,
   type RowReading,
@@ -45,9 +47,15 @@ import {
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { type Capabilities, holdsFor, readCapabilities } from './capabilities.ts';
 import { dialectOf, quirksOf, rowRules, ruleFits, upstreamModel } from '../../upstreams/called-channel.ts';
-import { normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
+import { hostOf, normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
+import { asRecord } from '../../wire/json.ts';
 import { lastGoodIsUsed, type TableReader } from './read-table.ts';
-import { referenceProblem, type ReferenceRules } from './secret-reference.ts';
+import {
+  checkReferences,
+  type NamedSecret,
+  type ReferenceRules,
+  type SecretUse,
+} from './secret-reference.ts';
 
 // What the calls of a channel cost the operator, by the upstream's name of a model.
 
@@ -311,17 +319,15 @@ export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules)
   if ('problem' in reading) return validateSwitch(raw, reading);
   const { can, warnings } = readCapabilities(raw);
   const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '', ...(can && { can }) };
+  const secrets = checkReferences(channelSecrets(reading.row), rules);
   const problems = [
     ...typeProblems(reading.row, rules),
     ...strangersOf(row).map((name) => `dialect: found ${name}, wanted names that are in models`),
-    ...secretsOf(row).map((reference) => {
-      const problem = referenceProblem(reference, rules);
-      return problem && `secret: ${problem}`;
-    }),
+    ...secrets.problems,
     row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
-  const said = [...channelWarnings(row), ...warnings];
+  const said = [...channelWarnings(row), ...secrets.warnings, ...warnings];
   return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
 }
 
@@ -348,3 +354,20 @@ export const channelReader = (rules: EndpointRules & ReferenceRules): TableReade
 });
 
 export const secretsOf = ({ secret }: ChannelRow): string[] => [secret ?? []].flat();
+
+/** The references of a row, whatever else is wrong with it, each with the host that gets the secret. */
+export function channelSecrets(raw: unknown): NamedSecret[] {
+  const { id, secret } = asRecord(plainRow(raw));
+  const references = [secret ?? []].flat().filter((each) => typeof each === 'string');
+  const { purpose, host } = channelUse(raw);
+  const row = String(id);
+  return references.map((each) => ({ purpose, host, row, at: 'secret', reference: each.trim() }));
+}
+
+/** What the secrets of a row are for. */
+export function channelUse(raw: unknown): SecretUse {
+  const row = asRecord(plainRow(raw));
+  const type = channelTypeNames.find((name) => name === row['type']) ?? defaultChannelType;
+  const endpoint = endpointOf({ ...row, type, endpoint: textOf(row, 'endpoint').trim() }) ?? '';
+  return { purpose: 'channels', host: hostOf(endpoint) };
+}

@@ -1,15 +1,9 @@
 /**
- * Changes channels: adds one or overwrites it, switches one on or off, stores an upstream's key. Refuses a row that the relay
- * would not use. Plans contain no value of a secret, so they can be shown.
+ * Changes channels: adds one or overwrites it, switches one on or off. Refuses a row that the relay would not use.
  */
 import { readChannel, secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
-import {
-  isOfStack,
-  isSecretName,
-  managedSecretName,
-  parameterName,
-} from '../../config/rows/secret-reference.ts';
+import { isOfStack } from '../../config/rows/secret-reference.ts';
 import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { WrittenRules } from '../../upstreams/quirks.ts';
 import { asRecord, canonicalJson, type JsonRecord } from '../../wire/json.ts';
@@ -63,7 +57,7 @@ export function channelRowOf(input: ChannelInput): RawRow {
 
 /** Parses a new row as the relay does. Throws a Failure if the relay would not use it. */
 function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow; warning?: string } {
-  const reading = usable(readChannel(row, target), 'nothing was written: ');
+  const reading = usable(readChannel(row, { ...target, oldUses: new Set() }), 'nothing was written: ');
   const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, stack));
   if (foreign === undefined) return reading;
   throw usageFailure(
@@ -110,66 +104,6 @@ async function planStop(ports: OperatorPorts, raw: RawRow): Promise<ConfigPlan> 
   const before = await ports.config.tables();
   const { refusal: _, ...plan } = planRows(ports, { before, after: putOver(before, { channels: [row] }) });
   return plan;
-}
-
-interface SecretInput {
-  name: string;
-  managed: boolean;
-  replace: boolean;
-  /** The secret is the key of a channel that is being set up. Its name is the channel's id. */
-  isOfNewChannel?: boolean;
-}
-
-export type StoreSecretPlan = ReturnType<typeof planStoreSecret>;
-
-/** Throws a Failure if the target has no secret store or the name is invalid. */
-export function planStoreSecret(
-  { target }: Pick<OperatorPorts, 'target'>,
-  { name, managed, replace, isOfNewChannel }: SecretInput,
-) {
-  if (target.local)
-    throw usageFailure(
-      'there is no secret store beside local tables: set a variable in the shell of `npm start`, say OPENAI_API_KEY, ' +
-        'and write env:OPENAI_API_KEY in the row; a variable of another name is read where RELAY_ENV_SECRETS of that ' +
-        'shell names it (start the stack anew)',
-    );
-  if (!isSecretName(name))
-    throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
-  const { stack } = target;
-  const stored = managed ? managedSecretName(stack, name) : parameterName(stack, name);
-  const reference = `${managed ? 'secretsmanager' : 'ssm'}:${stored}`;
-  const conflict = usageFailure(
-    isOfNewChannel
-      ? `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`
-      : `there is a secret ${stored} already: choose another name, or \`secret set\` writes over it`,
-  );
-  const effect = replace
-    ? `written over ${reference}: functions read it anew within 5 minutes, and at once after the upstream refused the old one`
-    : `stored as ${reference}: write this reference into a row, as \`channel set ID secret=...\` does`;
-  return { changes: [{ reference, replace, conflict }], effect: [effect], questions: [], reference };
-}
-
-/** Throws a Failure if a value exists and the plan does not replace it. */
-export async function carryOutStoreSecret(
-  { secrets }: OperatorPorts,
-  { changes, reference }: StoreSecretPlan,
-  value: string,
-): Promise<string> {
-  checkValue(value);
-  for (const write of changes) await secrets.put(write, value);
-  return reference;
-}
-
-/** Size limit of SSM's standard parameters, which are free of charge. */
-const valueCharactersMax = 4096;
-
-function checkValue(value: string): void {
-  if (value === '') throw usageFailure('no value was given on standard input');
-  // A header can carry only these characters; others are most likely a pasting mistake.
-  if (!/^[\x21-\x7e]+$/.test(value))
-    throw usageFailure('the value has blanks or other characters that no key has');
-  if (value.length > valueCharactersMax)
-    throw usageFailure(`the value has over ${valueCharactersMax} characters`);
 }
 
 /** `params` of a row with more rules of models, by their public names. */

@@ -3,8 +3,9 @@
  * is known against them now. Reads sums, never the ledger. Shows no value of a row with a problem, except its id.
  */
 import { withStacksWarnings } from '../../config/cross-checks.ts';
-import { readChannel, secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
-import { markOfVariable } from '../../config/rows/secret-reference.ts';
+import { channelSecrets, readChannel, secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
+import { markOfReference, referenceProblem } from '../../config/rows/secret-reference.ts';
+import { referenceOwners } from '../../config/setting-rows.ts';
 import { candidatesOf } from '../../relay/call/serving-channels.ts';
 import { healthKeysOf } from '../../relay/health/health-recorder.ts';
 import { forgottenAtMs, type HealthEntry, type RestKind } from '../../relay/ports/runtime-stores.ts';
@@ -35,13 +36,18 @@ export const usableChannels = (rows: readonly unknown[], rules: { local: boolean
  * @param secretEnv the environment variable that contains the key; overrides the row's reference
  */
 export async function channelSecret(
-  { secrets }: OperatorPorts,
+  { secrets, tables, target }: OperatorPorts,
   channel: ChannelRow,
   secretEnv: string | undefined,
 ): Promise<string | undefined> {
   if (secretEnv !== undefined) return secrets.variable(secretEnv);
-  const [reference] = secretsOf(channel);
-  return reference === undefined ? undefined : secrets.read(reference);
+  const [named] = channelSecrets(channel);
+  if (named === undefined) return undefined;
+  // A row that was written by hand may name a secret of others, and be no row that serves.
+  const owners = referenceOwners(await tables.scan('settings'), target.owners);
+  const problem = referenceProblem(named, { ...target, owners });
+  if (problem !== undefined) throw new Failure(`channel ${channel.id} is not used: secret: ${problem}`);
+  return secrets.read(named.reference, named);
 }
 
 export interface ListedChannel {
@@ -83,7 +89,7 @@ function listed(
   const id = String(raw['id']);
   const reading = readChannel(raw, rules);
   // A secret may have been typed into a wrong attribute, so none is shown.
-  const problem = 'problem' in reading ? reading.problem : markOfVariable(raw, rules);
+  const problem = 'problem' in reading ? reading.problem : markOfReference(raw, rules);
   if (!('row' in reading) || problem !== undefined)
     return { id, state: 'bad', rests: [], ...(problem !== undefined && { problem }) };
   const { row } = reading;

@@ -5,10 +5,17 @@
 import * as z from 'zod/mini';
 import { compileSnapshot, type Compiled } from '../../config/compile-snapshot.ts';
 import { withStacksWarnings } from '../../config/cross-checks.ts';
-import { secretsOf } from '../../config/rows/channel-row.ts';
+import { channelSecrets } from '../../config/rows/channel-row.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
-import { isOfStack, markOfVariable } from '../../config/rows/secret-reference.ts';
+import {
+  isOfStack,
+  markOfReference,
+  useKey,
+  type NamedSecret,
+  type ReferenceRules,
+} from '../../config/rows/secret-reference.ts';
+import { readSetting, settingSecrets } from '../../config/setting-rows.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { tableSchemas, type KeyAttribute } from '../../tables/table-schemas.ts';
 import { canonicalJson, compareCodeUnits, looksSecret, neverQuoted } from '../../wire/json.ts';
@@ -99,7 +106,7 @@ export interface Finding {
 }
 
 /** `earlier`: rows of the newest version, used in place of rows with a problem. `pricesBefore`: else those of `earlier`. */
-interface Compared {
+interface Compared extends Pick<ReferenceRules, 'oldUses'> {
   earlier?: ConfigRows | undefined;
   pricesBefore?: readonly unknown[];
   unreadableSecrets?: ReadonlyMap<string, string>;
@@ -113,6 +120,8 @@ export const compiled = (
 ): Compiled =>
   compileSnapshot(rows, {
     local: target.local,
+    envSecrets: target.envSecrets,
+    owners: target.owners,
     publishedAt: Math.floor(clock.now() / 1000),
     ...(earlier && { earlier }),
     ...compared,
@@ -124,6 +133,22 @@ export async function settingsNow(ports: OperatorPorts) {
   return compiled(ports, { channels: [], charges: [], plans, settings }).snapshot;
 }
 
+/** The secrets that rows name, those of settings with a problem left out. */
+export const secretsIn = ({
+  channels,
+  settings,
+}: Pick<ConfigRows, 'channels' | 'settings'>): NamedSecret[] => [
+  ...channels.flatMap(channelSecrets),
+  ...settings.flatMap((raw) => {
+    const reading = readSetting(raw, { local: true });
+    return 'row' in reading ? settingSecrets(reading.row) : [];
+  }),
+];
+
+/** What `ReferenceRules` takes: the uses that were there before an edit. */
+export const oldUsesIn = (...versions: readonly ConfigRows[]): Set<string> =>
+  new Set(versions.flatMap(secretsIn).map(useKey));
+
 /** The rows of the newest version. Undefined: nothing was published yet. */
 export async function servedRows({ config }: OperatorPorts): Promise<ConfigRows | undefined> {
   const newest = await config.newest();
@@ -133,8 +158,8 @@ export async function servedRows({ config }: OperatorPorts): Promise<ConfigRows 
 /** Compiles the rows and returns a finding for each row with a problem or a warning. */
 export function findingsIn(rows: ConfigRows, ports: OperatorPorts, compared: Compared = {}): Finding[] {
   const { stack } = ports.target;
-  const references = compiled(ports, rows, compared).snapshot.channels.flatMap(secretsOf);
-  const foreign = references.filter((reference) => !isOfStack(reference, stack));
+  const references = compiled(ports, rows, compared).snapshot.channels.flatMap(channelSecrets);
+  const foreign = references.map(({ reference }) => reference).filter((each) => !isOfStack(each, stack));
   const unreadableSecrets = new Map(foreign.map((each) => [each, `stack ${stack} may not read it`]));
   return compiled(ports, rows, { ...compared, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
     result.problem === undefined && result.warning === undefined ? [] : [{ ...result, key: String(key) }],
@@ -159,7 +184,7 @@ function stacksFinding(raw: unknown, findings: ReadonlyMap<string, Finding>): Fi
 
 export const variableMarks = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>
   channels.flatMap((raw): Finding[] => {
-    const problem = markOfVariable(raw, rules);
+    const problem = markOfReference(raw, rules);
     return problem === undefined ? [] : [{ table: 'channels', key: String(attributeOf(raw, 'id')), problem }];
   });
 

@@ -3,6 +3,7 @@
  * condition that nobody changed them since, and nothing if a row to write has a problem. `carryOutWrites` carries the plans out;
  * then the rows are waited for until they are published.
  */
+import { channelSecrets } from '../../config/rows/channel-row.ts';
 import { attributeOf, plainRow, textOf } from '../../config/rows/read-row.ts';
 import { priceKinds, sinceMs } from '../../billing/price.ts';
 import {
@@ -14,7 +15,13 @@ import {
 import { isoTime } from '../../wire/iso-time.ts';
 import { laterRules, readCharges } from '../prices/list-charges.ts';
 import { readSetting } from '../../config/setting-rows.ts';
-import { allowVariable, usualVariable } from '../../config/rows/secret-reference.ts';
+import {
+  allowVariable,
+  parameterName,
+  secretPathOf,
+  storedName,
+  usualVariable,
+} from '../../config/rows/secret-reference.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
@@ -32,6 +39,7 @@ import {
   problemsOf,
   putOver,
   rowsByKey,
+  oldUsesIn,
   variableMarks,
   warningsOf,
   type ConfigEdit,
@@ -57,7 +65,7 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
     const unused = rows.flatMap(([key, row]) => (served.has(key) || known.has(key) ? [] : [row]));
     after[table] = [...after[table], ...unused];
   }
-  const plan = planRows(ports, { before, after });
+  const plan = planRows(ports, { before, after }, after);
   if (goal.version !== newest?.version) return plan;
   const isSame = plan.changes.length === 0;
   const said = isSame
@@ -69,11 +77,15 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
   };
 }
 
-/** `brought`: the warnings that there are afterwards and were not before; a price that jumps is one. `warnings`: those of written rows, too. */
-export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
+/**
+ * `brought`: the warnings that there are afterwards and were not before; a price that jumps is one. `warnings`: those of written rows, too.
+ * @param trusted rows whose secrets may go where they go there, beside those of before, though their paths do not say so
+ */
+export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: ConfigRows = edit.before) {
   const { before, after } = edit;
   const changes = changesBetween(before, after);
-  const findings = findingsIn(after, ports, { pricesBefore: before.charges });
+  const oldUses = oldUsesIn(before, trusted);
+  const findings = findingsIn(after, ports, { pricesBefore: before.charges, oldUses });
   // Without marks, as the rows after it are: what a probe found hides a warning.
   const earlier = findingsIn(putOver(before, {}), ports);
   const known = new Set(warningsOf(earlier).map(warningWords));
@@ -220,7 +232,8 @@ export async function planSetRow(
   if (isNew === true && found) throw usageFailure(`${keyAttributes[table]}: there is a ${noun} already`);
   if (isNew === false && !found) throw noRow({ table, key });
   if (found) refuseChanged(name, found, seen);
-  const row = jsonRow({ ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key });
+  const typedRow = { ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key };
+  const row = jsonRow(table === 'channels' ? withStoredSecrets(ports, typedRow) : typedRow);
   const plan = planPutting(ports, before, { table, rows: [row] });
   const effect =
     plan.changes.length === 0
@@ -228,6 +241,16 @@ export async function planSetRow(
       : `${name} is ${found ? 'changed' : 'made'}; live within 10 seconds.`;
   const variable = newVariable(ports, { table, attributes, before });
   return { ...plan, effect: [effect, ...variable] };
+}
+
+/** A name alone in place of a reference is that of a secret that is stored for the row's host. */
+function withStoredSecrets({ target: { stack, local } }: OperatorPorts, row: RawRow): RawRow {
+  const names = channelSecrets(row);
+  if (local || !names.some(({ reference }) => storedName.test(reference))) return row;
+  const references = names.map(({ reference: name, ...use }) =>
+    storedName.test(name) ? `ssm:${parameterName(stack, secretPathOf(use, name))}` : name,
+  );
+  return { ...row, secret: references.length > 1 ? references : references[0] };
 }
 
 /** Sets attributes of many rows of a table, or makes them. Refuses all where the relay would not use one. */

@@ -14,6 +14,7 @@ import {
   type PaymentAmount,
 } from '../../billing/payments.ts';
 import type { CheckoutSettings, Settings, StripeSettings } from '../../config/settings.ts';
+import { hostOf } from '../../upstreams/endpoint-rules.ts';
 import { TransportError } from '../../upstreams/exchange.ts';
 import { asRecord, parseJson, textIn } from '../../wire/json.ts';
 import type { AdmittedKey } from '../call/read.ts';
@@ -157,7 +158,7 @@ async function openedSession(
     'line_items[0][price_data][product_data][name]': 'Balance',
   });
   const headers = {
-    authorization: `Bearer ${await secrets.read(checkout.secretKey)}`,
+    authorization: `Bearer ${await secrets.read(checkout.secretKey, hostOf(checkout.endpoint))}`,
     'content-type': 'application/x-www-form-urlencoded',
     'idempotency-key': `relay-${request.id}`,
   };

@@ -4,6 +4,7 @@
  */
 import { openBodyEvents } from '../../upstreams/body-events.ts';
 import { CallIds, type AnswerReader, type Dialect } from '../../upstreams/dialect.ts';
+import { hostOf } from '../../upstreams/endpoint-rules.ts';
 import { type UpstreamReply, ErrorInAnswer, UpstreamFailure } from '../../upstreams/exchange.ts';
 import type { StateOrigin, StatePart, TurnState } from '../../wire/turn-state.ts';
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
@@ -264,13 +265,13 @@ export class Attempt {
   }
 
   async #readSecret(): Promise<string | undefined> {
-    const { secret } = this.#candidate;
+    const { channel, secret } = this.#candidate;
     if (secret === undefined) return undefined;
     const { promise: deadline, reject } = Promise.withResolvers<never>();
     const abort = (): void => reject(new UpstreamFailure('deadline'));
     this.#call.signal.addEventListener('abort', abort);
     try {
-      return await Promise.race([this.#ports.secrets.read(secret), deadline]);
+      return await Promise.race([this.#ports.secrets.read(secret, hostOf(channel.endpoint)), deadline]);
     } catch (error) {
       if (error instanceof UpstreamFailure) throw error;
       throw new UpstreamFailure(error instanceof SecretUnusable ? 'secret' : 'secret_store');

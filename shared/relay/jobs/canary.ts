@@ -10,7 +10,7 @@ export interface CanarySettings {
   /** With `/v1`. */
   baseUrl: string;
   model: string;
-  /** Reference of the key: `ssm:/relay/<stack>/canary`. */
+  /** Reference of the key: `ssm:/relay/<stack>/canary/<name>`. */
   key: string;
 }
 

@@ -41,7 +41,7 @@ import { attributeOf } from '../../config/rows/read-row.ts';
 interface ConfigPublisherPorts
   extends
     Pick<ChatPorts, 'clock' | 'random' | 'log'>,
-    Pick<CompileOptions, 'local' | 'envSecrets' | 'ownHost' | 'defaultLimits'> {
+    Pick<CompileOptions, 'local' | 'envSecrets' | 'owners' | 'ownHost' | 'defaultLimits'> {
   metrics: ConfigMetrics;
   tables: ConfigTables;
   snapshots: SnapshotStore;
@@ -81,8 +81,8 @@ async function publishNew(ports: ConfigPublisherPorts) {
     const before = newest && (await readNewest(ports, newest));
     const raw = await ports.tables.rows();
     const publishedAt = Math.floor(clock.now() / 1000);
-    const { local, envSecrets, ownHost, defaultLimits } = ports;
-    const deployed = { local, envSecrets, ownHost, defaultLimits };
+    const { local, envSecrets, owners, ownHost, defaultLimits } = ports;
+    const deployed = { local, envSecrets, owners, ownHost, defaultLimits };
     const options = { ...deployed, publishedAt, ...(before?.rows && { earlier: before.rows }) };
     const compiled = compileSnapshot(raw, options);
     const digest = snapshots.digest(canonicalContent(compiled.snapshot, compiled.rows));

@@ -158,7 +158,7 @@ export interface KeyStore {
   find(secretKey: string, ageMsMax?: number): Promise<KeyLookup>;
 }
 
-// Secrets of channels and search providers, looked up by the references in rows.
+// Secrets of one purpose, looked up by the references in rows.
 
 /** `malformed`: the reference or its value has an unusable form. */
 export type UnusableReason = 'missing' | 'access_denied' | 'malformed';
@@ -177,10 +177,11 @@ export class SecretUnusable extends Error {
 
 export interface SecretStore {
   /**
-   * The value of a reference such as `ssm:/relay/<stack>/name` or, locally, `env:NAME`. Throws
+   * The value of a reference such as `ssm:/relay/<stack>/channels/<host>/<name>` or, locally, `env:NAME`. Throws
    * SecretUnusable, or the error of a store that did not answer.
+   * @param host where the value will be sent; absent: it signs
    */
-  read(reference: string): Promise<string>;
+  read(reference: string, host?: string): Promise<string>;
   /** Reads the secret again without a cache. True: the value has changed. Never rejects. */
   refresh(reference: string): Promise<boolean>;
 }

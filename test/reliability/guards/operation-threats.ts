@@ -205,8 +205,8 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S24'],
     file: 'infra/ops/access/policies.ts',
-    find: "{ tables: ['grants', 'payments'], actions: ['PutItem'] },",
-    replace: "{ tables: ['grants', 'payments', 'runtime'], actions: ['PutItem'] },",
+    find: "{ tables: ['payments'], actions: ['GetItem', 'PutItem'] },",
+    replace: "{ tables: ['payments', 'runtime'], actions: ['GetItem', 'PutItem'] },",
     test: 'test/access/policies.test.ts',
     name: 'lets them write exactly the tables of people, and payments, and delete stored responses',
   },
@@ -261,7 +261,7 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S35'],
     file: 'shared/config/rows/secret-reference.ts',
-    find: 'mayReadVariable(name, rules.envSecrets)',
+    find: 'mayReadVariable(name, rules.envSecrets, use)',
     replace: 'name.length > 0',
     test: 'test/unit/config/secret-reference.test.ts',
     name: 'is a problem of the row that names another variable',

@@ -138,9 +138,12 @@ describe('a row that is used but deserves a look', () => {
   });
 
   it('has a secret that cannot be read', () => {
-    const secret = 'ssm:/relay/relay/typo';
+    const secret = 'ssm:/relay/relay/channels/api.example.com/typo';
     const unreadableSecrets = new Map([[secret, 'there is none of this name']]);
-    const rows = { channels: [channel({ secret: [secret, 'ssm:/relay/relay/fine'] })], charges: [charge()] };
+    const rows = {
+      channels: [channel({ secret: [secret, 'ssm:/relay/relay/channels/api.example.com/fine'] })],
+      charges: [charge()],
+    };
     expect(warningsOf(rows, { unreadableSecrets })).toEqual([
       `channels main: secret: ${secret} cannot be read: there is none of this name`,
     ]);

@@ -1,27 +1,84 @@
 import { describe, expect, it } from 'vitest';
 import { compile, channel } from './rows.ts';
-import { referenceProblem } from '../../../shared/config/rows/secret-reference.ts';
+import { emptyRows } from '../../../shared/config/rows/read-table.ts';
+import {
+  referenceProblem,
+  type ReferenceRules,
+  type SecretUse,
+} from '../../../shared/config/rows/secret-reference.ts';
+
+const host = 'api.example.com';
+const problemOf = (reference: string, rules: ReferenceRules, use: Partial<SecretUse> = {}) =>
+  referenceProblem({ row: 'a', at: 'secret', purpose: 'channels', host, ...use, reference }, rules);
 
 describe('a reference to a secret', () => {
-  it.each(['ssm:/relay/relay/openai', 'ssm:/relay/relay-test/team-a/openai', 'secretsmanager:relay/openai'])(
-    'is usable: %s',
-    (reference) => {
-      expect(referenceProblem(reference, { local: false })).toBeUndefined();
-    },
-  );
+  it.each([
+    'ssm:/relay/relay/openai',
+    'ssm:/relay/relay-test/team-a/openai',
+    'secretsmanager:relay/openai',
+    'ssm:/relay/relay/channels/api.example.com/openai',
+    'secretsmanager:relay/channels/api.example.com/team-a/openai',
+    // Chosen before a path had a host.
+    'ssm:/relay/relay/channels/openai',
+    'ssm:/relay/relay/channels/team-a/openai',
+  ])('is usable: %s', (reference) => {
+    expect(problemOf(reference, { local: false })).toBeUndefined();
+  });
+
+  it.each<[string, string, Partial<SecretUse>]>([
+    ['another purpose', 'ssm:/relay/relay/payments/stripe', {}],
+    ['another purpose', 'ssm:/relay/relay/payments/api.example.com/stripe', {}],
+    ['another purpose', 'secretsmanager:relay/console/oidc', {}],
+    ['another purpose', 'ssm:/relay/relay/canary/key', {}],
+    ['another purpose', 'ssm:/relay/relay/search/api.example.com/key', {}],
+    ['another purpose', 'ssm:/relay/relay/channels/api.example.com/key', { purpose: 'search' }],
+    ['another purpose', 'ssm:/relay/relay/payments/links', { purpose: 'alerts', host: undefined }],
+    ['another host', 'ssm:/relay/relay/channels/evil.example/key', {}],
+    ['another host', 'ssm:/relay/relay/channels/api.example.com/key', { host: 'api.example.com:8443' }],
+    ['another host', 'ssm:/relay/relay/channels/api.example.com/key', { host: 'xapi.example.com' }],
+    [
+      'another host',
+      'ssm:/relay/relay/payments/api.stripe.com/key',
+      { purpose: 'payments', host: 'evil.example' },
+    ],
+  ])('is a problem, of %s: %s', (why, reference, use) => {
+    const problem = problemOf(reference, { local: false }, use);
+    expect(problem).toContain(why);
+    expect(problem).toContain(`secret new ${use.purpose ?? 'channels'}/`);
+  });
+
+  it('whose path has no purpose is usable where it was before, and nowhere else', () => {
+    const reference = 'ssm:/relay/relay/openai';
+    const oldUses = new Set([JSON.stringify(['channels', 'a', reference, host])]);
+    expect(problemOf(reference, { local: false, oldUses })).toBeUndefined();
+    for (const other of [{ host: 'evil.example' }, { purpose: 'search' as const }])
+      expect(problemOf(reference, { local: false, oldUses }, other)).toContain('names no purpose');
+    expect(problemOf(reference, { local: false, oldUses: new Set() })).toContain('names no purpose');
+  });
 
   it('is usable from the environment on a local stack only', () => {
-    expect(referenceProblem('env:OPENAI_API_KEY', { local: true })).toBeUndefined();
-    expect(referenceProblem('env:OPENAI_API_KEY', { local: false })).toContain('on a local stack only');
+    expect(problemOf('env:OPENAI_API_KEY', { local: true })).toBeUndefined();
+    expect(problemOf('env:OPENAI_API_KEY', { local: false })).toContain('on a local stack only');
   });
 
   it('is usable from the variables that the owner of the stack named, `*` at an end for all that begin so', () => {
     const rules = { local: true, envSecrets: ['OPENAI_API_KEY', 'TEAM_*'] };
     for (const name of ['OPENAI_API_KEY', 'TEAM_', 'TEAM_KEY'])
-      expect(referenceProblem(`env:${name}`, rules)).toBeUndefined();
+      expect(problemOf(`env:${name}`, rules)).toBeUndefined();
     for (const name of ['HOME', 'OPENAI_API_KEY_2', 'XTEAM_KEY', 'SEAL_KEYS'])
-      expect(referenceProblem(`env:${name}`, rules)).toContain(`RELAY_ENV_SECRETS=${name} to allow it`);
-    expect(referenceProblem('env:skcanary123', rules)).not.toContain('canary');
+      expect(problemOf(`env:${name}`, rules)).toContain(`RELAY_ENV_SECRETS=${name} to allow it`);
+    expect(problemOf('env:skcanary123', rules)).not.toContain('canary');
+  });
+
+  it('is usable from a variable that its owner named for a purpose, or a host, for that alone', () => {
+    const envSecrets = ['*', 'payments/STRIPE_*', 'channels/api.example.com/BOUND'];
+    const rules = { local: true, envSecrets };
+    expect(
+      problemOf('env:STRIPE_KEY', rules, { purpose: 'payments', host: 'api.stripe.com' }),
+    ).toBeUndefined();
+    expect(problemOf('env:STRIPE_KEY', rules)).toContain('rows may not read');
+    expect(problemOf('env:BOUND', rules)).toBeUndefined();
+    expect(problemOf('env:BOUND', rules, { host: 'evil.example' })).toContain('rows may not read');
   });
 
   it('is a problem of the row that names another variable', () => {
@@ -42,7 +99,124 @@ describe('a reference to a secret', () => {
     'env:A B',
     'plain',
   ])('is a problem: %s', (reference) => {
-    expect(referenceProblem(reference, { local: true })).toMatch(/^found /);
+    expect(problemOf(reference, { local: true })).toMatch(/^found /);
+  });
+});
+
+describe('a secret of another purpose', () => {
+  const stripe = {
+    live: true,
+    webhook_secret: ['ssm:/relay/relay/hook', 'ssm:/relay/relay/hook-2'],
+    link_secret: 'secretsmanager:relay/links',
+    rates: { usd: 7 },
+    checkout: { secret_key: 'ssm:/relay/relay/stripe', currency: 'usd' },
+  };
+  const settings = [
+    { name: 'payments', value: { stripe } },
+    { name: 'alerts', value: { webhook: 'https://ops.example.com/', secret: 'ssm:/relay/relay/alerts' } },
+    { name: 'search', value: { type: 'tavily', secret: 'ssm:/relay/relay/tavily' } },
+  ];
+  const references = [
+    'ssm:/relay/relay/hook',
+    'ssm:/relay/relay/hook-2',
+    'secretsmanager:relay/links',
+    'ssm:/relay/relay/stripe',
+    'ssm:/relay/relay/alerts',
+    'ssm:/relay/relay/tavily',
+    'ssm:/relay/relay/oidc',
+    'ssm:/relay/relay/payments/any',
+  ];
+  const owners = new Map([['ssm:/relay/relay/oidc', 'console'] as const]);
+
+  it.each(references)(
+    'is a problem of the channel that names it by hand, whose last good version serves: %s',
+    (secret) => {
+      const good = channel({ id: 'a', secret: 'ssm:/relay/relay/vendor' });
+      const bad = {
+        ...good,
+        endpoint: 'https://evil.example/v1',
+        secret: ['ssm:/relay/relay/vendor', secret],
+      };
+      const { results, snapshot } = compile(
+        { channels: [bad], settings },
+        { owners, earlier: { ...emptyRows, channels: [good] } },
+      );
+      expect(results[0]?.problem).toContain('found a secret of ');
+      expect(snapshot.channels).toMatchObject([
+        { endpoint: good.endpoint, secret: 'ssm:/relay/relay/vendor' },
+      ]);
+    },
+  );
+
+  it('is one too while the row that it belongs to has a problem, or has just dropped it', () => {
+    const [payments] = settings;
+    const bad = { ...payments, value: { stripe: { ...stripe, rates: 'none' } } };
+    for (const rows of [[bad], []])
+      for (const secret of ['ssm:/relay/relay/stripe', 'secretsmanager:relay/links']) {
+        const { results } = compile(
+          { channels: [channel({ secret })], settings: rows },
+          { earlier: { ...emptyRows, settings: [payments] } },
+        );
+        expect(results[0]?.problem).toContain('found a secret of payments');
+      }
+  });
+
+  it('is a problem of search and alerts that name one of payments, and payments goes on', () => {
+    const { results, snapshot } = compile({
+      settings: [
+        settings[0],
+        { name: 'alerts', value: { secret: 'secretsmanager:relay/links' } },
+        { name: 'search', value: { type: 'tavily', secret: 'ssm:/relay/relay/hook' } },
+      ],
+    });
+    expect(results.map(({ problem }) => problem?.slice(0, 42))).toEqual([
+      undefined,
+      'value.secret: found a secret of payments, ',
+      'value.secret: found a secret of payments, ',
+    ]);
+    expect(snapshot.settings.payments).toBeDefined();
+  });
+
+  it('may not be sent to another host by the setting that it belongs to', () => {
+    const key = 'ssm:/relay/relay/payments/api.stripe.com/key';
+    const sent = (endpoint: string) => {
+      const checkout = { secret_key: key, currency: 'usd', endpoint };
+      return compile({ settings: [{ name: 'payments', value: { stripe: { ...stripe, checkout } } }] })
+        .results[0];
+    };
+    expect(sent('https://api.stripe.com')?.problem).toBeUndefined();
+    expect(sent('https://evil.example')?.problem).toContain('stored for another host than evil.example');
+    const search = (endpoint: string) => ({
+      type: 'searxng',
+      endpoint,
+      secret: 'ssm:/relay/relay/search/s.example.com/k',
+    });
+    const { results } = compile({
+      settings: [{ name: 'search', value: search('https://evil.example') }],
+    });
+    expect(results[0]?.problem).toContain('stored for another host than evil.example');
+  });
+});
+
+describe('a path that names no purpose', () => {
+  it('goes on and is marked, in channels and settings alike', () => {
+    const { results, snapshot } = compile({
+      channels: [channel({ id: 'old', secret: ['ssm:/relay/relay/a', 'secretsmanager:relay/b'] })],
+      settings: [{ name: 'search', value: { type: 'tavily', secret: 'ssm:/relay/relay/tavily' } }],
+    });
+    expect(snapshot.channels).toHaveLength(1);
+    expect(snapshot.settings.search).toBeDefined();
+    for (const { warning } of results) expect(warning).toContain('secret move');
+  });
+
+  it('is not marked once it names purpose and host', () => {
+    const row = channel({ endpoint: undefined, type: 'anthropic' });
+    const secret = 'ssm:/relay/relay/channels/api.anthropic.com/key';
+    const { results } = compile({ channels: [{ ...row, secret }] });
+    expect(results[0]?.warning ?? '').not.toContain('secret move');
+    expect(compile({ channels: [{ ...row, type: 'gemini', secret }] }).results[0]?.problem).toContain(
+      'another host',
+    );
   });
 });
 

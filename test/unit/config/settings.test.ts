@@ -6,8 +6,8 @@ import { defaultSettings, shownNotices } from '../../../shared/config/settings.t
 import { channel, compile } from './rows.ts';
 
 const read = (name: string, value: unknown) => readSetting({ name, value }, { local: false });
-const hook = 'ssm:/relay/relay/hook';
-const stripe = { live: 'true', webhook_secret: hook, link_secret: [hook, 'ssm:/relay/relay/new'] };
+const hook = 'ssm:/relay/relay/payments/api.stripe.com/hook';
+const stripe = { live: 'true', webhook_secret: hook, link_secret: [hook, 'ssm:/relay/relay/payments/new'] };
 const rates = { usd: 7.1, jpy: '0.048', kwd: 23 };
 const paid = (changes: object) => ({ stripe: { ...stripe, rates, ...changes } });
 const webhook = 'https://hooks.example.com/relay';

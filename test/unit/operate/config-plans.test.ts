@@ -116,7 +116,9 @@ describe('the plan to set a row', () => {
       expect.stringContaining('RELAY_ENV_SECRETS=NEW_KEY'),
     ]);
     expect(await effectOf('env:OPENAI_API_KEY')).toEqual([]);
-    expect(await effectOf('ssm:/relay/relay/new', { ...ports.target, local: false })).toEqual([]);
+    expect(
+      await effectOf('ssm:/relay/relay/channels/api.example.com/new', { ...ports.target, local: false }),
+    ).toEqual([]);
   });
 });
 

@@ -1,9 +1,5 @@
 /** The commands of `channel`: upstreams that the relay calls; and `secret`, whose values never stand on the command line. */
-import {
-  carryOutStoreSecret,
-  planStoreSecret,
-  planSwitchChannel,
-} from '../../../../shared/operate/channels/edit-channel.ts';
+import { planSwitchChannel } from '../../../../shared/operate/channels/edit-channel.ts';
 import { viewChannels, type ChannelWithSums } from '../../../../shared/operate/channels/list-channels.ts';
 import {
   carryOutProbe,
@@ -18,11 +14,17 @@ import {
 } from '../../../../shared/operate/channels/test-channel.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { counted, Failure } from '../../../../shared/operate/plan.ts';
+import {
+  carryOutMove,
+  carryOutStoreSecret,
+  planMoveSecrets,
+  planStoreSecret,
+} from '../../../../shared/operate/secrets.ts';
 import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import type { RowField } from '../../fields/row-field.ts';
 import { changes, operating, rowWrites, shows, writes, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
-import { parseList } from '../option-values.ts';
+import { parseList, parseNumber } from '../option-values.ts';
 import type { Column, Terminal } from '../terminal.ts';
 import { attributesHelp, newCommand, setCommand, showCommand, type RowGroup } from './rows.ts';
 
@@ -42,9 +44,9 @@ const channels: RowGroup = {
   examples: {
     new: [
       'channel new openai endpoint=https://api.openai.com/v1 models=gpt-4o,gpt-4o-mini secret=env:OPENAI_API_KEY',
-      'channel new openai endpoint=https://api.openai.com/v1 models=gpt-4o secret=ssm:/relay/relay/openai --stack relay',
+      'channel new openai endpoint=https://api.openai.com/v1 models=gpt-4o secret=openai --stack relay',
       'channel new ds endpoint=https://api.deepseek.com/v1 models=smart mapper=smart=deepseek-chat priority=10',
-      'channel new claude type=anthropic models=claude-sonnet-4-6 secret=ssm:/relay/relay/anthropic --stack relay',
+      'channel new claude type=anthropic models=claude-sonnet-4-6 secret=ssm:/relay/relay/channels/api.anthropic.com/anthropic --stack relay',
     ],
     show: ['channel show openai'],
     set: ['channel set openai priority=10 weight=2', 'channel set openai models=gpt-4o,gpt-4o-mini'],
@@ -68,9 +70,10 @@ export const channelCommands: CommandGroup = {
   name: 'channel',
   does: 'upstreams that the relay calls',
   notes: `
-A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
-or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. Store the value first:
-  printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret new openai --stack relay`,
+A secret is given as a reference, never as the value: ssm:/relay/<stack>/channels/<host>/<name>, or the name alone;
+secretsmanager:<stack>/channels/<host>/<name>; or, on a local stack only, env:NAME of a variable that
+RELAY_ENV_SECRETS lists. It goes to that host alone. Store the value first:
+  printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret new channels/api.openai.com/openai --stack relay`,
   commands: [
     newCommand(channels),
     shows('list', {
@@ -238,10 +241,10 @@ const storeCommand = (verb: 'new' | 'set', does: string) =>
   changes(verb, {
     does,
     takes: {
-      '<name>': 'what it is called within the stack',
+      '<name>': 'its path within the stack, which says what it is for: channels/<host>/<name>',
       '--secretsmanager': 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)',
     },
-    examples: [`printf %s "$OPENAI_API_KEY" | secret ${verb} openai --stack relay`],
+    examples: [`printf %s "$OPENAI_API_KEY" | secret ${verb} channels/api.openai.com/openai --stack relay`],
     async plan({ ports, terminal }, name: string, { secretsmanager: managed = false }: StoreOptions) {
       const plan = planStoreSecret(ports, { name, managed, replace: verb === 'set' });
       return writes({
@@ -255,11 +258,44 @@ const storeCommand = (verb: 'new' | 'set', does: string) =>
 
 export const secretCommands: CommandGroup = {
   name: 'secret',
-  does: 'keys of upstreams, stored in AWS',
-  notes:
-    '\nRows name a secret by its reference; the value is stored in AWS and shown by no command. The name is yours to choose:\n`openai` becomes /relay/<stack>/openai. On a local stack there is no store: rows have env:NAME there.',
+  does: 'keys and signing secrets, stored in AWS',
+  notes: `
+Rows name a secret by its reference; the value is stored in AWS and shown by no command. Its path says what it is for, and nothing
+else may read it; where it is sent to a host, the path names the host:
+  channels/<host>/<name>, search/<host>/<name>, payments/<name> (Stripe's key: payments/api.stripe.com/<name>),
+  alerts/<name>, console/<name>, canary/<name>
+channels/api.openai.com/openai becomes /relay/<stack>/channels/api.openai.com/openai. On a local stack there is no store: rows
+have env:NAME there.`,
   commands: [
     storeCommand('new', 'store a value from standard input, encrypted, and print its reference'),
     storeCommand('set', 'write another value over one that is stored'),
+    changes('move', {
+      does: 'move secrets whose paths name no purpose: copies them, changes the rows, removes the old ones; may be repeated',
+      takes: {
+        '--wait <seconds>': [
+          'how long until the rows are live, at most; old secrets are removed 20 s later (0: at once, for a closed relay)',
+          parseNumber,
+          60,
+        ],
+      },
+      examples: ['secret move --stack relay --dry-run'],
+      async plan({ ports }, { wait }: { wait: number }) {
+        const plan = await planMoveSecrets(ports);
+        return writes({
+          plan,
+          carryOut: () => carryOutMove(ports, plan, wait),
+          print({ print, remark }, { moved, removed, kept }) {
+            print(
+              `${counted(moved, 'row is', 'rows are')} changed, ${counted(removed.length, 'old secret')} removed.`,
+            );
+            for (const reference of kept)
+              remark(
+                `${reference} is kept, since another row names it: mend that row, then repeat the command`,
+              );
+          },
+          facts: (made) => made ?? {},
+        });
+      },
+    }),
   ],
 };

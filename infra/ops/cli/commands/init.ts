@@ -1,12 +1,12 @@
 /** The command `init`: prepares an empty stack for its first answer: prices, a channel, a grant and a key, by options or by questions. */
 import { InvalidArgumentError, type Command } from 'commander';
+import { channelUse } from '../../../../shared/config/rows/channel-row.ts';
+import { secretPathOf } from '../../../../shared/config/rows/secret-reference.ts';
 import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
 import {
+  channelRowOf,
   planAddChannel,
-  carryOutStoreSecret,
-  planStoreSecret,
   type ChannelInput,
-  type StoreSecretPlan,
 } from '../../../../shared/operate/channels/edit-channel.ts';
 import { offeredModels } from '../../../../shared/operate/channels/sync-models.ts';
 import { awaitPublished } from '../../../../shared/operate/config/write-rows.ts';
@@ -20,6 +20,11 @@ import {
   type TypedPrice,
 } from '../../../../shared/operate/prices/first-prices.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
+import {
+  carryOutStoreSecret,
+  planStoreSecret,
+  type StoreSecretPlan,
+} from '../../../../shared/operate/secrets.ts';
 import { namesLike } from '../../../../shared/upstreams/channel-type.ts';
 import {
   channelTypeNames,
@@ -285,7 +290,7 @@ interface UpstreamSecret {
 async function askSecret(
   terminal: Terminal,
   { secrets, target }: Pick<OperatorPorts, 'secrets' | 'target'>,
-  { channel, options }: { channel: Pick<ChannelInput, 'id' | 'type'>; options: InitOptions },
+  { channel, options }: { channel: Omit<ChannelInput, 'models'>; options: InitOptions },
 ): Promise<UpstreamSecret> {
   const { secret, secretEnv } = options;
   const type = (channel.type ?? defaultChannelType) as ChannelTypeName;
@@ -296,13 +301,19 @@ async function askSecret(
     question: "Variable of the shell of `npm start` that has the upstream's key",
   };
   // A local stack has no secret store; its functions read the environment of `npm start`.
+  const use = channelUse(channelRowOf({ ...channel, models: [] }));
   if (secret !== undefined)
-    return { reference: secret, value: await secrets.read(secret).catch(() => undefined) };
+    return { reference: secret, value: await secrets.read(secret, use).catch(() => undefined) };
   if (target.local) {
     const name = await answerFrom(terminal)(secretEnv, variable);
     return { reference: `env:${name}`, value: await secrets.variable(name).catch(() => undefined) };
   }
-  const wanted = { name: channel.id, managed: false, replace: false, isOfNewChannel: true };
+  const wanted = {
+    name: secretPathOf(use, channel.id),
+    managed: false,
+    replace: false,
+    isOfNewChannel: true,
+  };
   const storing = planStoreSecret({ target }, wanted);
   const value = secretEnv === undefined ? await terminal.readSecret() : await secrets.variable(secretEnv);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');

@@ -5,7 +5,11 @@
 import type { LambdaFunctionURLEvent } from 'aws-lambda';
 import { trapRejections, writeBody } from '../../../../shared/adapters/entry/lambda-handlers.ts';
 import { cachedSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
-import { readConsole, readEnvironment } from '../../../../shared/adapters/system/environment.ts';
+import {
+  readConsole,
+  readDeployedSecrets,
+  readEnvironment,
+} from '../../../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { jsonLog } from '../../../../shared/adapters/telemetry/log.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
@@ -23,8 +27,13 @@ const answering = openConsole();
 
 async function openConsole() {
   const options = readConsole() as RelayConsole;
-  const { ports, portsOf } = await openSession(resolveTarget({ stack }, process.env), process.env);
-  const secrets = cachedSecretStore({ environment, clock: systemClock });
+  const target = {
+    ...resolveTarget({ stack }, process.env),
+    owners: readDeployedSecrets(),
+    ...(isLocal && { envSecrets: environment.envSecrets }),
+  };
+  const { ports, portsOf } = await openSession(target, process.env);
+  const secrets = cachedSecretStore({ environment, clock: systemClock, purpose: 'console' });
   return hostedConsole({
     ports,
     portsOf,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
 import { cachedSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
+import type { SecretPurpose } from '../../../../shared/config/rows/secret-reference.ts';
 import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
 import { passTime, steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { localAccess } from '../dynamodb/store.ts';
@@ -17,16 +18,28 @@ beforeEach(() => {
   server.reset();
 });
 
-function open({ local = false, variables = {}, random = { next: (): number => 0 } } = {}) {
+interface Opened {
+  local?: boolean;
+  variables?: Record<string, string>;
+  random?: { next(): number };
+  purpose?: SecretPurpose;
+}
+
+function open({
+  local = false,
+  variables = {},
+  random = { next: (): number => 0 },
+  purpose = 'channels',
+}: Opened = {}) {
   const environment: Environment = {
     stack: 'relay-beta',
     version: '1',
     originSecrets: [],
     local,
-    envSecrets: ['UPSTREAM_KEY', 'OTHERS_*'],
+    envSecrets: ['UPSTREAM_KEY', 'OTHERS_*', 'payments/OTHERS_STRIPE', 'channels/a.example.com/BOUND'],
     aws: localAccess,
   };
-  return cachedSecretStore({ environment, clock, random, variables });
+  return cachedSecretStore({ environment, clock, purpose, random, variables });
 }
 
 describe('the secret store', () => {
@@ -51,6 +64,34 @@ describe('the secret store', () => {
   ])('refuses %s, which is outside the stack, without a call', async (reference) => {
     await expect(open().read(reference)).rejects.toThrow('relay-beta/ only');
     expect(server.calls).toEqual([]);
+  });
+
+  test.each([
+    ['channels', 'ssm:/relay/relay-beta/payments/stripe', 'a.example.com'],
+    ['channels', 'secretsmanager:relay-beta/console/oidc', 'a.example.com'],
+    ['channels', 'ssm:/relay/relay-beta/channels/b.example.com/key', 'a.example.com'],
+    ['channels', 'ssm:/relay/relay-beta/channels/a.example.com/key', 'a.example.com:8443'],
+    ['search', 'ssm:/relay/relay-beta/channels/a.example.com/key', 'a.example.com'],
+    ['payments', 'ssm:/relay/relay-beta/payments/api.stripe.com/key', 'a.example.com'],
+    ['channels', 'env:OTHERS_STRIPE', 'a.example.com'],
+    ['channels', 'env:BOUND', 'b.example.com'],
+  ] as const)('for %s refuses %s to %s, without a call', async (purpose, reference, host) => {
+    const variables = { OTHERS_STRIPE: 'rk_live', BOUND: 'sk-bound' };
+    await expect(open({ local: true, purpose, variables }).read(reference, host)).rejects.toMatchObject({
+      name: 'SecretUnusable',
+      reason: 'access_denied',
+    });
+    expect(server.calls).toEqual([]);
+  });
+
+  test.each([
+    ['channels', 'ssm:/relay/relay-beta/channels/a.example.com_8443/key', 'a.example.com:8443'],
+    ['channels', 'ssm:/relay/relay-beta/channels/a.example.com/key', 'a.example.com.'],
+    ['channels', 'ssm:/relay/relay-beta/old', 'a.example.com'],
+    ['payments', 'ssm:/relay/relay-beta/payments/links', undefined],
+    ['payments', 'ssm:/relay/relay-beta/payments/api.stripe.com/key', undefined],
+  ] as const)('for %s reads %s to %s', async (purpose, reference, host) => {
+    expect(await open({ purpose }).read(reference, host)).toBe('sk-upstream');
   });
 
   test('reads a variable on the local stack only', async () => {

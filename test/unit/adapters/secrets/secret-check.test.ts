@@ -23,7 +23,7 @@ function unusable(references: string[], local = false): Promise<ReadonlyMap<stri
     envSecrets: ['*'],
     aws: localAccess,
   };
-  const secrets = cachedSecretStore({ environment, clock, variables: {} });
+  const secrets = cachedSecretStore({ environment, clock, purpose: 'channels', variables: {} });
   return passTime(clock, secretCheck({ secrets, clock, local }).unusable(references));
 }
 

@@ -1,0 +1,251 @@
+/**
+ * The secrets of a stack: stores values under paths that say what they are for, and moves those that were stored before paths did. Plans
+ * contain no value of a secret, so they can be shown.
+ */
+import { attributeOf, plainRow } from '../config/rows/read-row.ts';
+import { emptyRows, keyAttributes, type ConfigRows } from '../config/rows/read-table.ts';
+import {
+  boundPath,
+  isOfStack,
+  isSecretName,
+  isUnbound,
+  managedSecretName,
+  markOfReference,
+  parameterName,
+  referenceProblem,
+  secretPathOf,
+  type NamedSecret,
+} from '../config/rows/secret-reference.ts';
+import { referenceOwners, referencesIn } from '../config/setting-rows.ts';
+import { isRecord } from '../wire/json.ts';
+import { secretsIn } from './config/row-changes.ts';
+import { awaitPublished } from './config/write-rows.ts';
+import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
+import { deniedExitCode, Failure, usageFailure } from './plan.ts';
+
+interface SecretInput {
+  /** `channels/<host>/<name>` and the like. */
+  name: string;
+  managed: boolean;
+  replace: boolean;
+  /** The secret is the key of a channel that is being set up. Its name ends in the channel's id. */
+  isOfNewChannel?: boolean;
+}
+
+export type StoreSecretPlan = ReturnType<typeof planStoreSecret>;
+
+/** Throws a Failure if the target has no secret store or the name is invalid. */
+export function planStoreSecret(
+  { target }: Pick<OperatorPorts, 'target'>,
+  { name, managed, replace, isOfNewChannel }: SecretInput,
+) {
+  if (target.local) throw usageFailure(noStore);
+  if (!isSecretName(name))
+    throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
+  // One from before may still be rotated.
+  if (boundPath(name) === undefined && !replace) throw usageFailure(wantedPurpose(name));
+  const { stack } = target;
+  const stored = managed ? managedSecretName(stack, name) : parameterName(stack, name);
+  const reference = `${managed ? 'secretsmanager' : 'ssm'}:${stored}`;
+  const conflict = usageFailure(
+    isOfNewChannel
+      ? `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`
+      : `there is a secret ${stored} already: choose another name, or \`secret set\` writes over it`,
+  );
+  const effect = replace
+    ? `written over ${reference}: functions read it anew within 5 minutes, and at once after the upstream refused the old one`
+    : `stored as ${reference}: write this reference into a row, as \`channel set ID secret=...\` does`;
+  return { changes: [{ reference, replace, conflict }], effect: [effect], questions: [], reference };
+}
+
+const noStore =
+  'there is no secret store beside local tables: set a variable in the shell of `npm start`, say OPENAI_API_KEY, ' +
+  'and write env:OPENAI_API_KEY in the row; a variable of another name is read where RELAY_ENV_SECRETS of that ' +
+  'shell names it (start the stack anew)';
+
+const wantedPurpose = (name: string): string =>
+  `a secret has a purpose: name it channels/<host>/${name} for channels that call that host (channels/api.vendor.com/${name}), ` +
+  `search/<host>/${name}, payments/${name} (payments/api.stripe.com/${name} for Stripe's key), alerts/${name}, console/${name} or canary/${name}`;
+
+/** Throws a Failure if a value exists and the plan does not replace it. */
+export async function carryOutStoreSecret(
+  { secrets }: OperatorPorts,
+  { changes, reference }: StoreSecretPlan,
+  value: string,
+): Promise<string> {
+  checkValue(value);
+  for (const write of changes) await secrets.put(write, value);
+  return reference;
+}
+
+/** Size limit of SSM's standard parameters, which are free of charge. */
+const valueCharactersMax = 4096;
+
+function checkValue(value: string): void {
+  if (value === '') throw usageFailure('no value was given on standard input');
+  // A header can carry only these characters; others are most likely a pasting mistake.
+  if (!/^[\x21-\x7e]+$/.test(value))
+    throw usageFailure('the value has blanks or other characters that no key has');
+  if (value.length > valueCharactersMax)
+    throw usageFailure(`the value has over ${valueCharactersMax} characters`);
+}
+
+// Secrets from before paths named purpose and host: copied to such a path, then named there by the row, then removed. A row that was
+// changed keeps the old references in `_moved` until they are removed, so whoever repeats an interrupted move knows them.
+
+/** A row that names old references, what each becomes, and the write that puts the new ones in. Undefined: old ones are left to remove. */
+interface RowMove {
+  moves: { named: NamedSecret; to: string }[];
+  write: RowWrite | undefined;
+}
+
+type MoveSecretsPlan = Awaited<ReturnType<typeof planMoveSecrets>>;
+
+/** Moves no secret that belongs to another purpose: `warnings` name its row, which has a problem. */
+export async function planMoveSecrets(ports: OperatorPorts) {
+  const { config, target } = ports;
+  if (target.local) throw usageFailure(noStore);
+  const rows = await config.tables();
+  const rules = { ...target, owners: referenceOwners(rows.settings, target.owners) };
+  const refused: string[] = [];
+  const changes = (['channels', 'settings'] as const).flatMap((table) =>
+    rows[table].flatMap((raw): RowMove[] => {
+      const old = secretsIn({ ...emptyRows, [table]: [raw] }).filter(
+        (named) => isUnbound(named) && isOfStack(named.reference, target.stack),
+      );
+      const problem =
+        markOfReference(raw, rules) ?? old.map((named) => referenceProblem(named, rules)).find(Boolean);
+      if (problem !== undefined && old[0])
+        refused.push(`${table} ${old[0].row} is left as it is: ${problem}`);
+      const moves = old.map((named) => ({ named, to: movedReference(named, target.stack) }));
+      if (problem !== undefined || moves.length === 0)
+        return oldOf(raw).length > 0 ? [{ moves: [], write: undefined }] : [];
+      return [{ moves, write: writeOf(table, raw, moves) }];
+    }),
+  );
+  return {
+    changes,
+    effect: [
+      ...changes.flatMap(({ moves }) =>
+        moves.map(({ named: { row, at, reference }, to }) => `${row} ${at}: ${reference} becomes ${to}`),
+      ),
+      ...rowsWithOld(rows).flatMap(({ old }) =>
+        old.map((each) => `${each} was moved before, and is removed`),
+      ),
+      ...(changes.length === 0
+        ? [
+            'nothing to move: every path names a purpose. The option unboundSecrets false lets functions read no others.',
+          ]
+        : []),
+    ],
+    questions: changes.length > 0 ? ['Copy these secrets, change the rows, then remove the old ones?'] : [],
+    warnings: refused,
+  };
+}
+
+function movedReference({ reference, ...use }: NamedSecret, stack: string): string {
+  const [prefix = ''] = /^(ssm:\/relay\/|secretsmanager:)/.exec(reference) ?? [];
+  const name = reference.slice(prefix.length + stack.length + 1);
+  const own = `${use.purpose}/`;
+  return `${prefix}${stack}/${secretPathOf(use, name.startsWith(own) ? name.slice(own.length) : name)}`;
+}
+
+function writeOf(table: 'channels' | 'settings', raw: unknown, moves: RowMove['moves']): RowWrite {
+  const row = raw as RawRow;
+  const renamed = new Map(moves.map(({ named, to }) => [named.reference, to]));
+  const [keyName, name] = [keyAttributes[table], table === 'channels' ? 'secret' : 'value'];
+  const old = [...new Set([...oldOf(raw), ...renamed.keys()])];
+  return {
+    kind: 'update',
+    table,
+    key: { [keyName]: row[keyName] },
+    attributes: { [name]: withReferences(row[name], renamed), [oldAttribute]: old },
+    unchanged: Object.fromEntries([name, 'endpoint', 'type', oldAttribute].map((each) => [each, row[each]])),
+    conflict: new Failure(`${table} ${String(row[keyName])} was changed meanwhile: repeat the command`),
+  };
+}
+
+function withReferences(value: unknown, renamed: ReadonlyMap<string, string>): unknown {
+  if (typeof value === 'string') return renamed.get(value.trim()) ?? value;
+  if (value instanceof Set) return new Set([...value].map((each) => withReferences(each, renamed)));
+  if (Array.isArray(value)) return value.map((each) => withReferences(each, renamed));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [name, withReferences(each, renamed)]),
+  );
+}
+
+const oldAttribute = '_moved';
+const oldOf = (raw: unknown): string[] =>
+  [attributeOf(raw, oldAttribute) ?? []].flat().filter((each) => typeof each === 'string');
+
+const rowsWithOld = ({ channels, settings }: ConfigRows) =>
+  [
+    ...channels.map((raw) => ({ table: 'channels' as const, raw: raw as RawRow, old: oldOf(raw) })),
+    ...settings.map((raw) => ({ table: 'settings' as const, raw: raw as RawRow, old: oldOf(raw) })),
+  ].filter(({ old }) => old.length > 0);
+
+/** Calls that began with the configuration before may still read the old secret. */
+const graceMs = 20_000;
+
+/**
+ * One row that fails keeps no other from being moved. Throws a Failure for those after all others are done.
+ * @param waitSeconds until the rows are published, at most. 0: nothing is waited for, so the relay must answer no calls
+ */
+export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecretsPlan, waitSeconds: number) {
+  const { clock, config, secrets, tables } = ports;
+  const failed: string[] = [];
+  for (const { moves, write } of changes)
+    try {
+      for (const move of moves) await copySecret(ports, move);
+      if (write && !(await tables.write(write)) && write.conflict) throw write.conflict;
+    } catch (error) {
+      if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
+      failed.push(error.message);
+    }
+  const removed: string[] = [];
+  const kept: string[] = [];
+  if (rowsWithOld(await config.tables()).length > 0) {
+    await awaitPublished(ports, waitSeconds);
+    if (waitSeconds > 0) await clock.sleep(graceMs);
+    const rows = await config.tables();
+    const named = new Set([...rows.channels, ...rows.settings].flatMap((raw) => referencesIn(plainRow(raw))));
+    for (const { table, raw, old } of rowsWithOld(rows)) {
+      const still = old.filter((reference) => named.has(reference));
+      for (const reference of old.filter((each) => !named.has(each))) {
+        await secrets.remove(reference);
+        removed.push(reference);
+      }
+      kept.push(...still);
+      await tables.write({
+        kind: 'update',
+        table,
+        key: { [keyAttributes[table]]: raw[keyAttributes[table]] },
+        attributes: { [oldAttribute]: still.length > 0 ? still : undefined },
+        unchanged: { [oldAttribute]: raw[oldAttribute] },
+      });
+    }
+  }
+  if (failed.length > 0) throw new Failure(`${failed.join('; ')}. Mend it and repeat the command`);
+  return {
+    moved: changes.filter(({ write }) => write).length,
+    removed: [...new Set(removed)],
+    kept: [...new Set(kept)],
+  };
+}
+
+/** A copy that an interrupted move left is taken; another value there is somebody's newer one. */
+async function copySecret(
+  { secrets }: OperatorPorts,
+  { named, to }: RowMove['moves'][number],
+): Promise<void> {
+  const value = await secrets.read(named.reference, named);
+  const conflict = new Failure(
+    `${to} has another value than ${named.reference}: write ${to} into ${named.row} yourself if that is the right one`,
+  );
+  try {
+    await secrets.put({ reference: to, replace: false, conflict }, value);
+  } catch (error) {
+    if (error !== conflict || (await secrets.read(to, named)) !== value) throw error;
+  }
+}
