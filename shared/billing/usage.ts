@@ -6,7 +6,7 @@ import {
   type ReportedUsage,
 } from '../wire/chat-response.ts';
 import { windowTokens } from '../wire/canonical-call.ts';
-import { holdsBytes, type MediaPlace } from '../wire/media-walk.ts';
+import type { MediaPlace } from '../wire/media-walk.ts';
 import {
   estimateInput,
   FoundMedia,
@@ -234,27 +234,17 @@ const tokensPerImageMax = 50_000;
  */
 export function inputMax(call: EstimatedCall, others: object = {}): number {
   const { request, unknown, native, embedding } = call;
-  const { messages, ...fields } = request;
   const found = new FoundMedia(mediaOf(call));
-  const jsonBytes = (value: object): number => bytesOf(found.jsonBeside(value));
-  let tokens = hiddenTokens + jsonBytes([fields, unknown, native?.counted ?? []]) + jsonBytes(others);
+  let tokens = hiddenTokens + bytesOf(found.jsonBeside([request, unknown, native?.counted, others]));
   for (const input of embedding?.inputs ?? [])
     tokens += marksOfInput + (typeof input === 'string' ? bytesOf(input) : input.length);
-  for (const { content, ...beside } of messages) {
-    tokens += jsonBytes(beside);
-    if (typeof content === 'string') tokens += bytesOf(content);
-    else for (const part of content ?? []) tokens += bytesOf(part.text ?? '');
-  }
   const media = found.places.reduce((sum, place) => sum + mediaMax(place), 0);
   return tokens + Math.min(windowTokens, media);
 }
 
 /** A document or recording may fill any model's window. */
-function mediaMax(place: MediaPlace): number {
-  const { kind, value = '' } = place;
-  const isPicture = kind === 'picture' && (!holdsBytes(place) || !/^data:(?!image\/)/i.test(value));
-  return isPicture ? tokensPerImageMax : windowTokens;
-}
+const mediaMax = ({ kind, value = '' }: MediaPlace): number =>
+  kind === 'picture' && !/^data:(?!image\/)/i.test(value) ? tokensPerImageMax : windowTokens;
 
 /** In UTF-8. */
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;

@@ -25,7 +25,7 @@ export const money: Mutants = {
     find: '[native?.body ?? { messages, tools }, unknown, carried]',
     replace: '[{ messages, tools }, unknown, carried]',
     noticed: 'test/unit/relay/money/media.property.test.ts',
-    by: /messages on messages > sends no medium upstream/,
+    by: /sends no medium upstream/,
   },
   'a block that nobody knows is what its bytes say': {
     file: 'shared/wire/media-walk.ts',
@@ -46,7 +46,7 @@ export const money: Mutants = {
     find: '    ...lostMedia.map(fieldPathOf),\n',
     replace: '',
     noticed: 'test/unit/relay/money/media.property.test.ts',
-    by: /chat on messages > sends no medium upstream/,
+    by: /sends no medium upstream/,
   },
   "a close takes the sweeper's close for its own": {
     file: 'shared/relay/money/reservations.ts',

@@ -182,11 +182,7 @@ export class FoundMedia {
 
 function keysByHolder(places: readonly MediaPlace[]): Map<object, Set<string>> {
   const keys = new Map<object, Set<string>>();
-  for (const { holder, key } of places) {
-    const known = keys.get(holder);
-    if (known) known.add(key);
-    else keys.set(holder, new Set([key]));
-  }
+  for (const { holder, key } of places) keys.set(holder, (keys.get(holder) ?? new Set()).add(key));
   return keys;
 }
 
