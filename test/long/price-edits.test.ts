@@ -14,7 +14,7 @@ import { SeededRandom } from '../simulation/seeded-random.ts';
 import { keyHash, keyOf } from '../local/money-reader.ts';
 
 const callsWanted = Number(process.env['RELAY_EDITED_CALLS'] ?? 1_500);
-const workers = 12;
+const workers = 6;
 const limit = 60;
 const promptTokens = 5;
 const granted = 1_000_000;

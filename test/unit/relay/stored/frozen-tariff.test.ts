@@ -111,22 +111,24 @@ describe('a background response whose price is edited before it runs', () => {
     expect(end).toMatchObject({ held, charged: agreed / 2n });
   });
 
-  it.each<[string, Edit]>([
+  const defaulting = (defaultOutputTokens: number): Scene => ({
+    settings: { limits: { ...defaultSettings.limits, defaultOutputTokens } },
+  });
+  it.each<[string, Scene, Edit]>([
+    ['the default of all models', defaulting(78), (options) => Object.assign(options, defaulting(400))],
     [
-      'the default of all models',
-      (options) =>
-        void (options.settings = { limits: { ...defaultSettings.limits, defaultOutputTokens: 400 } }),
+      'the default of its rule',
+      { charges: [{ ...byTokens, default_output_tokens: 78 }] },
+      charging({ ...byTokens, default_output_tokens: 400 }),
     ],
-    ['the default of its rule', charging({ ...byTokens, default_output_tokens: 400 })],
     [
       "its channel's maximum",
+      { channels: [{ params: { max_output_tokens: 78 } }] },
       (options) => void (options.channels = [{ params: { max_output_tokens: 400 } }]),
     ],
-  ])('is sent no limit above its hold when a larger one comes into force: %s', async (_case, edit) => {
-    const limits = { ...defaultSettings.limits, defaultOutputTokens: 200 };
-    const channels = [{ params: { max_output_tokens: 78 } }];
-    const scene = { settings: { limits }, channels, body: { max_output_tokens: undefined } };
-    expect(await endOf(edit, scene)).toMatchObject({ held, limit: 78, charged: agreed });
+  ])('is sent no limit above its hold when a larger one comes into force: %s', async (_case, scene, edit) => {
+    const end = await endOf(edit, { body: { max_output_tokens: undefined }, ...scene });
+    expect(end).toMatchObject({ held, limit: 78, charged: agreed });
   });
 
   it('is refused when its channel sets a limit that its hold does not cover', async () => {
