@@ -134,8 +134,11 @@ async function accepted(stack: LocalStack, model: string): Promise<{ id: string;
   }
 }
 
-/** The configuration of a moment may be a minute old on a busy machine. */
-const oldMs = 60_000;
+/**
+ * An environment that was idle accepts by the configuration that it last read, where the store takes more than 300 ms for a newer
+ * one: on a busy machine that was two minutes old. What a call holds tells by which it was accepted, since no two prices are equal.
+ */
+const oldMs = 600_000;
 
 function statesOf(states: readonly State[], asked: Asked | undefined): State[] {
   if (!asked) return [...states];
