@@ -102,27 +102,18 @@ async function chargedLate(
 }
 
 /** What the row says of the entry. Nothing is charged late of calls that the balance did not pay. */
-const entryOf = ({
-  key,
-  model,
-  price,
-  tariff,
-  budget,
-  charge,
-  metered,
-  search_price: searchPrice,
-}: CloseRow): OpenEntry => ({
+const entryOf = ({ search_price: searchPrice = 0n, tariff, ...row }: CloseRow): OpenEntry => ({
   until: 0,
   amount: 0n,
-  input: charge - (searchPrice ?? 0n),
+  input: row.charge - searchPrice,
   searchPrice,
-  key,
-  model,
-  price,
-  tariff: tariff ?? price,
+  key: row.key,
+  model: row.model,
+  price: row.price,
+  tariff: tariff ?? row.price,
   slot: '',
-  budget,
+  budget: row.budget,
   official: false,
   tombstone: false,
-  metered,
+  metered: row.metered,
 });

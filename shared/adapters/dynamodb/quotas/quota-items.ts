@@ -40,8 +40,6 @@ export const flagsAttribute = ({ official, tombstone, metered, queued }: OpenEnt
 
 const sameAsPrice = '=';
 const absent: AttributeValue = { NULL: true };
-const withoutAbsentEnd = (list: AttributeValue[]): AttributeValue[] =>
-  list.slice(0, list.findLastIndex((value) => value !== absent) + 1);
 
 export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   L: [
@@ -54,12 +52,10 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
     textAttribute(entry.slot),
     flagsAttribute(entry),
     entry.budget === undefined ? absent : textAttribute(entry.budget),
-    ...withoutAbsentEnd([
-      entry.tariff === undefined
-        ? absent
-        : textAttribute(entry.tariff === entry.price ? sameAsPrice : entry.tariff),
-      entry.searchPrice === undefined ? absent : numberAttribute(entry.searchPrice),
-    ]),
+    entry.tariff === undefined
+      ? absent
+      : textAttribute(entry.tariff === entry.price ? sameAsPrice : entry.tariff),
+    ...(entry.searchPrice === undefined ? [] : [numberAttribute(entry.searchPrice)]),
   ],
 });
 

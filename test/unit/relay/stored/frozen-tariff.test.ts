@@ -104,6 +104,21 @@ describe('a background response whose price is edited before it runs', () => {
     expect(end).toMatchObject({ held: 500_000_000n, charged: 500_000_000n, limit: 78 });
   });
 
+  it.each<[string, number | undefined, number | undefined, bigint, bigint]>([
+    ['becomes dearer', 0.08, 0.5, 80_000_000n, 80_000_000n],
+    ['is no more made', 0.08, undefined, 80_000_000n, 0n],
+    ['is made only now', undefined, 0.5, 0n, 0n],
+  ])('is charged the search that it holds: it %s', async (_case, before, after, amount, charge) => {
+    const searching = (price: number | undefined): Partial<Settings> =>
+      price === undefined
+        ? {}
+        : { search: { type: 'tavily', endpoint: 'https://search.test', results: 5, price } };
+    const edit: Edit = (options) => void (options.settings = searching(after));
+    const scene = { charges: [free], body: { model: 'web-m' }, search: () => Promise.resolve([]) };
+    const end = await endOf(edit, { ...scene, settings: searching(before) });
+    expect(end).toMatchObject({ held: amount, charged: charge, status: 'completed' });
+  });
+
   it('keeps the factors of service tiers that it was accepted with', async () => {
     const tiers = { ...byTokens, service_tiers: { flex: 0.5 } };
     const edit = charging({ ...byTokens, service_tiers: { flex: 50 } });
