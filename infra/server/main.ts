@@ -1,8 +1,12 @@
-/** The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. */
+/**
+ * The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. The same file is what its
+ * threads run, with the same handles.
+ */
+import { isMainThread, Worker } from 'node:worker_threads';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { renewedCredentials } from '../../shared/adapters/aws/credentials.ts';
 import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
-import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
+import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics, serverMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings-endpoint.ts';
@@ -10,8 +14,11 @@ import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpo
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import { answeringHandles } from '../../functions/compose/answering.ts';
 import { publicHandle } from '../../functions/compose/public.ts';
-import { routing, WebServer } from './web-server.ts';
+import { CallThread, type LaneName, type ThreadStart } from './call-thread.ts';
+import { bytesLeft } from './request-body.ts';
 import { readServerOptions, withNumberedSecrets } from './server-options.ts';
+import { serveThread } from './thread-calls.ts';
+import { routing, WebServer } from './web-server.ts';
 
 // Credentials from wherever the SDK finds them: variables, a web identity, a container's endpoint, an instance's role, files.
 // They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
@@ -21,20 +28,13 @@ function defaultCredentials() {
   return renewedCredentials((options) => config.credentials(options));
 }
 
+/** V8's own is four times as much, for each thread. The old generation has the bound of the process's flags. */
+const resourceLimits = { maxYoungGenerationSizeMb: 48 };
 /** Each request reads and writes a few items, and all of them may do so at once. */
 const connectionsPerRequest = 2;
 
-function compose(environment: Environment): ReturnType<typeof routing> {
-  const answering = answeringHandles(environment);
-  return routing({
-    chat: answering(chatEndpoint, embeddingsEndpoint),
-    responses: answering(responsesEndpoint),
-    messages: answering(messagesEndpoint),
-    catalog: publicHandle(environment),
-  });
-}
-
-async function start(): Promise<void> {
+/** What every thread of the process is made of. */
+function compose() {
   // The reader of the log may go: calls that run are billed all the same.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const variables = withNumberedSecrets(process.env);
@@ -43,15 +43,42 @@ async function start(): Promise<void> {
   if (!variables['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');
   const connectionsMax = connectionsPerRequest * options.requestsMax;
   const environment = readEnvironment(variables, { credentials: defaultCredentials(), connectionsMax });
-  const { publicHost, stack, version } = environment;
-  const log = jsonLog(version, requestMetrics(stack));
+  const log = jsonLog(environment.version, requestMetrics(environment.stack));
   trapRejections(log);
-  const server = new WebServer({ route: compose(environment), options, publicHost });
+  const answering = answeringHandles(environment);
+  const handles = {
+    chat: answering(chatEndpoint, embeddingsEndpoint),
+    responses: answering(responsesEndpoint),
+    messages: answering(messagesEndpoint),
+    catalog: publicHandle(environment),
+  };
+  return { options, environment, log, handles };
+}
+
+function startThread(): void {
+  const { handles, log } = compose();
+  serveThread(handles, log);
+}
+
+async function start(): Promise<void> {
+  const { options, environment, log, handles } = compose();
+  const { publicHost, stack } = environment;
+  const room = bytesLeft(options.bodyBytesMax);
+  const workerOf = (lane: LaneName): Worker => {
+    const { requestBytesMax } = options;
+    const workerData: ThreadStart = { lane, room, requestBytesMax };
+    return new Worker(new URL(import.meta.url), { workerData, resourceLimits });
+  };
+  const workers = { busy: workerOf('busy'), heavy: workerOf('heavy') };
+  const threads = { busy: new CallThread(workers.busy), heavy: new CallThread(workers.heavy) };
+  const server = new WebServer({ route: routing(handles), options, room, threads, publicHost });
   let ending: Promise<void> | undefined;
   const end = (code: number, drainMs: number): void => {
     ending ??= (async () => {
       log.event('server_ending', { requests: server.count });
       const unsettled = await server.end(drainMs);
+      // What they have written to the log comes before their end.
+      await Promise.all(Object.values(workers).map((worker) => worker.terminate()));
       log.event('server_ended', { unsettled });
       process.exit(unsettled > 0 ? 1 : code);
     })();
@@ -62,6 +89,8 @@ async function start(): Promise<void> {
     log.fault('process', error);
     end(1, 0);
   });
+  for (const worker of Object.values(workers))
+    for (const event of ['message', 'error', 'exit']) worker.once(event, () => end(1, 0));
   const { address, port } = await server.listen(options);
   log.event('server_started', { address, port });
   const { inFlight } = serverMetrics(stack);
@@ -72,7 +101,8 @@ async function start(): Promise<void> {
 }
 
 try {
-  await start();
+  if (isMainThread) await start();
+  else startThread();
 } catch (error) {
   console.error(`the server cannot start: ${error instanceof Error ? error.message : String(error)}`);
   process.exit(1);

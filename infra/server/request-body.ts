@@ -4,6 +4,9 @@ import type { HeldRoom } from '../../shared/relay/http/http.ts';
 
 const firstCapacity = 16 * 1024;
 
+/** Of one body in one turn of the event loop: Node reads up to 2 MB from each connection before it turns to the next. */
+const turnBytes = 64 * 1024;
+
 /** Why a body was not kept. `gone`: the client left before its end. */
 export type BodyFault = 'too_large' | 'no_room' | 'gone' | Leaving;
 
@@ -20,19 +23,25 @@ interface BodyRoom {
  * The bytes, or why there are none. A body without room is read to its end and dropped: many clients read no answer before
  * they have sent all.
  */
-export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buffer | BodyFault> {
+export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buffer<ArrayBuffer> | BodyFault> {
   const { bytesMax, budget, claim, arrivals } = room;
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > bytesMax) return Promise.resolve('too_large');
   return new Promise((resolve) => {
     let size = 0;
+    let turnedAt = 0;
     const take = (piece: Buffer): void => {
       size += piece.length;
+      if (size - turnedAt >= turnBytes) {
+        turnedAt = size;
+        request.pause();
+        setImmediate(() => request.resume());
+      }
       arrival.came(size);
       kept.append(piece);
       if (size > bytesMax) end('too_large');
     };
-    const end = (result: Buffer | BodyFault): void => {
+    const end = (result: Buffer<ArrayBuffer> | BodyFault): void => {
       request.off('data', take);
       arrival.end();
       resolve(result);
@@ -61,7 +70,8 @@ export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buff
 class Kept {
   readonly #claim: Pick<Claim, 'take' | 'release'>;
   readonly #announced: number;
-  #buffer: Buffer | undefined = Buffer.alloc(0);
+  /** In memory of its own, so that it can be moved to another thread. */
+  #buffer: Buffer<ArrayBuffer> | undefined = Buffer.alloc(0);
   #length = 0;
 
   constructor(announced: number, claim: Pick<Claim, 'take' | 'release'>) {
@@ -70,7 +80,7 @@ class Kept {
   }
 
   /** Undefined: there was no room. */
-  get bytes(): Buffer | undefined {
+  get bytes(): Buffer<ArrayBuffer> | undefined {
     return this.#buffer?.subarray(0, this.#length);
   }
 
@@ -92,7 +102,7 @@ class Kept {
     const doubled = Math.max(firstCapacity, before.length * 2);
     const capacity = Math.max(length, this.#announced > 0 ? Math.min(doubled, this.#announced) : doubled);
     if (!this.#claim.take(capacity - before.length)) return false;
-    this.#buffer = Buffer.allocUnsafeSlow(capacity);
+    this.#buffer = Buffer.allocUnsafeSlow(capacity) as Buffer<ArrayBuffer>;
     before.copy(this.#buffer, 0, 0, this.#length);
     return true;
   }
@@ -191,35 +201,42 @@ export class Arrivals {
 // How many bytes of request bodies, and of the stored contents that they refer to, the requests of this process hold together.
 // A platform that starts an environment for each call bounds that by itself; one process for many calls has to.
 
-export class ByteBudget {
-  #left: number;
+/** Seen by all threads. */
+export type BytesLeft = BigInt64Array<SharedArrayBuffer>;
 
-  constructor(bytesMax: number) {
-    this.#left = bytesMax;
+export function bytesLeft(bytes: number): BytesLeft {
+  const left = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
+  left[0] = BigInt(bytes);
+  return left;
+}
+
+export class ByteBudget {
+  readonly #left: BytesLeft;
+
+  constructor(left: BytesLeft) {
+    this.#left = left;
   }
 
   hasRoomFor(bytes: number): boolean {
-    return bytes <= this.#left;
+    return BigInt(bytes) <= Atomics.load(this.#left, 0);
   }
 
   /** What one request takes, as it arrives: bytes that a client only announces keep no room from others. */
   claim(): Claim {
     let taken = 0;
+    const give = (bytes: number): void => {
+      Atomics.add(this.#left, 0, BigInt(bytes));
+      taken -= bytes;
+    };
     return {
       take: (bytes) => {
-        if (!this.hasRoomFor(bytes)) return false;
-        this.#left -= bytes;
         taken += bytes;
-        return true;
+        const fits = Atomics.sub(this.#left, 0, BigInt(bytes)) >= BigInt(bytes);
+        if (!fits) give(bytes);
+        return fits;
       },
-      give: (bytes) => {
-        this.#left += bytes;
-        taken -= bytes;
-      },
-      release: () => {
-        this.#left += taken;
-        taken = 0;
-      },
+      give,
+      release: () => give(taken),
     };
   }
 }

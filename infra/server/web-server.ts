@@ -12,8 +12,16 @@ import {
   type HostRequest,
 } from '../../shared/adapters/entry/http-entry.ts';
 import { tooLarge } from '../../shared/adapters/entry/json-body.ts';
-import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
-import { Arrivals, ByteBudget, type Claim, readBody, type BodyFault, Turns } from './request-body.ts';
+import type { HostedHandle } from '../../shared/relay/http/http.ts';
+import { laneOf, type CallThread, type LaneName, type ThreadCall } from './call-thread.ts';
+import {
+  Arrivals,
+  ByteBudget,
+  type BytesLeft,
+  type Claim,
+  readBody,
+  type BodyFault,
+} from './request-body.ts';
 import type { ServerOptions } from './server-options.ts';
 import {
   defaultFunction,
@@ -22,7 +30,7 @@ import {
   routes,
   type ServedFunctionName,
 } from '../stack/constructs/function-descriptions.ts';
-import { writeBody } from '../../shared/adapters/entry/lambda-handlers.ts';
+import { isWhole, writeBody, type HostAnswer } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { refusalResponse, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
 
 /** Probes need no origin secret here, and nothing of the tables: a store that is away is no reason to restart. */
@@ -30,8 +38,6 @@ export const healthPath = '/server/health';
 
 /** As long as a function may run, so that the setting `request_seconds` means the same on every host. */
 const requestMsMax = 900_000;
-/** Of a body that takes some milliseconds to parse. */
-const largeBytes = 128 * 1024;
 /** For a whole request to arrive: 32 MB at 4.5 megabits a second. Node looks for late ones so often. */
 const arrivalMsMax = 60_000;
 const arrivalChecksMs = 5_000;
@@ -52,7 +58,11 @@ const settleMs = 4_000;
 interface WebServerParts {
   /** Which handle serves a raw path. */
   route(path: string): Route;
-  options: Pick<ServerOptions, 'requestBytesMax' | 'bodyBytesMax' | 'requestsMax'>;
+  options: Pick<ServerOptions, 'requestBytesMax' | 'requestsMax'>;
+  /** Of the bodies of all requests in flight. */
+  room: BytesLeft;
+  /** What answers in the place of this thread what would hold it. */
+  threads: Partial<Record<LaneName, Pick<CallThread, 'answer'>>>;
   /** Part of the base URL, unless a distribution sends another name. Absent: the address of the server. */
   publicHost: string | undefined;
   /** How long bodies may take. Absent: as above. */
@@ -67,13 +77,12 @@ export class WebServer {
   readonly #inFlight = new InFlight();
   /** Those whose bodies have come, up to their bills. */
   #answering = 0;
-  readonly #turns = new Turns();
   readonly #ends = new AbortController();
   #isEnding = false;
 
   constructor(parts: WebServerParts) {
     this.#parts = parts;
-    this.#budget = new ByteBudget(parts.options.bodyBytesMax);
+    this.#budget = new ByteBudget(parts.room);
     const { arrivalMs = arrivalMsMax, slowMs = slowBodyMs } = parts.timeouts ?? {};
     this.#arrivals = new Arrivals({ most: arrivalsPerRequest * parts.options.requestsMax, slowMs });
     // What cannot be read Node answers itself: 400, 408, 431, or a broken connection where an answer is under way.
@@ -175,34 +184,31 @@ export class WebServer {
 
   async #answerTo(
     request: IncomingMessage,
-    { route: { hosted, enter }, body, claim }: { route: Route; body: Buffer; claim: Claim },
-  ): Promise<RelayResponse> {
+    {
+      route: { name, hosted, enter },
+      body,
+      claim,
+    }: { route: Route; body: Buffer<ArrayBuffer>; claim: Claim },
+  ): Promise<HostAnswer> {
+    const asked = hostRequest(request, {
+      host: this.#parts.publicHost ?? this.#ownAddress(),
+      deadlineMs: hosted.clock.now() + requestMsMax,
+    });
+    const ends = this.#ends.signal;
+    const lane = laneOf({ ...asked, body });
+    const thread = lane && this.#parts.threads[lane];
+    if (thread) return thread.answer({ route: name, request: asked, body }, ends);
     const { requestBytesMax: bodyBytesMax } = this.#parts.options;
-    const turn = async (bytes: number): Promise<void> => {
-      if (bytes > largeBytes) await this.#turns.next();
-    };
-    let held = body;
-    return enter(() =>
-      hostRequest(request, {
-        // The relay refers to the request as long as the answer runs.
-        body: () => {
-          const whole = held;
-          held = Buffer.alloc(0);
-          return whole;
-        },
-        host: this.#parts.publicHost ?? this.#ownAddress(),
-        deadlineMs: hosted.clock.now() + requestMsMax,
-        ends: this.#ends.signal,
-        shared: { bodyBytesMax, room: claim, turn },
-      }),
-    );
+    // A body that stays here is small enough for any turn of the event loop.
+    const shared = { bodyBytesMax, room: claim, turn: () => Promise.resolve() };
+    return enter(() => ({ ...asked, body: () => body, ends, shared }));
   }
 
   /** Strangers hold no memory and no place: without the origin secret and a key no body is kept, as no refusal needs one. */
   async #bodyOf(
     request: IncomingMessage,
     { route, claim }: { route: Route; claim: Claim },
-  ): Promise<Buffer | BodyFault> {
+  ): Promise<Buffer<ArrayBuffer> | BodyFault> {
     const { headers, method } = request;
     const isKnown = isFromOrigin(headers[originHeader]?.toString(), route.hosted);
     const hasKey = headers.authorization !== undefined || headers['x-api-key'] !== undefined;
@@ -238,6 +244,7 @@ export class WebServer {
 // Which handle serves a path: the one of the function to which the distribution sends it.
 
 interface Route {
+  name: ServedFunctionName;
   hosted: HostedHandle;
   enter: ReturnType<typeof httpEntry>;
 }
@@ -247,6 +254,7 @@ export function routing(
   handles: Readonly<Record<ServedFunctionName, HostedHandle>>,
 ): (path: string) => Route {
   const routeTo = (name: ServedFunctionName): Route => ({
+    name,
     hosted: handles[name],
     enter: httpEntry(handles[name]),
   });
@@ -259,9 +267,10 @@ export function routing(
 
 // Node's request in the terms that all hosts share.
 
-type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body' | 'shared'>>;
-
-function hostRequest(request: IncomingMessage, host: HostFacts): HostRequest {
+function hostRequest(
+  request: IncomingMessage,
+  host: Pick<HostRequest, 'host' | 'deadlineMs'>,
+): ThreadCall['request'] {
   const { method = 'GET', url = '/' } = request;
   const [path = '/', query = ''] = url.split(/\?(.*)/s);
   return {
@@ -299,20 +308,20 @@ async function restOf(request: IncomingMessage): Promise<void> {
 /** Resolves when the connection has everything, or is broken. Status and headers leave at once. */
 async function send(
   response: ServerResponse,
-  answer: RelayResponse,
+  answer: HostAnswer,
   { closes, rest, onFault }: Sending,
 ): Promise<void> {
   const { body, headers, status } = answer;
-  const isWhole = typeof body === 'string' && body !== '';
+  const hasAll = isWhole(body) && body.length > 0;
   if (!response.destroyed) {
     response.writeHead(status, {
       ...headers,
-      ...(isWhole && { 'content-length': Buffer.byteLength(body) }),
+      ...(hasAll && { 'content-length': Buffer.byteLength(body) }),
       ...(closes && { connection: 'close' }),
     });
-    if (!isWhole) response.flushHeaders();
+    if (!hasAll) response.flushHeaders();
   }
-  if (!isWhole || !rest) return writeBody(response, answer, onFault);
+  if (!hasAll || !rest) return writeBody(response, answer, onFault);
   response.write(body);
   await rest();
   await writeBody(response, { ...answer, body: '' }, onFault);
@@ -337,7 +346,7 @@ const refusals: Record<TurnedAway, () => Refusal> = {
 };
 
 /** The answer; its line is in the log. */
-function turnedAway({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, refusal: Refusal): RelayResponse {
+function turnedAway({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, refusal: Refusal): HostAnswer {
   const id = ids.next();
   log.request({
     request_id: id,

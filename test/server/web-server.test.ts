@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Arrivals } from '../../infra/server/request-body.ts';
+import { Arrivals, bytesLeft } from '../../infra/server/request-body.ts';
 import { healthPath, WebServer } from '../../infra/server/web-server.ts';
 import { httpEntry } from '../../shared/adapters/entry/http-entry.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
@@ -65,8 +65,10 @@ async function serving(
     local: true,
   };
   const server = new WebServer({
-    route: () => ({ hosted, enter: httpEntry(hosted) }),
-    options: { requestBytesMax, bodyBytesMax, requestsMax },
+    route: () => ({ name: 'chat', hosted, enter: httpEntry(hosted) }),
+    options: { requestBytesMax, requestsMax },
+    room: bytesLeft(bodyBytesMax),
+    threads: {},
     publicHost: undefined,
     timeouts,
   });

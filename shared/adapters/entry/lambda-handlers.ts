@@ -71,13 +71,22 @@ export function trapRejections(log: Log): void {
 /** What is used of the request to the Runtime API. */
 interface RuntimeStream {
   readonly destroyed: boolean;
-  write(text: string, done?: () => void): boolean;
+  write(text: Text, done?: () => void): boolean;
   end(): void;
   destroy(error?: Error): void;
   once(event: 'close' | 'finish', listener: () => void): unknown;
 }
 
-type Body = Pick<RelayResponse, 'body' | 'cut' | 'closes' | 'endsHere'>;
+/** UTF-8 where it comes from another thread. */
+type Text = string | Uint8Array;
+
+/** An answer of the relay as a host has it. */
+export type HostAnswer = Omit<RelayResponse, 'body'> & { body: Text | AsyncIterable<Text> };
+
+type Body = Pick<HostAnswer, 'body' | 'cut' | 'closes' | 'endsHere'>;
+
+export const isWhole = (body: HostAnswer['body']): body is Text =>
+  typeof body === 'string' || body instanceof Uint8Array;
 
 /**
  * Resolves when the runtime has everything or the connection is broken, which AWS's client reports itself. One text is on
@@ -94,9 +103,9 @@ export async function writeBody(
   const closed = new Promise<void>((resolve) => void stream.once('close', resolve));
   closes?.(closed);
   const finished = new Promise<void>((resolve) => void stream.once('finish', resolve));
-  const rest = typeof body.body === 'string' ? body.body : '';
+  const rest = isWhole(body.body) ? body.body : '';
   const left =
-    typeof body.body === 'string'
+    isWhole(body.body)
       ? 'open'
       : await writeTexts(stream, connection, { ...body, body: body.body }, onFault);
   // Broken while the answer was waited for: it says nothing more.
@@ -121,7 +130,7 @@ function breakable(stream: RuntimeStream) {
     stream.destroy(error);
   };
   return {
-    write(text: string, done?: () => void): void {
+    write(text: Text, done?: () => void): void {
       hasHead = true;
       stream.write(text, done);
     },
@@ -133,7 +142,7 @@ function breakable(stream: RuntimeStream) {
 async function writeTexts(
   stream: RuntimeStream,
   connection: ReturnType<typeof breakable>,
-  { body, endsHere }: Body & { body: AsyncIterable<string> },
+  { body, endsHere }: Body & { body: AsyncIterable<Text> },
   onFault: (error: unknown) => void,
 ): Promise<'broken' | 'open' | 'ended'> {
   const texts = body[Symbol.asyncIterator]();
