@@ -10,7 +10,7 @@ import type { FunctionUrl } from './lambda/function-url.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../dist/server/index.mjs');
 /** The same heap as in the example of docs/server.md. */
-const heapMegabytes = 1100;
+const heapMegabytes = 900;
 const restartAfterMs = 200;
 
 interface ServerProcess {

@@ -85,7 +85,7 @@ class AnswerFromThread {
   }
 
   #say(what: ToThread): void {
-    this.#port.postMessage(what);
+    this.#port.postMessage(what, []);
   }
 
   #hear(said: FromThread): void {

@@ -102,7 +102,7 @@ class Kept {
     const doubled = Math.max(firstCapacity, before.length * 2);
     const capacity = Math.max(length, this.#announced > 0 ? Math.min(doubled, this.#announced) : doubled);
     if (!this.#claim.take(capacity - before.length)) return false;
-    this.#buffer = Buffer.allocUnsafeSlow(capacity) as Buffer<ArrayBuffer>;
+    this.#buffer = Buffer.allocUnsafeSlow(capacity);
     before.copy(this.#buffer, 0, 0, this.#length);
     return true;
   }

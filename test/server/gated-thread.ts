@@ -34,7 +34,8 @@ async function* texts(kind: string): AsyncGenerator<string, void, undefined> {
   }
 }
 
-function bodyOf({ path, rawBody, room }: RelayRequest): string | AsyncIterable<string> {
+function bodyOf(request: RelayRequest): string | AsyncIterable<string> {
+  const { path, room } = request;
   if (path === '/v1/responses/blocked') {
     counted(at.blocked);
     Atomics.wait(gate, at.open, 0);
@@ -42,7 +43,7 @@ function bodyOf({ path, rawBody, room }: RelayRequest): string | AsyncIterable<s
   if (path === '/v1/responses/room') return String(room?.take(600_000));
   if (path === '/v1/responses/dies') process.exit(1);
   const isStream = ['cut', 'endless', 'stream'].some((kind) => path.endsWith(kind));
-  return isStream ? texts(path) : `thread ${rawBody().length}`;
+  return isStream ? texts(path) : `thread ${request.rawBody().length}`;
 }
 
 const hosted: HostedHandle = {

@@ -65,7 +65,7 @@ export async function startShapesStand(force: boolean): Promise<ShapesStand> {
     const server = spawn(
       process.execPath,
       [
-        '--max-old-space-size=1100',
+        '--max-old-space-size=900',
         '--import',
         join(import.meta.dirname, 'watch-loop.ts'),
         join(root, 'dist', 'server', 'index.mjs'),
