@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
+import { sentBody } from '../../../shared/upstreams/called-channel.ts';
+import { responses, responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../../shared/upstreams/dialect.ts';
 import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';
@@ -15,9 +16,10 @@ const sent = (request: object, more: Partial<RequestSettings> = {}): SentBody =>
 const quirks = (more: Partial<Quirks>): Partial<RequestSettings> => ({ quirks: { ...noQuirks, ...more } });
 /** A call of a client of this dialect's own form. */
 const ownForm = (unknown: JsonRecord, request: object = {}, more: Partial<RequestSettings> = {}): SentBody =>
-  responsesBody(
+  sentBody(
+    { ...responses, name: 'responses' },
     { form: 'responses', request: { model: 'm', messages, ...request }, unknown },
-    settingsWith(more),
+    { ...settingsWith(more), dropsUnknown: true },
   );
 
 const functionTool = { type: 'function', function: { name: 'f', parameters: { type: 'object' } } };

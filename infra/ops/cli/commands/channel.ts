@@ -209,10 +209,8 @@ function printProbe(
   print(`${counted(sent, 'call was', 'calls were')} sent.`);
   if (Object.keys(rules).length > 0) print(`written to params.model_rules: ${JSON.stringify(rules)}`);
   warn(warnings);
-  if (dropped?.length)
-    print(
-      `customers sent, and the channel was not: ${dropped.map(({ name, calls }) => `${name} (${calls})`).join(', ')}`,
-    );
+  const names = dropped?.map(({ name, calls }) => `${name} (${calls})`) ?? [];
+  if (names.length > 0) print(`fields that customers sent and that did not go up: ${names.join(', ')}`);
   print('written as _can; live within 10 seconds.');
 }
 

@@ -26,19 +26,6 @@ const sameFields = [
 ] as const;
 /** Fields of the canonical call that have no place here and may be dropped. */
 const noFields = ['seed', 'top_k', 'presence_penalty', 'frequency_penalty', 'repetition_penalty'] as const;
-/**
- * The relay's own, whatever the client wrote: nothing is stored or fetched at the upstream. The endpoint refuses those
- * that a client must not lose.
- */
-const relaysFields = new Set(
-  (
-    'model input instructions stream stream_options store include previous_response_id conversation ' +
-    'background prompt reasoning text'
-  ).split(' '),
-);
-
-/** What of these is taken over from a client of Responses. */
-const takenOver = new Set(['include', 'reasoning', 'text']);
 /** Those of the cache, which both forms have. */
 const cacheFields = new Set(['prompt_cache_options', 'prompt_cache_retention']);
 
@@ -59,10 +46,9 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   const { sent, dropped } = droppable(request, settings, { reasoning, ...settings.set });
   const tools = sentTools({ ...call, items: carried }, settings, ownForm);
   if (tools.droppedHosted) dropped.push('tools');
-  const isPassed = (field: string): boolean => (ownForm ? !relaysFields.has(field) : cacheFields.has(field));
+  const isPassed = (field: string): boolean => ownForm || cacheFields.has(field);
   const passed = Object.fromEntries(Object.entries(unknown).filter(([field]) => isPassed(field)));
-  const isTakenOver = (field: string): boolean => ownForm && takenOver.has(field);
-  dropped.push(...Object.keys(unknown).filter((field) => !isPassed(field) && !isTakenOver(field)));
+  dropped.push(...Object.keys(unknown).filter((field) => !isPassed(field)));
   const hasState = [...settings.states.values()].some((parts) => parts.some((part) => 'opaque' in part));
   if (hasState && settings.without.has('state')) dropped.push('reasoning');
 
