@@ -12,11 +12,11 @@ import { checkedCall, type Caller, type CheckedCall, type ReadCall } from './cal
 import type { RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
 import {
-  besideStates,
   heldCall,
   orThrow,
   relayed,
   relayOf,
+  withStates,
   type Edge,
   type HeldCall,
   type RelayParts,
@@ -136,16 +136,16 @@ function runEdge(relay: RelayParts, claimed: ClaimedRun): Edge {
       ),
     claim: () => Promise.resolve({ held: undefined }),
     reserve: async (checked): Promise<HeldCall> => {
-      const bill = await orReleased(() =>
-        besideStates(ports, checked, async () => {
+      const held = await orReleased(() =>
+        withStates(ports, checked, async () => {
           const reservation = waiting && (await takeOver(ports, waiting, deadlineMs));
           if (waiting && !reservation) throw tooLate();
           return Bill.resume(relay.reservations, ports, { call: checked.call, reservation });
         }),
       );
       await watch.look();
-      if (!watch.reason) return heldCall(checked, bill);
-      await bill.cancel();
+      if (!watch.reason) return heldCall(checked, held);
+      await held.bill.cancel();
       throw refuse('unavailable', 'The response was stopped before it began.');
     },
     stoppable,

@@ -12,7 +12,7 @@ import type { UpstreamEvent } from '../upstreams/body-events.ts';
 import { UpstreamFailure } from '../upstreams/exchange.ts';
 import { asRecord } from '../wire/json.ts';
 import type { Candidate, ChatCall } from './call/call.ts';
-import type { CheckedCall } from './call/read.ts';
+import { mayHaveStates, type CheckedCall } from './call/read.ts';
 import { callTo } from './call/serving-channels.ts';
 import { AskAgain, Attempt } from './dispatch/attempt.ts';
 import { candidatesInOrder } from './dispatch/candidate-order.ts';
@@ -21,7 +21,8 @@ import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayResponse } from './http/http.ts';
 import { jsonResponse, Refusal } from './http/refusal.ts';
 import { within } from './money/backoff.ts';
-import { priced } from './money/bill.ts';
+import type { Admission } from './money/admission.ts';
+import { pricedOnceProven } from './money/bill.ts';
 import { endlessBalance, type ReservationRequest } from './money/open-reservation.ts';
 import type { Reservations } from './money/reservations.ts';
 import { readSums } from './money/shards.ts';
@@ -38,6 +39,7 @@ interface CountParts {
   endpoint: Endpoint;
   health: HealthRecorder;
   reservations: Pick<Reservations, 'refused'>;
+  admission: Admission;
 }
 
 /**
@@ -45,21 +47,21 @@ interface CountParts {
  * @param whole reads what the call goes on from
  */
 export async function countTokens(
-  { ports, endpoint, health, reservations }: CountParts,
+  { ports, endpoint, health, reservations, admission }: CountParts,
   counting: Counting,
   { call: { key, identity } }: CheckedCall,
   whole: () => Promise<CheckedCall>,
 ): Promise<RelayResponse> {
   const { requestId } = identity;
   await countUnbilled(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
-  const { call: asked, turns } = await whole();
+  const checked = await whole();
   // A count makes no search, and needs no money for one.
-  const read = { ...asked, tariff: { ...asked.tariff, search: undefined } };
-  // What the vendor wrote itself counts, too.
-  const call = turns ? { ...read, states: turns.states, stateDropped: turns.dropped } : read;
-  const { costs, request } = await priced(ports, call);
+  const call = { ...checked.call, tariff: { ...checked.call.tariff, search: undefined } };
+  const { costs, request } = await pricedOnceProven(ports, call, () => admission.prove(call));
   const admittedCount = { requestId, call, request, reservations };
-  const counted = await admitted(ports, admittedCount, () => upstreamCount(ports, health, call));
+  const counted = await admitted(ports, admittedCount, async () =>
+    upstreamCount(ports, health, await withSentStates(ports, { ...checked, call })),
+  );
   const { candidate, reason, status } = counted;
   const cost = costs.find(({ model }) => model === candidate?.model) ?? costs[0];
   const tokens = counted.tokens ?? cost.estimate.inputTokens;
@@ -83,6 +85,14 @@ export async function countTokens(
   const estimated = counted.tokens === undefined && { 'x-relay-estimated': 'true' };
   const headers = { ...response.headers, ...endpoint.answerHeaders?.(requestId), ...estimated };
   return { ...response, headers };
+}
+
+/** What the vendor wrote itself counts, too. Throws InvalidRequest for a damaged seal. */
+async function withSentStates(ports: ChatPorts, checked: CheckedCall): Promise<ChatCall> {
+  if (!mayHaveStates(checked)) return checked.call;
+  const { statesOf } = await import('./state/turn-states.ts');
+  const { states, dropped } = statesOf(ports, checked);
+  return { ...checked.call, states, stateDropped: dropped };
 }
 
 interface AdmittedCount {

@@ -23,6 +23,7 @@ import type { ChatCall, DispatchedCall, ServingModel } from './call/call.ts';
 import type { Claimed, HeldKey } from './call/idempotency.ts';
 import {
   checkedCall,
+  mayHaveStates,
   readRequest,
   type CallFacts,
   type Caller,
@@ -40,6 +41,7 @@ import { Admission } from './money/admission.ts';
 import { Bill, servingFacts, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
+import type { TurnStates } from './state/turn-states.ts';
 import type { Clock } from './ports/host.ts';
 import { RequestLogger, type RefusedFacts } from './request-log.ts';
 import type { SearchedRequest } from './search.ts';
@@ -245,8 +247,8 @@ function turnedAway(relay: RelayParts, edge: Edge, { error, caller, asked }: Ref
 }
 
 /** A call as it is sent: with the states of its earlier turns, and the limits that the balance pays. */
-export const heldCall = (checked: CheckedCall, bill: Bill): HeldCall => {
-  const { call, turns } = checked;
+export const heldCall = (checked: CheckedCall, { bill, turns }: Held): HeldCall => {
+  const { call } = checked;
   const { alias } = call;
   const limitOf = (model: string): number | undefined =>
     bill.outputTokensLimit(model) ?? call.outputTokensAsked;
@@ -262,12 +264,22 @@ export const heldCall = (checked: CheckedCall, bill: Bill): HeldCall => {
   return { ...checked, call: paidCall, bill };
 };
 
-/** What a reserve returns, with the kept states of the call's earlier turns, looked up meanwhile. */
-export const besideStates = (
+/** `turns`: the states of earlier turns. Undefined: none can have one. */
+interface Held {
+  bill: Bill;
+  turns: TurnStates | undefined;
+}
+
+/** What a reserve returns, with the states of the call's earlier turns. Throws what `reserveThenOpen` throws. */
+export async function withStates(
   ports: ChatPorts,
   checked: CheckedCall,
   reserve: () => Promise<Bill>,
-): Promise<Bill> => checked.turns?.beside(ports, checked, reserve) ?? reserve();
+): Promise<Held> {
+  if (!mayHaveStates(checked)) return { bill: await reserve(), turns: undefined };
+  const { reserveThenOpen } = await import('./state/turn-states.ts');
+  return reserveThenOpen(ports, checked, reserve);
+}
 
 /** Answers the clients of an endpoint, and of others in the same function. Of one that stores it also serves the paths of what is stored. */
 export function answerWith(ports: ChatPorts, first: Endpoint, ...others: Endpoint[]): Handle {
@@ -343,7 +355,10 @@ function countingEdge(
     claim: () => Promise.resolve({ held: undefined }),
     reserve: async (checked) => {
       const { countTokens } = await import('./count-tokens.ts');
-      const whole = (): Promise<CheckedCall> => withConversation(counted, request, checked);
+      const whole = async (): Promise<CheckedCall> => {
+        if (checked.read.unread) await relay.admission.prove(checked.call);
+        return withConversation(counted, request, checked);
+      };
       return { answered: await countTokens(relay, counting, checked, whole) };
     },
   };
@@ -370,21 +385,23 @@ function deadlineSignal(
   return abort.signal;
 }
 
-/** Counts the call in its key's minute, reads what it goes on from, and reserves within the limits. */
+/** Counts the call in its key's minute, reads what it goes on from, reserves within the limits, and opens the states that came back. */
 async function reserved(
   relay: RelayParts,
   request: RelayRequest,
   checked: CheckedCall,
   claim: HeldKey | undefined,
 ): Promise<Reserved> {
-  const { ports, reservations } = relay;
-  const admitted = await Bill.admit(reservations, ports, checked.call);
+  const { ports, reservations, admission } = relay;
+  const { call } = checked;
+  const admitted = await Bill.admit(reservations, ports, call, () => admission.prove(call));
+  if (checked.read.unread) await admitted.prove();
   const whole = await withConversation(relay, request, checked);
-  if (checked.read.storage?.background) {
-    const { accept } = await import('./stored/accept.ts');
-    return { answered: await accept(ports, admitted, { ...whole, claim, request }) };
-  }
-  return heldCall(whole, await besideStates(ports, whole, () => admitted.open(whole.call)));
+  const open = (): Promise<Held> => withStates(ports, whole, () => admitted.open(whole.call));
+  if (!checked.read.storage?.background) return heldCall(whole, await open());
+  const { accept } = await import('./stored/accept.ts');
+  const reserve = async (): Promise<Bill> => (await open()).bill;
+  return { answered: await accept(ports, reserve, { ...whole, claim, request }) };
 }
 
 /** A call that refers to stored responses is read and checked again with them. */

@@ -76,7 +76,8 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     const tariff = tariffOf(call, mutation?.charges?.([...snapshot.charges]));
     const queued = made.accepts !== undefined;
     const billed = { ...call, tariff, queued };
-    const admitted = await Bill.admit(reservations, { clock: environment, inflate: zlibInflate }, billed);
+    const ports = { clock: environment, inflate: zlibInflate };
+    const admitted = await Bill.admit(reservations, ports, billed, () => Promise.resolve());
     // As if more had been read for it meanwhile.
     bill = await admitted.open(queued ? { ...billed } : billed);
   } catch (error) {

@@ -9,7 +9,6 @@ import { claudeCodePrefix, matchRoute, tagsHeader, type RelayRequest } from '../
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
 import { summaryOpener } from '../state/summary-seals.ts';
-import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
 import type { Attribution } from '../../billing/ledger-row.ts';
 import { NotInTariff, type Tariff } from '../../billing/tariff.ts';
@@ -55,8 +54,6 @@ interface AskedCall {
 /** A call that passed every check of what was read for it. */
 export interface CheckedCall extends AskedCall {
   call: ChatCall;
-  /** The states of earlier turns. Undefined: no earlier turn can have one. */
-  turns: TurnStates | undefined;
   /** What it was read from. */
   source: CallSource;
 }
@@ -203,7 +200,7 @@ export async function checkedCall(
   source: CallSource,
   conversation?: Conversation,
 ): Promise<ReadCall> {
-  const { ports, endpoint, channels } = relay;
+  const { endpoint, channels } = relay;
   const { caller } = source;
   let asked: AskedCall | undefined;
   try {
@@ -212,24 +209,17 @@ export async function checkedCall(
     checkLength(asked);
     await checkContents(asked, caller);
     const call = callOf(endpoint, source, asked, named);
-    return { checked: { ...asked, call, turns: await turnsOf(ports, call, asked), source } };
+    return { checked: { ...asked, call, source } };
   } catch (error) {
     return { error, caller, asked };
   }
 }
 
-/** Throws InvalidRequest for a damaged seal that the client sent. */
-async function turnsOf(
-  { sealer }: ChatPorts,
-  { key, alias, model, request }: ChatCall,
-  { read }: AskedCall,
-): Promise<TurnStates | undefined> {
-  const mayHaveState = read.sealed || read.foreignLeftOut || request.messages.some((one) => one.tool_calls);
-  if (!mayHaveState) return undefined;
-  const { openSeals } = await import('../state/turn-states.ts');
-  const models = alias?.models.map((one) => one.model) ?? [model.base];
-  return openSeals(sealer, { account: key.account, models }, read);
-}
+/** Whether an earlier turn of a call can have a state. */
+export const mayHaveStates = ({ call, read }: Pick<CheckedCall, 'call' | 'read'>): boolean =>
+  read.sealed !== undefined ||
+  read.foreignLeftOut === true ||
+  call.request.messages.some((one) => one.tool_calls);
 
 /** Checks schema, model name, official gate and whitelist. */
 async function askedCall(

@@ -58,11 +58,21 @@ export class Admission {
    * that. Throws a Refusal, or StoreUnavailable.
    */
   async large(asking: Asking): Promise<() => void> {
-    await this.#prove(asking);
+    await this.#proveLarge(asking);
     return this.#turn(asking);
   }
 
-  async #prove(asking: Asking): Promise<void> {
+  /** Throws the Refusal of a call whose account has nothing to pay it with, before costly work is done for it. */
+  async prove(call: ChatCall): Promise<void> {
+    const { alias, model, identity } = call;
+    const models = alias?.models.map((one) => one.model) ?? [model.base];
+    const asking = { ...call, requestId: identity.requestId, mayRepeat: false };
+    const wanted = { models, isAlias: alias !== undefined, official: model.official };
+    const request = leastRequest(asking, wanted);
+    if (request) await this.#reservations.prove(request);
+  }
+
+  async #proveLarge(asking: Asking): Promise<void> {
     const { snapshot, startedMs } = asking;
     const models = modelsOf(asking);
     const priced = models.filter((model) => !isFree(priceOf(snapshot.charges, model, startedMs)));

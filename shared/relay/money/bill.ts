@@ -88,6 +88,8 @@ export interface AdmittedBill {
    * @param call the admitted one, or with more that was read for it
    */
   open(call: BillableCall): Promise<Bill>;
+  /** Throws a Refusal when the account cannot pay as much as is known of the call, before more is read for it. */
+  prove(): Promise<void>;
 }
 
 /** Reserves before the upstream is called and settles once after the call's end. */
@@ -104,14 +106,16 @@ export class Bill {
   /**
    * Throws a Refusal when the key's minute is full, or the account was short a moment ago; nothing is read or reserved.
    * @param call as far as it is read: what is read later only makes it cost more
+   * @param prove throws when the account has nothing to pay the call with: asked before a file of it is unpacked
    */
   static async admit(
     reservations: Reservations,
     ports: BillPorts,
     call: BillableCall,
+    prove: () => Promise<void>,
   ): Promise<AdmittedBill> {
     const { clock } = ports;
-    const admitted = await priced(ports, call);
+    const admitted = await pricedOnceProven(ports, call, prove);
     checkSearchIsPaid(call, admitted.costs);
     const rateCount = admitted.request && (await reservations.admit(admitted.request));
     return {
@@ -119,6 +123,9 @@ export class Bill {
         const { costs, request } = whole === call ? admitted : await priced(ports, whole);
         const reservation = request && (await reservations.reserve({ ...request, rateCount }));
         return new Bill({ reservations, clock, call: whole, costs, reservation });
+      },
+      async prove() {
+        if (admitted.request) await reservations.prove({ ...admitted.request, rateCount });
       },
     };
   }
@@ -285,12 +292,32 @@ const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
     : undefined;
 
 /** What a call costs and reserves. `request` undefined: nothing, and nothing limits it. */
-export async function priced(
+async function priced(
   ports: BillPorts,
   call: BillableCall,
 ): Promise<{ costs: Costs; request: ReservationRequest | undefined }> {
   const costs = await costsOf(ports, call);
   return { costs, request: reservationRequestOf(call, costs) };
+}
+
+const unproven = new Error('a file is unpacked only for who can pay');
+
+/** The same, but `prove` is asked before a file of the call is unpacked. Most calls have none. */
+export async function pricedOnceProven(
+  ports: BillPorts,
+  call: BillableCall,
+  prove: () => Promise<void>,
+): ReturnType<typeof priced> {
+  const inflate = (): never => {
+    throw unproven;
+  };
+  try {
+    return await priced({ ...ports, inflate }, call);
+  } catch (error) {
+    if (error !== unproven) throw error;
+  }
+  await prove();
+  return priced(ports, call);
 }
 
 async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Costs> {

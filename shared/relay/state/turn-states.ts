@@ -74,35 +74,52 @@ export class TurnStates {
     else this.dropped = true;
     return true;
   }
+}
 
-  /**
-   * Looks up what is kept of the turns that came back without their state, beside a reserve, which it returns. A reserve
-   * that is refused ends the wait.
-   */
-  async beside<Bill>(
-    ports: StatePorts,
-    { call, read }: { call: ChatCall; read: Pick<EndpointRequest, 'sealed'> },
-    reserve: () => Promise<Bill>,
-  ): Promise<Bill> {
-    const bare = bareTurns(call, read.sealed);
-    if (bare.size === 0) return reserve();
-    const refused = new AbortController();
-    const looking = lookUp(ports, call, { callIds: [...bare.keys()], signal: refused.signal });
-    try {
-      const bill = await reserve();
-      const kept = await looking;
-      // A kept seal that is damaged or does not fit is dropped: the client cannot mend it.
-      for (const [callId, message] of bare) {
-        const text = kept.get(callId);
-        if (text !== undefined && !this.add(message, { text, itemId: undefined, whole: true }))
-          this.dropped = true;
-      }
-      return bill;
-    } catch (error) {
-      refused.abort();
-      throw error;
+/** What of a call its states depend on. */
+type WithTurns = { call: ChatCall; read: Pick<EndpointRequest, 'sealed' | 'foreignLeftOut'> };
+
+/**
+ * Reserves, then opens the states of earlier turns, since nobody opens them for a caller who cannot pay. What the relay keeps of turns
+ * that came back without their state is looked up meanwhile; a reserve that is refused ends that wait. Throws what the reserve
+ * throws, or InvalidRequest for a damaged seal that the client sent: then nothing stays reserved.
+ */
+export async function reserveThenOpen<Held extends { cancel(): Promise<void> }>(
+  ports: StatePorts,
+  { call, read }: WithTurns,
+  reserve: () => Promise<Held>,
+): Promise<{ bill: Held; turns: TurnStates }> {
+  // A run of its own looks for them.
+  const bare = call.queued ? new Map<string, ChatMessage>() : bareTurns(call, read.sealed);
+  const refused = new AbortController();
+  const { signal } = refused;
+  const looking = bare.size > 0 ? lookUp(ports, call, { callIds: [...bare.keys()], signal }) : undefined;
+  const bill = await reserve().catch((error: unknown) => {
+    refused.abort();
+    throw error;
+  });
+  try {
+    const turns = statesOf(ports, { call, read });
+    const kept = await looking;
+    // A kept seal that is damaged or does not fit is dropped: the client cannot mend it.
+    for (const [callId, message] of bare) {
+      const text = kept?.get(callId);
+      if (text !== undefined && !turns.add(message, { text, itemId: undefined, whole: true }))
+        turns.dropped = true;
     }
+    return { bill, turns };
+  } catch (error) {
+    refused.abort();
+    await bill.cancel();
+    throw error;
   }
+}
+
+/** The states that the client sent. Throws InvalidRequest for a damaged one. */
+export function statesOf({ sealer }: Pick<StatePorts, 'sealer'>, { call, read }: WithTurns): TurnStates {
+  const { key, alias, model } = call;
+  const models = alias?.models.map((one) => one.model) ?? [model.base];
+  return openSeals(sealer, { account: key.account, models }, { call, ...read });
 }
 
 /**

@@ -11,7 +11,7 @@ import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { jsonResponse } from '../http/refusal.ts';
-import type { AdmittedBill } from '../money/bill.ts';
+import type { Bill } from '../money/bill.ts';
 import { ResponseTooLarge, type ResponseHead, type StoredResponse } from '../ports/stored.ts';
 import type { Conversation } from './conversation.ts';
 import { follow } from './follow.ts';
@@ -34,16 +34,19 @@ type StartRun = NonNullable<ChatPorts['stored']['startRun']>;
 const nothingRuns =
   "This relay runs no background responses: send the request without 'background', and wait for its answer.";
 
-/** Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then stays reserved or runs. */
+/**
+ * Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then stays reserved or runs.
+ * @param reserve throws when nothing is reserved
+ */
 export async function accept(
   ports: ChatPorts,
-  admitted: AdmittedBill,
+  reserve: () => Promise<Bill>,
   asked: AskedLater,
 ): Promise<RelayResponse> {
   const { call } = asked;
   const { startRun } = ports.stored;
   if (!startRun) throw new InvalidRequest('unsupported_parameter', 'background', nothingRuns);
-  const bill = await admitted.open(call);
+  const bill = await reserve();
   const { requestId } = call.identity;
   const handed = handedCall(call, { body: asked.body, reservation: bill.reserved, nowMs: ports.clock.now() });
   const response = queuedResponse(call, asked, handed);

@@ -69,8 +69,8 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S4'],
     file: 'shared/endpoints/endpoint.ts',
-    find: '/^bearer +(.*)$/i',
-    replace: '/^Bearer +(.*)$/',
+    find: 'const scheme = text.slice(0, bearerScheme.length).toLowerCase();',
+    replace: 'const scheme = text.slice(0, bearerScheme.length);',
     test: 'test/unit/relay/call/access.test.ts',
     name: 'has its key in %j',
   },

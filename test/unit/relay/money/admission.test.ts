@@ -12,6 +12,10 @@ import {
   yuan,
   type BillingOptions,
 } from '../../../support/billing-rig.ts';
+import { aesSealer } from '../../../../shared/adapters/system/node-ports.ts';
+import type { ResponseStore } from '../../../../shared/relay/ports/stored.ts';
+import { sealTurn } from '../../../../shared/relay/state/turn-states.ts';
+import { dataUrl, printed } from '../../../support/pdf-files.ts';
 import { demoKey, hello, keyRow, type Answer } from '../../../support/core-rig.ts';
 
 // Virtual time passes while zlib works.
@@ -51,6 +55,120 @@ function sent(body: Json, { gzip = false, headers = {} } = {}) {
       }),
   };
   return { options, read };
+}
+
+/** What costs work in a small body, each with what it makes the relay do. */
+const sealKey = { number: 1, secret: 'first' };
+const state = {
+  origin: { dialect: 'chat', channel: 'main', secret: '', model: 'm' },
+  callIds: [],
+  parts: [{ opaque: { text: 'x'.repeat(1_000) } }],
+};
+const seal = sealTurn(aesSealer([sealKey]), { account: 'acme', model: 'm' }, { state, itemId: 'rs_1' });
+const said = (content: string) => ({ role: 'assistant', content });
+const responses = { model: 'm', max_output_tokens: 78 };
+const messages = { model: 'm', max_tokens: 78 };
+const pdf = dataUrl(printed(3, '(text) Tj'));
+const costly: [string, string, Json, Partial<Work>][] = [
+  [
+    'copies of a state under other item ids',
+    '/v1/responses',
+    {
+      ...responses,
+      input: Array.from({ length: 200 }, (_, at) => [
+        { type: 'reasoning', id: `rs_${at}`, encrypted_content: seal },
+        said('a'),
+        { role: 'user', content: 'b' },
+      ]).flat(),
+    },
+    { opened: 1 },
+  ],
+  [
+    'a state as a signature',
+    '/v1/messages',
+    {
+      ...messages,
+      messages: [
+        { role: 'user', content: 'a' },
+        {
+          role: 'assistant',
+          content: [
+            { type: 'thinking', thinking: 'a', signature: seal },
+            { type: 'text', text: 'a' },
+          ],
+        },
+        { role: 'user', content: 'b' },
+      ],
+    },
+    { opened: 1 },
+  ],
+  [
+    'references to stored responses',
+    '/v1/responses',
+    {
+      ...responses,
+      input: Array.from({ length: 24 }, (_, at) => {
+        const id = String(at).padStart(26, '0');
+        return { type: 'item_reference', id: `msg_${id}_0` };
+      }),
+    },
+    { read: 1 },
+  ],
+  [
+    'a response to go on from',
+    '/v1/responses',
+    { ...responses, input: 'a', previous_response_id: `resp-${'0'.repeat(26)}` },
+    { read: 1 },
+  ],
+  [
+    'a file that is compressed',
+    '/v1/chat/completions',
+    { ...small, messages: [{ role: 'user', content: [{ type: 'file', file: { file_data: pdf } }] }] },
+    { inflated: 1 },
+  ],
+];
+
+interface Work {
+  opened: number;
+  read: number;
+  inflated: number;
+}
+
+/** A rig that counts what it opens, reads of what is stored, and inflates: at all or not. */
+function watchedRig(options: BillingOptions = {}) {
+  const work: Work = { opened: 0, read: 0, inflated: 0 };
+  const rig: BillingRig = rigOf({
+    ...options,
+    key: { store: true, ...options.key },
+    composed: (ports, handleOf) => {
+      const { sealer, inflate, stored } = ports;
+      const open: typeof sealer.open = (text) => {
+        work.opened += 1;
+        return sealer.open(text);
+      };
+      const readEach: typeof stored.responses.readEach = (...asked) => {
+        work.read = 1;
+        return stored.responses.readEach(...asked);
+      };
+      const counted: typeof inflate = (...asked) => {
+        work.inflated = 1;
+        return inflate(...asked);
+      };
+      const watched = { seal: sealer.seal.bind(sealer), open };
+      const reading = { ...stored, responses: { ...bound(stored.responses), readEach } };
+      return handleOf({ ...ports, sealer: watched, inflate: counted, stored: reading });
+    },
+  });
+  return { rig, work };
+}
+
+/** The methods of a store, each by itself. */
+function bound(store: ResponseStore): ResponseStore {
+  const { put, read, readEach, heads, remove, withdraw } = store;
+  const all = { put, read, readEach, heads, remove, withdraw };
+  return Object.fromEntries(
+    Object.entries(all).map(([name, method]) => [name, method.bind(store)]),
+  ) as unknown as ResponseStore;
 }
 
 const rigOf = (options: BillingOptions = {}): BillingRig =>
@@ -288,5 +406,52 @@ describe('a body of more than 256 KB or 2,000 values', () => {
     expect(refused.map(({ code, parsed, headers }) => [code, parsed, headers['retry-after']])).toEqual(
       Array.from({ length: 5 }, () => ['rate_limit_exceeded', 0, '1']),
     );
+  });
+});
+
+describe('a small body that asks for much work', () => {
+  describe.each(costly)('%s', (_case, path, body, wanted) => {
+    const none: Work = { opened: 0, read: 0, inflated: 0 };
+
+    it('has none of it done for an account that cannot pay', async () => {
+      const { rig, work } = watchedRig();
+      const answer = await rig.call(body, { path });
+      expect([answer.status, work]).toEqual([path === '/v1/messages' ? 402 : 429, none]);
+      expect([rig.open, rig.sent]).toEqual([[], []]);
+    });
+
+    it('has it done for one that can, and nothing stays reserved', async () => {
+      const { rig, work } = watchedRig();
+      rig.granted(10_000n * yuan);
+      await rig.call(body, { path });
+      expect(work).toEqual({ ...none, ...wanted });
+      expect([rig.open, rig.faults]).toEqual([[], []]);
+    });
+  });
+
+  it('has none of it done for a count of tokens of an account that cannot pay', async () => {
+    for (const [, path, body] of costly.filter(([, at]) => at !== '/v1/chat/completions')) {
+      const { rig, work } = watchedRig();
+      const counting = path === '/v1/messages' ? `${path}/count_tokens` : `${path}/input_tokens`;
+      const { max_tokens: _, ...counted } = body;
+      const answer = await rig.call(counted, { path: counting });
+      expect([answer.status, work]).toEqual([
+        path === '/v1/messages' ? 402 : 429,
+        { opened: 0, read: 0, inflated: 0 },
+      ]);
+    }
+  });
+
+  it('gives back what is reserved where a seal was changed on its way', async () => {
+    const { rig } = watchedRig();
+    rig.granted(yuan);
+    const damaged = `${seal.slice(0, -8)}AAAAAAAA`;
+    const input = [{ type: 'reasoning', id: 'rs_1', encrypted_content: damaged }, said('a')];
+    for (const more of [{}, { background: true }]) {
+      const answer = await rig.call({ ...responses, input, ...more }, { path: '/v1/responses' });
+      expect([answer.status, codeOf(answer)]).toEqual([400, 'invalid_encrypted_content']);
+      expect([rig.open, rig.item?.available]).toEqual([[], yuan]);
+    }
+    expect(rig.stored.started).toEqual([]);
   });
 });
