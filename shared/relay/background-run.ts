@@ -9,6 +9,7 @@ import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
 import { checkedCall, type Caller, type CheckedCall, type ReadCall } from './call/read.ts';
+import { WorkBudget } from './call/work-budget.ts';
 import type { RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
 import {
@@ -172,13 +173,16 @@ async function handedRead(
   const { startedMs, entry, attribution } = handed;
   if (ports.clock.now() > handed.untilMs) throw tooLate();
   const requestId = requestIdOf(response.head.id);
-  const facts = { requestId, entry, startedMs, deadlineMs, signal: watch.signal, tariff, isRun: true };
+  const work = new WorkBudget();
+  const { signal } = watch;
+  const facts = { requestId, work, entry, startedMs, deadlineMs, signal, tariff, isRun: true };
   const caller = callerOf(handed, snapshot);
   const source = { body: runBody(handed), headers: {}, attribution, caller, facts };
   const checked = orThrow(await checkedCall(relay, source));
   const { unread } = checked.read;
   if (!unread) return checked;
-  const conversation = await conversationOf(new StoredReader(ports, checked.call.key.account), unread);
+  const reader = new StoredReader(ports, checked.call.key.account, { work });
+  const conversation = await conversationOf(reader, unread);
   return orThrow(await checkedCall(relay, source, conversation));
 }
 

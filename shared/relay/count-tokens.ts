@@ -57,7 +57,8 @@ export async function countTokens(
   const checked = await whole();
   // A count makes no search, and needs no money for one.
   const call = { ...checked.call, tariff: { ...checked.call.tariff, search: undefined } };
-  const { costs, request } = await pricedOnceProven(ports, call, () => admission.prove(call));
+  const billing = { ...ports, inflate: checked.source.facts.work.inflating(ports.inflate) };
+  const { costs, request } = await pricedOnceProven(billing, call, () => admission.prove(call));
   const admittedCount = { requestId, call, request, reservations };
   const counted = await admitted(ports, admittedCount, async () =>
     upstreamCount(ports, health, await withSentStates(ports, { ...checked, call })),

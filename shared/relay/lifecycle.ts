@@ -2,10 +2,11 @@
  * Every call from request to log line, of a client or of a background run:
  *
  *     read ------ refused -----------------------------> line, refusal
- *       |
+ *       |         money and limits first, as far as they are known, then the body
  *     claim ----- the Idempotency-Key has an answer ---> that answer
  *       |
  *     reserve --- refused; the claim is released ------> line, refusal
+ *       |     --- then the states of earlier turns are opened
  *       |     --- background; a run goes on with it ---> the queued response
  *     search      takes 3 s at most, and never fails
  *       |
@@ -33,6 +34,7 @@ import {
   type ReadParts,
 } from './call/read.ts';
 import { callTo, ServingChannels } from './call/serving-channels.ts';
+import { WorkBudget } from './call/work-budget.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
@@ -319,7 +321,8 @@ function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal)
     const ownMs = startedMs + snapshot.settings.limits.requestSeconds * 1000;
     const deadlineMs = Math.min(ownMs, hostDeadlineMs - hostReserveMs);
     const signal = deadlineSignal(clock, { deadlineMs, hostEnds, over });
-    return { requestId, entry: entryOf(request), concurrencyGiven, startedMs, deadlineMs, signal };
+    const work = new WorkBudget();
+    return { requestId, work, entry: entryOf(request), concurrencyGiven, startedMs, deadlineMs, signal };
   };
   return {
     requestId,
@@ -393,8 +396,9 @@ async function reserved(
   claim: HeldKey | undefined,
 ): Promise<Reserved> {
   const { ports, reservations, admission } = relay;
-  const { call } = checked;
-  const admitted = await Bill.admit(reservations, ports, call, () => admission.prove(call));
+  const { call, source } = checked;
+  const billing = { ...ports, inflate: source.facts.work.inflating(ports.inflate) };
+  const admitted = await Bill.admit(reservations, billing, call, () => admission.prove(call));
   if (checked.read.unread) await admitted.prove();
   const whole = await withConversation(relay, request, checked);
   const open = (): Promise<Held> => withStates(ports, whole, () => admitted.open(whole.call));
@@ -412,8 +416,9 @@ async function withConversation(
 ): Promise<CheckedCall> {
   const { unread } = checked.read;
   if (!unread) return checked;
+  const { work } = checked.source.facts;
   const { conversationBefore } = await import('./stored/conversation.ts');
-  const conversation = await conversationBefore(relay.ports, checked.call, { unread, request });
+  const conversation = await conversationBefore(relay.ports, checked.call, { unread, request, work });
   return orThrow(await checkedCall(relay, checked.source, conversation));
 }
 

@@ -42,7 +42,7 @@ export async function readJsonBody(
   sent: string | Uint8Array,
   encoding = '',
   host?: SharedHost,
-  { valuesMax, large }: BodyReading = {},
+  { valuesMax, large, counted }: BodyReading = {},
 ): Promise<unknown> {
   const bytes = Buffer.byteLength(sent);
   refuseAbove(bytes, host);
@@ -61,6 +61,7 @@ export async function readJsonBody(
   const text = checkedText(body);
   const found = countValues(text, body.length, valuesMax);
   if (found > smallSize.values) await admitLarge();
+  counted?.(body.length, found);
   takeRoom(host, found * valueBytes);
   const json = parseJson(text);
   if (json === undefined) throw refuse('invalid_json', 'The body is not valid JSON.');

@@ -21,6 +21,7 @@ import { endUserOf, type ChatRequest } from '../../wire/canonical-call.ts';
 import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
 import { mediaIn, type MediaPlace } from '../../wire/media-walk.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
+import type { WorkBudget } from './work-budget.ts';
 import type { Admission, Wanted } from '../money/admission.ts';
 import { asRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
@@ -72,6 +73,7 @@ export type CallFacts = { requestId: string } & Pick<
   ChatCall,
   'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal' | 'isRun'
 > & {
+    work: WorkBudget;
     /** Of a run: the one that its call was accepted with. */
     tariff?: Tariff | undefined;
   };
@@ -107,7 +109,8 @@ export async function readRequest(
       const asking = { ...caller, ...facts, mayRepeat };
       await admission.glance(asking);
       const large = async (): Promise<void> => void (endLarge = await admission.large(asking));
-      const body = await request.json({ valuesMax: endpoint.bodyValuesMax, large });
+      const counted = facts.work.readBody.bind(facts.work);
+      const body = await request.json({ valuesMax: endpoint.bodyValuesMax, large, counted });
       const wanted = wantedIn(body, caller);
       if (wanted) await admission.glance(asking, wanted);
       return await checkedCall(relay, { body, headers, caller, facts });
@@ -224,14 +227,14 @@ export const mayHaveStates = ({ call, read }: Pick<CheckedCall, 'call' | 'read'>
 /** Checks schema, model name, official gate and whitelist. */
 async function askedCall(
   { endpoint, ports: { sealer } }: ReadParts,
-  { body, headers, caller, attribution: given }: CallSource,
+  { body, headers, caller, attribution: given, facts }: CallSource,
   conversation: Conversation | undefined,
 ): Promise<AskedCall> {
   const { storing } = endpoint;
   const reading = storing && mayStore(caller) ? await storing() : undefined;
   const atHand = reading && { reading, stored: conversation };
   const reader = (endpoint.otherForm && (await endpoint.otherForm(body))) ?? endpoint;
-  const written = reader.read(body, headers, atHand, summaryOpener(sealer, caller.key.account));
+  const written = reader.read(body, headers, atHand, summaryOpener(sealer, caller.key.account, facts.work));
   const read = { ...written, call: { ...written.call, media: [...mediaOf(written.call)] } };
   const { request } = read.call;
   const { model: requested, official } = request;
@@ -315,7 +318,7 @@ function callOf(
   { read, attribution }: AskedCall,
   named: NamedModels & Pick<ChatCall, 'tariff'>,
 ): ChatCall {
-  const { requestId, ...own } = facts;
+  const { requestId, work: _work, ...own } = facts;
   const created = Math.floor(facts.startedMs / 1000);
   return Object.freeze({
     ...caller,

@@ -20,6 +20,8 @@ export interface BodyReading {
    * body of any size is read at once.
    */
   large?: (() => Promise<void>) | undefined;
+  /** Told how long it is, unpacked, and how many values it has, before it is parsed. May throw. */
+  counted?: ((length: number, values: number) => void) | undefined;
 }
 
 /** What is read of anybody with a key: 2 ms of processor to parse, 10 to check the values. */

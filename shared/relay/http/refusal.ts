@@ -37,6 +37,7 @@ const refusals = {
   invalid_json: [400, invalid],
   json_too_deep: [400, invalid],
   json_too_wide: [400, invalid],
+  too_much_work: [400, invalid],
   model_not_found: [404, invalid],
   response_not_found: [404, invalid],
   previous_response_not_found: [400, invalid],

@@ -301,6 +301,9 @@ async function priced(
 }
 
 const unproven = new Error('a file is unpacked only for who can pay');
+const refuseInflating = (): never => {
+  throw unproven;
+};
 
 /** The same, but `prove` is asked before a file of the call is unpacked. Most calls have none. */
 export async function pricedOnceProven(
@@ -308,11 +311,8 @@ export async function pricedOnceProven(
   call: BillableCall,
   prove: () => Promise<void>,
 ): ReturnType<typeof priced> {
-  const inflate = (): never => {
-    throw unproven;
-  };
   try {
-    return await priced({ ...ports, inflate }, call);
+    return await priced({ ...ports, inflate: refuseInflating }, call);
   } catch (error) {
     if (error !== unproven) throw error;
   }

@@ -5,6 +5,7 @@
 import type { SummaryOpener } from '../../endpoints/endpoint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { asRecord, parseJson } from '../../wire/json.ts';
+import type { WorkBudget } from '../call/work-budget.ts';
 import type { Sealer } from '../ports/host.ts';
 
 /**
@@ -18,11 +19,18 @@ export const sealSummary = (sealer: Sealer, account: string, summary: string): s
   sealer.seal(JSON.stringify({ account, summary }));
 
 /** For one body. What is damaged or of another account is reported where states are opened. */
-export function summaryOpener(sealer: Sealer, account: string): SummaryOpener {
+export function summaryOpener(sealer: Sealer, account: string, work: WorkBudget): SummaryOpener {
+  const texts = new Map<string, string>();
   let length = 0;
-  return (sealed, param) => {
+  const open = (sealed: string): string => {
     const opened = sealer.open(sealed);
     const text = typeof opened === 'object' ? opened.text : '';
+    work.openSeal(text.length);
+    texts.set(sealed, text);
+    return text;
+  };
+  return (sealed, param) => {
+    const text = texts.get(sealed) ?? open(sealed);
     length += sealLength + text.length;
     if (length > lengthMax)
       throw new InvalidRequest(

@@ -13,6 +13,8 @@ import { asRecord, parseJson, textIn } from '../../wire/json.ts';
 import type { ServedModel } from '../../upstreams/quirks.ts';
 import { quirksOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchedCall } from '../call/call.ts';
+import type { CheckedCall } from '../call/read.ts';
+import type { WorkBudget } from '../call/work-budget.ts';
 import { within } from '../money/backoff.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Sealer } from '../ports/host.ts';
@@ -47,22 +49,27 @@ export class TurnStates {
   readonly #bindings: SealBindings;
   /** By their text: 200 copies of one under other item ids took 2.7 s. */
   readonly #opened = new Map<string, OpenedSeal>();
+  readonly #work: WorkBudget;
   #length = 0;
+  #isSpent = false;
 
-  constructor(sealer: Sealer, bindings: SealBindings) {
+  constructor(sealer: Sealer, bindings: SealBindings, work: WorkBudget) {
     this.#sealer = sealer;
     this.#bindings = bindings;
+    this.#work = work;
   }
 
   /** False: the seal is damaged. A seal that does not fit is dropped; one beyond the bounds is not opened. */
   add(message: ChatMessage, { text, itemId, whole }: SealedTurn & { whole: boolean }): boolean {
     const known = this.#opened.get(text);
-    if (!known && (this.#length > statesLengthMax || this.#opened.size >= turnsMax)) {
+    const isSpent = this.#isSpent || this.#length > statesLengthMax || this.#opened.size >= turnsMax;
+    if (!known && isSpent) {
       this.dropped = true;
       return true;
     }
     const opened = known ?? openTurn(this.#sealer, this.#bindings, text);
     this.#opened.set(text, opened);
+    if (!known) this.#isSpent = !this.#work.openSeal(opened.length);
     if (opened.is === 'damaged') return false;
     const fits =
       opened.is === 'own' &&
@@ -77,7 +84,7 @@ export class TurnStates {
 }
 
 /** What of a call its states depend on. */
-type WithTurns = { call: ChatCall; read: Pick<EndpointRequest, 'sealed' | 'foreignLeftOut'> };
+type WithTurns = Pick<CheckedCall, 'call' | 'read' | 'source'>;
 
 /**
  * Reserves, then opens the states of earlier turns, since nobody opens them for a caller who cannot pay. What the relay keeps of turns
@@ -86,9 +93,10 @@ type WithTurns = { call: ChatCall; read: Pick<EndpointRequest, 'sealed' | 'forei
  */
 export async function reserveThenOpen<Held extends { cancel(): Promise<void> }>(
   ports: StatePorts,
-  { call, read }: WithTurns,
+  checked: WithTurns,
   reserve: () => Promise<Held>,
 ): Promise<{ bill: Held; turns: TurnStates }> {
+  const { call, read } = checked;
   // A run of its own looks for them.
   const bare = call.queued ? new Map<string, ChatMessage>() : bareTurns(call, read.sealed);
   const refused = new AbortController();
@@ -99,7 +107,7 @@ export async function reserveThenOpen<Held extends { cancel(): Promise<void> }>(
     throw error;
   });
   try {
-    const turns = statesOf(ports, { call, read });
+    const turns = statesOf(ports, checked);
     const kept = await looking;
     // A kept seal that is damaged or does not fit is dropped: the client cannot mend it.
     for (const [callId, message] of bare) {
@@ -116,10 +124,11 @@ export async function reserveThenOpen<Held extends { cancel(): Promise<void> }>(
 }
 
 /** The states that the client sent. Throws InvalidRequest for a damaged one. */
-export function statesOf({ sealer }: Pick<StatePorts, 'sealer'>, { call, read }: WithTurns): TurnStates {
+export function statesOf({ sealer }: Pick<StatePorts, 'sealer'>, checked: WithTurns): TurnStates {
+  const { call, read, source } = checked;
   const { key, alias, model } = call;
   const models = alias?.models.map((one) => one.model) ?? [model.base];
-  return openSeals(sealer, { account: key.account, models }, { call, ...read });
+  return openSeals(sealer, { account: key.account, models }, { ...read, call }, source.facts.work);
 }
 
 /**
@@ -138,8 +147,9 @@ export function openSeals(
   sealer: Sealer,
   bindings: SealBindings,
   { sealed, call, foreignLeftOut }: Pick<EndpointRequest, 'sealed' | 'call' | 'foreignLeftOut'>,
+  work: WorkBudget,
 ): TurnStates {
-  const turns = new TurnStates(sealer, bindings);
+  const turns = new TurnStates(sealer, bindings, work);
   if (foreignLeftOut) turns.dropped = true;
   if (!sealed) return turns;
   const held = call.request.messages.filter((message) => sealed.has(message));
@@ -354,12 +364,11 @@ export const sealTurn = (
  */
 type OpenedSeal =
   | { is: 'own'; length: number; item: string; state: TurnState }
-  | { is: 'foreign'; length: number }
-  | { is: 'damaged' };
+  | { is: 'foreign' | 'damaged'; length: number };
 
 function openTurn(sealer: Sealer, { account, models }: SealBindings, text: string): OpenedSeal {
   const opened = sealer.open(text);
-  if (opened === 'damaged') return { is: 'damaged' };
+  if (opened === 'damaged') return { is: 'damaged', length: 0 };
   if (opened === 'unknown_key') return { is: 'foreign', length: 0 };
   const { length } = opened.text;
   const sealed = asRecord(parseJson(opened.text));

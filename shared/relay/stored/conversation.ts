@@ -14,6 +14,7 @@ import type { JsonRecord } from '../../wire/json.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
 import type { ChatCall } from '../call/call.ts';
+import type { WorkBudget } from '../call/work-budget.ts';
 import type { RelayRequest } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { withinKeySlots } from '../money/unbilled-limits.ts';
@@ -39,10 +40,10 @@ const field = 'previous_response_id';
 export const conversationBefore = (
   ports: ChatPorts,
   { key }: Pick<ChatCall, 'key'>,
-  { unread, request }: { unread: StoredReferences; request: RelayRequest },
+  { unread, request, work }: { unread: StoredReferences; request: RelayRequest; work: WorkBudget },
 ): Promise<Conversation> =>
   withinKeySlots(ports, { key, requestId: request.id }, () =>
-    conversationOf(new StoredReader(ports, key.account, request), unread),
+    conversationOf(new StoredReader(ports, key.account, { room: request.room, work }), unread),
   );
 
 /** Throws the refusals of what is not found, and InvalidRequest for a conversation that is too long. */

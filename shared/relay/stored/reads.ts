@@ -9,6 +9,7 @@ import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { WorkBudget } from '../call/work-budget.ts';
 import type { HeldRoom, RelayRequest } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { retried } from '../money/backoff.ts';
@@ -44,13 +45,20 @@ export class StoredReader {
   readonly account: string;
   readonly #ports: ReadPorts;
   readonly #room: HeldRoom | undefined;
+  readonly #work: WorkBudget | undefined;
   #left = unpackedLengthMax;
   #taken = 0;
 
-  constructor(ports: ReadPorts, account: string, { room }: { room?: HeldRoom | undefined } = {}) {
+  /** `work`: of a call. Absent: what is asked for is what is stored, and nothing else. */
+  constructor(
+    ports: ReadPorts,
+    account: string,
+    { room, work }: { room?: HeldRoom | undefined; work?: WorkBudget | undefined } = {},
+  ) {
     this.#ports = ports;
     this.account = account;
     this.#room = room;
+    this.#work = work;
   }
 
   readonly admit: Admit = (length) => {
@@ -60,6 +68,7 @@ export class StoredReader {
         null,
         `The stored responses that this request reads have more than ${unpackedLengthMax} characters as JSON together. Send what matters of them as input.`,
       );
+    this.#work?.readStored(length);
     if (this.#room?.take(length) === false)
       throw refuse(
         'unavailable',

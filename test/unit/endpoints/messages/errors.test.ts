@@ -57,6 +57,7 @@ const shown: Record<RefusalCode, [status: number, type: string]> = {
   invalid_json: [400, invalid],
   json_too_deep: [400, invalid],
   json_too_wide: [400, invalid],
+  too_much_work: [400, invalid],
   model_not_found: [404, 'not_found_error'],
   response_not_found: [404, 'not_found_error'],
   previous_response_not_found: [400, invalid],

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { openSeals, TurnStates, sealTurn } from '../../../../shared/relay/state/turn-states.ts';
+import { WorkBudget } from '../../../../shared/relay/call/work-budget.ts';
 import type { Sealer } from '../../../../shared/relay/ports/host.ts';
 import type { ChatMessage } from '../../../../shared/wire/canonical-call.ts';
 
@@ -26,7 +27,11 @@ const turn = (): ChatMessage => ({ role: 'assistant', content: 'a' });
 /** Seals of so many characters for an item each. `copies`: one seal, sent so many times, of another item than the clients say. */
 function added(count: number, length: number, copies?: { itemId: string }) {
   const sealer = new CountingSealer();
-  const turns = new TurnStates(sealer, { account: binding.account, models: [binding.model] });
+  const turns = new TurnStates(
+    sealer,
+    { account: binding.account, models: [binding.model] },
+    new WorkBudget(),
+  );
   const messages = Array.from({ length: count }, turn);
   const state = stateOf('x'.repeat(length));
   for (const [at, message] of messages.entries()) {
@@ -58,7 +63,11 @@ describe('seals that came back', () => {
 
   it('count whether or not they fit', () => {
     const sealer = new CountingSealer();
-    const turns = new TurnStates(sealer, { account: binding.account, models: [binding.model] });
+    const turns = new TurnStates(
+      sealer,
+      { account: binding.account, models: [binding.model] },
+      new WorkBudget(),
+    );
     const state = stateOf('x'.repeat(6 * 1024 * 1024));
     for (const at of Array.from({ length: 5 }).keys()) {
       const of = at % 2 === 0 ? { account: 'other', model: 'm' } : { account: 'acme', model: 'other' };
@@ -77,7 +86,12 @@ describe('seals that came back', () => {
       messages.map((one, at) => [one, { text: sealOf(at), itemId: undefined, param: 'input' }]),
     );
     const call = { form: 'responses', request: { model: 'm', messages }, unknown: {} };
-    const turns = openSeals(sealer, { account: binding.account, models: [binding.model] }, { call, sealed });
+    const turns = openSeals(
+      sealer,
+      { account: binding.account, models: [binding.model] },
+      { call, sealed },
+      new WorkBudget(),
+    );
     expect([...turns.states.keys()]).toEqual(messages.slice(-101).toReversed());
     expect(turns.dropped).toBe(true);
   });
