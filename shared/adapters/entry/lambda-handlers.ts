@@ -104,10 +104,9 @@ export async function writeBody(
   closes?.(closed);
   const finished = new Promise<void>((resolve) => void stream.once('finish', resolve));
   const rest = isWhole(body.body) ? body.body : '';
-  const left =
-    isWhole(body.body)
-      ? 'open'
-      : await writeTexts(stream, connection, { ...body, body: body.body }, onFault);
+  const left = isWhole(body.body)
+    ? 'open'
+    : await writeTexts(stream, connection, { ...body, body: body.body }, onFault);
   // Broken while the answer was waited for: it says nothing more.
   if (left === 'broken' || stream.destroyed) return;
   if (left === 'open') {
