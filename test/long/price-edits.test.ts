@@ -230,7 +230,7 @@ it('are charged what was agreed, and never more than they hold', async () => {
   const isOpen = ({ open }: Row): boolean =>
     Object.values((open ?? {}) as Record<string, unknown[]>).some((entry) => !String(entry[7]).includes('t'));
   const figure = (rows: Row[], name: string): bigint =>
-    rows.reduce((sum, row) => sum + BigInt(String(row[name] ?? 0)), 0n);
+    rows.reduce((sum, row) => sum + BigInt((row[name] ?? 0) as string | number), 0n);
   await until(async () => {
     process.kill(stack.pid, 'SIGUSR2');
     await sleep(2_000);

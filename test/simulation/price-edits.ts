@@ -152,9 +152,10 @@ export async function runEdited(seed: number, calls: number): Promise<EditedRun>
         : 0n;
     return named.includes(model) && charge === due ? undefined : `charged ${charge} by ${model}, not ${due}`;
   };
-  const { close, chargeLate } = rig.quotas;
+  const close = rig.quotas.close.bind(rig.quotas);
+  const chargeLate = rig.quotas.chargeLate.bind(rig.quotas);
   rig.quotas.close = async (write) => {
-    const reply = await close.call(rig.quotas, write);
+    const reply = await close(write);
     const { id, entry, closeRecord } = write;
     if (!reply.done || entry.tombstone) return reply;
     const { kind, charge, model = entry.model } = closeRecord;
@@ -165,7 +166,7 @@ export async function runEdited(seed: number, calls: number): Promise<EditedRun>
     return reply;
   };
   rig.quotas.chargeLate = async (late) => {
-    await chargeLate.call(rig.quotas, late);
+    await chargeLate(late);
     const id = late.row.id.replace('late#', '');
     const before = charged.get(id);
     if (before) before.charge += late.difference;
@@ -197,9 +198,9 @@ export async function runEdited(seed: number, calls: number): Promise<EditedRun>
   const rule = priceOf(rows, 'm');
   while (costOf(rule, { input: inputMost, output: limit }) < amount) inputMost += 1;
 
-  let over = false;
+  const over = new AbortController();
   const editing = async (): Promise<void> => {
-    for (let turn = 1; !over; turn += 1) {
+    for (let turn = 1; !over.signal.aborted; turn += 1) {
       await rig.clock.sleep(5_000);
       if (turn % 2 === 1) setPrice('m');
       else if (turn % 4 === 2) setAlias();
@@ -207,7 +208,7 @@ export async function runEdited(seed: number, calls: number): Promise<EditedRun>
     }
   };
   const sweeping = async (): Promise<void> => {
-    while (!over) {
+    while (!over.signal.aborted) {
       await rig.clock.sleep(20_000);
       for (const item of rig.quotas.items.values())
         for (const write of closeExpired(item, rig.clock.now() / 1000, 30)) await rig.quotas.close(write);
@@ -221,7 +222,8 @@ export async function runEdited(seed: number, calls: number): Promise<EditedRun>
     { kind: 'late', afterMs: 3_000 },
   ];
   const lane = async (): Promise<void> => {
-    while (number < calls) {
+    for (;;) {
+      if (number >= calls) return;
       if (random.chance(0.3)) {
         rig.store.meets(random.pick(['reserve', 'close', 'renew'] as const), random.pick(faults));
         result.faults += 1;
@@ -242,7 +244,7 @@ export async function runEdited(seed: number, calls: number): Promise<EditedRun>
   const beside = [editing(), sweeping()];
   await rig.clock.run(Promise.all(Array.from({ length: lanes }, lane)));
   await rig.clock.run(rig.clock.sleep(1_000_000));
-  over = true;
+  over.abort();
   await rig.clock.run(Promise.all(beside));
 
   const items = [...rig.quotas.items.values()];

@@ -127,14 +127,15 @@ const closingQuestion =
 /** The words of a question are all that stands between one row and an outage, whichever way the row is written. */
 function closesRelay(changes: readonly RowDifference[], { before, after }: ConfigEdit): boolean {
   if (!changes.some(({ table, key }) => table === 'settings' && key === 'relay_closed')) return false;
-  const isClosed = ({ settings }: ConfigRows): boolean => {
-    const row = settings.find((each) => attributeOf(each, 'name') === 'relay_closed');
-    if (row === undefined) return false;
-    const reading = readSetting(row);
-    // A row that cannot be read closes the relay, too.
-    return !('row' in reading) || reading.row.relayClosed === true;
-  };
   return isClosed(after) && !isClosed(before);
+}
+
+/** A row that cannot be read closes the relay, too. */
+function isClosed({ settings }: ConfigRows): boolean {
+  const row = settings.find((each) => attributeOf(each, 'name') === 'relay_closed');
+  if (row === undefined) return false;
+  const reading = readSetting(row);
+  return !('row' in reading) || reading.row.relayClosed === true;
 }
 
 /** A rule that was announced earlier takes a price over at its time, whatever is written now, so it is named. */

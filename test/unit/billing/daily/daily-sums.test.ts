@@ -179,7 +179,7 @@ describe('rows of one batch', () => {
       row({ channel: 'openai', metered: true }),
     ];
     const inFirst = dailySums(rows);
-    const inOther = dailySums(rows, 3).map(({ key, ...sum }) => ({ key: sumKeyOf(key), ...sum }));
+    const inOther = dailySums(rows, 3).map((sum) => Object.assign({}, sum, { key: sumKeyOf(sum.key) }));
     expect(inOther).toEqual(inFirst);
     const served = inFirst.find(({ key }) => key.id === 'served')?.figures;
     expect(served).toMatchObject({ counts: { unpaid_calls: 1 }, amounts: { charged: 7n, metered: 7n } });
