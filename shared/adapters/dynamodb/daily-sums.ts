@@ -48,10 +48,14 @@ export const countInDaily = (stack: string, rows: readonly LedgerRow[]): Transac
   dailySums(rows).map((sum) => ({ Update: addToDaily(stack, sum) }));
 
 /** The transaction that corrects the first bucket of a sum, if all its buckets still have the figures that were found. */
-const correction = (stack: string, { key, items, missing }: DailyDifference): TransactWriteItem[] =>
+const correction = (stack: string, { key, items, missing, firstDay }: DailyDifference): TransactWriteItem[] =>
   idsOf(key.id).map((id) => {
     const { ConditionExpression, values } = isAsFound(items.find((item) => item.key.id === id)?.figures);
-    const { TableName, Key, ...update } = addToDaily(stack, { key: { ...key, id }, figures: missing });
+    const { TableName, Key, ...update } = addToDaily(stack, {
+      key: { ...key, id },
+      figures: missing,
+      firstDay,
+    });
     if (id !== key.id)
       return { ConditionCheck: { TableName, Key, ConditionExpression, ExpressionAttributeValues: values } };
     const ExpressionAttributeValues = { ...update.ExpressionAttributeValues, ...values };

@@ -23,6 +23,8 @@ export interface DailyDifference {
   found: DailyFigures;
   items: readonly DailySum[];
   missing: DailyFigures;
+  /** Of a month whose sum is gone. */
+  firstDay?: string | undefined;
 }
 
 /** Sums of days, of rows that are added one after the other. Needs memory by day and model, not by row. */
@@ -86,23 +88,29 @@ export function differenceWords({ key, found, missing }: DailyDifference): strin
 
 // Recomputes the sums of an account's months from its days, which a transaction writes together. Reads nothing itself.
 
-export type Months = ReadonlyMap<string, DailyFigures>;
+export type Months = ReadonlyMap<string, Pick<DailySum, 'figures' | 'firstDay'>>;
 
 export function monthsOf(account: string, days: readonly DailySum[]): Months {
-  const months = new Map<string, DailyFigures>();
-  for (const { key, figures } of days) {
-    const month = dayOf(key)?.slice(0, 7);
-    if (month === undefined) continue;
-    const own = figuresIn(monthKey(month, account), figures);
-    months.set(month, addFigures(months.get(month) ?? noFigures, own));
-  }
-  return months;
+  const byMonth = Map.groupBy(days, ({ key }) => dayOf(key)?.slice(0, 7));
+  byMonth.delete(undefined);
+  return new Map(
+    [...byMonth].map(([month = '', own]) => {
+      const figures = own.reduce(
+        (sum, each) => addFigures(sum, figuresIn(monthKey(month, account), each.figures)),
+        noFigures,
+      );
+      const called = own.filter((each) => (each.figures.counts.calls ?? 0) > 0);
+      const [firstDay] = called.map(({ key }) => dayOf(key)).toSorted();
+      return [month, { figures, firstDay }];
+    }),
+  );
 }
 
 export const monthDifferences = (account: string, wanted: Months, found: Months): DailyDifference[] =>
   [...new Set([...wanted.keys(), ...found.keys()])].flatMap((month) => {
-    const is = found.get(month) ?? noFigures;
-    const missing = missingOf(is, wanted.get(month) ?? noFigures);
+    const { figures: is = noFigures } = found.get(month) ?? {};
+    const { figures: should = noFigures, firstDay } = wanted.get(month) ?? {};
+    const missing = missingOf(is, should);
     const key = monthKey(month, account);
-    return missing ? [{ key, found: is, items: [{ key, figures: is }], missing }] : [];
+    return missing ? [{ key, found: is, items: [{ key, figures: is }], missing, firstDay }] : [];
   });

@@ -239,7 +239,7 @@ async function differencesNow(
 async function readMonths({ ledger }: OperatorPorts, account: string, months: Months) {
   const wanted = [...months.keys()].map((month) => ({ account, month }));
   const { rows, problems } = readingsOf(await ledger.accountMonths(wanted));
-  return { found: new Map(rows.map(({ month, figures }) => [month, figures])), problems };
+  return { found: new Map(rows.map((row) => [row.month, row])), problems };
 }
 
 /** `count`: how many were looked at, in the order of the table `accounts`; `next`: where the next ones begin. */
