@@ -232,7 +232,7 @@ describe('a channel', () => {
     const other = await enter(await rig.serve({ ports: { ...rig.ports, target } }));
     const base = { id: 'named', type: 'openai', endpoint: 'https://a.example/v1', models: 'm', state: 'on' };
     const confirm = await other.follow(await other.send('channels-new', { ...base, secret: 'vendor' }));
-    expect(confirm).toContain(`ssm:/relay/${target.stack}/vendor`);
+    expect(confirm).toContain(`ssm:/relay/${target.stack}/channels/a.example/vendor`);
     for (const secret of ['sk-abc', 'a'.repeat(32)])
       expect(await (await other.send('channels-new', { ...base, secret })).text()).toContain(
         'id="secret-error"',

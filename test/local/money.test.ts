@@ -215,7 +215,7 @@ describe('the money of the running stack', () => {
       { charge: 0.05, price: `${text}:x2`, service_tier: 'priority' },
       { charge: 0.05, price: `${text}:x2`, service_tier: 'priority' },
       { charge: 0.025, price: text },
-      { charge: 0.025, price: text, service_tier: 'ultrafast' },
+      { charge: 0.025, price: text },
     ]);
     expect(await quota('tiered')).toMatchObject({ spent: 0.1875 * nano, available: 99.8125 * nano });
   });

@@ -68,8 +68,8 @@ export const calls: Mutants = {
   },
   'a seal opens under the id of another item': {
     file: 'shared/relay/state/turn-states.ts',
-    find: "(itemId !== undefined && sealed['item'] !== itemId)",
-    replace: "(itemId !== undefined && sealed['item'] === undefined)",
+    find: '(itemId === undefined || opened.item === itemId) &&',
+    replace: '(itemId === undefined || opened.item !== undefined) &&',
     noticed: 'test/unit/relay/state/sealed-state.test.ts',
     by: /another item is left out/,
   },

@@ -8,15 +8,16 @@ const simulation = 'test/simulation/simulation.test.ts';
 export const money: Mutants = {
   'a run is priced by the configuration of its own time': {
     file: 'shared/relay/background-run.ts',
-    find: 'signal: watch.signal, tariff, isRun: true',
-    replace: 'signal: watch.signal, isRun: true',
+    find: 'deadlineMs, signal, tariff, isRun: true',
+    replace: 'deadlineMs, signal, isRun: true',
     noticed: `${unit}/stored/frozen-tariff.test.ts`,
     by: /is held and charged by the old one/,
   },
   "a run is sent today's limit, whatever it holds": {
     file: 'shared/relay/money/bill.ts',
-    find: "slot === '' ? coverOutput(costs, amount) : undefined;",
-    replace: "slot === '' && costs.length > 9 ? coverOutput(costs, amount) : undefined;",
+    find: "slot === '' ? coverOutput(costs, amount - (call.tariff.search ?? 0n)) : undefined;",
+    replace:
+      "slot === '' && costs.length > 9\n        ? coverOutput(costs, amount - (call.tariff.search ?? 0n))\n        : undefined;",
     noticed: `${unit}/stored/frozen-tariff.test.ts`,
     by: /is sent no limit above its hold/,
   },
@@ -134,8 +135,8 @@ export const money: Mutants = {
   },
   'a price text leaves out the factor of a service tier': {
     file: 'shared/billing/price.ts',
-    find: '...tier, ...times].join',
-    replace: '...tier].join',
+    find: 'tier, ...times].join',
+    replace: 'tier].join',
     noticed: 'test/simulation/oracle-agrees.test.ts',
     by: /charge the same, to the last digit/,
   },

@@ -42,6 +42,7 @@ describe('the sums of a month', () => {
       {
         account: 'acme',
         month: '2026-11',
+        firstDay: '2026-11-01',
         figures: {
           counts: {
             calls: 3,

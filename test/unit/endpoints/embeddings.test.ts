@@ -286,10 +286,11 @@ describe('money', () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('searches nothing for a name that asks for a search', async () => {
+  it('is refused before anything is searched or sent for a name that asks for a search', async () => {
     const rig = rigOf({ search: () => Promise.resolve([]) }, answer(pair));
-    expect((await rig.call({ ...lists, model: 'web-m' }, { path })).status).toBe(200);
-    expect(rig.searched).toEqual([]);
+    const refused = await rig.call({ ...lists, model: 'web-m' }, { path });
+    expect([refused.status, read(refused).error?.message]).toEqual([400, expect.stringContaining('web-')]);
+    expect([rig.searched, rig.sent]).toEqual([[], []]);
   });
 
   it('is kept within the limits of a key', async () => {

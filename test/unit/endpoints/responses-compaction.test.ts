@@ -393,11 +393,12 @@ describe('a request to compact', () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('is not searched for on the web', async () => {
+  it('that asks for a search of the web is refused before anything is searched or sent', async () => {
     const settings = { search: { type: 'searxng', endpoint: 'https://search.test', results: 5 } } as const;
     const rig = new Compaction({ settings, search: () => Promise.resolve([]) }).upstream(compacted);
-    await rig.compact({ model: 'web-m' });
-    expect(rig.searched).toEqual([]);
+    const { status, text } = await rig.call({ model: 'web-m', input }, { path });
+    expect([status, JSON.parse(text).error.param]).toEqual([400, 'model']);
+    expect([rig.searched, rig.sent]).toEqual([[], []]);
   });
 
   it('keeps the user’s newest messages beside the item, as many as OpenAI does', async () => {

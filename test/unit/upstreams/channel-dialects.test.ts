@@ -5,7 +5,10 @@ import { dialectOf, quirksOf } from '../../../shared/upstreams/called-channel.ts
 import { channelTypes, type OwnAttributeName } from '../../../shared/upstreams/types/channel-types.ts';
 
 const secret = 'ssm:/relay/relay/x';
-const openai = { endpoint: 'https://api.example.com/v1', secret };
+const openai = {
+  endpoint: 'https://api.example.com/v1',
+  secret: 'ssm:/relay/relay/channels/api.example.com/x',
+};
 const bedrock = { type: 'bedrock', region: 'us-west-2' };
 const azure = {
   type: 'azure',
@@ -102,7 +105,11 @@ describe('how a channel differs from its dialect', () => {
     [{ type: 'gemini', secret }, 'gemini-3-pro-preview', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-flash-latest', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-2.5-pro', { wantsBack: undefined, echoes: ['extra_content'] }],
-    [{ ...openai, endpoint: 'https://api.openai.com/v1' }, 'gpt-4o', { echoes: [], customTools: true }],
+    [
+      { ...openai, endpoint: 'https://api.openai.com/v1', secret },
+      'gpt-4o',
+      { echoes: [], customTools: true },
+    ],
     [azure, 'gpt-4o', { echoes: [], customTools: true }],
     [openai, 'gpt-4o', { echoes: undefined, customTools: undefined }],
     [
@@ -237,7 +244,11 @@ describe('what a probe found', () => {
   it.each([
     [{ dialect: 'messages' }, { dialects: ['chat'] }, /^dialect: is messages, .*found chat alone$/],
     [
-      { type: 'anthropic', endpoint: 'https://p.example.com/v1' },
+      {
+        type: 'anthropic',
+        endpoint: 'https://p.example.com/v1',
+        secret: 'ssm:/relay/relay/channels/p.example.com/x',
+      },
       { dialects: ['chat'] },
       /^dialect: is messages/,
     ],

@@ -10,7 +10,8 @@ const channels = ['one', 'two'].map((id) => ({
 }));
 const search = {
   search: () => Promise.resolve([{ title: 't', url: 'https://web.test/', text: 'x', date: '' }]),
-  settings: { search: { type: 'tavily', secret: 'ssm:/relay/relay/s' } },
+  // The model is free, and so are its searches.
+  settings: { search: { type: 'tavily', secret: 'ssm:/relay/relay/s', price: 0, perMinute: 1_000 } },
 } as unknown as RigOptions;
 
 const limited = { error: { message: 'slow down', type: 'requests', code: 'rate_limit_exceeded' } };
