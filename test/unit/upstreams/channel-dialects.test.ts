@@ -113,7 +113,7 @@ describe('how a channel differs from its dialect', () => {
     [azure, 'gpt-4o', { echoes: [], customTools: true }],
     [openai, 'gpt-4o', { echoes: undefined, customTools: undefined }],
     [
-      { ...openai, endpoint: 'https://api.openai.com/v1' },
+      { ...openai, endpoint: 'https://api.openai.com/v1', secret },
       'gpt-5.6',
       { sampling: 'without_reasoning', limitField: 'max_completion_tokens' },
     ],
