@@ -96,7 +96,8 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
     finding,
     written: written.has(nameOf(finding)),
   }));
-  const takenBack = takenBackLater(changes, after, ports.clock.now());
+  const isClosing = closesRelay(changes, edit);
+  const effects = [...(isClosing ? [closing] : []), ...takenBackLater(changes, after, ports.clock.now())];
   const told = warned.filter((finding) => written.has(nameOf(finding)) || isBrought(finding));
   const others = warned.length - told.length;
   const refused = problems.filter((each) => each.written).length;
@@ -105,13 +106,13 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
   return {
     changes: writesOf(changes, before),
     effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],
-    questions: changes.length === 0 ? [] : closesRelay(changes, edit) ? [closingQuestion] : ['Write this?'],
+    questions: changes.length === 0 ? [] : [isClosing ? 'Close the relay?' : 'Write this?'],
     ...(refused > 0 && { refusal: `nothing was written: ${refused} of these rows have a problem` }),
     differences: differencesOf(changes, badRows([...findings, ...earlier])),
-    brought: [...warned.filter(isBrought).map(warningWords), ...takenBack],
+    brought: [...warned.filter(isBrought).map(warningWords), ...effects],
     warnings: [
       ...told.map(warningWords),
-      ...takenBack,
+      ...effects,
       ...(others > 0 && changes.length > 0
         ? [`${counted(others, 'other row has', 'other rows have')} a warning, as before: see \`check\``]
         : []),
@@ -121,10 +122,9 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
   };
 }
 
-const closingQuestion =
-  'Every call of every customer will be refused until the relay is opened again. Close the relay?';
+const closing = 'every call of every customer will be refused until the relay is opened again';
 
-/** The words of a question are all that stands between one row and an outage, whichever way the row is written. */
+/** One row stands between a slip and an outage, whichever way it is written, so the plan says what it does. */
 function closesRelay(changes: readonly RowDifference[], { before, after }: ConfigEdit): boolean {
   if (!changes.some(({ table, key }) => table === 'settings' && key === 'relay_closed')) return false;
   return isClosed(after) && !isClosed(before);
