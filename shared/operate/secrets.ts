@@ -5,9 +5,9 @@
 import { attributeOf, plainRow } from '../config/rows/read-row.ts';
 import { emptyRows, keyAttributes, type ConfigRows } from '../config/rows/read-table.ts';
 import {
-  boundPath,
   isOfStack,
   isSecretName,
+  isStorablePath,
   isUnbound,
   managedSecretName,
   markOfReference,
@@ -42,8 +42,8 @@ export function planStoreSecret(
   if (target.local) throw usageFailure(noStore);
   if (!isSecretName(name))
     throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
-  // One from before may still be rotated.
-  if (boundPath(name) === undefined && !replace) throw usageFailure(wantedPurpose(name));
+  // `secret set` still replaces values whose paths name no purpose.
+  if (!replace && !isStorablePath(name)) throw usageFailure(wantedPurpose(name));
   const { stack } = target;
   const stored = managed ? managedSecretName(stack, name) : parameterName(stack, name);
   const reference = `${managed ? 'secretsmanager' : 'ssm'}:${stored}`;
@@ -63,9 +63,14 @@ const noStore =
   'and write env:OPENAI_API_KEY in the row; a variable of another name is read where RELAY_ENV_SECRETS of that ' +
   'shell names it (start the stack anew)';
 
-const wantedPurpose = (name: string): string =>
-  `a secret has a purpose: name it channels/<host>/${name} for channels that call that host (channels/api.vendor.com/${name}), ` +
-  `search/<host>/${name}, payments/${name} (payments/api.stripe.com/${name} for Stripe's key), alerts/${name}, console/${name} or canary/${name}`;
+function wantedPurpose(path: string): string {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  return (
+    `the path of a secret says what it is for: channels/<host>/${name} for channels that call that host ` +
+    `(channels/api.vendor.com/${name}), search/<host>/${name}, payments/${name} (payments/api.stripe.com/${name} for ` +
+    `Stripe's key), alerts/${name}, console/${name} or canary/${name}; the host in lower case, as in the endpoint`
+  );
+}
 
 /** Throws a Failure if a value exists and the plan does not replace it. */
 export async function carryOutStoreSecret(
@@ -206,10 +211,16 @@ export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecret
   const removed: string[] = [];
   const kept: string[] = [];
   if (rowsWithOld(await config.tables()).length > 0) {
-    await awaitPublished(ports, waitSeconds);
+    const version = await awaitPublished(ports, waitSeconds);
     if (waitSeconds > 0) await clock.sleep(graceMs);
     const rows = await config.tables();
-    const named = new Set([...rows.channels, ...rows.settings].flatMap((raw) => referencesIn(plainRow(raw))));
+    // An invalid row is served as its last valid version, which may name other secrets than the row.
+    const served = version ? await config.rows(version) : emptyRows;
+    const named = new Set(
+      [rows, served]
+        .flatMap(({ channels, settings }) => [...channels, ...settings])
+        .flatMap((raw) => referencesIn(plainRow(raw))),
+    );
     for (const { table, raw, old } of rowsWithOld(rows)) {
       const still = old.filter((reference) => named.has(reference));
       for (const reference of old.filter((each) => !named.has(each))) {

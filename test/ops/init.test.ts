@@ -77,6 +77,9 @@ describe('secret new', () => {
     ['nothing', 'payments/links', '', 'no value was given'],
     ['two words', 'payments/links', `export KEY=${secret} x`, 'the value has blanks'],
     ['a name without a purpose', 'openai', secret, 'channels/<host>/openai'],
+    ['a key of a channel without its host', 'channels/openai', secret, 'channels/<host>/openai'],
+    ['a key of a search provider without its host', 'search/tavily', secret, 'search/<host>/tavily'],
+    ['a host that no endpoint has', 'channels/API.openai.com/openai', secret, 'channels/<host>/openai'],
     ['a name that is a path', '../other/x y', secret, 'a name has the characters'],
   ])('refuses %s', async (_case, name, value, message) => {
     const run = await runOps(['secret', 'new', name, '--stack', 'relay-two'], account, value);

@@ -61,7 +61,7 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
     async remove(reference) {
       const place = placeOf(reference, caller);
       await place.remove().catch((error: unknown) => {
-        if (!(error instanceof Error && missingErrors.has(error.name))) throw explain(error, place.title);
+        if (!isGone(error)) throw explain(error, place.title);
       });
     },
     variable: async (name) => fromEnvironment(environment, name),
@@ -70,6 +70,12 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
 
 const takenErrors = new Set(['ParameterAlreadyExists', 'ResourceExistsException']);
 const missingErrors = new Set(['ParameterNotFound', 'ResourceNotFoundException']);
+
+/** Secrets Manager refuses to delete a secret twice, so a repeated `secret move` would never finish. */
+const isGone = (error: unknown): boolean =>
+  error instanceof Error &&
+  (missingErrors.has(error.name) ||
+    (error.name === 'InvalidRequestException' && /delet/i.test(error.message)));
 
 /** A row may be another's work: it must not choose which variable of this shell is sent to its address. */
 function ofRow(

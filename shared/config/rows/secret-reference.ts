@@ -93,6 +93,13 @@ export function boundPath(path: string): SecretUse | undefined {
   return { purpose, host: name.length > 0 && looksLikeHost.test(host) ? host : undefined };
 }
 
+/** Whether rows can use what is stored there. Keys of channels and search providers are always sent to a host, so their paths need one. */
+export function isStorablePath(path: string): boolean {
+  const { purpose, host } = boundPath(path) ?? {};
+  if (purpose === undefined) return false;
+  return host === undefined ? purpose !== 'channels' && purpose !== 'search' : host === hostSegment(host);
+}
+
 /**
  * Whether the path of a reference allows a use. `unbound`: it was stored before paths named purpose and host. Any `env:` reference is
  * bound: `mayReadVariable` decides.

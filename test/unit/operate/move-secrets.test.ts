@@ -52,6 +52,8 @@ const movedTo = {
 class Killed extends Error {}
 
 let rows: ConfigRows;
+/** The newest version, where it is not what the tables compile to. */
+let served: Partial<ConfigRows>;
 /** Values by reference. */
 let stored: Map<string, string>;
 let sleptMs: number;
@@ -93,7 +95,10 @@ const ports = {
   config: {
     tables: async () => structuredClone(rows),
     newest: async () => ({ version: 1 }),
-    rows: async () => compileSnapshot(rows, { local: false, publishedAt: 0 }).rows,
+    rows: async () => {
+      const earlier = { ...emptyRows, ...served };
+      return compileSnapshot(rows, { local: false, publishedAt: 0, earlier }).rows;
+    },
   },
   tables: { write: (write: RowWrite) => writes(() => putRow(write)) },
   secrets: {
@@ -116,7 +121,7 @@ const move = async () => carryOutMove(ports, await planMoveSecrets(ports), 60);
 beforeEach(() => {
   rows = before();
   stored = new Map(readable().map((reference) => [reference, `of ${nameOf(reference)}`]));
-  [sleptMs, steps, killedAt] = [0, 0, undefined];
+  [sleptMs, steps, killedAt, served] = [0, 0, undefined, {}];
 });
 
 function expectMoved(): void {
@@ -183,6 +188,16 @@ describe('moving secrets', () => {
     rows.channels = channels.filter(({ id }) => id !== 'thief');
     await move();
     expectMoved();
+  });
+
+  it('keeps what the last valid version of an invalid row names', async () => {
+    served = { channels: rows.channels };
+    const [one, two, ...others] = rows.channels as RawRow[];
+    rows.channels = [one, { ...two, secret: 'a key, typed in by mistake' }, ...others];
+    expect(await carryOutMove(ports, await planMoveSecrets(ports), 60)).toMatchObject({
+      kept: ['ssm:/relay/relay/shared'],
+    });
+    expect(stored.get('ssm:/relay/relay/shared')).toBe('of shared');
   });
 
   it('overwrites no other value, and moves the others all the same', async () => {
