@@ -182,7 +182,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       .map((what) =>
         wildcard(
           arn(what),
-          "Operators add secrets under names of their own; only those under this stack's prefix can be read, and of another purpose none",
+          "Operators choose the names of secrets; a function can only read those of its purpose under this stack's prefix",
         ),
       );
   const secrets = named(['*', ...secretPurposes.map((purpose) => `${purpose}/*`)]);

@@ -450,7 +450,7 @@ export function readSetting(
   return problems[0] === undefined ? usedRow(read, warnings) : { problem: problems[0] };
 }
 
-/** The secrets that settings name. Those with a host are sent there; the others sign. */
+/** The secrets that settings name. Those without a host only sign. */
 export function settingSecrets({ alerts, search, payments }: Partial<Settings>): NamedSecret[] {
   const { webhookSecrets = [], linkSecrets = [], checkout } = payments?.stripe ?? {};
   return [
@@ -473,7 +473,7 @@ function namedBy(
   return [references].flat().map((reference) => ({ row, purpose: row, at, reference, host }));
 }
 
-/** Whose secret each reference is that rows of settings name, a row with a problem too. Of two the one that moves money. */
+/** The purpose of each reference in rows of settings, invalid rows included. If two rows name it, payments wins. */
 export function referenceOwners(
   rows: readonly unknown[],
   deployed: ReferenceRules['owners'] = new Map(),
@@ -485,7 +485,7 @@ export function referenceOwners(
   return new Map([...owners, ...deployed]);
 }
 
-/** All texts that look like a reference, at any depth. */
+/** All texts at any depth that look like references. */
 export function referencesIn(value: unknown): string[] {
   if (typeof value === 'string') return /^\s*(ssm|secretsmanager|env):/.test(value) ? [value.trim()] : [];
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];

@@ -235,7 +235,7 @@ async function secretFinding({ account, channels, region, unused }: Known): Prom
 
 function pathFindings(unbound: readonly NamedSecret[], stack: string): DoctorFinding[] {
   if (unbound.length === 0) return [];
-  const found = `${counted(unbound.length, 'reference names', 'references name')} no purpose in the path, so functions of other purposes could read the secret`;
+  const found = `${counted(unbound.length, 'reference has', 'references have')} no purpose in the path, so functions of other purposes may read the secret`;
   return [attention('secrets', found, run(`npx --no relay-ops secret move --stack ${stack}`))];
 }
 

@@ -28,7 +28,7 @@ export interface Target {
   endpoint?: string;
   /** True on a loopback endpoint: rows may use loopback addresses and `env:` secrets there. */
   local: boolean;
-  /** What a deployed console knows of its stack beside the tables, as ReferenceRules have it. */
+  /** Known to the hosted console only, as in ReferenceRules. */
   envSecrets?: ReferenceRules['envSecrets'];
   owners?: ReferenceRules['owners'];
 }
@@ -365,9 +365,9 @@ export interface SecretWrite {
 /** Stores and reads the secrets that rows name. No message contains a value. */
 export interface SecretWriter {
   put(write: SecretWrite, value: string): Promise<void>;
-  /** Throws a Failure if it was stored for another use. */
+  /** Throws a Failure if the secret was stored for another use. */
   read(reference: string, use: SecretUse): Promise<string>;
-  /** One that is gone already is no error. */
+  /** Accepts that the secret is already gone. */
   remove(reference: string): Promise<void>;
   /** The value of an environment variable that the operator named. */
   variable(name: string): Promise<string>;

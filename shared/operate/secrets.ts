@@ -1,8 +1,8 @@
 /**
- * The secrets of a stack: stores values under paths that say what they are for, and moves those that were stored before paths did. Plans
- * contain no value of a secret, so they can be shown.
+ * Stores secrets under paths that name their purpose, and moves those that were stored before paths named one. A plan never contains
+ * the value of a secret, so it can be shown.
  */
-import { attributeOf, plainRow } from '../config/rows/read-row.ts';
+import { attributeOf, plainRow, plainValue } from '../config/rows/read-row.ts';
 import { emptyRows, keyAttributes, type ConfigRows } from '../config/rows/read-table.ts';
 import {
   isOfStack,
@@ -17,7 +17,6 @@ import {
   type NamedSecret,
 } from '../config/rows/secret-reference.ts';
 import { referenceOwners, referencesIn } from '../config/setting-rows.ts';
-import { isRecord } from '../wire/json.ts';
 import { secretsIn } from './config/row-changes.ts';
 import { awaitPublished } from './config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
@@ -28,7 +27,7 @@ interface SecretInput {
   name: string;
   managed: boolean;
   replace: boolean;
-  /** The secret is the key of a channel that is being set up. Its name ends in the channel's id. */
+  /** The key of a channel that is being set up: the path ends in the channel's id. */
   isOfNewChannel?: boolean;
 }
 
@@ -95,10 +94,10 @@ function checkValue(value: string): void {
     throw usageFailure(`the value has over ${valueCharactersMax} characters`);
 }
 
-// Secrets from before paths named purpose and host: copied to such a path, then named there by the row, then removed. A row that was
-// changed keeps the old references in `_moved` until they are removed, so whoever repeats an interrupted move knows them.
+// Moving a secret: copy the value to its new path, write the new reference into the row, then remove the old secret. The row lists the old
+// references in `_moved` until they are removed, so a move that was interrupted can be repeated.
 
-/** A row that names old references, what each becomes, and the write that puts the new ones in. Undefined: old ones are left to remove. */
+/** One row of a move. `write` is undefined if an earlier run already changed the row and only old secrets are left to remove. */
 interface RowMove {
   moves: { named: NamedSecret; to: string }[];
   write: RowWrite | undefined;
@@ -106,7 +105,7 @@ interface RowMove {
 
 type MoveSecretsPlan = Awaited<ReturnType<typeof planMoveSecrets>>;
 
-/** Moves no secret that belongs to another purpose: `warnings` name its row, which has a problem. */
+/** Leaves rows alone that name another purpose's secret: copying it would hand it to them. `warnings` name these rows. */
 export async function planMoveSecrets(ports: OperatorPorts) {
   const { config, target } = ports;
   if (target.local) throw usageFailure(noStore);
@@ -120,8 +119,7 @@ export async function planMoveSecrets(ports: OperatorPorts) {
       );
       const problem =
         markOfReference(raw, rules) ?? old.map((named) => referenceProblem(named, rules)).find(Boolean);
-      if (problem !== undefined && old[0])
-        refused.push(`${table} ${old[0].row} is left as it is: ${problem}`);
+      if (problem !== undefined && old[0]) refused.push(`${table} ${old[0].row} is not changed: ${problem}`);
       const moves = old.map((named) => ({ named, to: movedReference(named, target.stack) }));
       if (problem !== undefined || moves.length === 0)
         return oldOf(raw).length > 0 ? [{ moves: [], write: undefined }] : [];
@@ -135,11 +133,11 @@ export async function planMoveSecrets(ports: OperatorPorts) {
         moves.map(({ named: { row, at, reference }, to }) => `${row} ${at}: ${reference} becomes ${to}`),
       ),
       ...rowsWithOld(rows).flatMap(({ old }) =>
-        old.map((each) => `${each} was moved before, and is removed`),
+        old.map((each) => `${each}: an earlier run moved this secret, so it is removed`),
       ),
       ...(changes.length === 0
         ? [
-            'nothing to move: every path names a purpose. The option unboundSecrets false lets functions read no others.',
+            'nothing to move: every path names a purpose. Set the option unboundSecrets to false, so that functions can read no other secrets.',
           ]
         : []),
     ],
@@ -170,32 +168,27 @@ function writeOf(table: 'channels' | 'settings', raw: unknown, moves: RowMove['m
   };
 }
 
-function withReferences(value: unknown, renamed: ReadonlyMap<string, string>): unknown {
-  if (typeof value === 'string') return renamed.get(value.trim()) ?? value;
-  if (value instanceof Set) return new Set([...value].map((each) => withReferences(each, renamed)));
-  if (Array.isArray(value)) return value.map((each) => withReferences(each, renamed));
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, each]) => [name, withReferences(each, renamed)]),
+/** A reviver reaches every text of a value at any depth. */
+const withReferences = (value: unknown, renamed: ReadonlyMap<string, string>): unknown =>
+  JSON.parse(JSON.stringify(plainValue(value)), (_name, each: unknown) =>
+    typeof each === 'string' ? (renamed.get(each.trim()) ?? each) : each,
   );
-}
 
 const oldAttribute = '_moved';
 const oldOf = (raw: unknown): string[] =>
   [attributeOf(raw, oldAttribute) ?? []].flat().filter((each) => typeof each === 'string');
 
-const rowsWithOld = ({ channels, settings }: ConfigRows) =>
-  [
-    ...channels.map((raw) => ({ table: 'channels' as const, raw: raw as RawRow, old: oldOf(raw) })),
-    ...settings.map((raw) => ({ table: 'settings' as const, raw: raw as RawRow, old: oldOf(raw) })),
-  ].filter(({ old }) => old.length > 0);
+const rowsWithOld = (rows: ConfigRows) =>
+  (['channels', 'settings'] as const)
+    .flatMap((table) => rows[table].map((raw) => ({ table, raw: raw as RawRow, old: oldOf(raw) })))
+    .filter(({ old }) => old.length > 0);
 
-/** Calls that began with the configuration before may still read the old secret. */
+/** Running calls may still use the previous configuration, which names the old secrets. */
 const graceMs = 20_000;
 
 /**
- * One row that fails keeps no other from being moved. Throws a Failure for those after all others are done.
- * @param waitSeconds until the rows are published, at most. 0: nothing is waited for, so the relay must answer no calls
+ * Moves all rows that it can, then throws a Failure that lists the others.
+ * @param waitSeconds how long to wait until the rows are published. 0 does not wait, so calls may fail unless the relay is closed
  */
 export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecretsPlan, waitSeconds: number) {
   const { clock, config, secrets, tables } = ports;
@@ -216,11 +209,8 @@ export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecret
     const rows = await config.tables();
     // An invalid row is served as its last valid version, which may name other secrets than the row.
     const served = version ? await config.rows(version) : emptyRows;
-    const named = new Set(
-      [rows, served]
-        .flatMap(({ channels, settings }) => [...channels, ...settings])
-        .flatMap((raw) => referencesIn(plainRow(raw))),
-    );
+    const namingRows = [rows.channels, rows.settings, served.channels, served.settings].flat();
+    const named = new Set(namingRows.flatMap((raw) => referencesIn(plainRow(raw))));
     for (const { table, raw, old } of rowsWithOld(rows)) {
       const still = old.filter((reference) => named.has(reference));
       for (const reference of old.filter((each) => !named.has(each))) {
@@ -237,7 +227,7 @@ export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecret
       });
     }
   }
-  if (failed.length > 0) throw new Failure(`${failed.join('; ')}. Mend it and repeat the command`);
+  if (failed.length > 0) throw new Failure(`${failed.join('; ')}. Fix this and repeat the command`);
   return {
     moved: changes.filter(({ write }) => write).length,
     removed: [...new Set(removed)],
@@ -245,14 +235,14 @@ export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecret
   };
 }
 
-/** A copy that an interrupted move left is taken; another value there is somebody's newer one. */
+/** Accepts a copy that an interrupted move left. Never overwrites a different value, which may be newer. */
 async function copySecret(
   { secrets }: OperatorPorts,
   { named, to }: RowMove['moves'][number],
 ): Promise<void> {
   const value = await secrets.read(named.reference, named);
   const conflict = new Failure(
-    `${to} has another value than ${named.reference}: write ${to} into ${named.row} yourself if that is the right one`,
+    `${to} has another value than ${named.reference}: if that value is right, write ${to} into ${named.row} yourself`,
   );
   try {
     await secrets.put({ reference: to, replace: false, conflict }, value);

@@ -26,7 +26,7 @@ const typedSecrets =
   ({ stack, local }: Target) =>
   (text: string): string | string[] | undefined => {
     const secrets = typedList(text);
-    // The host of a name alone is that of the row, which `planSetRow` knows.
+    // `planSetRow` expands a bare name, because it knows the row's host.
     if (secrets.some((each) => !isReference(each) && (local || !storedName.test(each))))
       throw usageFailure(
         'secret: found no reference, wanted ssm:/relay/<stack>/channels/<host>/<name> or secretsmanager:<stack>/channels/<host>/<name>: store the key first',
@@ -88,7 +88,7 @@ export const fieldsOfType = (type: string | undefined, row: RawRow, target: Targ
   {
     name: 'secret',
     label: 'Secret',
-    help: 'The name under which it is stored for the host of the endpoint, or a reference, never the key itself: `ssm:/relay/.../channels/<host>/vendor`. Several apart by commas.',
+    help: 'A reference such as `ssm:/relay/.../channels/<host>/vendor`, or just the name if it is stored for the host of the endpoint. Never the key itself. Separate several by commas.',
     typed: typedSecrets(target),
   },
   namesField('models', 'Models', 'Names that clients use, apart by commas or lines.'),

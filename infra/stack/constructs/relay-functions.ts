@@ -58,11 +58,11 @@ export type RelayCodeProps = Pick<
   'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'keys' | 'secretAccess'
 >;
 
-/** Which secrets functions may read beside those whose paths name their purposes. */
+/** Which secrets functions may read in addition to those whose paths name their purpose. */
 export interface SecretAccess {
-  /** Those whose paths name no purpose. */
+  /** Whether functions may read secrets whose paths name no purpose. */
   unbound: boolean;
-  /** References in options: each only the function that has this purpose reads, and no row may name. */
+  /** References in options. Only the function of that purpose may read them, and rows must not name them. */
   deployed: Readonly<Partial<Record<SecretPurpose, string>>>;
 }
 
@@ -258,7 +258,7 @@ export const relaySecrets = (stack: Stack, store: SecretStoreName, path: string)
         arnFormat: ArnFormat.COLON_RESOURCE_NAME,
       });
 
-/** The variable by which code knows which references no row may name. */
+/** Tells the code which references rows must not name. */
 export const deployedVariables = ({ deployed }: SecretAccess): Record<string, string> =>
   Object.keys(deployed).length === 0 ? {} : { DEPLOYED_SECRETS: JSON.stringify(deployed) };
 
@@ -398,7 +398,7 @@ function tableGrants(props: Granted): PolicyStatement[] {
   return [...statements, ...props.tables.keyAccess()];
 }
 
-/** Rows name secrets with any path until they are moved; what belongs to other purposes is denied then. */
+/** Until all secrets are moved, rows may name any path, so everything is allowed except what belongs to other purposes. */
 function secretGrants(
   stack: Stack,
   { relayName, keys, description, secretAccess }: Granted,
@@ -422,7 +422,7 @@ function secretGrants(
     .concat(keyUse(stack, keys.secrets, ['secretsmanager', 'ssm'], ['Decrypt']));
 }
 
-/** No row names secrets of these: options do. */
+/** Only options name secrets of these purposes, so their functions need no other paths. */
 const deployedPurposes: ReadonlySet<SecretPurpose> = new Set(['console', 'canary']);
 
 /** Secrets Manager adds a hyphen and six characters to a name. */

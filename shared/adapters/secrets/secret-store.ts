@@ -39,7 +39,7 @@ const entriesMax = 1000;
 interface SecretStoreParts {
   environment: Environment;
   clock: Clock;
-  /** What all secrets of this store are for. Rows were checked already; this holds if a row or a version comes around that. */
+  /** The store reads secrets of this purpose only. Rows are checked too, but a row or version may have bypassed that. */
   purpose: SecretPurpose;
   /** Spreads reads of environments over time. */
   random?: Random;

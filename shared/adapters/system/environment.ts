@@ -103,7 +103,7 @@ export function readSweepGraceSeconds(variables: Variables = process.env): numbe
 export const readDefaultLimits = (variables: Variables = process.env): unknown =>
   parseJson(variables['RELAY_LIMITS'] ?? '');
 
-/** References in the options of the deployment, which no row may name: `DEPLOYED_SECRETS`, JSON of purpose to reference. */
+/** References in deployment options, which no row may name. `DEPLOYED_SECRETS` maps purpose to reference, as JSON. */
 export function readDeployedSecrets(variables: Variables = process.env): Map<string, SecretPurpose> {
   const found = asRecord(parseJson(variables['DEPLOYED_SECRETS'] ?? ''));
   const owners = new Map<string, SecretPurpose>();

@@ -355,7 +355,7 @@ export const channelReader = (rules: EndpointRules & ReferenceRules): TableReade
 
 export const secretsOf = ({ secret }: ChannelRow): string[] => [secret ?? []].flat();
 
-/** The references of a row, whatever else is wrong with it, each with the host that gets the secret. */
+/** The references of a row, even of an invalid one, each with the host that would receive the secret. */
 export function channelSecrets(raw: unknown): NamedSecret[] {
   const { id, secret } = asRecord(plainRow(raw));
   const references = [secret ?? []].flat().filter((each) => typeof each === 'string');
@@ -364,7 +364,7 @@ export function channelSecrets(raw: unknown): NamedSecret[] {
   return references.map((each) => ({ purpose, host, row, at: 'secret', reference: each.trim() }));
 }
 
-/** What the secrets of a row are for. */
+/** The use of a channel's secrets. The row may be invalid. */
 export function channelUse(raw: unknown): SecretUse {
   const row = asRecord(plainRow(raw));
   const type = channelTypeNames.find((name) => name === row['type']) ?? defaultChannelType;

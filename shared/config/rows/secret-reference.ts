@@ -1,6 +1,6 @@
 /**
- * References to secrets. Credentials are kept in a secret store; a row holds only a reference, whose path says what the secret is for and
- * to which host it may be sent. Whoever edits rows could otherwise send any secret of the stack to a host of theirs.
+ * References to secrets. A secret store holds the values, rows hold references. The path of a reference names the purpose of the secret
+ * and the host that may receive it. Otherwise anyone who edits rows could send any secret of the stack to a host of their own.
  */
 
 import { attributeOf } from './read-row.ts';
@@ -11,59 +11,62 @@ export type SecretPurpose = (typeof secretPurposes)[number];
 /** What a secret is read for. */
 export interface SecretUse {
   purpose: SecretPurpose;
-  /** The host, with its port, that the secret is sent to. Undefined: it only signs, or no row says where it goes. */
+  /** The host, with its port, that receives the secret. Undefined if the secret only signs, or if the caller doesn't know the host. */
   host?: string | undefined;
 }
 
 /** A reference in a row. */
 export interface NamedSecret extends SecretUse {
   reference: string;
-  /** The attribute that names it: `value.stripe.link_secret`. */
+  /** The attribute that holds the reference: `value.stripe.link_secret`. */
   at: string;
   /** The row's key. */
   row: string;
 }
 
 export interface ReferenceRules {
-  /** true on the local stack: loopback addresses and `env:NAME` are allowed too. */
+  /** true on a local stack, which also allows loopback addresses and `env:NAME`. */
   local: boolean;
-  /** The variables that `env:` may read, as `mayReadVariable` takes them. Absent: known to the stack alone. */
+  /** The variables that `env:` may read, as in `mayReadVariable`. Absent where only the running stack knows them. */
   envSecrets?: readonly string[] | undefined;
-  /** Whose secret a reference is by settings and deployment, whatever its path says. Absent: not known. */
+  /** The purpose of references that settings or deployment options name. It wins over the path. */
   owners?: ReadonlyMap<string, SecretPurpose> | undefined;
-  /** The uses of unbound references that may stay, by `useKey`. Absent: all may. */
+  /** The uses of unbound references that are still allowed, by `useKey`. Absent: all of them. */
   oldUses?: ReadonlySet<string> | undefined;
 }
 
-/** What every local stack may read. */
+/** Every local stack may read this variable. */
 export const usualVariable = 'OPENAI_API_KEY';
 
 /**
- * Whoever can write a row could else send any variable of the stack's owner to an address of theirs.
- * @param allowed `NAME`, or with what it is for: `payments/NAME`, `channels/<host>/NAME`; `*` at an end for all that begin so
+ * Without this list, anyone who writes a row could send any variable of the operator's shell to a host of their own. An entry with a
+ * purpose takes its variables away from entries without one.
+ * @param allowed `NAME`, or bound to a use: `payments/NAME`, `channels/<host>/NAME`; a `*` at the end stands for any text
  */
 export function mayReadVariable(name: string, allowed: readonly string[], use: SecretUse): boolean {
-  const fitting = allowed.filter((entry) => {
-    const pattern = entry.slice(entry.lastIndexOf('/') + 1);
-    return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
-  });
-  const bound = fitting.filter((entry) => entry.includes('/'));
-  if (bound.length === 0) return fitting.length > 0;
-  return bound.some((entry) => {
-    const [purpose, host, name] = entry.split('/');
-    const isAnywhere = name === undefined || use.host === undefined;
-    return purpose === use.purpose && (isAnywhere || host === hostSegment(use.host ?? ''));
+  const entries = allowed
+    .map((entry) => entry.split('/'))
+    .filter((parts) => {
+      const pattern = parts.at(-1) ?? '';
+      return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+    });
+  const bound = entries.filter((parts) => parts.length > 1);
+  if (bound.length === 0) return entries.length > 0;
+  return bound.some((parts) => {
+    const [purpose, host] = parts;
+    const isForAnyHost = parts.length === 2 || use.host === undefined;
+    return purpose === use.purpose && (isForAnyHost || host === hostSegment(use.host ?? ''));
   });
 }
 
-/** The line that allows a variable. Of what has not the usual form of a name, without it. */
+/** The setting that allows a variable. Does not quote an unusual name, which may be a key that was typed in by mistake. */
 export const allowVariable = (name: string): string =>
   `RELAY_ENV_SECRETS=${/^[A-Z_][A-Z0-9_]{0,63}$/.test(name) ? name : '<its name>'}`;
 
 const notAllowed = 'found an env: reference to a variable that rows may not read';
 const notItsOwn = 'found a secret of ';
 
-/** What its owner allowed, and what other rows name, the running stack knows. Elsewhere the mark that it left in a row says it. */
+/** Only the running stack knows its variables and deployment options, so the tool reads the mark that the stack left in the row. */
 export function markOfReference(raw: unknown, { local }: ReferenceRules): string | undefined {
   const mark = attributeOf(raw, '_problem');
   const isOfStack = (text: string): boolean =>
@@ -76,16 +79,16 @@ const managed = /^secretsmanager:[A-Za-z0-9_+=.@-]+(\/[A-Za-z0-9_+=.@-]+)+$/;
 const environment = /^env:[A-Za-z_][A-Za-z0-9_]*$/;
 const store = /^(?:ssm:\/relay\/|secretsmanager:)[^/]+\//;
 
-/** A path of both stores has no other characters. A full stop at the end of a name leads to the same host. */
+/** Both stores allow these characters in a path. A trailing dot is dropped, because it leads to the same host. */
 const hostSegment = (host: string): string => host.replace(/\.+(?=$|:)/, '').replaceAll(/[^a-z0-9.-]/g, '_');
-/** Names chosen before paths had a host have no dot, mostly. */
+/** A host is public, so it has a dot or is an IPv6 address. Old names such as `channels/team-a/openai` rarely have a dot there. */
 const looksLikeHost = /\.|^_/;
 
-/** `channels/<host>/<name>` and the like, as it is stored below the stack's name. */
+/** The path below the stack's name under which a secret for this use is stored. */
 export const secretPathOf = ({ purpose, host }: SecretUse, name: string): string =>
   [purpose, host === undefined ? [] : hostSegment(host), name].flat().join('/');
 
-/** A path below the stack's name, for people who store it. Undefined: it is none. */
+/** The use that a path below the stack's name allows. Undefined if it names no purpose. */
 export function boundPath(path: string): SecretUse | undefined {
   const [first, host, ...name] = path.split('/');
   const purpose = secretPurposes.find((each) => each === first);
@@ -93,7 +96,7 @@ export function boundPath(path: string): SecretUse | undefined {
   return { purpose, host: name.length > 0 && looksLikeHost.test(host) ? host : undefined };
 }
 
-/** Whether rows can use what is stored there. Keys of channels and search providers are always sent to a host, so their paths need one. */
+/** Whether rows can use a secret under this path. Channels and search providers send theirs to a host, so the path must name it. */
 export function isStorablePath(path: string): boolean {
   const { purpose, host } = boundPath(path) ?? {};
   if (purpose === undefined) return false;
@@ -101,8 +104,8 @@ export function isStorablePath(path: string): boolean {
 }
 
 /**
- * Whether the path of a reference allows a use. `unbound`: it was stored before paths named purpose and host. Any `env:` reference is
- * bound: `mayReadVariable` decides.
+ * Compares the path of a reference with a use. `purpose` or `host`: the path names another one. `unbound`: the path is older than this rule
+ * and names none. `env:` references count as bound, because `mayReadVariable` decides about them.
  */
 export function bindingOf(reference: string, use: SecretUse): 'bound' | 'unbound' | 'purpose' | 'host' {
   if (reference.startsWith('env:')) return 'bound';
@@ -124,7 +127,7 @@ const howToStore = (use: SecretUse): string => {
   return `store the value with \`npx --no relay-ops secret new ${path} --stack <stack>\`, which reads it from standard input, and write ssm:/relay/<stack>/${path} here`;
 };
 
-/** Why a reference is not usable; undefined if it is. Never quotes it: it may be the secret itself. */
+/** Why a reference is refused; undefined if it is usable. Never quotes the reference: someone may have typed the secret itself. */
 export function referenceProblem(named: NamedSecret, rules: ReferenceRules): string | undefined {
   const { reference, ...use } = named;
   const fix = howToStore(use);
@@ -154,7 +157,7 @@ function formProblem(reference: string, fix: string): string {
   );
 }
 
-/** What is wrong, and what should be moved, each as `attribute: ...`, once. */
+/** Problems, and warnings about unbound references, each as `attribute: ...`, without duplicates. */
 export function checkReferences(
   named: readonly NamedSecret[],
   rules: ReferenceRules,
@@ -172,7 +175,7 @@ export function checkReferences(
   return { problems: [...new Set(problems)], warnings: [...new Set(warnings)] };
 }
 
-/** The end of a path, as people may write it in place of a reference. What is longer may be the key itself, which must not come into a row. */
+/** The last part of a path, which people may type instead of a reference. Longer text may be the key itself, which must not reach a row. */
 export const storedName = /^(?!sk-)[\w.-]{1,24}$/;
 
 const namePattern = /^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)*$/;

@@ -43,10 +43,11 @@ export async function channelSecret(
   if (secretEnv !== undefined) return secrets.variable(secretEnv);
   const [named] = channelSecrets(channel);
   if (named === undefined) return undefined;
-  // A row that was written by hand may name a secret of others, and be no row that serves.
+  // Someone may have written another purpose's secret into the table by hand.
   const owners = referenceOwners(await tables.scan('settings'), target.owners);
   const problem = referenceProblem(named, { ...target, owners });
-  if (problem !== undefined) throw new Failure(`channel ${channel.id} is not used: secret: ${problem}`);
+  if (problem !== undefined)
+    throw new Failure(`the relay does not use channel ${channel.id}: secret: ${problem}`);
   return secrets.read(named.reference, named);
 }
 

@@ -133,7 +133,7 @@ export async function settingsNow(ports: OperatorPorts) {
   return compiled(ports, { channels: [], charges: [], plans, settings }).snapshot;
 }
 
-/** The secrets that rows name, those of settings with a problem left out. */
+/** The secrets that rows name, without those of invalid settings. */
 export const secretsIn = ({
   channels,
   settings,
@@ -145,7 +145,7 @@ export const secretsIn = ({
   }),
 ];
 
-/** What `ReferenceRules` takes: the uses that were there before an edit. */
+/** The uses of secrets in these rows, as `ReferenceRules` takes them. */
 export const oldUsesIn = (...versions: readonly ConfigRows[]): Set<string> =>
   new Set(versions.flatMap(secretsIn).map(useKey));
 

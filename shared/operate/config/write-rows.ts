@@ -79,7 +79,7 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
 
 /**
  * `brought`: the warnings that there are afterwards and were not before; a price that jumps is one. `warnings`: those of written rows, too.
- * @param trusted rows whose secrets may go where they go there, beside those of before, though their paths do not say so
+ * @param trusted rows of an earlier version: like those of before, they may name secrets whose paths name no purpose
  */
 export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: ConfigRows = edit.before) {
   const { before, after } = edit;
@@ -244,7 +244,7 @@ export async function planSetRow(
   return { ...plan, effect: [effect, ...variable] };
 }
 
-/** A name alone in place of a reference is that of a secret that is stored for the row's host. */
+/** Expands a bare name to the reference of the secret that is stored under it for the row's host. */
 function withStoredSecrets({ target: { stack, local } }: OperatorPorts, row: RawRow): RawRow {
   const names = channelSecrets(row);
   if (local || !names.some(({ reference }) => storedName.test(reference))) return row;

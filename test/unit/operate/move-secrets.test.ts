@@ -177,7 +177,7 @@ describe('moving secrets', () => {
     });
     const plan = await planMoveSecrets(ports);
     expect(plan.warnings).toEqual([
-      expect.stringContaining('channels thief is left as it is: found a secret of payments'),
+      expect.stringContaining('channels thief is not changed: found a secret of payments'),
     ]);
     expect(await carryOutMove(ports, plan, 60)).toMatchObject({
       moved: 6,

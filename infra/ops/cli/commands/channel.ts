@@ -239,7 +239,7 @@ const storeCommand = (verb: 'new' | 'set', does: string) =>
   changes(verb, {
     does,
     takes: {
-      '<name>': 'its path within the stack, which says what it is for: channels/<host>/<name>',
+      '<name>': 'path within the stack, which names the purpose: channels/<host>/<name>',
       '--secretsmanager': 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)',
     },
     examples: [`printf %s "$OPENAI_API_KEY" | secret ${verb} channels/api.openai.com/openai --stack relay`],
@@ -258,8 +258,8 @@ export const secretCommands: CommandGroup = {
   name: 'secret',
   does: 'keys and signing secrets, stored in AWS',
   notes: `
-Rows name a secret by its reference; the value is stored in AWS and shown by no command. Its path says what it is for, and nothing
-else may read it; where it is sent to a host, the path names the host:
+Rows name a secret by its reference; the value is stored in AWS, and no command shows it. The path names the purpose, and nothing
+else may read the secret. If it is sent to a host, the path names that host too:
   channels/<host>/<name>, search/<host>/<name>, payments/<name> (Stripe's key: payments/api.stripe.com/<name>),
   alerts/<name>, console/<name>, canary/<name>
 channels/api.openai.com/openai becomes /relay/<stack>/channels/api.openai.com/openai. On a local stack there is no store: rows
@@ -268,10 +268,10 @@ have env:NAME there.`,
     storeCommand('new', 'store a value from standard input, encrypted, and print its reference'),
     storeCommand('set', 'write another value over one that is stored'),
     changes('move', {
-      does: 'move secrets whose paths name no purpose: copies them, changes the rows, removes the old ones; may be repeated',
+      does: 'move secrets whose paths name no purpose: copy them, update the rows, remove the old ones; safe to repeat',
       takes: {
         '--wait <seconds>': [
-          'how long until the rows are live, at most; old secrets are removed 20 s later (0: at once, for a closed relay)',
+          'how long to wait until the rows are live; old secrets are removed 20 s later (0: at once, for a closed relay)',
           parseNumber,
           60,
         ],
@@ -283,12 +283,10 @@ have env:NAME there.`,
           plan,
           carryOut: () => carryOutMove(ports, plan, wait),
           print({ print, remark }, { moved, removed, kept }) {
-            print(
-              `${counted(moved, 'row is', 'rows are')} changed, ${counted(removed.length, 'old secret')} removed.`,
-            );
+            print(`Updated ${counted(moved, 'row')}, removed ${counted(removed.length, 'old secret')}.`);
             for (const reference of kept)
               remark(
-                `${reference} is kept, since another row names it: mend that row, then repeat the command`,
+                `${reference} is kept because another row names it: fix that row, then repeat the command`,
               );
           },
           facts: (made) => made ?? {},

@@ -9,7 +9,7 @@ const writerWith = (kind: string, message: string) => {
     environment: {},
     aws: async () => ({
       region: 'eu-west-1',
-      credentials: async () => ({ accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'x' }),
+      credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'x' },
     }),
   });
 };
