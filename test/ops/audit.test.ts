@@ -388,6 +388,16 @@ describe('audit --repair', () => {
     expect(again.output).toContain('everything adds up');
   });
 
+  it('compares the late charge of a call that an earlier version reserved with no tariff', async () => {
+    await rig.call('acme', lost, { charge: yuan('0.018'), kind: 'expired' });
+    const tokens = { prompt_tokens: 1000, completion_tokens: 1000 };
+    const input = line({ ...tokens, charge_nano: '90000000', price: '2:tokens:0.02:0.07' });
+    await rig.ops('audit --wait 0 --repair - --yes', input);
+    const row = await rig.row('ledger', { account: 'acme', id: `late#${lost}` });
+    expect(row).toMatchObject({ charge: 0.072, price: '2:tokens:0.02:0.07' });
+    expect((await rig.ops('audit --wait 0')).output).toContain('everything adds up');
+  });
+
   it('charges late what no balance pays of a metered call, in the row that the relay itself would write', async () => {
     const before = await rig.item('acme');
     const expired = { charge: yuan('0.018'), kind: 'expired' } as const;

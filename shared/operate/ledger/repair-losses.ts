@@ -101,7 +101,10 @@ async function chargedLate(
   return { outcome: 'charged late', account, id, charge: difference };
 }
 
-/** What the row says of the entry. Nothing is charged late of calls that the balance did not pay. */
+/**
+ * What the row says of the entry. Nothing is charged late of calls that the balance did not pay. Without a tariff an earlier version
+ * may have reserved, so none is made up: the audit would compare the late charge with it.
+ */
 const entryOf = ({ search_price: searchPrice = 0n, tariff, ...row }: CloseRow): OpenEntry => ({
   until: 0,
   amount: 0n,
@@ -110,7 +113,7 @@ const entryOf = ({ search_price: searchPrice = 0n, tariff, ...row }: CloseRow): 
   key: row.key,
   model: row.model,
   price: row.price,
-  tariff: tariff ?? row.price,
+  tariff,
   slot: '',
   budget: row.budget,
   official: false,

@@ -194,8 +194,10 @@ function endedWords({ kind, end, charge, search_price: search }: CloseRow): stri
   return `${kindWords[kind]}${kind === 'expired' ? due : ''}${end === undefined ? '' : ` (${end})`}`;
 }
 
-const silentWords = ({ charge }: CloseRow): string =>
-  `expired: nothing was heard of the function for too long${charge === 0n ? '' : ', so the input was charged at first'}`;
+function silentWords({ charge, search_price: search }: CloseRow): string {
+  const due = search ? 'what was sent' : 'the input';
+  return `expired: nothing was heard of the function for too long${charge === 0n ? '' : `, so ${due} was charged at first`}`;
+}
 
 const productNames: Record<TokenKind, string> = {
   input: 'input',

@@ -39,3 +39,10 @@ it('the story of a request says what was agreed, and why more was charged than i
   );
   expect(new Map(requestSteps(row)).has('because')).toBe(false);
 });
+
+it('the story of an expired call names its search where the expiry charged it', () => {
+  const expired: CloseRow = { ...row, kind: 'expired', price: '1:tokens:0.018:0.072' };
+  const ended = (of: CloseRow) => new Map(requestSteps(of, row)).get('ended');
+  expect(ended(expired)).toContain('the input was charged');
+  expect(ended({ ...expired, search_price: 80_000_000n })).toContain('what was sent was charged');
+});
