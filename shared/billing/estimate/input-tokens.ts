@@ -14,7 +14,7 @@ export interface EstimatedCall extends Pick<
   CanonicalCall,
   'request' | 'unknown' | 'items' | 'native' | 'embedding' | 'media'
 > {
-  /** The fields that did not go up. Absent: none is known. */
+  /** The fields that were not sent upstream. Absent: unknown. */
   dropped?: readonly string[];
 }
 
@@ -49,13 +49,18 @@ export const marksOfInput = 2;
 const longText = 100;
 
 /**
- * What of a call carries or refers to media, by one walk over what goes up: the client's own body where there is one, which holds all that the
- * messages do. Fields that did not go up (`dropped`) are left out.
+ * The media of a call, by one walk over what goes up. A client's own body is walked instead of the messages, because it has all of
+ * theirs. Fields that did not go up (`dropped`) don't count.
  */
 export function* mediaOf(call: EstimatedCall): Generator<MediaPlace, void, undefined> {
-  const { dropped = [] } = call;
-  for (const place of call.media ?? walkedMedia(call)) if (!dropped.some(isAround(place))) yield place;
+  const dropped = new Set(call.dropped);
+  for (const place of call.media ?? walkedMedia(call))
+    if (dropped.size === 0 || !isInside(dropped, fieldPathOf(place))) yield place;
 }
+
+/** Looks each field around the path up: a body may have 100,000 places, and as many dropped fields. */
+const isInside = (fields: ReadonlySet<string>, path: string): boolean =>
+  fields.has(path) || [...path.matchAll(/[.[]/g)].some(({ index }) => fields.has(path.slice(0, index)));
 
 function* walkedMedia({
   request,
@@ -67,13 +72,6 @@ function* walkedMedia({
   const carried = items && [...items.after.values(), ...items.instead.values()];
   for (const root of [native?.body ?? { messages, tools }, unknown, carried]) yield* mediaIn(root);
 }
-
-const isAround =
-  (place: MediaPlace) =>
-  (field: string): boolean => {
-    const path = fieldPathOf(place);
-    return path === field || (path.startsWith(field) && /[.[]/.test(path.charAt(field.length)));
-  };
 
 /** By what the rule of a model says a picture has. */
 export type MediaReader = (imageTokens: number | undefined) => MediaEstimator;
@@ -137,14 +135,14 @@ export function estimateInput(call: EstimatedCall, media?: MediaEstimator): Inpu
 
 const knownParts: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'file']);
 
-/** A part of another kind may cost anything, whatever the walk finds in it. */
+/** Parts of other kinds may cost anything, whatever media the walk finds in them. */
 function isKnownPart(part: ChatContentPart): boolean {
   const { data, format } = asRecord(part['input_audio']);
   const isSound = part.type === 'input_audio' && typeof data === 'string';
   return knownParts.has(part.type) || (isSound && (format === 'wav' || format === 'mp3'));
 }
 
-/** All together are no more than a window, since no call has more input that is not text. */
+/** Capped at one context window: no call can have more input than that beside its text. */
 function tokensOfMedia({ places }: FoundMedia, media: MediaEstimator): Overhead {
   let [above, unbiased] = [0, 0];
   for (const place of places) {
@@ -155,7 +153,7 @@ function tokensOfMedia({ places }: FoundMedia, media: MediaEstimator): Overhead 
   return { above: Math.min(windowTokens, above), unbiased: Math.min(windowTokens, unbiased) };
 }
 
-/** The places of media in one call. What is counted there is not counted as text, too. */
+/** The media of one call. Their bytes and addresses don't count again as text. */
 export class FoundMedia {
   readonly places: readonly MediaPlace[];
   #keys: Map<object, Set<string>> | undefined;
@@ -170,7 +168,7 @@ export class FoundMedia {
     return this.#keys.get(holder)?.has(key) === true;
   }
 
-  /** By the object that holds it, since the same text may also stand among words. */
+  /** JSON without the media. Compares holders, not texts, because a message may quote the same text as words. */
   jsonBeside(value: unknown): string {
     if (this.places.length === 0) return JSON.stringify(value);
     const has = this.has.bind(this);

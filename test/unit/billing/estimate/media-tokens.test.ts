@@ -119,6 +119,18 @@ describe('content beside text', () => {
     expect(found).toEqual([{ above, unbiased }]);
   });
 
+  it.each([
+    [['image'], 2],
+    [['messages[].images'], 1],
+    [['messages[].images[]'], 1],
+    [['messages[].image', 'messages[].content[].image_url.u'], 2],
+    [['other', 'messages'], 0],
+  ])('does not count in the dropped fields %j', (dropped, count) => {
+    const content = [picture('https://a.example.com/x.png')];
+    const messages = [{ role: 'user' as const, content, images: ['https://a.example.com/y.png'] }];
+    expect([...mediaOf({ request: { model: 'm', messages }, unknown: {}, dropped })]).toHaveLength(count);
+  });
+
   it('has an estimate for the request, and a path where nobody knows its size', () => {
     const messages = [{ role: 'user' as const, content: [picture(png(1024, 1024)), { type: 'hologram' }] }];
     const request = { model: 'm', messages };
