@@ -26,7 +26,7 @@ export interface CloseRow extends Omit<CloseRecord, 'at'> {
   /** Present when the charged counts are the relay's estimate for input, output or both. */
   estimated?: true | undefined;
   price: string;
-  /** What its reservation agreed to, in the format of `formatTariff`. Absent: `price` alone, or an earlier version reserved. */
+  /** The tariff of the reservation, in the format of `formatTariff`. Absent: the same as `price`, or an earlier version reserved. */
   tariff?: string | undefined;
   /** The plan slot that counts the call; undefined: none does. */
   plan_slot?: string | undefined;

@@ -130,7 +130,7 @@ export function priceIn(price: Price, tier: string | undefined): Price {
   return { ...price, factor: factor === factorOne ? undefined : factor };
 }
 
-/** The tier as a row names it: a word without a factor is any that the upstream may write. Undefined: the standard one. */
+/** The service tier for a ledger row: upstreams may report any word, so only tiers with a factor count. Undefined: the standard one. */
 export const pricedTier = (price: Price, tier: string | undefined): string | undefined =>
   price.type === 'token-billing' && tierFactor(price.factors, tier) !== undefined ? tier : undefined;
 

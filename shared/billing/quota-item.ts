@@ -57,7 +57,7 @@ export interface OpenEntry {
   amount: NanoYuan;
   /** The cost of the input: charged when the reservation expires. */
   input: NanoYuan;
-  /** The price of the call's web search: charged when the reservation expires. Absent: it makes none, or a free one. */
+  /** The price of the call's web search, charged when the reservation expires. Absent: no search, or a free one. */
   searchPrice?: NanoYuan | undefined;
   /** First 12 hex digits of the key's hash. */
   key: string;
@@ -65,7 +65,7 @@ export interface OpenEntry {
   model: string;
   /** In the format of `formatPrice`. */
   price: string;
-  /** In the format of `formatTariff`: by what the call may be charged. Absent: an earlier version reserved. */
+  /** The prices that the call may be charged at, in the format of `formatTariff`. Absent: an earlier version reserved. */
   tariff?: string | undefined;
   /** The plan slot that counts this call; empty: none. */
   slot: string;
@@ -276,6 +276,6 @@ function closeRecordOf(id: string, entry: OpenEntry, at: number): CloseRecord {
   return { id, kind: 'expired', charge: expiryCharge(entry), at, search_price: entry.searchPrice };
 }
 
-/** What a call costs that never said how it ended: its input, which was sent upstream, and its search, which came before. */
+/** The charge for a call whose end is unknown: its input, which was sent upstream, and its search, which comes before that. */
 export const expiryCharge = ({ slot, official, input, searchPrice = 0n }: OpenEntry): bigint =>
   official ? 0n : (slot === '' ? input : 0n) + searchPrice;

@@ -76,7 +76,6 @@ const limitsOf = (rule: PriceRule | undefined, defaultOutputTokens: number): Mod
   unpricedHour: rule?.type === 'token-billing' && rule.cache_write_1h === undefined,
 });
 
-/** A call is about to use a model that its tariff does not cover. */
 export class NotInTariff extends Error {
   override readonly name = 'NotInTariff';
 }
@@ -154,9 +153,9 @@ function parseFullPrice(text: string): Price | undefined {
   };
 }
 
-/** A longer text is not kept with the reservation: every write to the account pays for it. */
+/** Longer texts are not kept with the reservation, because they make every write to the account dearer. */
 const keptLengthMax = 1_024;
-/** Stands for a tariff that is too long. Its row cannot be compared with it. */
+/** Replaces a tariff that is too long to keep. The audit can't check its row. */
 export const unkeptTariff = '~';
 
 export function keptTariff(tariff: AgreedPrices): string {
@@ -164,7 +163,7 @@ export function keptTariff(tariff: AgreedPrices): string {
   return text.length > keptLengthMax ? unkeptTariff : text;
 }
 
-/** The texts of prices by which a call may be charged that a model answers: of each tier, in each service tier. */
+/** Every price text that a row may have if this model answered: one for each tier in each service tier. */
 export function agreedPriceTexts({ prices }: AgreedPrices, model: string): string[] {
   const price = prices.get(model);
   if (price?.type !== 'token-billing') return price ? [formatPrice(price)] : [];
@@ -175,7 +174,7 @@ export function agreedPriceTexts({ prices }: AgreedPrices, model: string): strin
   );
 }
 
-/** As a run gets it that goes on with the call. */
+/** A tariff as JSON, for the run that continues the call. */
 export interface StoredTariff {
   prices: string;
   limits: Record<string, ModelLimits>;
@@ -186,7 +185,7 @@ export const storedTariff = (tariff: Tariff): StoredTariff => ({
   limits: Object.fromEntries(tariff.limits),
 });
 
-/** Undefined: a later version wrote it. */
+/** Undefined: a later version wrote it in another format. */
 export function tariffIn({ prices, limits }: StoredTariff): Tariff | undefined {
   const agreed = parseTariff(prices, Object.keys(limits)[0] ?? '');
   return agreed && { ...agreed, limits: new Map(Object.entries(limits)) };

@@ -261,9 +261,10 @@ export interface AnswerOutcome {
 }
 
 /**
- * The charge for a call, with the price of the search that it made, whatever became of it: whole nano-yuan, so the sum needs no
- * second rounding. A call that failed without output is otherwise free, even if the upstream reported usage. Any other call is charged for its usage, even above the reserved amount and if the client has left: the upstream
- * wrote on. A price per call is charged once, if the client received content.
+ * The charge for a call. A search that was made is always charged; its price is in whole nano-yuan, so the sum isn't rounded again.
+ * A call that failed without output costs nothing else, even if the upstream reported usage. Any other call is charged for its usage,
+ * even above the reserved amount, and even if the client has left, because the upstream wrote on. A price per call is charged once, if
+ * the client received content.
  */
 export function chargeOf(price: Price, outcome: AnswerOutcome, search: NanoYuan = 0n): NanoYuan {
   if (costsNothing(outcome)) return search;

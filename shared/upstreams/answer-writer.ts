@@ -124,7 +124,7 @@ export interface VendorCounts extends Partial<
   writtenForMinutes?: unknown;
   /** The vendor's own counts, where the others are the sum of its runs. */
   topLevel?: VendorCounts;
-  /** Thinking that no count names is in the total. Absent: the total has only what the other counts say. */
+  /** The vendor counts thinking in the total alone. Absent: the total adds nothing to the other counts. */
   totalHidesThinking?: boolean | undefined;
   /**
    * Whether `input` leaves out what was read and written. `unsure`: the counts themselves show it, since parts are
@@ -191,7 +191,7 @@ function partsOf(counts: VendorCounts): Parts {
   const forMinutes = countOf(counts.writtenForMinutes) ?? 0;
   const { written, writtenForHour: forHour = 0 } = parts;
   if (written === undefined && forMinutes + forHour > 0) parts.written = forMinutes + forHour;
-  // Tokens that both lifetimes count were written once, and for the cheaper one.
+  // Tokens beyond the aggregate were counted in both lifetimes; charge them at the cheaper one.
   if (written !== undefined && forMinutes + forHour > written)
     parts.writtenForHour = Math.min(forHour, Math.max(0, written - forMinutes));
   return parts;

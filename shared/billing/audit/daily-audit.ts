@@ -100,7 +100,7 @@ export function monthsOf(account: string, days: readonly DailySum[]): Months {
         noFigures,
       );
       const called = own.filter((each) => (each.figures.counts.calls ?? 0) > 0);
-      const [firstDay] = called.map(({ key }) => dayOf(key)).toSorted();
+      const [firstDay] = called.map(({ key }) => dayOf(key) ?? '').toSorted();
       return [month, { figures, firstDay }];
     }),
   );

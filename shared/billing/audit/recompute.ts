@@ -25,10 +25,10 @@ export function problemOf(row: LedgerRow): string | undefined {
   );
 }
 
-/** The reservation kept its tariff before anybody settled. What is not charged has no price to compare. */
+/** Compares a charge with the tariff that was stored at the reservation. Rows that charge nothing have no price to compare. */
 function tariffProblem({ id, kind, model, price, tariff, ...row }: CloseRow): string | undefined {
   const isCharged = kind === 'settled' || kind === 'expired';
-  // A late row has the difference to what the expiry charged.
+  // A late row holds only the difference to what the expiry charged.
   const search = id.startsWith(latePrefix) ? undefined : row.search_price;
   if (tariff === undefined || tariff === unkeptTariff || !(isCharged || search)) return undefined;
   const agreed = parseTariff(tariff, model);
@@ -40,7 +40,7 @@ function tariffProblem({ id, kind, model, price, tariff, ...row }: CloseRow): st
     : `it was charged by ${price}, but accepted with ${tariff}`;
 }
 
-/** Why a call cost more than it held. Undefined: it did not, or nothing is held of its account. */
+/** Why a call cost more than its reservation. Undefined: it did not, or the account is metered and reserves nothing. */
 export function causeAboveHold(row: CloseRow): string | undefined {
   const { metered, flag = '', search_price: search = 0n } = row;
   const [reserved, charge] = [row.reserved - search, row.charge - search];
@@ -49,7 +49,7 @@ export function causeAboveHold(row: CloseRow): string | undefined {
   const price = parsePrice(row.price);
   const tokens = tokensOf(row);
   if (tariffProblem(row) !== undefined || price?.type !== 'token-billing' || !tokens)
-    return 'it was not charged by the price that it was held by';
+    return 'its price is not the one that it was reserved at';
   const { prompt_tokens: input, completion_tokens: output } = tokens;
   const ofInput = costOf(price, { ...tokens, completion_tokens: 0 });
   const [part, count, covered] =

@@ -1,7 +1,7 @@
 /**
- * Money first, then work: what a caller must be able to pay before anything is done for a request, from the little that is known
- * of it by then. A caller of whom nothing is known costs a small body; one of whom it is known that no call of it is served now
- * costs none. Must never refuse what a free model, a plan, official mode or a kept answer would serve.
+ * Money first, then work: refuses callers who can't pay before the relay does costly work for them, from what little is known of the
+ * request by then. An unknown caller makes the relay read a small body at most; one who was refused a moment ago, none. Must never refuse
+ * a call that a free model, a plan, official mode or a stored answer would serve.
  */
 import { mostCost, priceOf, type Price } from '../../billing/price.ts';
 import { planSlots } from '../../billing/reservation.ts';
@@ -32,7 +32,7 @@ export interface Wanted {
   official: boolean;
 }
 
-/** So many bodies of a key wait for each other in a process; each takes some 20 ms for a megabyte. */
+/** The most large bodies of one key that wait in a process. Reading one takes about 20 ms per megabyte. */
 const waitingMax = 64;
 
 export class Admission {
@@ -62,7 +62,7 @@ export class Admission {
     return this.#turn(asking);
   }
 
-  /** Throws the Refusal of a call whose account has nothing to pay it with, before costly work is done for it. */
+  /** Throws the Refusal of a call that its account can't pay, before costly work is done for it. */
   async prove(call: ChatCall): Promise<void> {
     const { alias, model, identity } = call;
     const models = alias?.models.map((one) => one.model) ?? [model.base];
@@ -76,7 +76,7 @@ export class Admission {
     const { snapshot, startedMs } = asking;
     const models = modelsOf(asking);
     const priced = models.filter((model) => !isFree(priceOf(snapshot.charges, model, startedMs)));
-    // Nothing of the key costs anything, so there is nothing to show.
+    // Every model of the key is free, so the balance doesn't matter.
     if (priced.length === 0 && models.length > 0) return;
     const mayBeServed = asking.mayRepeat || asking.key.official || priced.length < models.length;
     const paid = leastRequest(asking, { models: priced, isAlias: true, official: false });

@@ -131,8 +131,8 @@ export class Bill {
   }
 
   /**
-   * Of a call whose reservation another invocation made and handed on. Its channels and settings may be other ones by now, so the
-   * amount that is held decides how long the answer may be. Throws a Refusal when it covers none.
+   * For a call whose reservation another invocation made. Channels and settings may have changed since, so the reserved amount limits
+   * the answer. Throws a Refusal when it covers no answer.
    */
   static async resume(
     reservations: Reservations,
@@ -147,7 +147,7 @@ export class Bill {
     if (limitedTo !== undefined && limitedTo < fewest)
       throw refuse(
         'unavailable',
-        'What was reserved for the request no longer covers it, since the configuration was changed. Nothing was charged; send it again.',
+        'The configuration was changed, and the amount reserved for this request no longer covers it. Nothing was charged; send it again.',
         { reason: 'hold_outgrown' },
       );
     const held = reservation && { ...reservation, payment: { ...reservation.payment, limitedTo } };

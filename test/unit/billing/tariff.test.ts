@@ -203,7 +203,11 @@ describe('the ledger row of a call', () => {
       'the relay estimated (output:high) 100 output tokens',
     ],
     ['a late charge', { id: 'late#call', reserved: 0n }, 'it ended after its reservation had expired'],
-    ['another price', { ...dear, tariff: '1:tokens:0.018:0.072' }, 'by the price that it was held by'],
+    [
+      'another price',
+      { ...dear, tariff: '1:tokens:0.018:0.072' },
+      'its price is not the one that it was reserved at',
+    ],
   ])('that cost more than it held says why: %s', (_case, more, cause) => {
     const said = causeAboveHold(rowOf(more));
     if (cause === undefined) expect(said).toBeUndefined();
