@@ -26,10 +26,10 @@ export interface ThreadCall {
   port: MessagePort;
 }
 
-/** What the main thread says of a call: give the next text, nobody reads on, the connection has closed, end as at the deadline. */
+/** Messages of the main thread about a call: send the next text, the reader left, the connection closed, end as at the deadline. */
 export type ToThread = 'next' | 'return' | 'closed' | 'end';
 
-/** What the thread says of it. */
+/** Messages of the thread about a call. */
 export type FromThread =
   | { head: Pick<HostAnswer, 'status' | 'headers'>; whole: Uint8Array | undefined }
   | { text: string | Uint8Array; endsHere: boolean }
@@ -153,7 +153,7 @@ class AnswerFromThread {
 
 // Which thread answers a request. What stays on the main thread must never hold it for long, whatever its bytes mean.
 
-/** Of a body that takes some ten milliseconds at most, whatever is in it. */
+/** A body of this size takes some 10 ms at most, whatever is in it. */
 const quickBytesMax = 32 * 1024;
 const busyBytesMax = 1024 * 1024;
 /** The paths of stored responses, which may hold megabytes, and of texts that become thousands of vectors. */

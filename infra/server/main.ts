@@ -33,7 +33,7 @@ const resourceLimits = { maxYoungGenerationSizeMb: 48 };
 /** Each request reads and writes a few items, and all of them may do so at once. */
 const connectionsPerRequest = 2;
 
-/** What every thread of the process is made of. */
+/** The parts that every thread of the process needs. */
 function compose() {
   // The reader of the log may go: calls that run are billed all the same.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
@@ -77,7 +77,7 @@ async function start(): Promise<void> {
     ending ??= (async () => {
       log.event('server_ending', { requests: server.count });
       const unsettled = await server.end(drainMs);
-      // What they have written to the log comes before their end.
+      // Their log lines arrive before their end.
       await Promise.all(Object.values(workers).map((worker) => worker.terminate()));
       log.event('server_ended', { unsettled });
       process.exit(unsettled > 0 ? 1 : code);

@@ -4,7 +4,7 @@ import type { HeldRoom } from '../../shared/relay/http/http.ts';
 
 const firstCapacity = 16 * 1024;
 
-/** Of one body in one turn of the event loop: Node reads up to 2 MB from each connection before it turns to the next. */
+/** Bytes of one body in one turn of the event loop. Without it Node reads up to 2 MB from a connection before it turns to the next. */
 const turnBytes = 64 * 1024;
 
 /** Why a body was not kept. `gone`: the client left before its end. */

@@ -10,7 +10,7 @@ import { ByteBudget, Turns } from './request-body.ts';
 
 /** A text of more is moved as bytes: the main thread would copy and encode it. */
 const longText = 64 * 1024;
-/** Of a body that takes some milliseconds to parse. */
+/** A body of this size takes some milliseconds to parse. */
 const largeBytes = 128 * 1024;
 
 /** Steps of priority below the main thread's, which comes first: it has all other callers. Each step is a tenth less of a busy processor. */
@@ -114,7 +114,7 @@ class Asked {
     try {
       const { done, value = '' } = (await this.#texts?.next()) ?? { done: true };
       if (done) return this.say({ over: 'read' });
-      // What has come with this text may be the end.
+      // The end may have come with this text.
       await new Promise<void>((resolve) => {
         process.nextTick(resolve);
       });

@@ -59,9 +59,9 @@ interface WebServerParts {
   /** Which handle serves a raw path. */
   route(path: string): Route;
   options: Pick<ServerOptions, 'requestBytesMax' | 'requestsMax'>;
-  /** Of the bodies of all requests in flight. */
+  /** Bytes of the bodies of all requests in flight. */
   room: BytesLeft;
-  /** What answers in the place of this thread what would hold it. */
+  /** Answers the calls that would hold this thread. */
   threads: Partial<Record<LaneName, Pick<CallThread, 'answer'>>>;
   /** Part of the base URL, unless a distribution sends another name. Absent: the address of the server. */
   publicHost: string | undefined;

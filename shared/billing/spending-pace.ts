@@ -13,7 +13,7 @@ interface MonthSum {
   firstDay?: string | undefined;
 }
 
-/** What the balance paid, and in how many days (at least one). */
+/** An amount that the balance paid, and in how many days (at least one). */
 export interface SpendingPace {
   paid: NanoYuan;
   days: number;
@@ -32,7 +32,7 @@ export function paceMonths(nowMs: number): string[] {
   return nowMs - startMs < firstWeekMs ? [month, utcMonth(startMs - dayMs)] : [month];
 }
 
-/** What a balance paid: a metered account's calls are charged, but no balance pays them. */
+/** The part of the charges that a balance paid. Metered calls are charged, but no balance pays them. */
 export const paidIn = ({ amounts: { charged = 0n, metered = 0n } }: DailyFigures): NanoYuan =>
   charged - metered;
 

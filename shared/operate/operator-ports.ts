@@ -166,7 +166,7 @@ export interface AccountMonth {
   account: string;
   month: string;
   figures: DailyFigures;
-  /** Of its first call in the month, in UTC. Sums from before 0.1.0 lack it. */
+  /** The UTC day of its first call in the month. Sums from before 0.1.0 lack it. */
   firstDay?: string | undefined;
 }
 

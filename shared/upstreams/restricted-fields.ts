@@ -228,7 +228,7 @@ class Gate {
     return this.#allowed.has(folded(name));
   }
 
-  /** What is not listed for tenants. */
+  /** Fields that are not listed for tenants. */
   permit(path: string, value: unknown): unknown {
     const isPriced = Object.hasOwn(this.#pricedTier, path) && this.#pricedTier[path] === value;
     if (isPriced || this.allows(path)) return value;

@@ -106,7 +106,7 @@ const kindsOfTypes = new Map<string, MediaKind>([
   ['document', 'file'],
 ]);
 
-/** Of what an earlier search or fetch found: nobody fetches it again. */
+/** Results of an earlier search or fetch: nobody fetches their addresses again. */
 const quotes = new Map([
   ['search_result', 'source'],
   ['web_search_result', 'url'],
@@ -229,7 +229,7 @@ const isSource = ({ type }: JsonRecord, field: string, inner: object): boolean =
   typeof type === 'string' && (field === 'source' || field === 'file') && isRecord(inner) && !isText(inner);
 const isText = ({ type }: JsonRecord): boolean => type === 'text' || type === 'content';
 
-/** What the model asked of a tool, the text of a document, what is hidden of its thinking, and quotes. */
+/** Arguments of a tool call, the text of a document, hidden thinking, and quotes hold no media. */
 function isQuoted(node: JsonRecord, key: string): boolean {
   const { type } = node;
   if (typeof type !== 'string') return false;
@@ -250,7 +250,7 @@ function mediaTypeOf(node: object): string | undefined {
   return typeof type === 'string' ? type : undefined;
 }
 
-/** What is no picture by its own type is none, whatever is around it. */
+/** A part whose own type is not a picture is not one, whatever surrounds it. */
 const kindIn = (node: object, kind: MediaKind): MediaKind =>
   kind === 'picture' && /^(?!image\/)/i.test(mediaTypeOf(node) ?? 'image/') ? 'file' : kind;
 

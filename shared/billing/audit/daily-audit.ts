@@ -23,7 +23,7 @@ export interface DailyDifference {
   found: DailyFigures;
   items: readonly DailySum[];
   missing: DailyFigures;
-  /** Of a month whose sum is gone. */
+  /** Only for a month whose sum is gone. */
   firstDay?: string | undefined;
 }
 

@@ -78,7 +78,7 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
 }
 
 /**
- * What a run that broke off left. Throws a Failure for an account that has called or has a key: that is a customer, who may have
+ * Reads what an interrupted run left behind. Throws a Failure for an account that has called or has a key: that is a customer, who may have
  * been sent the key, so nothing here touches it. `row`: of the account; undefined: there was no earlier run.
  */
 async function earlierRun(ports: OperatorPorts, account: string) {

@@ -148,7 +148,7 @@ export async function monthsOfPace({ clock, ledger }: OperatorPorts) {
   const paid = [...byAccount].map(([account, sums]) => [account, paidIn(sumOfFigures(sums))] as const);
   return {
     byAccount,
-    /** What the balance of each account paid in these months. */
+    /** The amount that each account's balance paid in these months. */
     paid: new Map(paid),
     running: read[0]?.rows ?? [],
     problems: read.flatMap(({ problems }) => problems),

@@ -57,7 +57,7 @@ interface Reprice {
   attributes: RawRow;
   /** A rule of its own begins then. Absent: at once. */
   from?: string | undefined;
-  /** What becomes of a price that was announced for later: `keep`, `delete`, or the time to move it to. */
+  /** A price that was announced for later: `keep` it, `delete` it, or the time to move it to. */
   announced?: string | undefined;
   /** `rowMark` of its rule as it was looked at. Absent: it is not compared. */
   seen?: string | undefined;

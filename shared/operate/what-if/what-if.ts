@@ -100,7 +100,7 @@ function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYua
   return effect.calls > 0 ? (rise * BigInt(calls)) / BigInt(effect.calls) : 0n;
 }
 
-/** What the account would have paid more in the days. */
+/** How much more the account would have paid in these days. */
 const riseIn = (sums: readonly DailySum[], rose: ReadonlyMap<string, ModelEffect>): NanoYuan =>
   sums.reduce((sum, { key, figures }) => {
     const effect = rose.get(key.period.split('#')[2] ?? '');

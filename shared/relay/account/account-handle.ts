@@ -101,7 +101,7 @@ interface AccountFacts {
   quota: QuotaItem | undefined;
   key: KeyRow;
   snapshot: Pick<Snapshot, 'plans' | 'settings' | 'charges' | 'models'>;
-  /** Of `paceMonths`. */
+  /** Sums of the months that `paceMonths` names. */
   months: readonly DailySum[];
   refusals: readonly HourOfRefusals[];
   days: AccountDays | undefined;

@@ -11,7 +11,7 @@ export interface HeldRoom {
   give(bytes: number): void;
 }
 
-/** What a body is read with. */
+/** How a body is read. */
 export interface BodyReading {
   /** How many values it may have. Absent: as its length allows. */
   valuesMax?: number | undefined;
@@ -24,7 +24,7 @@ export interface BodyReading {
   counted?: ((length: number, values: number) => void) | undefined;
 }
 
-/** What is read of anybody with a key: 2 ms of processor to parse, 10 to check the values. */
+/** Bodies up to this size are read for anybody with a key: 2 ms of processor to parse, 10 ms to check the values. */
 export const smallSize = { bytes: 256 * 1024, values: 2_000 };
 
 export interface RelayRequest {

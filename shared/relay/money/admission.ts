@@ -23,7 +23,7 @@ export interface Asking extends Pick<
   mayRepeat: boolean;
 }
 
-/** What is asked for, as far as the body names it. */
+/** The models and the mode that the body asks for, as far as it names them. */
 export interface Wanted {
   /** Base names: one of them answers. */
   models: readonly string[];

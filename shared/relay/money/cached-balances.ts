@@ -84,7 +84,7 @@ export class CachedBalances {
    * refusal says little; a second one within its time says that the account is at its limit.
    */
   sawRefusal(sums: QuotaItem, passing: boolean): void {
-    // Of an account that was never granted anything there is no item to be seen.
+    // An account without a grant has no item.
     if (!this.#balances.has(sums.account)) this.sawSums(sums, sums.parts);
     const cached = this.#balances.get(sums.account);
     if (!cached) return;

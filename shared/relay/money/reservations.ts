@@ -44,7 +44,7 @@ const longPauseMsMax = 1_000;
 const renewBudgetMs = 30_000;
 /** Of ending tries of a reserve that may still be applied, beside a known one. */
 const guardBudgetMs = 1_500;
-/** Of so many keys it is kept that their minute is full; more are asked again. */
+/** How many keys with a full minute are remembered. The store is asked about others again. */
 const fullMinutesMax = 1_000;
 /** While a store fails, cancels must not fill the host: beyond so many at once the sweeper closes what one leaves. */
 const longCancelsMax = 16;

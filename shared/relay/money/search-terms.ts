@@ -12,7 +12,7 @@ type SearchingCall = Pick<ChatCall, 'model' | 'alias' | 'snapshot'>;
 /** The most prompt tokens that a search adds, estimated from above: reserved in addition to those of the request. */
 export const searchTokensMax = 4_000;
 
-/** Of each key, while customers pay nothing for searches: at Tavily's $0.008 each, $0.24 a minute at most. */
+/** Searches of a key in a minute while customers pay nothing for them: at Tavily's $0.008 each, $0.24 a minute at most. */
 const freeSearchesOfMinute = 30;
 
 /** Searches of the call's key in a minute. Undefined: the call makes none, or there is no limit. */

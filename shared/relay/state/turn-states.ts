@@ -83,7 +83,7 @@ export class TurnStates {
   }
 }
 
-/** What of a call its states depend on. */
+/** The parts of a call that decide which states fit it. */
 type WithTurns = Pick<CheckedCall, 'call' | 'read' | 'source'>;
 
 /**

@@ -148,7 +148,7 @@ class Choice {
   /** Under the name by which the upstream sent it: it takes it back under the same. */
   #reasoning: { field: DeltaReading['reasoningField']; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
-  /** What the vendor says of how the choice ended. */
+  /** The vendor's event that ended the choice. */
   #ending: JsonRecord | undefined;
   #textLength = 0;
 
