@@ -10,7 +10,7 @@ import { AnswerCut } from '../../shared/relay/http/http.ts';
 import type { ServedFunctionName } from '../stack/constructs/function-descriptions.ts';
 import type { BytesLeft } from './request-body.ts';
 
-/** What a thread is started with. */
+/** The values that a thread starts with. */
 export interface ThreadStart {
   lane: LaneName;
   room: BytesLeft;
@@ -159,7 +159,7 @@ const busyBytesMax = 1024 * 1024;
 /** The paths of stored responses, which may hold megabytes, and of texts that become thousands of vectors. */
 const heavyPaths = /^\/v1\/(responses\/|embeddings)/;
 /**
- * What makes a small body large: state that is unpacked, stored responses and items that are read. A serializer escapes no letter, so who
+ * These make a small body large: state that is unpacked, stored responses and items that are read. A serializer escapes no letter, so who
  * escapes one may be hiding such a field.
  */
 const grows = /encrypted_content|previous_response_id|item_reference|_[0-9a-z]{26}_|\\u00[4-7]/;

@@ -119,7 +119,7 @@ export const closeFields = {
   service_tier: 'text',
   /** What the web search of the call costs: a part of the charge, or of `cost`; missing: none was made. */
   search_price: 'amount',
-  /** What the search cost the operator; missing: unknown. */
+  /** The operator's cost of the search; missing: unknown. */
   search_bought: 'amount',
 } as const;
 

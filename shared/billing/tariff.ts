@@ -34,7 +34,7 @@ export interface Tariff extends AgreedPrices {
   readonly limits: ReadonlyMap<string, ModelLimits>;
 }
 
-/** What the rule of a model says about the size and the form of calls. */
+/** Limits on the size and the form of calls, from the model's rule. */
 export interface ModelLimits {
   /** The model's own maximum of one answer. Absent: unknown. */
   maxOutputTokens?: number | undefined;

@@ -163,7 +163,7 @@ export function pictureSize(url: string): KnownSize {
   return size && size.width > 0 && size.height > 0 ? size : undefined;
 }
 
-/** Of a data URL or of base64 alone, a character each; none of what cannot be decoded. */
+/** Decodes a data URL or plain base64 to a character a byte; empty if it cannot be decoded. */
 function firstBytes(url: string, encodedLength: number): string {
   const start = /^data:[^,]{0,300};base64,/i.exec(url)?.[0].length ?? 0;
   const encoded = url.slice(start, start + encodedLength).replace(/\s+/g, '');
