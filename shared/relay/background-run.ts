@@ -8,7 +8,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
-import { checkedCall, type Caller, type CheckedCall, type ReadCall } from './call/read.ts';
+import { checkedCall, type Caller, type CheckedCall, type ReadCall } from './read-call.ts';
 import { WorkBudget } from './call/work-budget.ts';
 import type { RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
@@ -22,7 +22,7 @@ import {
   type HeldCall,
   type RelayParts,
 } from './lifecycle.ts';
-import { Backoff } from './money/backoff.ts';
+import { Backoff } from './retry.ts';
 import { Bill } from './money/bill.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { StoredResponse } from './ports/stored.ts';

@@ -21,7 +21,7 @@ import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import type { ErrorObject } from '../wire/invalid-request.ts';
 import { beginAnswer, type Answer, type AnswerParts } from './answer/answer.ts';
 import type { ChatCall, DispatchedCall, ServingModel } from './call/call.ts';
-import type { Claimed, HeldKey } from './call/idempotency.ts';
+import type { Claimed, HeldKey } from './idempotency.ts';
 import {
   checkedCall,
   mayHaveStates,
@@ -32,7 +32,7 @@ import {
   type ReadCall,
   type RefusedCall,
   type ReadParts,
-} from './call/read.ts';
+} from './read-call.ts';
 import { callTo, ServingChannels } from './call/serving-channels.ts';
 import { WorkBudget } from './call/work-budget.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
@@ -332,7 +332,7 @@ function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal)
     claim: async (checked) => {
       const header = request.headers['idempotency-key'];
       if (header === undefined) return { held: undefined };
-      const { claimed } = await import('./call/idempotency.ts');
+      const { claimed } = await import('./idempotency.ts');
       return claimed(ports, checked, { header, request });
     },
     reserve: (checked, claim) => reserved(relay, request, checked, claim),

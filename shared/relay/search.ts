@@ -6,7 +6,7 @@ import type { ChatPorts } from './ports/chat-ports.ts';
 import { SearchRefused, type SearchResult } from './ports/host.ts';
 import type { ChatRequest, ChatMessage } from '../wire/canonical-call.ts';
 import type { ChatCall, SearchOutcome } from './call/call.ts';
-import { within } from './money/backoff.ts';
+import { within } from './retry.ts';
 import { searchTokensMax } from './money/search-terms.ts';
 import { TextShape } from '../billing/estimate/input-tokens.ts';
 

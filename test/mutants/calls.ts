@@ -74,7 +74,7 @@ export const calls: Mutants = {
     by: /another item is left out/,
   },
   'what is kept of a turn is not looked up': {
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/read-call.ts',
     find: 'request.messages.some((one) => one.tool_calls)',
     replace: 'false',
     noticed: 'test/unit/relay/state/kept-state.test.ts',
@@ -109,17 +109,17 @@ export const calls: Mutants = {
     by: /may not be/,
   },
   'a key may ask for a model outside its whitelist': {
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: 'if (!isAllowed(key, snapshot, model.base))',
     replace: 'if (!isAllowed(key, snapshot, model.base) && model.official)',
     noticed: 'test/unit/relay/pipeline.test.ts',
     by: /a model outside the whitelist/,
   },
   'a repeat with another body runs': {
-    file: 'shared/relay/call/idempotency.ts',
+    file: 'shared/relay/idempotency.ts',
     find: "if (reply.state === 'completed') {",
     replace: "if (reply.state !== 'running') {",
-    noticed: 'test/unit/relay/call/idempotency.test.ts',
+    noticed: 'test/unit/relay/idempotency.test.ts',
     by: /another body/,
   },
 };

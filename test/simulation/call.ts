@@ -6,7 +6,7 @@ import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/bill.ts';
 import type { CalledAlias, ServingModel, ChannelLimits } from '../../shared/relay/call/call.ts';
 import { channelLimits, callTo } from '../../shared/relay/call/serving-channels.ts';
-import { parseModelName } from '../../shared/relay/call/read.ts';
+import { parseModelName } from '../../shared/relay/call/access.ts';
 import { asRefusal } from '../../shared/relay/http/refusal.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import {

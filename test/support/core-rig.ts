@@ -93,7 +93,7 @@ await Promise.all([
   import('../../shared/relay/state/turn-states.ts'),
   import('../../shared/relay/answer/stop-cut.ts'),
   import('../../shared/relay/call/attribution.ts'),
-  import('../../shared/relay/call/idempotency.ts'),
+  import('../../shared/relay/idempotency.ts'),
   import('../../shared/relay/stored/accept.ts'),
   import('../../shared/relay/stored/conversation.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),

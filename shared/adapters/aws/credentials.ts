@@ -3,7 +3,7 @@
  * never fail a call that valid ones can sign, and never let one wait without end.
  */
 import type { AwsCredentials, CredentialSource } from '../system/environment.ts';
-import { within } from '../../relay/money/backoff.ts';
+import { within } from '../../relay/retry.ts';
 import { systemClock } from '../system/node-ports.ts';
 import { NoReply } from './aws-calls.ts';
 

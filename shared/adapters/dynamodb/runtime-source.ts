@@ -12,7 +12,7 @@ import {
 } from '../../upstreams/quirks.ts';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
 import type { ConfigSource, Pointer } from '../../relay/ports/config-store.ts';
-import { within } from '../../relay/money/backoff.ts';
+import { within } from '../../relay/retry.ts';
 import type { Clock, Random } from '../../relay/ports/host.ts';
 import {
   factsFreshMs,

@@ -10,7 +10,7 @@ import {
   type SecretPurpose,
   type SecretUse,
 } from '../../config/rows/secret-reference.ts';
-import { within } from '../../relay/money/backoff.ts';
+import { within } from '../../relay/retry.ts';
 import type { Clock, Random } from '../../relay/ports/host.ts';
 import {
   SecretUnusable,

@@ -3,7 +3,7 @@
  * of an account can read the whole account. Responses must never be cached.
  */
 import { eachPart } from '../../wire/chat-response.ts';
-import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
+import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
 import { type Handle, type RelayRequest, isAccountRoute, matchRoute } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';

@@ -17,10 +17,10 @@ import type { CheckoutSettings, Settings, StripeSettings } from '../../config/se
 import { hostOf } from '../../upstreams/endpoint-rules.ts';
 import { TransportError } from '../../upstreams/exchange.ts';
 import { asRecord, parseJson, textIn } from '../../wire/json.ts';
-import type { AdmittedKey } from '../call/read.ts';
+import type { AdmittedKey } from '../call/access.ts';
 import type { RelayRequest } from '../http/http.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
-import { within } from '../money/backoff.ts';
+import { within } from '../retry.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, SecretUnusable } from '../ports/config-store.ts';
 import type { Hmac, Random } from '../ports/host.ts';

@@ -2,7 +2,7 @@
  * The way of an answer to its client, and how long one that reads slowly or not at all is waited for. Must never let a stuck client have what looks like a whole answer.
  */
 import type { ChatCall } from '../call/call.ts';
-import { within } from '../money/backoff.ts';
+import { within } from '../retry.ts';
 import type { Clock } from '../ports/host.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { AnswerCut } from '../http/http.ts';

@@ -6,7 +6,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/money-stores.ts';
 import type { Metrics } from '../ports/telemetry.ts';
 import { Poisoned } from '../ports/store-errors.ts';
-import { Backoff } from '../money/backoff.ts';
+import { Backoff } from '../retry.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 
 export interface GrantApplierPorts extends Pick<ChatPorts, 'clock' | 'random' | 'log'> {

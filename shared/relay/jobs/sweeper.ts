@@ -3,7 +3,7 @@ import type { SweepResult, Metrics } from '../ports/telemetry.ts';
 import { formatYuan } from '../../billing/price.ts';
 import { closeExpired, type CloseWrite, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
 import { Poisoned } from '../ports/store-errors.ts';
-import { Backoff } from '../money/backoff.ts';
+import { Backoff } from '../retry.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type {
   Lookup,

@@ -7,7 +7,7 @@ import type { NanoYuan } from '../../billing/price.ts';
 import type { BudgetUse } from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../ports/runtime-stores.ts';
 import { StoreUnavailable } from '../ports/store-errors.ts';
-import type { Backoff } from './backoff.ts';
+import type { Backoff } from '../retry.ts';
 import type { CallBudget } from './open-reservation.ts';
 
 export class BudgetHold {

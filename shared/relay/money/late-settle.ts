@@ -12,7 +12,7 @@ import {
 import { lossOf } from '../../billing/audit/loss-lines.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import { lateRow } from '../../billing/ledger-row.ts';
-import type { Backoff } from './backoff.ts';
+import type { Backoff } from '../retry.ts';
 import type { ReservationsPorts, Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Clock } from '../ports/host.ts';
 import type { QuotaStore, WriteReply } from '../ports/money-stores.ts';

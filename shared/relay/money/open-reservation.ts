@@ -5,7 +5,7 @@ import type { CallPayment, ReserveNeed, ReserveRefusal } from '../../billing/res
 import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { BudgetCounter } from '../ports/runtime-stores.ts';
-import type { Backoff } from './backoff.ts';
+import type { Backoff } from '../retry.ts';
 
 export type ReservationsPorts = Pick<
   ChatPorts,

@@ -22,7 +22,7 @@ import {
 import { type Refusal, refuse } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
 import type { WriteReply, QuotaStore } from '../ports/money-stores.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../retry.ts';
 import type { GuardedReserve } from './late-settle.ts';
 import {
   type Reservation,

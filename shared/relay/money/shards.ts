@@ -28,7 +28,7 @@ import {
 } from '../../billing/shards.ts';
 import { firstCounter, needOn, partsMax, usesPart } from '../../billing/shares.ts';
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
-import { Backoff, retried } from './backoff.ts';
+import { Backoff, retried } from '../retry.ts';
 
 /** The part to try next, after a write was refused. `image`: as the store returned it; undefined: there is none. */
 export async function afterRefusedWrite(

@@ -6,7 +6,7 @@ import { minuteAt } from '../../billing/reservation.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../retry.ts';
 import { counterKey } from './bill.ts';
 
 type CountPorts = Pick<ChatPorts, 'clock' | 'random' | 'counters' | 'log'>;

@@ -25,7 +25,7 @@ import {
 } from '../../billing/payments.ts';
 import type { Hmac } from '../ports/host.ts';
 import type { PaymentStore } from '../ports/money-stores.ts';
-import { Backoff } from '../money/backoff.ts';
+import { Backoff } from '../retry.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import type { Metrics } from '../ports/telemetry.ts';
 

@@ -13,9 +13,8 @@ import { asRecord, parseJson, textIn } from '../../wire/json.ts';
 import type { ServedModel } from '../../upstreams/quirks.ts';
 import { quirksOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchedCall } from '../call/call.ts';
-import type { CheckedCall } from '../call/read.ts';
 import type { WorkBudget } from '../call/work-budget.ts';
-import { within } from '../money/backoff.ts';
+import { within } from '../retry.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Sealer } from '../ports/host.ts';
 import { StateTooLarge } from '../ports/runtime-stores.ts';
@@ -84,7 +83,11 @@ export class TurnStates {
 }
 
 /** The parts of a call that decide which states fit it. */
-type WithTurns = Pick<CheckedCall, 'call' | 'read' | 'source'>;
+interface WithTurns {
+  call: ChatCall;
+  read: EndpointRequest;
+  source: { facts: { work: WorkBudget } };
+}
 
 /**
  * Reserves, then opens the states of earlier turns, since nobody opens them for a caller who cannot pay. What the relay keeps of turns

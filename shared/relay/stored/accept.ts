@@ -16,7 +16,7 @@ import { ResponseTooLarge, type ResponseHead, type StoredResponse } from '../por
 import type { Conversation } from './conversation.ts';
 import { follow } from './follow.ts';
 import { headOf } from './kept-answer.ts';
-import { retried } from '../money/backoff.ts';
+import { retried } from '../retry.ts';
 import { type HandedCall, handedCall, withdrawnRun } from './handed-call.ts';
 
 interface AskedLater {

@@ -12,7 +12,7 @@ import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { Refusal } from '../http/refusal.ts';
-import { Backoff } from '../money/backoff.ts';
+import { Backoff } from '../retry.ts';
 import type { ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import { endMark, eventsAtEnd, foundEnd, noSuchResponse, StoredReader, type AskedStored } from './reads.ts';

@@ -9,7 +9,7 @@ import type { Reservation, ReservationsPorts } from '../money/open-reservation.t
 import type { StoredResponse } from '../ports/stored.ts';
 import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
 import { storedTariff, type StoredTariff } from '../../billing/tariff.ts';
-import { Backoff } from '../money/backoff.ts';
+import { Backoff } from '../retry.ts';
 import { hostDeadlineOf, leaseEnd } from '../money/reservations.ts';
 
 /** How long after its acceptance a call may begin. */

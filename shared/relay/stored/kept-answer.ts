@@ -7,7 +7,7 @@ import type { JsonRecord } from '../../wire/json.ts';
 import type { AnswerRecorder } from '../answer/answer.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import { Backoff, within } from '../money/backoff.ts';
+import { Backoff, within } from '../retry.ts';
 import {
   ancestorsMax,
   ResponseTooLarge,

@@ -12,7 +12,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { WorkBudget } from '../call/work-budget.ts';
 import type { HeldRoom, RelayRequest } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import { retried } from '../money/backoff.ts';
+import { retried } from '../retry.ts';
 import type { Admit, EventLog, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 
 /** Who asks: the key decides the account, which is part of the name of everything stored. */

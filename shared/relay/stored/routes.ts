@@ -13,13 +13,13 @@ import { deletedResponse, withSeal, shownResponse } from '../../endpoints/respon
 import { storedReading } from '../../endpoints/responses/stored-input.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json.ts';
-import { admitKey, mayStore, readKey } from '../call/read.ts';
+import { admitKey, mayStore, readKey } from '../call/access.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';
 import { jsonResponse, Refusal } from '../http/refusal.ts';
-import { retried } from '../money/backoff.ts';
+import { retried } from '../retry.ts';
 import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
 import { conversationOf, readTurn } from './conversation.ts';

@@ -11,7 +11,7 @@ import {
 import type { JsonRecord } from '../../wire/json.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import { Backoff } from '../money/backoff.ts';
+import { Backoff } from '../retry.ts';
 import {
   ResponseTooLarge,
   type Run,

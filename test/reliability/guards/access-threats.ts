@@ -28,7 +28,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S2'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: 'throw unusableKey(`key_${lookup.missing}`)',
     replace: "throw invalidKey('This key is not known.', `key_${lookup.missing}`)",
     test: 'test/unit/relay/pipeline.test.ts',
@@ -44,7 +44,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S3'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: 'if (!isSecretKey(key))',
     replace: 'if (false as boolean)',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -60,7 +60,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S4'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: 'if (!isSecretKey(key))',
     replace: 'if (false as boolean)',
     test: 'test/unit/relay/call/access.test.ts',
@@ -76,7 +76,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S5'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: 'if (!isAllowed(key, snapshot, model.base))',
     replace: 'if (key === undefined)',
     test: 'test/unit/relay/call/model-name.test.ts',
@@ -84,7 +84,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S5'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: '!modelNamePattern.test(requested) || ',
     replace: '',
     test: 'test/unit/relay/call/model-name.test.ts',
@@ -92,7 +92,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S5'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: "requested.slice(web ? 'web-'.length : 0, suffixed ? -'-official'.length : undefined)",
     replace: "requested.replace(/^(web-)+/, '').replace(/(-official)+$/, '')",
     test: 'test/unit/relay/call/model-name.test.ts',
@@ -100,7 +100,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S6'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: 'if (model.official && !key.official)',
     replace: 'if (key === undefined)',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -108,7 +108,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S6'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/call/access.ts',
     find: 'suffixed || officialFlag',
     replace: 'suffixed',
     test: 'test/unit/relay/pipeline.test.ts',

@@ -4,7 +4,7 @@ import type { Removal } from '../removal.ts';
 export const contentThreats: readonly Removal[] = [
   {
     rows: ['S8'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/relay/read-call.ts',
     find: '    await checkContents(asked, caller);\n',
     replace: '',
     test: 'test/unit/relay/call/content-urls.test.ts',

@@ -165,18 +165,18 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F15'],
-    file: 'shared/relay/call/idempotency.ts',
+    file: 'shared/relay/idempotency.ts',
     find: "if (reply.state === 'claimed')",
     replace: 'if (reply)',
-    test: 'test/unit/relay/call/idempotency.test.ts',
+    test: 'test/unit/relay/idempotency.test.ts',
     name: 'lets a request run once: a repeat gets the id of the first',
   },
   {
     rows: ['F15'],
-    file: 'shared/relay/call/idempotency.ts',
+    file: 'shared/relay/idempotency.ts',
     find: '    owner,\n    account,\n    idempotencyKey: header,',
     replace: "    owner: '',\n    account,\n    idempotencyKey: header,",
-    test: 'test/unit/relay/call/idempotency.test.ts',
+    test: 'test/unit/relay/idempotency.test.ts',
     name: 'belongs to one API key: another one may use the same words',
   },
   {

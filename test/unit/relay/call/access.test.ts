@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readKey } from '../../../../shared/relay/call/read.ts';
+import { readKey } from '../../../../shared/relay/call/access.ts';
 import { CoreRig, hello } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };

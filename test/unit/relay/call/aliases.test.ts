@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { admitModel, parseModelName } from '../../../../shared/relay/call/read.ts';
+import { admitModel, parseModelName } from '../../../../shared/relay/call/access.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import {
   aliasRig,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseModelName } from '../../../../shared/relay/call/read.ts';
+import { parseModelName } from '../../../../shared/relay/call/access.ts';
 import { BillingRig, byTokens, small, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
 

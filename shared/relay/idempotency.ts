@@ -2,19 +2,19 @@
  * Handles the header Idempotency-Key: one claim per API key and header value. A repeat of a key that may store gets the first
  * result; of others no answer is ever kept.
  */
-import type { ClaimReply, IdempotencyClaim } from '../ports/runtime-stores.ts';
-import { ResponseTooLarge, type StoredResult } from '../ports/stored.ts';
-import type { ChatCall } from './call.ts';
-import type { ResultKeeper } from '../answer/answer.ts';
-import type { CheckedCall } from './read.ts';
-import type { ChatPorts } from '../ports/chat-ports.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { RelayRequest, RelayResponse } from '../http/http.ts';
-import { refuse, type Refusal } from '../http/refusal.ts';
-import { Backoff, retried, within } from '../money/backoff.ts';
-import { mayStore } from './read.ts';
-import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
-import { StoredReader } from '../stored/reads.ts';
+import type { ClaimReply, IdempotencyClaim } from './ports/runtime-stores.ts';
+import { ResponseTooLarge, type StoredResult } from './ports/stored.ts';
+import type { ChatCall } from './call/call.ts';
+import type { ResultKeeper } from './answer/answer.ts';
+import type { CheckedCall } from './read-call.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
+import { InvalidRequest } from '../wire/invalid-request.ts';
+import type { RelayRequest, RelayResponse } from './http/http.ts';
+import { refuse, type Refusal } from './http/refusal.ts';
+import { Backoff, retried, within } from './retry.ts';
+import { mayStore } from './call/access.ts';
+import { countUnbilled, withinKeySlots } from './money/unbilled-limits.ts';
+import { StoredReader } from './stored/reads.ts';
 
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
 const graceMs = 120_000;
@@ -91,7 +91,7 @@ export async function claimed(
       const result = { account, key: reply.requestId };
       return retried(ports, () => ports.stored.results.read(result, admit));
     };
-    const { acceptedBefore, repeatResult } = await import('../stored/repeated.ts');
+    const { acceptedBefore, repeatResult } = await import('./stored/repeated.ts');
     const first =
       (await withinKeySlots(ports, { key: call.key, requestId }, kept)) ??
       (isRun ? await acceptedBefore(ports, { call, read }, reply) : undefined);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { Backoff } from '../../../../shared/relay/money/backoff.ts';
-import { StoreUnavailable, StoreBusy } from '../../../../shared/relay/ports/store-errors.ts';
-import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { Backoff } from '../../../shared/relay/retry.ts';
+import { StoreUnavailable, StoreBusy } from '../../../shared/relay/ports/store-errors.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const unknown = new StoreUnavailable('no reply');
 const busy = new StoreBusy('throttled');

@@ -1,6 +1,6 @@
 /** Repeats of a write within a time, and the wait for a work within a time. */
-import type { Clock, Random } from '../ports/host.ts';
-import { type Repeats, StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
+import type { Clock, Random } from './ports/host.ts';
+import { type Repeats, StoreUnavailable, StoreBusy } from './ports/store-errors.ts';
 
 const firstPauseMs = 25;
 const shortPauseMsMax = 400;

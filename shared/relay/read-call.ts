@@ -3,28 +3,36 @@
  * snapshot; a refusal that clients take as final is decided once more where key or configuration have changed (`refusalAges`). It
  * comes back as a value, with what was known of the call by then.
  */
-import type { Snapshot } from '../../config/snapshot.ts';
-import { bearer, type Endpoint, type EndpointRequest } from '../../endpoints/endpoint.ts';
-import { claudeCodePrefix, matchRoute, tagsHeader, type RelayRequest } from '../http/http.ts';
-import type { ChatPorts } from '../ports/chat-ports.ts';
-import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
-import { summaryOpener } from '../state/summary-seals.ts';
-import type { Conversation } from '../stored/conversation.ts';
-import type { Attribution } from '../../billing/ledger-row.ts';
-import { NotInTariff, type Tariff } from '../../billing/tariff.ts';
-import type { ChatCall, ModelName, NamedModels } from './call.ts';
-import { capableOf, modelsOfAlias, ofOneModel, type ServingChannels } from './serving-channels.ts';
-import { estimateInput, mediaOf } from '../../billing/estimate/input-tokens.ts';
-import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
-import type { AliasSettings } from '../../config/settings.ts';
-import { endUserOf, type ChatRequest } from '../../wire/canonical-call.ts';
-import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
-import { mediaIn, type MediaPlace } from '../../wire/media-walk.ts';
-import { refuse, Refusal } from '../http/refusal.ts';
-import type { WorkBudget } from './work-budget.ts';
-import type { Admission, Wanted } from '../money/admission.ts';
-import { asRecord } from '../../wire/json.ts';
-import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
+import type { Snapshot } from '../config/snapshot.ts';
+import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
+import { claudeCodePrefix, matchRoute, tagsHeader, type RelayRequest } from './http/http.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
+import { refusalAgeMsMax } from './ports/config-store.ts';
+import { summaryOpener } from './state/summary-seals.ts';
+import type { Conversation } from './stored/conversation.ts';
+import type { Attribution } from '../billing/ledger-row.ts';
+import { NotInTariff, type Tariff } from '../billing/tariff.ts';
+import type { ChatCall, ModelName, NamedModels } from './call/call.ts';
+import {
+  admitKey,
+  admitModel,
+  aliasOf,
+  allowedModels,
+  keyIn,
+  mayStore,
+  parseModelName,
+  type AdmittedKey,
+} from './call/access.ts';
+import { capableOf, modelsOfAlias, ofOneModel, type ServingChannels } from './call/serving-channels.ts';
+import { estimateInput, mediaOf } from '../billing/estimate/input-tokens.ts';
+import { endUserOf, type ChatRequest } from '../wire/canonical-call.ts';
+import { modelNamePattern } from '../wire/ids.ts';
+import { mediaIn, type MediaPlace } from '../wire/media-walk.ts';
+import { refuse, Refusal } from './http/refusal.ts';
+import type { WorkBudget } from './call/work-budget.ts';
+import type { Admission, Wanted } from './money/admission.ts';
+import { asRecord } from '../wire/json.ts';
+import { InvalidRequest, StorageNotAllowed } from '../wire/invalid-request.ts';
 
 /** What a function keeps over its calls. */
 export interface ReadParts {
@@ -181,7 +189,7 @@ function wantedIn(body: unknown, { key, snapshot }: Caller): Wanted | undefined 
 /** Checks path and method, whether the relay is closed, and the key. */
 async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayRequest): Promise<Caller> {
   if (matchRoute(request) !== endpoint.name) {
-    const { refuseRoute } = await import('../http/refuse-route.ts');
+    const { refuseRoute } = await import('./http/refuse-route.ts');
     throw refuseRoute(request);
   }
   const { config, keys, clock } = ports;
@@ -261,7 +269,7 @@ const saysWhom = (header: string): boolean => header === tagsHeader || header.st
 /** Throws an InvalidRequest. Loaded by the first call that names somebody. */
 async function attributionIn(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {
   if (endUserOf(request) === undefined && !Object.keys(headers).some(saysWhom)) return {};
-  const { attributionOf } = await import('./attribution.ts');
+  const { attributionOf } = await import('./call/attribution.ts');
   return attributionOf(request, headers);
 }
 
@@ -301,7 +309,7 @@ function checkLength({ read: { call, inputTokensMax: most } }: AskedCall): void 
 /** Checks the URLs of a request that holds media, before anything is reserved: upstreams fetch them. */
 async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
   if (read.call.media?.length === 0) return;
-  const { checkContentUrls } = await import('./content-urls.ts');
+  const { checkContentUrls } = await import('./call/content-urls.ts');
   checkContentUrls(mediaWithPaths(read), snapshot.settings);
 }
 
@@ -336,104 +344,7 @@ function callOf(
   });
 }
 
-// Checks who may call what: the key in the header, its usability, the official gate, the whitelist. Must
-// never tell the client why a key is not usable.
-
-export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
-
-type Headers = Readonly<Record<string, string | undefined>>;
-
-/** The key that a request holds where its endpoint looks for it. Throws before any lookup when there is no well-formed one. */
-function keyIn({ keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>, headers: Headers): string {
-  const shown = keyHeader.shown(headers);
-  const key = keyHeader.sent(headers);
-  if (typeof key === 'object') throw invalidKey(key.conflict, 'key_conflict');
-  if (key === undefined)
-    throw invalidKey(`No API key was sent. Send it as the header "${shown}".`, 'key_missing');
-  if (!isSecretKey(key))
-    throw invalidKey(
-      `The ${shown.split(':')[0]} header does not hold an API key of this relay. Send "${shown}".`,
-      'key_malformed',
-    );
-  return key;
-}
-
-/** The key in an Authorization header. */
-export const readKey = (authorization: string | undefined): string => keyIn({}, { authorization });
-
-/**
- * The key that a lookup found. Throws when it is not usable: the message is the same for every reason; the
- * log has the reason.
- */
-export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
-  if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
-  const reason = refusedFor(lookup.row, nowMs);
-  if (reason !== undefined) throw unusableKey(`key_${reason}`);
-  if (lookup.accountOff) throw unusableKey('key_account_disabled');
-  return lookup;
-}
-
-/** The alias of a name. Undefined: it is a model's, or nobody's. */
-export function aliasOf({ settings, models }: Snapshot, name: string): AliasSettings | undefined {
-  const alias = settings.aliases.find((one) => one.name === name);
-  return alias && !models.includes(name) ? alias : undefined;
-}
-
-/**
- * The models of an alias that a key may use through it: all if its whitelist names the alias, else those that it names
- * itself.
- */
-function allowedModels({ models: whitelist }: Pick<KeyRow, 'models'>, alias: AliasSettings): string[] {
-  if (whitelist === undefined || whitelist.includes(alias.name)) return alias.models;
-  return alias.models.filter((model) => whitelist.includes(model));
-}
-
-function isAllowed(key: KeyRow, snapshot: Snapshot, base: string): boolean {
-  if (key.models === undefined || key.models.includes(base)) return true;
-  const alias = aliasOf(snapshot, base);
-  return alias !== undefined && allowedModels(key, alias).length > 0;
-}
-
-/** Checks the official gate, then the whitelist. */
-export function admitModel({ key, snapshot }: { key: KeyRow; snapshot: Snapshot }, model: ModelName): void {
-  if (model.official && !key.official)
-    throw refuse(
-      'official_not_allowed',
-      'This API key may not use official billing. Drop "official" and the suffix "-official".',
-      { param: 'model' },
-    );
-  if (!isAllowed(key, snapshot, model.base))
-    throw refuse('model_not_allowed', `This API key may not use the model "${model.base}".`, {
-      param: 'model',
-    });
-}
-
-const invalidKey = (message: string, reason: string): Refusal =>
-  refuse('invalid_api_key', message, { reason });
-const unusableKey = (reason: string): Refusal =>
-  invalidKey('The API key is not valid. Check that it is complete and active.', reason);
-
 function relayClosed({ settings: { contact } }: Snapshot): Refusal {
   const more = contact === '' ? '' : ` Contact: ${contact}`;
   return refuse('relay_closed', `The relay is closed at the moment.${more}`);
 }
-
-// Splits the requested model name once, so that whitelist, price and channels use the same base name.
-
-/** Splits a requested model into base name and modifiers. Removes at most one prefix and one suffix. */
-export function parseModelName(requested: string, officialFlag: boolean): ModelName {
-  const web = requested.startsWith('web-');
-  const suffixed = requested.endsWith('-official');
-  const base = requested.slice(web ? 'web-'.length : 0, suffixed ? -'-official'.length : undefined);
-  if (!modelNamePattern.test(requested) || base === '')
-    throw new InvalidRequest(
-      'invalid_value',
-      'model',
-      'model must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / @ - and name a model between its modifiers.',
-    );
-  return { base, web, official: suffixed || officialFlag };
-}
-
-/** Whether answers of the key may be kept. Its own word counts before the setting; nobody's may unless one says so. */
-export const mayStore = ({ key, snapshot }: Pick<Caller, 'key' | 'snapshot'>): boolean =>
-  key.store ?? snapshot.settings.store.allKeys;

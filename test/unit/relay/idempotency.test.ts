@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
-import { CoreRig, delta, hang, hello, keyRow } from '../../../support/core-rig.ts';
+import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
+import { CoreRig, delta, hang, hello, keyRow } from '../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 let requests = 0;
