@@ -21,7 +21,7 @@ import {
 } from '../../../support/core-rig.ts';
 
 const page = readFileSync(new URL('../../../../docs/billing.md', import.meta.url), 'utf8');
-const table = page.slice(page.indexOf('| what happened'), page.indexOf('**What was used**'));
+const table = page.slice(page.indexOf('| what happened'), page.indexOf('**If you disconnect,**'));
 const rows = table
   .split('\n')
   .slice(2)
@@ -92,26 +92,26 @@ async function deleteRunning(rig: BillingRig): Promise<void> {
 
 /** 7 tokens in and 2 out are 11; an estimate has 5 in and 1 out. */
 const endings: Record<string, Ending> = {
-  'a whole answer': { scripts: [{ steps: hello }], milli: 11n },
-  'a whole answer, but empty': { scripts: [{ steps: [finish('length'), usage(7, 0), done] }], milli: 7n },
-  'a whole answer without counts': { scripts: [{ steps: [delta('a'), finish(), done] }], milli: 7n },
-  'a whole answer with counts of zero': { scripts: counts(0, 0), milli: 7n },
-  'a whole answer with counts that cannot be': { scripts: counts(1e12, -1), milli: 7n },
-  'a whole answer with one count that cannot be': { scripts: counts(7, 1e12), milli: 9n },
-  'more was used than was reserved': { scripts: counts(40, 140), milli: 320n },
-  'you have disconnected before any content': {
+  'a complete answer': { scripts: [{ steps: hello }], milli: 11n },
+  'a complete but empty answer': { scripts: [{ steps: [finish('length'), usage(7, 0), done] }], milli: 7n },
+  'a complete answer without counts': { scripts: [{ steps: [delta('a'), finish(), done] }], milli: 7n },
+  'a complete answer with counts of zero': { scripts: counts(0, 0), milli: 7n },
+  'a complete answer with impossible counts': { scripts: counts(1e12, -1), milli: 7n },
+  'a complete answer with one impossible count': { scripts: counts(7, 1e12), milli: 9n },
+  'the call used more than was reserved': { scripts: counts(40, 140), milli: 320n },
+  'you disconnect before any content': {
     scripts: [{ steps: slow }],
     body: stream,
     leaveAfter: 1,
     milli: 11n,
   },
-  'you have disconnected in mid-stream': {
+  'you disconnect in mid-stream': {
     scripts: [{ steps: [delta('a'), 10, delta('b'), finish(), usage(7, 2), done] }],
     body: stream,
     leaveAfter: 1,
     milli: 11n,
   },
-  'you have disconnected before a JSON answer is whole': {
+  'you disconnect before a JSON answer is complete': {
     scripts: [{ steps: slow }],
     leaveAfter: 1,
     milli: 11n,
@@ -126,17 +126,17 @@ const endings: Record<string, Ending> = {
     body: stream,
     milli: 9n,
   },
-  'a JSON answer breaks off, and another provider gives a whole one': {
+  'a JSON answer breaks off, another provider completes one': {
     scripts: [{ steps: [delta('eight chars'), usage(70, 20), reset] }, { steps: hello }],
     channels: two,
     milli: 11n,
   },
-  'a JSON answer breaks off, and no provider gives a whole one': {
+  'a JSON answer breaks off, no provider completes one': {
     scripts: [{ steps: [delta('a'), usage(7, 2), reset] }],
     channels: two,
     milli: 0n,
   },
-  'the provider fails, refuses, or is too slow before any content': {
+  'the provider fails, refuses or is too slow before any content': {
     scripts: [{ steps: [usage(7, 2), reset] }],
     milli: 0n,
   },
@@ -148,7 +148,7 @@ const endings: Record<string, Ending> = {
     act: cancelWaiting,
     milli: 0n,
   },
-  '... or while it runs, or its 14 minutes are over': {
+  '... while it runs, or its 14 minutes are over': {
     scripts: [{ steps: [delta('a'), hang] }],
     channels: [{ idle_seconds: 900 }],
     act: deleteRunning,
@@ -189,7 +189,7 @@ describe('the table of endings in docs/billing.md', () => {
     expect(rows.map(([, what]) => what)).toEqual(Object.keys(endings));
   });
 
-  it.each(rows)('%s%s', async (_start, what = '', _who, row, tokens, perCall, plan) => {
+  it.each(rows)('%s%s', async (_start, what = '', row, tokens, perCall, plan) => {
     const ending = endings[what] as Ending;
     const paid = await endOf(ending, { charges: [byTokens] });
     expect(said(paid.item?.last)).toBe(row);
