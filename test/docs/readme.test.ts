@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const documentedUrl = 'http://127.0.0.1:8787/v1';
 const answer = 'Hello! You said: "Hello!". I am the demo model of this relay, so this is all I know.';
 
-const fences = fencesOf('README.md');
+const fences = [...fencesOf('README.md'), ...fencesOf('docs/clients.md')];
 const examplesIn = (language: string): string[] =>
   fences
     .filter((fence) => fence.language === language && fence.code.includes(documentedUrl))
@@ -41,7 +41,7 @@ const contentOf = (events: string): string =>
     .map(({ choices }) => choices[0]?.delta.content ?? '')
     .join('');
 
-describe('the examples of the README, against the running stack', () => {
+describe('the examples of the README and of docs/clients.md, against the running stack', () => {
   // The tests also have to pass on a machine that has Node and npm alone.
   test.skipIf(!hasCurl)('curl: a streamed answer, the models without a key', async () => {
     expect(curls).toHaveLength(2);
@@ -66,7 +66,7 @@ describe('the examples of the README, against the running stack', () => {
 const cuts = [1, 3, 2, 7];
 
 const codeWith = (text: string): string =>
-  fencesOf('README.md').find(({ code, language }) => language === 'ts' && code.includes(text))?.code ?? '';
+  fences.find(({ code, language }) => language === 'ts' && code.includes(text))?.code ?? '';
 
 /** Passes bytes on, and breaks connections in the middle of their events. */
 async function cuttingProxy(target: URL): Promise<{ url: string; broken: number[]; server: Server }> {
