@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { refuse, type RefusalCode } from '../../shared/relay/http/refusal.ts';
-import { linesOf } from './named-tests.ts';
+import { labelsIn, linesOf } from './named-tests.ts';
 import { readPage } from './pages.ts';
 
 const root = path.join(import.meta.dirname, '../..');
@@ -11,10 +11,6 @@ const files = new Map(
   [...page.matchAll(/^\[([a-z-]+)\]: \.\.\/(\S+)$/gm)].map((match) => [String(match[1]), String(match[2])]),
 );
 const rows = linesOf(page);
-
-/** The labels of test files in a line: `[label]` without an address of its own. */
-const labelsIn = (row: string): string[] =>
-  [...row.matchAll(/(?<!\])\[([a-z-]+)\](?![(:])/g)].map((match) => String(match[1]));
 
 describe('docs/conformance.md', () => {
   it('names test files that exist, and uses every label', () => {

@@ -7,12 +7,9 @@ export const linesOf = (page: string): string[] =>
     .split('\n')
     .filter((line) => /^(- |\| )/.test(line));
 
-/** `[file] "a test", "another"` in a row, one entry per file. */
-export const referencesIn = (row: string): { file: string; names: string[] }[] =>
-  [...row.matchAll(/\[([a-z-]+)\] ("[^"]+"(?:, "[^"]+")*)/g)].map((match) => ({
-    file: String(match[1]),
-    names: [...String(match[2]).matchAll(/"([^"]+)"/g)].map((name) => String(name[1])),
-  }));
+/** The labels of test files in a line: `[label]` without an address of its own. */
+export const labelsIn = (row: string): string[] =>
+  [...row.matchAll(/(?<!\])\[([a-z-]+)\](?![(:])/g)].map((match) => String(match[1]));
 
 /** The texts in quotes of a test file: names of tests and of their cases. */
 export const textsOf = (file: string): Set<string> =>
