@@ -7,11 +7,11 @@ import {
   typeNameExamples,
   typeNameHolders,
 } from './tidy/house.ts';
-import { readLaw } from './tidy/law.ts';
+import { readFloors, readLaw } from './tidy/law.ts';
 import { namedDialects } from './tidy/rules/dialect-names.ts';
 import { drawers } from './tidy/rules/file-names.ts';
 import { undrawnFolders } from './tidy/rules/folders.ts';
-import { circles, importsOutsideLaw, layersOutsideLaw } from './tidy/rules/imports.ts';
+import { circles, importsOutsideFloors, importsOutsideLaw, layersOutsideLaw } from './tidy/rules/imports.ts';
 import { impureCore, looseEnds, printing, unopened } from './tidy/rules/purity.ts';
 import { moduleState } from './tidy/rules/state.ts';
 import { namedChannelTypes, readOwnAttributes } from './tidy/rules/type-names.ts';
@@ -23,7 +23,9 @@ const sources = readSources(root, ['shared', 'functions', 'infra', 'test']);
 const rules: Record<string, () => string[] | Promise<string[]>> = {
   'imports run one way, and each layer uses only its own packages': () => importsOutsideLaw(sources, law),
   'every layer has its row in the table of what may import what': () => layersOutsideLaw(sources, law),
-  'no files import each other in a circle': () => circles(sources, law),
+  'inside the relay imports lead to a lower floor': () =>
+    importsOutsideFloors(sources, readFloors(readPage('docs/architecture.md'))),
+  'neither files nor folders import each other in a circle': () => circles(sources, law),
   'AGENTS.md draws the folders that there are': () => undrawnFolders(sources, readPage('AGENTS.md')),
   'no folder is a barrel or a drawer': () => drawers(sources),
   'no channel type is named outside its file and the registry': () =>

@@ -1,8 +1,10 @@
 /**
- * Rows in an action of an operator: the account that it names, a row that must still be as it was looked at, the update of
- * what differs, and how the writes of a plan are carried out.
+ * Rows in an action of an operator: reads accounts and price rules, refuses a row that changed since it was looked at, plans
+ * the update of attributes that differ, and carries out the writes of a plan.
  */
+import { sinceMs } from '../billing/price.ts';
 import { AccountRow } from '../config/rows/account-row.ts';
+import { ChargeRow } from '../config/rows/charge-row.ts';
 import { plainRow, plainValue, readRow } from '../config/rows/read-row.ts';
 import type { TableName } from '../tables/table-names.ts';
 import { fingerprint } from '../wire/ids.ts';
@@ -94,3 +96,24 @@ export function refuseChanged(name: string, row: unknown, seen: string | undefin
   if (seen !== undefined && rowMark(row) !== seen)
     throw new Failure(`${name} was changed by somebody else meanwhile: look at it again, then repeat`);
 }
+
+export function readCharges(rows: readonly RawRow[]) {
+  const charges: ChargeRow[] = [];
+  const problems: string[] = [];
+  for (const raw of rows) {
+    const reading = readRow(ChargeRow, raw);
+    if ('problem' in reading) problems.push(`${String(raw['id'])} is not used: ${reading.problem}`);
+    else charges.push(reading.row);
+  }
+  return { charges: charges.toSorted((a, b) => a.id - b.id), problems };
+}
+
+/** Rules that begin after a time and then price one of the models, the first one first. */
+export const laterRules = (
+  charges: readonly ChargeRow[],
+  models: readonly string[],
+  afterMs: number,
+): ChargeRow[] =>
+  charges
+    .filter((rule) => sinceMs(rule) > afterMs && rule.models.some((model) => models.includes(model)))
+    .toSorted((a, b) => sinceMs(a) - sinceMs(b));

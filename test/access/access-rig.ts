@@ -4,7 +4,7 @@
  */
 import { vi } from 'vitest';
 import { startFaultProxy } from '../support/fault-proxy.ts';
-import type { PolicyName } from '../../infra/ops/access/policies.ts';
+import type { PolicyName } from '../../infra/access/policies.ts';
 import { accountAnswer } from '../ops/account-replies.ts';
 import { startAws, type AwsOnLoopback } from '../ops/aws-on-loopback.ts';
 import { ConfigRig } from '../ops/config-rig.ts';

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { commandName } from '../../infra/ops/cli/command.ts';
 import { commandPolicies, createProgram } from '../../infra/ops/cli/program.ts';
-import { policyAccess, policyNames, type PolicyName } from '../../infra/ops/access/policies.ts';
+import { policyAccess, policyNames, type PolicyName } from '../../infra/access/policies.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { readPage } from '../docs/pages.ts';
 import { startAccessRig, type AccessRig } from './access-rig.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { callingFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
-import { policyNames, type PolicyName } from '../../infra/ops/access/policies.ts';
+import { policyNames, type PolicyName } from '../../infra/access/policies.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
 import { evaluate, permissionsOf, type Statement } from './policy-document.ts';

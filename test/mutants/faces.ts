@@ -44,7 +44,7 @@ export const faces: Mutants = {
     by: /draws bars and lines by what is known/,
   },
   'support reads turns and notices of customers': {
-    file: 'infra/ops/access/policies.ts',
+    file: 'infra/access/policies.ts',
     find: "['config', 'snapshot#*',",
     replace: "['config', 'snapshot#*', 'turn#*', 'notice#*',",
     noticed: 'test/access/policies.test.ts',

@@ -18,7 +18,7 @@ export const typeNameHolders: Record<string, string> = {
   'infra/local/vendors/vendors.ts': 'all doubles, one line each',
   'infra/stack/constructs/hosted-console.ts': 'the option bedrockModels, which is public',
   'infra/stack/constructs/operator-policies.ts': 'the service in IAM actions',
-  'infra/ops/access/policies.ts': 'the service in IAM actions',
+  'infra/access/policies.ts': 'the service in IAM actions',
   'shared/adapters/aws/aws-account.ts': 'the service that a signature names',
   'shared/operate/doctor.ts': 'the option bedrockModels, which is public',
   'shared/upstreams/model-rules.ts': "a vendor's models are named after it",

@@ -7,17 +7,30 @@ export interface Layer {
 export type Law = Map<string, Layer>;
 
 /** Reads the law from the table of docs/architecture.md, so that what readers see is what holds. */
-export function readLaw(page: string): Law {
-  const lines = page.split('\n').map((line) => line.replaceAll(/ +/g, ' '));
-  const start = lines.indexOf('| layer | may import | packages |');
-  if (start < 0) throw new Error('no table of layers');
+export const readLaw = (page: string): Law =>
+  new Map(
+    readTable(page, '| layer | may import | packages |').map(([layer = '', layers, packages]) => [
+      layer,
+      { layers: listed(layers), packages: listed(packages) },
+    ]),
+  );
+
+/** Names of the folders and files of `relay`, floor by floor from below, from the same page. */
+export const readFloors = (page: string): string[][] =>
+  readTable(page, '| floor | folders and files of relay |').map(([_floor, names]) => listed(names));
+
+/** The cells of the table with this header, without backquotes. */
+function readTable(page: string, header: string): string[][] {
+  const lines = page.split('\n').map((line) => line.replaceAll('`', '').replaceAll(/ +/g, ' '));
+  const start = lines.indexOf(header);
+  if (start < 0) throw new Error(`no table ${header}`);
   const length = lines.slice(start).findIndex((line) => !line.startsWith('|'));
   const rows = lines.slice(start + 2, length < 0 ? undefined : start + length);
-  return new Map(
-    rows.map((row) => {
-      const [layer, layers, packages] = row.replaceAll('`', '').split('|').slice(1);
-      return [String(layer).trim(), { layers: listed(layers), packages: listed(packages) }];
-    }),
+  return rows.map((row) =>
+    row
+      .split('|')
+      .slice(1)
+      .map((cell) => cell.trim()),
   );
 }
 
@@ -30,4 +43,10 @@ const listed = (cell = ''): string[] => {
 export const layerOf = (file: string): string => {
   const [top = '', below = ''] = file.split('/');
   return top === 'shared' ? below : top;
+};
+
+/** The folder or file of its layer that a file lies in or is: `money` of `shared/relay/money/bill.ts`, `retry` of `shared/relay/retry.ts`. */
+export const memberOf = (file: string): string => {
+  const steps = file.split('/');
+  return String(steps[steps[0] === 'shared' ? 2 : 1]).replace(/\.\w+$/, '');
 };

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readLaw } from './law.ts';
+import { readFloors, readLaw } from './law.ts';
 import { namedDialects } from './rules/dialect-names.ts';
 import { drawers } from './rules/file-names.ts';
 import { drawnFolders, undrawnFolders } from './rules/folders.ts';
-import { circles, importsOutsideLaw, layersOutsideLaw } from './rules/imports.ts';
+import { circles, importsOutsideFloors, importsOutsideLaw, layersOutsideLaw } from './rules/imports.ts';
 import { impureCore, looseEnds, printing, unopened } from './rules/purity.ts';
 import { moduleState } from './rules/state.ts';
 import { namedChannelTypes, readOwnAttributes } from './rules/type-names.ts';
@@ -91,15 +91,42 @@ describe('imports', () => {
     expect(layersOutsideLaw(sources, law)).toEqual(['new has no row', 'billing holds no file']);
   });
 
-  it('make no circle, of files or in the table', () => {
+  it('lead to a lower floor of the relay', () => {
+    const floors = readFloors(`
+| floor | folders and files of relay |
+|---|---|
+| 1 | \`ports\`, \`gone\` |
+| 2 | \`call\`, \`retry\` |
+`);
+    const sources = tree({
+      'shared/relay/ports/a.ts': "import type { X } from '../call/x.ts';",
+      'shared/relay/call/x.ts': importing('../ports/a.ts', './y.ts', '../retry.ts', '../../wire/a.ts'),
+      'shared/relay/call/y.ts': '',
+      'shared/relay/retry.ts': importing('./ports/a.ts'),
+      'shared/relay/new.ts': '',
+    });
+    expect(importsOutsideFloors(sources, floors)).toEqual([
+      'shared/relay/ports/a.ts imports shared/relay/call/x.ts',
+      'shared/relay/call/x.ts imports shared/relay/retry.ts',
+      'new has no floor',
+      'gone holds no file',
+    ]);
+  });
+
+  it('make no circle, of files, of folders or in the table', () => {
     const sources = tree({
       'shared/wire/a.ts': importing('./b.ts'),
       'shared/wire/b.ts': "import type { A } from './a.ts';",
       'shared/wire/c.ts': importing('./a.ts'),
+      'shared/billing/one/a.ts': importing('../b.ts'),
+      'shared/billing/one/c.ts': '',
+      'shared/billing/b.ts': importing('./one/c.ts'),
     });
     const round = readLaw(page.replace('`wire` | nothing', '`wire` | infra'));
     expect(circles(sources, round)).toEqual([
       'files: shared/wire/a.ts <-> shared/wire/b.ts',
+      'folders: wire/a <-> wire/b',
+      'folders: billing/b <-> billing/one',
       'the table: billing <-> infra <-> wire',
     ]);
   });

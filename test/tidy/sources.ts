@@ -54,7 +54,7 @@ export function readSources(root: string, folders: string[]): Source[] {
     .map((file) => sourceOf(file, readFileSync(path.join(root, file), 'utf8')));
 }
 
-export const isProduct = ({ file }: Source): boolean => !file.startsWith('test/');
+export const isProduct = ({ file }: Pick<Source, 'file'>): boolean => !file.startsWith('test/');
 
 /** Whether a folder is another one or lies in it. */
 export const within = (folder: string, name: string): boolean =>

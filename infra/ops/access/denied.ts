@@ -1,6 +1,6 @@
 /** Says which policy a command needs when AWS lets these credentials not do what it does. */
 import { deniedExitCode, Failure } from '../../../shared/operate/plan.ts';
-import { policyNameIn, type PolicyName } from './policies.ts';
+import { policyNameIn, type PolicyName } from '../../access/policies.ts';
 
 interface DeniedRun {
   command: string;

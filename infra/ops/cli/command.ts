@@ -7,7 +7,7 @@ import type { OperatorPorts, RowWrite } from '../../../shared/operate/operator-p
 import { counted, Failure, type Plan } from '../../../shared/operate/plan.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { explainDenied } from '../access/denied.ts';
-import type { PolicyName } from '../access/policies.ts';
+import type { PolicyName } from '../../access/policies.ts';
 import { openSession, describeTarget, resolveTarget, type TargetOptions } from '../session/session.ts';
 import { parseCount } from './option-values.ts';
 import type { Format, ProcessContext, Terminal } from './terminal.ts';

@@ -1,7 +1,7 @@
 /** Puts all commands together: their order in the help, the help itself, and exit codes. */
 import { Command, CommanderError } from 'commander';
 import { Failure } from '../../../shared/operate/plan.ts';
-import type { PolicyName } from '../access/policies.ts';
+import type { PolicyName } from '../../access/policies.ts';
 import {
   addCommands,
   addTargetOptions,

@@ -6,7 +6,7 @@ import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { SecretPurpose } from '../../../shared/config/rows/secret-reference.ts';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
 import type { TableName } from '../../../shared/tables/table-names.ts';
-import type { TableAction } from '../../ops/access/policies.ts';
+import type { TableAction } from '../../access/policies.ts';
 
 export interface FunctionDescription {
   purpose: string;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Stack } from 'aws-cdk-lib';
 import { RetentionDays, type ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
-import { consoleAccess } from '../../ops/access/policies.ts';
+import { consoleAccess } from '../../access/policies.ts';
 import { callsBedrock, statementsOf } from './operator-policies.ts';
 import {
   deployedVariables,

@@ -15,7 +15,7 @@ import {
   type PolicyAccess,
   type PolicyName,
   type TableAccess,
-} from '../../ops/access/policies.ts';
+} from '../../access/policies.ts';
 import { allow, relaySecrets, type RelayFunctions } from './relay-functions.ts';
 import type { RelayTables } from './relay-tables.ts';
 import { functionDescriptions } from './function-descriptions.ts';

@@ -11,7 +11,7 @@ import {
   attributeOf,
   readRow,
 } from './read-row.ts';
-import type { Snapshot } from '../snapshot.ts';
+import type { Settings } from '../settings.ts';
 import { namesShown, type ValidationResult } from './read-table.ts';
 
 const hashPattern = /^[0-9a-f]{64}$/;
@@ -96,8 +96,13 @@ export interface BesideKeys {
 }
 
 /** Aliases too: a key may name one. */
-export const offeredNames = ({ models, settings }: Pick<Snapshot, 'models' | 'settings'>): Set<string> =>
-  new Set([...models, ...settings.aliases.map(({ name }) => name)]);
+export const offeredNames = ({
+  models,
+  settings,
+}: {
+  models: readonly string[];
+  settings: Pick<Settings, 'aliases'>;
+}): Set<string> => new Set([...models, ...settings.aliases.map(({ name }) => name)]);
 
 /** `raw`: a row without a problem. In the past tense, as a mark stays until the row is written again. */
 export function keyDoubts(raw: unknown, { offered, accounts }: BesideKeys): string[] {

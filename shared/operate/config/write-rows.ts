@@ -13,7 +13,7 @@ import {
   type ConfigTable,
 } from '../../config/rows/read-table.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { laterRules, readCharges } from '../prices/list-charges.ts';
+import { laterRules, readCharges, refuseChanged, refuseNaming, rowMark } from '../rows.ts';
 import { readSetting } from '../../config/setting-rows.ts';
 import {
   allowVariable,
@@ -26,7 +26,6 @@ import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
 import { counted, Failure, usageFailure } from '../plan.ts';
-import { refuseChanged, refuseNaming, rowMark } from '../rows.ts';
 import {
   badRows,
   changesBetween,

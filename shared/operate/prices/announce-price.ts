@@ -11,10 +11,10 @@ import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { withMoments } from '../moment.ts';
 import { partPrices } from '../../wire/chat-response.ts';
 import { usageFailure } from '../plan.ts';
-import { refuseChanged } from '../rows.ts';
+import { laterRules, readCharges, refuseChanged } from '../rows.ts';
 import { priceWords } from '../requests/find-request.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { laterRules, nextId, readCharges } from './list-charges.ts';
+import { nextId } from './list-charges.ts';
 
 /**
  * @param id of the rule whose attributes the new one begins with

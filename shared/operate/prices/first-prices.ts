@@ -7,7 +7,8 @@ import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { usageFailure, type Plan } from '../plan.ts';
 import { newRule, planImport, type ImportInput, type OwnRule } from './import-charges.ts';
-import { nextId, readCharges, serviceGaps } from './list-charges.ts';
+import { readCharges } from '../rows.ts';
+import { nextId, serviceGaps } from './list-charges.ts';
 
 /** Yuan per 1,000 tokens, as rows have them. */
 export interface TypedPrice {

@@ -12,8 +12,8 @@ import { readRow } from '../../config/rows/read-row.ts';
 import { usableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { counted, Failure, usable, usageFailure } from '../plan.ts';
-import { withAttributes } from '../rows.ts';
-import { nextId, readCharges } from './list-charges.ts';
+import { readCharges, withAttributes } from '../rows.ts';
+import { nextId } from './list-charges.ts';
 import {
   dollarDecimals,
   isModelName,

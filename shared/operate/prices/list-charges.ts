@@ -10,12 +10,12 @@ import {
   tierFor,
   type TokenCounts,
 } from '../../billing/price.ts';
-import { ChargeRow } from '../../config/rows/charge-row.ts';
-import { attributeOf, readRow } from '../../config/rows/read-row.ts';
+import { attributeOf } from '../../config/rows/read-row.ts';
 import { needsPrice } from '../../config/snapshot.ts';
 import { compiled } from '../config/row-changes.ts';
-import type { OperatorPorts, RawRow } from '../operator-ports.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
+import { readCharges } from '../rows.ts';
 
 /**
  * `shadowed`: models of a rule that another one prices, now or, if the rule is not in force yet, from then on. `byId`: both begin
@@ -36,27 +36,6 @@ export async function listCharges({ clock, tables }: OperatorPorts) {
   });
   return { charges, problems, shadowed };
 }
-
-export function readCharges(rows: readonly RawRow[]) {
-  const charges: ChargeRow[] = [];
-  const problems: string[] = [];
-  for (const raw of rows) {
-    const reading = readRow(ChargeRow, raw);
-    if ('problem' in reading) problems.push(`${String(raw['id'])} is not used: ${reading.problem}`);
-    else charges.push(reading.row);
-  }
-  return { charges: charges.toSorted((a, b) => a.id - b.id), problems };
-}
-
-/** Rules that begin after a time and then price one of the models, the first one first. */
-export const laterRules = (
-  charges: readonly ChargeRow[],
-  models: readonly string[],
-  afterMs: number,
-): ChargeRow[] =>
-  charges
-    .filter((rule) => sinceMs(rule) > afterMs && rule.models.some((model) => models.includes(model)))
-    .toSorted((a, b) => sinceMs(a) - sinceMs(b));
 
 /** The id after the highest. */
 export const nextId = (charges: readonly unknown[]): number =>

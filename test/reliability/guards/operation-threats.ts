@@ -188,7 +188,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S24'],
-    file: 'infra/ops/access/policies.ts',
+    file: 'infra/access/policies.ts',
     find: "neverWrites: ['quotas', 'ledger', 'daily'],",
     replace: 'neverWrites: [],',
     test: 'test/access/policies.test.ts',
@@ -204,7 +204,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S24'],
-    file: 'infra/ops/access/policies.ts',
+    file: 'infra/access/policies.ts',
     find: "{ tables: ['payments'], actions: ['GetItem', 'PutItem'] },",
     replace: "{ tables: ['payments', 'runtime'], actions: ['GetItem', 'PutItem'] },",
     test: 'test/access/policies.test.ts',

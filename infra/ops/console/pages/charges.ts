@@ -2,7 +2,7 @@
 import { perMillion } from '../../../../shared/billing/price.ts';
 import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { namesShown } from '../../../../shared/config/rows/read-table.ts';
-import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
+import { laterRules, refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { storedMoment } from '../../../../shared/operate/moment.ts';
 import { counted, usageFailure } from '../../../../shared/operate/plan.ts';
@@ -12,7 +12,6 @@ import {
   ruleOfModel,
 } from '../../../../shared/operate/prices/announce-price.ts';
 import {
-  laterRules,
   nextId,
   listCharges,
   serviceGaps,

@@ -3,7 +3,7 @@
  * here is denied. A permission that no command uses says who does, or the test of the commands fails. The package of the
  * construct has this file with all that it imports, so it imports names of tables alone.
  */
-import type { TableName } from '../../../shared/tables/table-names.ts';
+import type { TableName } from '../../shared/tables/table-names.ts';
 
 export const policyNames = ['support', 'operator', 'repair', 'restore'] as const;
 
