@@ -2,8 +2,8 @@
 import { ruleOf, sinceMs, pricedModels } from '../billing/price.ts';
 import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
-import { rowRules } from '../upstreams/called-channel.ts';
-import { ruleOfFact, type LearnedFact, type RuleName, type WrittenRules } from '../upstreams/quirks.ts';
+import { findRowRules } from '../upstreams/called-channel.ts';
+import { parseRuleFact, type LearnedFact, type RuleName, type WrittenRules } from '../upstreams/quirks.ts';
 import { type ChannelRow, secretsOf } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';
@@ -92,7 +92,7 @@ function learnedWarnings(row: ChannelRow, learned: readonly LearnedFact[]): stri
     const served = facts.map(({ model }) => model).toSorted(compareCodeUnits);
     const names = namesShown(served);
     const [kind = '', detail = ''] = fact.split(':');
-    const rules = ruleOfFact(fact);
+    const rules = parseRuleFact(fact);
     if (Object.keys(rules).length > 0) return ruleLesson(row, served, rules);
     const isKnown = known !== undefined && Number(detail) > known;
     return isKnown ? [] : (lessons[kind]?.(names, detail, String(known ?? 'absent')) ?? []);
@@ -103,7 +103,7 @@ function learnedWarnings(row: ChannelRow, learned: readonly LearnedFact[]): stri
 function ruleLesson(row: ChannelRow, models: readonly string[], rules: WrittenRules): string[] {
   const [name, value] = Object.entries(rules)[0] ?? [];
   const saysSo = (model: string): boolean =>
-    JSON.stringify(rowRules(row, model)[name as RuleName]) === JSON.stringify(value);
+    JSON.stringify(findRowRules(row, model)[name as RuleName]) === JSON.stringify(value);
   const asked = models.filter((model) => !saysSo(model));
   const [first] = asked;
   if (first === undefined) return [];

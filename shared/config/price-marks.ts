@@ -21,7 +21,7 @@ import {
   type PicoYuan,
   type Price,
 } from '../billing/price.ts';
-import { upstreamModel } from '../upstreams/called-channel.ts';
+import { upstreamModelOf } from '../upstreams/called-channel.ts';
 import type { ChannelRow } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import { canonicalJson } from '../wire/json.ts';
@@ -105,14 +105,14 @@ interface Known {
 function knownOf(model: string, channels: readonly ChannelRow[]): Known {
   const serving = channels.filter(({ models }) => models.includes(model));
   const costs = serving.flatMap(({ cost, ...channel }) => {
-    const { input, output, rate = 1 } = buyingPriceOf(cost, upstreamModel(channel, model)) ?? {};
+    const { input, output, rate = 1 } = buyingPriceOf(cost, upstreamModelOf(channel, model)) ?? {};
     return input && output ? [{ input: input * rate, output: output * rate }] : [];
   });
   if (costs.length > 0) {
     const most = (kind: keyof Limits): number => Math.max(...costs.map((cost) => cost[kind])) * costFactor;
     return { model, limits: { input: most('input'), output: most('output') }, cost: true };
   }
-  const names = [model, ...serving.map((channel) => upstreamModel(channel, model))];
+  const names = [model, ...serving.map((channel) => upstreamModelOf(channel, model))];
   return { model, limits: limitsOf(names), cost: false };
 }
 

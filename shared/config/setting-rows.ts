@@ -19,7 +19,7 @@ import {
   type RowReading,
 } from './rows/read-row.ts';
 import { defaultSettings, type Settings } from './settings.ts';
-import { endpointProblem, hostOf, normaliseEndpoint } from '../upstreams/endpoint-rules.ts';
+import { findEndpointProblem, hostOf, normaliseEndpoint } from '../upstreams/endpoint-rules.ts';
 import {
   checkReferences,
   type NamedSecret,
@@ -98,7 +98,7 @@ function readAlerts(value: z.infer<typeof AlertsValue>, rules: ReferenceRules): 
   const unsigned = webhook && 'found nothing, wanted a secret reference: what is posted is signed';
   return (
     firstProblem({
-      webhook: webhook && endpointProblem(webhook, rules),
+      webhook: webhook && findEndpointProblem(webhook, rules),
       secret: secret === undefined && unsigned,
     }) ?? { alerts: { webhook, secret, planDays, keyDays } }
   );
@@ -245,7 +245,7 @@ function readPayments({ stripe }: z.infer<typeof PaymentsValue>, rules: Referenc
         checkout &&
         !Object.hasOwn(rates, checkout.currency) &&
         'found one without a rate, wanted one of rates',
-      'stripe.checkout.endpoint': checkout && endpointProblem(checkout.endpoint, rules),
+      'stripe.checkout.endpoint': checkout && findEndpointProblem(checkout.endpoint, rules),
     }) ?? {
       payments: {
         stripe: { live, webhookSecrets, linkSecrets, rates, unsigned, ...(checkout && { checkout }) },
@@ -299,7 +299,9 @@ function readSearch(value: z.infer<typeof SearchValue>, rules: ReferenceRules): 
   return (
     firstProblem({
       endpoint:
-        endpoint === '' ? 'found nothing, wanted the address of SearXNG' : endpointProblem(endpoint, rules),
+        endpoint === ''
+          ? 'found nothing, wanted the address of SearXNG'
+          : findEndpointProblem(endpoint, rules),
       language: isTavily && value.language && 'found one, but only searxng takes a language',
     }) ?? {
       search: {

@@ -4,7 +4,7 @@
  */
 import { secretsOf, type ChannelRow } from '../config/rows/channel-row.ts';
 import { isUnbound, type NamedSecret } from '../config/rows/secret-reference.ts';
-import { upstreamModel } from '../upstreams/called-channel.ts';
+import { upstreamModelOf } from '../upstreams/called-channel.ts';
 import { channelTypes } from '../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../wire/json.ts';
 import { secretsIn } from './config/row-changes.ts';
@@ -255,7 +255,11 @@ async function modelFindings(known: Known): Promise<DoctorFinding[]> {
     const region = channelTypes[channel.type].awsScope?.(channel).region;
     return region === undefined
       ? []
-      : channel.models.map((model) => ({ region, name: upstreamModel(channel, model), channel: channel.id }));
+      : channel.models.map((model) => ({
+          region,
+          name: upstreamModelOf(channel, model),
+          channel: channel.id,
+        }));
   });
   const different = new Map(wanted.map((each) => [`${each.region} ${each.name}`, each]));
   const findings = [...Map.groupBy(different.values(), ({ region }) => region)].map(([region, here]) =>

@@ -4,7 +4,7 @@
  * call. Must never hold text of a client or an upstream, nor a secret's reference.
  */
 import { formatYuan, type NanoYuan } from '../billing/price.ts';
-import { vendorWord } from '../upstreams/read-failure.ts';
+import { findKnownWord } from '../upstreams/read-failure.ts';
 import type {
   Candidate,
   ChatCall,
@@ -134,7 +134,7 @@ export class RefusalTally {
 function codeOf({ status, body }: Refusal): string {
   const { code } = body.error;
   if (isRefusalCode(code) || ownCodes.has(code)) return code;
-  const word = vendorWord({ code });
+  const word = findKnownWord({ code });
   return word && word !== 'other' ? word : status < 500 ? 'invalid_request' : 'other';
 }
 

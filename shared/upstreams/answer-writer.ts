@@ -21,9 +21,9 @@ const keptBytesMax = 4 * 1024 * 1024;
 /** Eight times what OpenAI allows. */
 export const callsMax = 1024;
 
-export const tooLarge = (): UpstreamFailure => new UpstreamFailure('too_large');
+export const tooLargeFailure = (): UpstreamFailure => new UpstreamFailure('too_large');
 
-const inputTransformation = ({ type, action, reason, id }: JsonRecord): InputTransformation => ({
+const readInputTransformation = ({ type, action, reason, id }: JsonRecord): InputTransformation => ({
   type: wordOf(type),
   action: wordOf(action),
   reason: wordOf(reason),
@@ -34,7 +34,7 @@ const inputTransformation = ({ type, action, reason, id }: JsonRecord): InputTra
 const wordOf = (value: unknown): string | undefined => /^[a-z][a-z_]{0,39}$/.exec(textIn(value))?.[0];
 
 export class AnswerWriter {
-  readonly kept = new Kept(keptBytesMax, tooLarge);
+  readonly kept = new Kept(keptBytesMax, tooLargeFailure);
   calls = 0;
   readonly #context: Pick<ReaderContext, 'identity' | 'callIds'>;
   /** The choices that have their role. */
@@ -55,7 +55,7 @@ export class AnswerWriter {
   }
 
   /** What an event says beside the answer: its counts, and the tier, which is one short word; `auto` leaves it open. */
-  note(counts: VendorCounts | undefined, tier?: unknown): void {
+  noteUsage(counts: VendorCounts | undefined, tier?: unknown): void {
     this.#usage.push(counts);
     this.#topLevel.push(counts?.topLevel ?? counts);
     this.#hasRuns ||= counts?.topLevel !== undefined;
@@ -63,36 +63,37 @@ export class AnswerWriter {
   }
 
   /** What an event says of the input, as far as clients and the log are told. One that says it again has the whole of it. */
-  transformed(list: unknown): void {
-    if (Array.isArray(list)) this.#transformations = recordsIn(list).slice(0, 20).map(inputTransformation);
+  noteTransformations(list: unknown): void {
+    if (Array.isArray(list))
+      this.#transformations = recordsIn(list).slice(0, 20).map(readInputTransformation);
   }
 
   /** `parts`: of the first choice's turn. Undefined if they say no more than the visible turn does. */
-  report(parts: readonly StatePart[]): AnswerReport {
-    const isTelling = parts.some((part) => 'opaque' in part || 'phase' in part);
+  report(turn: readonly StatePart[]): AnswerReport {
+    const hasMore = turn.some((part) => 'opaque' in part || 'phase' in part);
     const usage = this.#usage.reported;
     return {
       usage: this.#hasRuns ? { ...usage, topLevel: this.#topLevel.reported } : usage,
       serviceTier: this.#serviceTier,
       ...(this.#transformations && { inputTransformations: this.#transformations }),
-      state: isTelling ? parts : undefined,
+      state: hasMore ? turn : undefined,
     };
   }
 
   /** The first of a choice has its role. */
-  delta(delta: ChatDelta, logprobs: unknown = null, index = 0): ChatChunk {
+  writeDelta(delta: ChatDelta, logprobs: unknown = null, index = 0): ChatChunk {
     const isFirst = !this.#opened.has(index);
     this.#opened.add(index);
     const whole: ChatDelta = isFirst ? { role: 'assistant', ...delta } : delta;
-    return this.#chunk({ index, delta: whole, logprobs, finish_reason: null });
+    return this.#buildChunk({ index, delta: whole, logprobs, finish_reason: null });
   }
 
   /** Clients act on `tool_calls`, so it is sent exactly when there are calls and the answer was not cut. */
   finish(reason: FinishReason, anyCalls: boolean, index = 0): ChatChunk[] {
-    const opening = this.#opened.has(index) ? [] : [this.delta({ content: '' }, null, index)];
+    const opening = this.#opened.has(index) ? [] : [this.writeDelta({ content: '' }, null, index)];
     const isToolCalls = reason === 'stop' || reason === 'tool_calls';
     const agreed = isToolCalls ? (anyCalls ? 'tool_calls' : 'stop') : reason;
-    return [...opening, this.#chunk({ index, delta: {}, logprobs: null, finish_reason: agreed })];
+    return [...opening, this.#buildChunk({ index, delta: {}, logprobs: null, finish_reason: agreed })];
   }
 
   /** The id that the client sees of the next call. One that the upstream used before is another call's. */
@@ -100,13 +101,13 @@ export class AnswerWriter {
     const { callIds } = this.#context;
     const index = this.calls;
     this.calls += 1;
-    const own = callIds.show(vendorId, index);
-    const id = this.#shownIds.has(own) ? callIds.show(undefined, index) : own;
+    const own = callIds.showId(vendorId, index);
+    const id = this.#shownIds.has(own) ? callIds.showId(undefined, index) : own;
     this.#shownIds.add(id);
     return id;
   }
 
-  #chunk(choice: ChatChunk['choices'][number]): ChatChunk {
+  #buildChunk(choice: ChatChunk['choices'][number]): ChatChunk {
     const { requestId, created, model } = this.#context.identity;
     const object = 'chat.completion.chunk';
     return { id: `chatcmpl-${requestId}`, object, created, model, choices: [choice], usage: null };
@@ -133,9 +134,9 @@ export interface VendorCounts extends Partial<
   cacheIsApart?: boolean | 'unsure';
 }
 
-type Parts = Partial<Record<ReportedPart, number | undefined>>;
+type CacheCounts = Partial<Record<ReportedPart, number | undefined>>;
 
-interface InputCounts extends Parts {
+interface InputCounts extends CacheCounts {
   /** All of it, what was read and written included. Undefined: only parts of it are known. */
   whole?: number | undefined;
   /** The count of the event that said so, before what was apart was added. */
@@ -157,51 +158,52 @@ export class UsageCounts {
   push(counts: VendorCounts | undefined): void {
     if (!counts) return;
     const own = countOf(counts.input);
-    const parts = partsOf(counts);
+    const counted = cacheCountsOf(counts);
     this.#input =
       own === undefined
-        ? withParts(this.#input, parts)
-        : corrected(this.#input, { ...parts, own, whole: wholeOf(own, parts, counts) });
+        ? addCacheCounts(this.#input, counted)
+        : correctInput(this.#input, { ...counted, own, whole: wholeOf(own, counted, counts) });
     this.#total = countOf(counts.total) ?? this.#total;
-    this.#reasoning = larger(this.#reasoning, countOf(counts.reasoning));
-    this.#output = larger(this.#output, outputOf(this.#input, counts));
+    this.#reasoning = pickLarger(this.#reasoning, countOf(counts.reasoning));
+    this.#output = pickLarger(this.#output, outputOf(this.#input, counts));
   }
 
   /** Undefined: neither input nor output is known. */
   get reported(): ReportedUsage | undefined {
-    const { whole, own: _own, ...parts } = this.#input;
+    const { whole, own: _own, ...counted } = this.#input;
     const output = this.#output;
     if (whole === undefined && output === undefined) return undefined;
-    const left = this.#total === undefined ? -1 : this.#total - Number(output);
-    const input = whole ?? (left >= 0 ? left : undefined);
-    return { input, output, ...parts, reasoning: this.#reasoning };
+    const remainder = this.#total === undefined ? -1 : this.#total - Number(output);
+    const input = whole ?? (remainder >= 0 ? remainder : undefined);
+    return { input, output, ...counted, reasoning: this.#reasoning };
   }
 }
 
-const larger = (known: number | undefined, count: number | undefined): number | undefined =>
+const pickLarger = (known: number | undefined, count: number | undefined): number | undefined =>
   count === undefined ? known : Math.max(known ?? count, count);
 
 /** Only the parts that the event names. */
-function partsOf(counts: VendorCounts): Parts {
-  const parts: Parts = {};
+function cacheCountsOf(counts: VendorCounts): CacheCounts {
+  const counted: CacheCounts = {};
   for (const { reported } of inputParts) {
     const count = countOf(counts[reported]);
-    if (count !== undefined) parts[reported] = count;
+    if (count !== undefined) counted[reported] = count;
   }
   const forMinutes = countOf(counts.writtenForMinutes) ?? 0;
-  const { written, writtenForHour: forHour = 0 } = parts;
-  if (written === undefined && forMinutes + forHour > 0) parts.written = forMinutes + forHour;
+  const { written, writtenForHour: forHour = 0 } = counted;
+  if (written === undefined && forMinutes + forHour > 0) counted.written = forMinutes + forHour;
   // Tokens beyond the aggregate were counted in both lifetimes; charge them at the cheaper one.
   if (written !== undefined && forMinutes + forHour > written)
-    parts.writtenForHour = Math.min(forHour, Math.max(0, written - forMinutes));
-  return parts;
+    counted.writtenForHour = Math.min(forHour, Math.max(0, written - forMinutes));
+  return counted;
 }
 
 /** A part below zero is no count, and must not make the input smaller. */
-const cacheOf = ({ cached = 0, written = 0 }: Parts): number => Math.max(cached, 0) + Math.max(written, 0);
+const cacheOf = ({ cached = 0, written = 0 }: CacheCounts): number =>
+  Math.max(cached, 0) + Math.max(written, 0);
 
-function wholeOf(own: number, parts: Parts, { cacheIsApart, total, output }: VendorCounts): number {
-  const cache = cacheOf(parts);
+function wholeOf(own: number, counted: CacheCounts, { cacheIsApart, total, output }: VendorCounts): number {
+  const cache = cacheOf(counted);
   const isInTotal = cache > 0 && countOf(total) === own + cache + (countOf(output) ?? 0);
   const isApart =
     cacheIsApart === 'unsure' ? cache > own || isInTotal : (cacheIsApart ?? (cache > own && isInTotal));
@@ -212,22 +214,22 @@ function wholeOf(own: number, parts: Parts, { cacheIsApart, total, output }: Ven
  * A later count replaces all that was known, unless it says nothing: some vendors send zero where they do not know, and
  * some repeat what they said without some of its parts.
  */
-function corrected(known: InputCounts, said: InputCounts & { own: number }): InputCounts {
-  if (known.whole === undefined) return { ...known, ...said };
-  const isUnknown = said.own < 0 || (said.own === 0 && cacheOf(said) <= cacheOf(known));
+function correctInput(known: InputCounts, stated: InputCounts & { own: number }): InputCounts {
+  if (known.whole === undefined) return { ...known, ...stated };
+  const isUnknown = stated.own < 0 || (stated.own === 0 && cacheOf(stated) <= cacheOf(known));
   const isRepeat = (['own', ...inputParts.map(({ reported }) => reported)] as const).every(
-    (name) => said[name] === undefined || said[name] === known[name],
+    (name) => stated[name] === undefined || stated[name] === known[name],
   );
-  return isUnknown || isRepeat ? known : said;
+  return isUnknown || isRepeat ? known : stated;
 }
 
 /** Parts without a count of the input are parts of what is known of it, never more. */
-function withParts(known: InputCounts, parts: Parts): InputCounts {
-  if (cacheOf(parts) === 0) return { ...parts, ...known };
+function addCacheCounts(known: InputCounts, counted: CacheCounts): InputCounts {
+  if (cacheOf(counted) === 0) return { ...counted, ...known };
   const { whole = 0 } = known;
-  const { cached } = parts;
+  const { cached } = counted;
   const isMore = cached !== undefined && whole > 0 && cached > whole;
-  return { ...known, ...parts, ...(isMore && { cached: whole }) };
+  return { ...known, ...counted, ...(isMore && { cached: whole }) };
 }
 
 /**
@@ -268,7 +270,7 @@ const reasonPattern = /^[A-Za-z0-9_.-]{1,100}$/;
  * OpenAI's error object, Anthropic's and Google's, which are near it, or one of the shapes of gateways and of servers behind
  * compatible APIs. Undefined: the body holds no error, so the answer is not from the API.
  */
-export function errorIn(body: unknown): UpstreamError | undefined {
+export function findError(body: unknown): UpstreamError | undefined {
   // Some upstreams wrap the error in a list.
   const whole = asRecord(firstOf(body));
   const { message, detail } = whole;
@@ -277,11 +279,11 @@ export function errorIn(body: unknown): UpstreamError | undefined {
   if (typeof error === 'string') return readError({ ...whole, message: error });
   if (typeof message === 'string') return readError(whole);
   if (typeof detail === 'string') return { message: detail };
-  return detailError(detail) ?? detailError(asRecord(message)['detail']);
+  return readDetailError(detail) ?? readDetailError(asRecord(message)['detail']);
 }
 
 /** The first of the faults that validating servers list, each with the path of its field in `loc`. */
-function detailError(detail: unknown): UpstreamError | undefined {
+function readDetailError(detail: unknown): UpstreamError | undefined {
   if (!Array.isArray(detail)) return undefined;
   const { msg, loc } = asRecord(detail[0]);
   const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : undefined;

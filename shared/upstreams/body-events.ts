@@ -20,12 +20,12 @@ export interface BodyLimits {
 export async function openBodyEvents(
   limits: BodyLimits,
   contentType?: string,
-  listsLong = false,
+  hasLongLists = false,
 ): Promise<BodyEvents> {
   const isEventStream = /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
   // As numbers of 17 digits, so many vectors as fit into memory have 180 MB.
   const wide = { ...limits, answerBytesMax: 4 * limits.answerBytesMax };
-  if (listsLong && !isEventStream) return new BodyEvents(wide, undefined, new ListedObjects());
+  if (hasLongLists && !isEventStream) return new BodyEvents(wide, undefined, new ListedObjects());
   if (!isEventStream) return new BodyEvents(limits);
   const { EventStreamTexts } = await import('./event-stream-events.ts');
   return new BodyEvents(limits, new EventStreamTexts(limits.lineLengthMax));
@@ -76,7 +76,10 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   #read(text: string): UpstreamEvent[] {
     if (this.#form === 'unknown') this.#form = formOf(text);
     if (this.#form === 'json') {
-      const { rest, whole } = this.#objects?.push(text) ?? { rest: text, whole: [] };
+      const { remainder: rest, objects: whole } = this.#objects?.push(text) ?? {
+        remainder: text,
+        objects: [],
+      };
       this.#document.push(rest);
       for (const { length } of whole) this.#taken += length - 1;
       if (this.#bytes - this.#taken > this.#limits.documentBytesMax) throw new UpstreamFailure('too_large');
@@ -103,11 +106,11 @@ class ListedObjects {
   #pieces: string[] = [];
   #scan: JsonScan | undefined;
 
-  push(text: string): { rest: string; whole: string[] } {
+  push(text: string): { remainder: string; objects: string[] } {
     const whole: string[] = [];
     let rest = '';
     for (let left = text; left !== '';) {
-      const length = this.#scan?.push(left) ?? this.#outside(left);
+      const length = this.#scan?.push(left) ?? this.#skipOutside(left);
       if (this.#scan) this.#pieces.push(left.slice(0, length));
       else rest += left.slice(0, length);
       left = left.slice(length);
@@ -117,11 +120,11 @@ class ListedObjects {
         this.#scan = undefined;
       } else if (left !== '') this.#scan = new JsonScan();
     }
-    return { rest, whole };
+    return { remainder: rest, objects: whole };
   }
 
   /** How many characters are in no object. */
-  #outside(text: string): number {
+  #skipOutside(text: string): number {
     let from = 0;
     for (; !this.#hasBegun && from < text.length; from += 1) {
       this.#hasBegun = this.#before.wantsValue && text.charAt(from) === '[';

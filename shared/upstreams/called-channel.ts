@@ -5,21 +5,21 @@
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
 import { fieldPathOf, mediaIn, missingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
-import { namesLike, type ChannelAttributes, type ChannelType } from './channel-type.ts';
-import { CannotCarry, type Dialect, type Repeat, type RequestSettings, type SentBody } from './dialect.ts';
+import { matchNames, type ChannelAttributes, type ChannelType } from './channel-type.ts';
+import { CannotCarry, type Dialect, type Omission, type RequestSettings, type SentBody } from './dialect.ts';
 import { defaultDialect, ownDialectNames } from './dialects/dialects.ts';
 import type { KnownTexts } from './error-text.ts';
 import type { UpstreamRequest } from './exchange.ts';
-import { modelRules } from './model-rules.ts';
+import { findModelRules } from './model-rules.ts';
 import {
-  noQuirks,
-  quirksIn,
+  defaultQuirks,
+  convertRules,
   type LimitField,
   type Quirks,
   type unknownFieldChoices,
   type WrittenRules,
 } from './quirks.ts';
-import { boundedBody, permittedCall, tierFields } from './restricted-fields.ts';
+import { limitBody, filterCall, tierFields } from './restricted-fields.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './types/channel-types.ts';
 
 /** The attributes of a channel's row that a request needs. */
@@ -49,16 +49,16 @@ const limitFieldOf = (channel: CalledChannel): string =>
   channel.max_tokens_field ?? typeOf(channel).limitField(channel);
 
 /** The field that tells a channel's vendor end users apart. Undefined: it does not ask, or the row leaves the field out. */
-export function endUserField(channel: CalledChannel): 'user' | 'safety_identifier' | undefined {
+export function endUserFieldOf(channel: CalledChannel): 'user' | 'safety_identifier' | undefined {
   const field = typeOf(channel).endUserField?.(channel);
   return field !== undefined && channel.params.drop.includes(field) ? undefined : field;
 }
 
-export const upstreamModel = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: string): string =>
+export const upstreamModelOf = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: string): string =>
   (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
 
 /** Whether a channel can be sent a call of an endpoint. `form`: the endpoint's name. */
-export const carries = (channel: CalledChannel, form: string): boolean =>
+export const canCarry = (channel: CalledChannel, form: string): boolean =>
   !ownDialectNames.includes(form) || typeOf(channel).alsoSpeaks?.includes(form) === true;
 
 /**
@@ -70,7 +70,7 @@ export function dialectOf(channel: CalledChannel, model: string, form?: string):
   const { dialect } = channel;
   const chosen =
     typeof dialect === 'object' ? (Object.hasOwn(dialect, model) ? dialect[model] : undefined) : dialect;
-  return chosen ?? typeOf(channel).dialect?.(upstreamModel(channel, model)) ?? defaultDialect;
+  return chosen ?? typeOf(channel).dialect?.(upstreamModelOf(channel, model)) ?? defaultDialect;
 }
 
 /**
@@ -79,48 +79,48 @@ export function dialectOf(channel: CalledChannel, model: string, form?: string):
  */
 export function quirksOf(channel: CalledChannel, model: string): Quirks {
   const type = typeOf(channel).quirks?.(channel);
-  const { wantsBack, ...known } = modelRules(upstreamModel(channel, model), limitFieldOf(channel));
+  const { wantsBack, ...known } = findModelRules(upstreamModelOf(channel, model), limitFieldOf(channel));
   // Only where the field that carries it is known to be taken.
   const isTaken = wantsBack !== 'thought_signature' || type?.echoes?.includes('extra_content');
   return {
-    ...noQuirks,
+    ...defaultQuirks,
     ...known,
     ...(isTaken && { wantsBack }),
     ...type,
-    ...rowQuirks(channel, model),
+    ...readRowQuirks(channel, model),
   };
 }
 
-function rowQuirks(channel: CalledChannel, model: string): Partial<Quirks> {
+function readRowQuirks(channel: CalledChannel, model: string): Partial<Quirks> {
   const { max_output_tokens: _bound, ...flat } = channel.params;
-  return { ...quirksIn(flat), ...quirksIn(rowRules(channel, model)) };
+  return { ...convertRules(flat), ...convertRules(findRowRules(channel, model)) };
 }
 
 /** What the row says of this model: the longest pattern counts, and a name before all patterns. */
-export function rowRules(
+export function findRowRules(
   { params, mapper }: Pick<CalledChannel, 'mapper' | 'params'>,
   model: string,
 ): WrittenRules {
   const fitting = Object.entries(params.model_rules ?? {}).filter(([name]) =>
-    ruleFits({ mapper }, name, model),
+    matchesRule({ mapper }, name, model),
   );
-  fitting.sort(([a], [b]) => exactness(a) - exactness(b));
+  fitting.sort(([a], [b]) => specificityOf(a) - specificityOf(b));
   return Object.assign({}, ...fitting.map(([, rules]) => rules));
 }
 
 /** Patterns have at most 128 characters. */
-const exactness = (name: string): number => (name.includes('*') ? name.length : 1000);
+const specificityOf = (name: string): number => (name.includes('*') ? name.length : 1000);
 
 /** Whether a name or pattern of `model_rules` means the model. */
-export function ruleFits(channel: Pick<CalledChannel, 'mapper'>, name: string, model: string): boolean {
-  const names = [model, upstreamModel(channel, model)];
+export function matchesRule(channel: Pick<CalledChannel, 'mapper'>, name: string, model: string): boolean {
+  const names = [model, upstreamModelOf(channel, model)];
   // Each call asks this for each name of a row.
-  return name.includes('*') ? namesLike([name], names).length > 0 : names.includes(name);
+  return name.includes('*') ? matchNames([name], names).length > 0 : names.includes(name);
 }
 
 /** The most output tokens that the row says of the model. */
 export const outputTokensMaxOf = (channel: CalledChannel, model: string): number | undefined =>
-  rowRules(channel, model).max_output_tokens ?? channel.params.max_output_tokens;
+  findRowRules(channel, model).max_output_tokens ?? channel.params.max_output_tokens;
 
 type CallSettings =
   | 'outputTokensLimit'
@@ -154,11 +154,11 @@ export interface BuiltRequest {
 }
 
 /** Throws CannotCarry. */
-export function channelRequest(channel: CalledChannel, asked: ChannelCall): BuiltRequest {
+export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltRequest {
   const { dialect, call, model: publicModel, secret, learned, refusedLimit, ...own } = asked;
   const { params } = channel;
   const type = typeOf(channel);
-  const model = upstreamModel(channel, publicModel);
+  const model = upstreamModelOf(channel, publicModel);
   const quirks = { ...quirksOf(channel, publicModel), ...learned };
   const settings = {
     ...own,
@@ -171,15 +171,15 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     limitField: quirks.limitField ?? limitFieldOf(channel),
     allow: params.allow,
     quirks,
-    ruled: new Set(Object.keys(rowQuirks(channel, publicModel))),
+    ruled: new Set(Object.keys(readRowQuirks(channel, publicModel))),
     apiVersion: type.apiVersion?.(channel),
     dropsUnknown: params.unknown_fields !== 'pass',
   };
-  const usual = sentBody(dialect, call, settings);
+  const usual = convertCall(dialect, call, settings);
   const { outputTokensMax = 0, limitIsLeast = false } = usual;
   const isRefused = outputTokensMax >= (refusedLimit ?? Infinity) && !limitIsLeast;
-  const unlimited = { ...settings, without: new Set<Repeat>([...own.without, 'limit']) };
-  const sent = isRefused ? sentBody(dialect, call, unlimited) : usual;
+  const unlimited = { ...settings, without: new Set<Omission>([...own.without, 'limit']) };
+  const sent = isRefused ? convertCall(dialect, call, unlimited) : usual;
   const awsScope = type.awsScope?.(channel);
   const { name } = dialect;
   const { path = dialect.path } = sent;
@@ -212,7 +212,7 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
 }
 
 /** The call in a dialect, as far as the row permits it. Throws CannotCarry. */
-export function sentBody(
+export function convertCall(
   dialect: Pick<Dialect, 'name' | 'body' | 'tenantFields'>,
   asked: CanonicalCall,
   settings: RequestSettings & { dropsUnknown: boolean },
@@ -226,9 +226,9 @@ export function sentBody(
       'Zero only fills a cache, which this model does not offer: send 1 or more.',
     );
   const permissions = { ...settings, tenantFields: dialect.tenantFields };
-  const permitted = permittedCall(own ? asked : { ...asked, native: undefined }, permissions, own);
+  const permitted = filterCall(own ? asked : { ...asked, native: undefined }, permissions, own);
   const written = dialect.body(permitted.call, settings);
-  const { body, lowered, isMultiplied } = boundedBody(written.body, {
+  const { body, lowered, isMultiplied } = limitBody(written.body, {
     set: settings.set,
     limit: written.outputTokensMax,
   });
@@ -238,7 +238,7 @@ export function sentBody(
   );
   const serviceTier = (isTierSent && permitted.call.request.service_tier) || undefined;
   const sent = { ...written, body, isMultiplied, dropped, serviceTier };
-  return { ...sent, dropped: lostFields(asked, { sent, settings }) };
+  return { ...sent, dropped: listDroppedFields(asked, { sent, settings }) };
 }
 
 // Which of a client's fields had no effect at a channel. Dialects name what they leave out; here, for all of them, the
@@ -274,26 +274,26 @@ const isNothing = (value: unknown): boolean =>
   value === false ||
   (Array.isArray(value) ? value.length === 0 : isRecord(value) && Object.keys(value).length === 0);
 
-interface Losses {
+interface Outcome {
   /** What the dialect made of the call, and left out. */
   sent: Pick<SentBody, 'body' | 'dropped' | 'carriesItems' | 'isNative'>;
   settings: Pick<RequestSettings, 'drop' | 'set'>;
 }
 
-function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
+function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): string[] {
   const { request, unknown, served, items, native } = call;
   // Elsewhere these are said in other words.
   const asked = { ...unknown, ...(sent.isNative && served), ...request };
   const isSent = (holds: (message: JsonRecord) => boolean): boolean =>
     Object.values(sent.body).flatMap(recordsIn).some(holds);
-  const losesState = request.messages.some(holdsState) && !isSent(holdsState);
+  const isStateLost = request.messages.some(holdsState) && !isSent(holdsState);
   const lostInMessages = (call.messageFields ?? []).filter((name) => !isSent((message) => name in message));
   const left = settings.drop.filter(
     (field) => Object.hasOwn(asked, field) && !Object.hasOwn(settings.set, field),
   );
   const lostItems = sent.carriesItems ? [] : (items?.lost ?? []);
   const lostOfNative = sent.isNative ? [] : (native?.lost ?? []);
-  const lostMedia = (sent.isNative ? [] : mediaNotSent(call, sent)).filter(
+  const lostMedia = (sent.isNative ? [] : findUnsentMedia(call, sent)).filter(
     ({ block = '' }) => !lostOfNative.includes(block),
   );
   const names = new Set([
@@ -304,15 +304,15 @@ function lostFields(call: CanonicalCall, { sent, settings }: Losses): string[] {
     ...lostInMessages,
     ...lostMedia.map(fieldPathOf),
     ...(sent.isNative ? [] : (call.lostMedia ?? [])),
-    ...(losesState ? ['reasoning'] : []),
-    ...(request.tools?.some(isAsync) && !holdsAsync(sent) ? ['async'] : []),
+    ...(isStateLost ? ['reasoning'] : []),
+    ...(request.tools?.some(isAsync) && !sendsAsync(sent) ? ['async'] : []),
   ]);
   // A name that is no field of the client's says what became of something else, such as the state of a turn.
   return [...names].filter((field) => !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]));
 }
 
 /** The media of the messages of which nothing went up. What a dialect cannot send of a part that it knows, it refuses. */
-function mediaNotSent({ request, native, media }: CanonicalCall, { body }: Losses['sent']): MediaPlace[] {
+function findUnsentMedia({ request, native, media }: CanonicalCall, { body }: Outcome['sent']): MediaPlace[] {
   const { system, messages } = native?.body ?? request;
   const lost = missingMedia(media ?? mediaIn({ system, messages }), body);
   return lost.filter((place) => /^(?:messages|system)\b/.test(pathOf(place)));
@@ -320,7 +320,7 @@ function mediaNotSent({ request, native, media }: CanonicalCall, { body }: Losse
 
 /** Whether the model may go on before the tool has answered. */
 const isAsync = (tool: JsonRecord): boolean => tool['async'] === true;
-const holdsAsync = ({ body, carriesItems }: Losses['sent']): boolean =>
+const sendsAsync = ({ body, carriesItems }: Outcome['sent']): boolean =>
   carriesItems === true || recordsIn(body['tools']).some(isAsync);
 
 /** Whether a message has state that its client holds in the upstream's own fields, on the message or on its calls. */

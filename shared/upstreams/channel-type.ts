@@ -147,9 +147,11 @@ const isModel = (entry: unknown): entry is JsonRecord & { id: string } =>
   isRecord(entry) && typeof entry['id'] === 'string';
 
 /** The listed names that match a wanted one, in the order of the list. `*` matches any text. */
-export function namesLike(wanted: string[], listed: string[]): string[] {
-  const patterns = wanted.map((written) => new RegExp(`^${written.split('*').map(escaped).join('.*')}$`));
+export function matchNames(wanted: string[], listed: string[]): string[] {
+  const patterns = wanted.map(
+    (written) => new RegExp(`^${written.split('*').map(escapePattern).join('.*')}$`),
+  );
   return listed.filter((name) => patterns.some((pattern) => pattern.test(name)));
 }
 
-const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+const escapePattern = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -153,7 +153,7 @@ export interface RequestSettings {
   dropsForeign?: boolean | undefined;
   callIds: CallIds;
   /** What a repeat leaves out, because the upstream refused it. */
-  without: ReadonlySet<Repeat>;
+  without: ReadonlySet<Omission>;
   /** Features of the API that the upstream refused. Absent: none. */
   refusedFeatures?: readonly string[] | undefined;
   /** What is written to a cache for an hour has no price of its own, so it is written for five minutes. */
@@ -167,7 +167,7 @@ export interface RequestSettings {
  * `limit` on output tokens, `state` of earlier turns (the vendor's replacement goes up), `echoes`, the fields for such
  * state (nothing does), `include` of encrypted reasoning, `items` that no message holds, `stop` sequences, which the relay cuts.
  */
-export type Repeat = 'limit' | 'state' | 'echoes' | 'include' | 'items' | 'stop';
+export type Omission = 'limit' | 'state' | 'echoes' | 'include' | 'items' | 'stop';
 
 /** The code of an answer without the compaction item that was asked for. */
 export const noCompaction = 'no_compaction';
@@ -176,12 +176,12 @@ export const noCompaction = 'no_compaction';
 // own; the vendor gets its own back.
 
 /** A vendor's id of this length or more is taken as unique and shown as it is. */
-const longId = 20;
+const longIdMin = 20;
 /** The longest id that clients see. OpenAI's own upstreams refuse longer ones. */
 const shownMax = 64;
-const shown = /^call_([0-9a-z]{4})[0-9a-z]*_([A-Za-z0-9_-]+)$/;
+const shownIdPattern = /^call_([0-9a-z]{4})[0-9a-z]*_([A-Za-z0-9_-]+)$/;
 /** Letters, digits and signs, without a number at the end that only counts the calls of a turn, as in `search:0`. */
-const unique = /^(?!.*:\d{1,4}$)[\x21-\x7e]+$/;
+const uniqueIdPattern = /^(?!.*:\d{1,4}$)[\x21-\x7e]+$/;
 
 /** Shows and reads ids for one request to one channel. */
 export class CallIds {
@@ -199,35 +199,39 @@ export class CallIds {
 
   /**
    * The id that the client sees, of at most 64 characters. `index`: the place of the call in the whole answer, which
-   * keeps ids apart. `vendorId` undefined: the upstream sent none.
+   * keeps ids apart. `restoreVendorId` undefined: the upstream sent none.
    */
-  show(vendorId: string | undefined, index: number): string {
-    const own = `call_${this.#channel}${this.#unique}${index.toString(36)}_`;
-    if (vendorId === undefined || vendorId === '' || vendorId.length > shownMax) return own;
-    if (vendorId.length >= longId && unique.test(vendorId) && this.vendorId(vendorId) === vendorId)
+  showId(vendorId: string | undefined, index: number): string {
+    const made = `call_${this.#channel}${this.#unique}${index.toString(36)}_`;
+    if (vendorId === undefined || vendorId === '' || vendorId.length > shownMax) return made;
+    if (
+      vendorId.length >= longIdMin &&
+      uniqueIdPattern.test(vendorId) &&
+      this.restoreVendorId(vendorId) === vendorId
+    )
       return vendorId;
-    const kept = own + base64Url(vendorId);
-    return kept.length > shownMax || this.vendorId(kept) !== vendorId ? own : kept;
+    const shownId = made + encodeBase64Url(vendorId);
+    return shownId.length > shownMax || this.restoreVendorId(shownId) !== vendorId ? made : shownId;
   }
 
   /** The vendor's own id in a client's id, if this channel gave it; else the client's id unchanged. */
-  vendorId(clientId: string): string {
+  restoreVendorId(clientId: string): string {
     if (clientId.length > shownMax) return clientId;
-    const [, channel, kept] = shown.exec(clientId) ?? [];
-    if (channel !== this.#channel || kept === undefined) return clientId;
-    const id = fromBase64Url(kept);
+    const [, channel, encoded] = shownIdPattern.exec(clientId) ?? [];
+    if (channel !== this.#channel || encoded === undefined) return clientId;
+    const id = decodeBase64Url(encoded);
     // Only what `show` writes: two ids of a client must not become one by other ways to write the same bytes.
-    return id === undefined || id === '' || base64Url(id) !== kept ? clientId : id;
+    return id === undefined || id === '' || encodeBase64Url(id) !== encoded ? clientId : id;
   }
 }
 
-const base64Url = (text: string): string =>
+const encodeBase64Url = (text: string): string =>
   btoa(String.fromCharCode(...new TextEncoder().encode(text)))
     .replaceAll('+', '-')
     .replaceAll('/', '_')
     .replaceAll('=', '');
 
-function fromBase64Url(text: string): string | undefined {
+function decodeBase64Url(text: string): string | undefined {
   try {
     const bytes = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
     const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

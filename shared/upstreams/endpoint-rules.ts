@@ -11,7 +11,7 @@ export interface EndpointRules {
  * Why this endpoint is refused, as the end of `endpoint: ...`; undefined if it is allowed.
  * @param paths paths that are appended to the base address, so it must not contain them
  */
-export function endpointProblem(
+export function findEndpointProblem(
   endpoint: string,
   rules: EndpointRules,
   paths: readonly string[] = [],
@@ -31,14 +31,16 @@ export function endpointProblem(
   const path = paths.find((each) => url.pathname.replace(/\/+$/, '').endsWith(each));
   if (path !== undefined) return `found ${path} at the end, wanted the base address (it mostly ends in /v1)`;
   if (isOwnHost(url, rules)) return 'found the address of this relay itself, wanted an upstream';
-  return hostProblem(url, rules);
+  return findHostProblem(url, rules);
 }
 
 /** On the local stack every name of this machine leads to the relay's port. */
 function isOwnHost(url: URL, { local, ownHost = '' }: EndpointRules): boolean {
   const own = URL.parse(`${url.protocol}//${ownHost}`);
   if (own === null || own.port !== url.port) return false;
-  return own.hostname === url.hostname.replace(/\.+$/, '') || (local && isHere(own) && isHere(url));
+  return (
+    own.hostname === url.hostname.replace(/\.+$/, '') || (local && isThisMachine(own) && isThisMachine(url))
+  );
 }
 
 /** With its port, unless that is the usual one. */
@@ -47,20 +49,20 @@ export const hostOf = (endpoint: string): string | undefined => URL.parse(endpoi
 /** The endpoint without slashes at its end, as requests need it. */
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 
-export function hostProblem(url: URL, rules: EndpointRules): string | undefined {
+export function findHostProblem(url: URL, rules: EndpointRules): string | undefined {
   const host = url.hostname.replace(/\.+$/, '').toLowerCase();
   const address = host.replace(/^\[|\]$/g, '');
   if (isLoopbackName(host) || isLoopbackAddress(address)) {
     return rules.local ? undefined : `found ${host}, which is this machine itself, wanted a public host`;
   }
   if (url.protocol === 'http:') return 'found http://, wanted https://';
-  if (host.startsWith('[') || ipv4Number(host) !== undefined) {
+  if (host.startsWith('[') || parseIpv4(host) !== undefined) {
     return isPublicAddress(address) ? undefined : `found ${host}, which is not a public address`;
   }
   return isPublicName(host) ? undefined : `found ${host}, which is a name inside a private network`;
 }
 
-const isHere = ({ hostname }: URL): boolean =>
+const isThisMachine = ({ hostname }: URL): boolean =>
   isLoopbackName(hostname) || isLoopbackAddress(hostname.replace(/^\[|\]$/g, ''));
 
 const isLoopbackName = (host: string): boolean => host === 'localhost' || host.endsWith('.localhost');
@@ -94,24 +96,24 @@ const reservedNetworks: [network: number, bits: number][] = [
   '224.0.0.0/3',
 ].map((text) => {
   const [network = '', bits] = text.split('/');
-  return [ipv4Number(network) ?? 0, Number(bits)];
+  return [parseIpv4(network) ?? 0, Number(bits)];
 });
 
 /** Takes an address as a resolver gives it, IPv6 without brackets. An unreadable address is not public. */
 export function isPublicAddress(address: string): boolean {
-  const ipv4 = ipv4Number(address);
+  const ipv4 = parseIpv4(address);
   if (ipv4 === undefined) return isPublicIpv6(address);
   return !reservedNetworks.some(([network, bits]) => ipv4 >>> (32 - bits) === network >>> (32 - bits));
 }
 
 export const isLoopbackAddress = (address: string): boolean =>
-  address === '::1' || (ipv4Number(address) !== undefined && address.startsWith('127.'));
+  address === '::1' || (parseIpv4(address) !== undefined && address.startsWith('127.'));
 
 /** Reads only four decimals, because URL converts every other spelling (hex, octal, one number) to them. */
-function ipv4Number(address: string): number | undefined {
-  const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address)?.slice(1).map(Number);
-  if (!parts || parts.some((part) => part > 255)) return undefined;
-  return parts.reduce((number, part) => number * 256 + part, 0);
+function parseIpv4(address: string): number | undefined {
+  const numbers = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address)?.slice(1).map(Number);
+  if (!numbers || numbers.some((part) => part > 255)) return undefined;
+  return numbers.reduce((number, part) => number * 256 + part, 0);
 }
 
 /**

@@ -87,7 +87,7 @@ const ordinaryNames = new Set(
 /** A shorter secret may stand inside of words. */
 const secretLengthMin = 8;
 
-export function withheldTexts({
+export function listWithheldTexts({
   secret = '',
   host,
   region = '',
@@ -106,26 +106,26 @@ export function withheldTexts({
     .filter((label) => !vendors.includes(label.replace(/-(?:runtime|mantle)$/, '')));
   return [
     ...(secret.length >= secretLengthMin ? [secret] : []),
-    ...(secret !== '' && secret.length < secretLengthMin ? [wholeWord(secret, 'g')] : []),
-    ...[host, ...labels].map((word) => wholeWord(word, 'gi')),
+    ...(secret !== '' && secret.length < secretLengthMin ? [matchWholeWord(secret, 'g')] : []),
+    ...[host, ...labels].map((word) => matchWholeWord(word, 'gi')),
     // Also within a zone's name, such as `us-east-1a`.
-    ...(region === '' ? [] : [new RegExp(literalOf(region), 'gi')]),
-    ...names.map(patternOf),
+    ...(region === '' ? [] : [new RegExp(escapePattern(region), 'gi')]),
+    ...names.map(modelNamePattern),
   ];
 }
 
-const literalOf = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
+const escapePattern = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
 
 /** The text where no letter or digit goes on. */
-const wholeWord = (text: string, flags: 'g' | 'gi'): RegExp =>
-  new RegExp(String.raw`(?<![a-zA-Z0-9])${literalOf(text)}(?![a-zA-Z0-9])`, flags);
+const matchWholeWord = (text: string, flags: 'g' | 'gi'): RegExp =>
+  new RegExp(String.raw`(?<![a-zA-Z0-9])${escapePattern(text)}(?![a-zA-Z0-9])`, flags);
 
 /** The name, longest first, and what is left of it without vendor, region and version, as vendors quote it. */
 function namesOf(model: string): string[] {
   const names = new Set([model, encodeURIComponent(model), model.slice(model.lastIndexOf('/') + 1)]);
   for (const name of names) {
-    const bare = [/^[a-z-]+\./i, /:\d+$/, /-v\d+$/, /[-@]\d{8}$/, /-\d{4}-\d{2}-\d{2}$/, /-latest$/];
-    for (const part of bare) names.add(name.replace(part, ''));
+    const affixes = [/^[a-z-]+\./i, /:\d+$/, /-v\d+$/, /[-@]\d{8}$/, /-\d{4}-\d{2}-\d{2}$/, /-latest$/];
+    for (const affix of affixes) names.add(name.replace(affix, ''));
   }
   return [...names].filter((name) => name.length > 2).toSorted((a, b) => b.length - a.length);
 }
@@ -134,8 +134,8 @@ function namesOf(model: string): string[] {
  * A name that could be any word (`large`) counts only in quotes, or after `model` and the like. Others count as a
  * whole word in any case of letters, with a version behind them.
  */
-function patternOf(name: string): RegExp {
-  const literal = literalOf(name);
+function modelNamePattern(name: string): RegExp {
+  const literal = escapePattern(name);
   return ordinaryNames.has(name.toLowerCase())
     ? new RegExp(String.raw`(?<=["'\`]|\b(?:model|deployment|engine)s?[:=]?\s+)${literal}(?![a-z0-9-])`, 'gi')
     : new RegExp(String.raw`(?<![a-z0-9])${literal}(?:[-:@.]v?\d[\w]*)*(?![a-z0-9])`, 'gi');

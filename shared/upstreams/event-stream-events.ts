@@ -27,7 +27,7 @@ const statuses: Record<string, number> = {
 /** Gives the text of each event: JSON, or several lines of it. */
 export class EventStreamTexts implements Machine<Uint8Array, string> {
   readonly #decoder: EventStreamDecoder;
-  #thrown: Error | undefined;
+  #pendingFailure: Error | undefined;
 
   constructor(messageBytesMax: number) {
     this.#decoder = new EventStreamDecoder({ messageBytesMax });
@@ -42,20 +42,20 @@ export class EventStreamTexts implements Machine<Uint8Array, string> {
   }
 
   #read(next: () => EventStreamMessage[]): string[] {
-    if (this.#thrown) throw this.#thrown;
+    if (this.#pendingFailure) throw this.#pendingFailure;
     const texts: string[] = [];
     try {
       for (const message of next()) texts.push(textOf(message));
     } catch (error) {
-      const failure = error instanceof EventStreamBroken ? broken(error) : (error as Error);
+      const failure = error instanceof EventStreamBroken ? convertBrokenStream(error) : (error as Error);
       if (texts.length === 0) throw failure;
-      this.#thrown = failure;
+      this.#pendingFailure = failure;
     }
     return texts;
   }
 }
 
-const broken = ({ kind }: EventStreamBroken): UpstreamFailure =>
+const convertBrokenStream = ({ kind }: EventStreamBroken): UpstreamFailure =>
   new UpstreamFailure(kind === 'too_long' ? 'too_large' : kind === 'cut' ? 'cut' : 'junk');
 
 /** Throws for an exception. Streams of models wrap each event as base64 in `bytes`. */
@@ -64,7 +64,7 @@ function textOf({ headers, payload }: EventStreamMessage): string {
   const kind = headers.get(':message-type');
   if (kind === 'exception' || kind === 'error') throw exceptionOf(headers, text);
   const { bytes } = asRecord(parseJson(text));
-  return typeof bytes === 'string' ? fromBase64(bytes) : text;
+  return typeof bytes === 'string' ? decodeBase64(bytes) : text;
 }
 
 function exceptionOf(headers: EventStreamMessage['headers'], text: string): Error {
@@ -76,7 +76,7 @@ function exceptionOf(headers: EventStreamMessage['headers'], text: string): Erro
   return new ErrorInAnswer({ message, type: name, ...(isCallersFault && { code: 400 }), reasons: [name] });
 }
 
-function fromBase64(bytes: string): string {
+function decodeBase64(bytes: string): string {
   try {
     return new TextDecoder().decode(Uint8Array.from(atob(bytes), (character) => character.charCodeAt(0)));
   } catch {

@@ -94,7 +94,7 @@ export type UpstreamFailureKind =
   | 'too_large';
 
 /** No upstream rests longer for a Retry-After, whatever it says. */
-const restSecondsMax = 86_400;
+const cooldownSecondsMax = 86_400;
 
 interface FailureFacts {
   /** As the upstream said it. */
@@ -121,11 +121,12 @@ export class UpstreamFailure extends Error {
 
   constructor(kind: UpstreamFailureKind, status?: number, facts: FailureFacts = {}) {
     super(`upstream failed: ${kind}${status === undefined ? '' : ` ${status}`}`);
-    const { retryAfterSeconds: stated, vendorCode, fault } = facts;
+    const { retryAfterSeconds: statedSeconds, vendorCode, fault } = facts;
     this.kind = kind;
     this.status = status;
-    this.statedRetrySeconds = stated;
-    this.retryAfterSeconds = stated === undefined ? undefined : Math.min(stated, restSecondsMax);
+    this.statedRetrySeconds = statedSeconds;
+    this.retryAfterSeconds =
+      statedSeconds === undefined ? undefined : Math.min(statedSeconds, cooldownSecondsMax);
     this.vendorCode = vendorCode;
     this.reason = ['upstream', kind, fault ?? status].filter((word) => word !== undefined).join('_');
   }

@@ -11,7 +11,10 @@ export const noFields: FieldRules = new Map();
  * `a.b` is the field b inside a, in each entry where a is a list; `a.*` is an a with anything in it. A field with nothing
  * inside holds a plain value, or a list of these.
  */
-export function fieldRules(lines: readonly string[], nameOf = (name: string): string => name): FieldRules {
+export function parseFieldRules(
+  lines: readonly string[],
+  nameOf = (name: string): string => name,
+): FieldRules {
   type Growing = Map<string, Growing>;
   const rules: Growing = new Map();
   for (const path of lines.join(' ').split(' ')) {
@@ -25,20 +28,20 @@ export function fieldRules(lines: readonly string[], nameOf = (name: string): st
   return rules;
 }
 
-/** Paths of the fields inside one, for the lines of `fieldRules`. */
-export const inside = (field: string, names: string): string => names.replaceAll(/\S+/g, `${field}.$&`);
+/** Paths of the fields inside one, for the lines of `parseFieldRules`. */
+export const prefixFields = (field: string, names: string): string => names.replaceAll(/\S+/g, `${field}.$&`);
 
 /** Upper case first: it has fewer letters that are equal to others by case alone, as servers in Go compare names. */
-export const sameCase = (name: string): string => name.toUpperCase().toLowerCase();
+export const foldCase = (name: string): string => name.toUpperCase().toLowerCase();
 /** Asked first: a body may have tens of thousands of names. */
 const isFolded = /^[a-z\d]*$/;
 /** Without case, `_` and `-`, as some servers compare names. */
-export const folded = (name: string): string =>
-  isFolded.test(name) ? name : sameCase(name).replaceAll(/[_-]/g, '');
+export const foldName = (name: string): string =>
+  isFolded.test(name) ? name : foldCase(name).replaceAll(/[_-]/g, '');
 
 /** The words of a name, joined by `_`: `apiBase`, `api-base` and `API_BASE` are `api_base`. */
 export const wordsOf = (name: string): string =>
-  sameCase(name.replaceAll('-', '_').replaceAll(/(?<=[a-z\d])(?=[A-Z])/g, '_'));
+  foldCase(name.replaceAll('-', '_').replaceAll(/(?<=[a-z\d])(?=[A-Z])/g, '_'));
 
 /** No object and no list of objects. */
 export const isPlain = (value: unknown): boolean =>

@@ -8,7 +8,7 @@ import { effortScale, type Quirks } from './quirks.ts';
  * Of the lines that fit the upstream's name of the model, the first that says something of a field counts.
  * @param limitField what the channel has: servers of such a model that accept another field for a limit keep it
  */
-export function modelRules(model: string, limitField: string): Partial<Quirks> {
+export function findModelRules(model: string, limitField: string): Partial<Quirks> {
   const fitting = table.filter(([models]) => models.test(model)).toReversed();
   const { limitField: own, ...rules }: Partial<Quirks> = Object.assign({}, ...fitting.map((line) => line[1]));
   return own !== undefined && own === limitField ? { ...rules, limitField: own } : rules;

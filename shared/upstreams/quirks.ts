@@ -9,15 +9,15 @@ export type LimitField = (typeof limitFields)[number];
 export const limitNames = [...limitFields, 'max_output_tokens'] as const;
 
 /** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
-export const callersTools: ReadonlySet<string> = new Set(['function', 'custom']);
+export const callerToolTypes: ReadonlySet<string> = new Set(['function', 'custom']);
 /** Those of which the vendor of Claude knows the schema. */
-const knownTools = /^(?:bash|text_editor|computer|memory)_\d+$/;
+const claudeToolTypes = /^(?:bash|text_editor|computer|memory)_\d+$/;
 
 /** A tool without a type has a schema of its own. */
-export const isCallersTool = (type: unknown): boolean =>
+export const isCallerTool = (type: unknown): boolean =>
   type === undefined ||
   type === null ||
-  (typeof type === 'string' && (callersTools.has(type) || knownTools.test(type)));
+  (typeof type === 'string' && (callerToolTypes.has(type) || claudeToolTypes.test(type)));
 
 /** Efforts from none to the most; every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
@@ -107,7 +107,7 @@ export interface Quirks {
   limitField?: LimitField | undefined;
 }
 
-export const noQuirks: Quirks = {
+export const defaultQuirks: Quirks = {
   callIds: 'max64',
   system: 'anywhere',
   nullContent: 'null',
@@ -165,25 +165,25 @@ export type WrittenRules = { [Name in RuleName]?: Quirks[(typeof ruleForms)[Name
 const forms = Object.entries(ruleForms) as [RuleName, readonly [keyof Quirks, RuleForm]][];
 
 /** The quirks that written rules name. */
-export const quirksIn = (written: WrittenRules): Partial<Quirks> =>
+export const convertRules = (written: WrittenRules): Partial<Quirks> =>
   Object.fromEntries(
     forms.flatMap(([name, [quirk]]) => (written[name] === undefined ? [] : [[quirk, written[name]]])),
   ) as Partial<Quirks>;
 
 /** Quirks as a row would write them. */
-export const writtenRules = (quirks: Partial<Quirks>): WrittenRules =>
+export const writeRules = (quirks: Partial<Quirks>): WrittenRules =>
   Object.fromEntries(
     forms.flatMap(([name, [quirk]]) => (quirks[quirk] === undefined ? [] : [[name, quirks[quirk]]])),
   );
 
 /** A rule as a fact: `efforts:low+high`, `sampling:none`. */
-export const ruleFacts = (quirks: Partial<Quirks>): `${RuleName}:${string}`[] =>
-  Object.entries(writtenRules(quirks)).map(
+export const listRuleFacts = (quirks: Partial<Quirks>): `${RuleName}:${string}`[] =>
+  Object.entries(writeRules(quirks)).map(
     ([name, value]) => `${name as RuleName}:${[value].flat().join('+')}` as const,
   );
 
 /** The rule of a fact. Empty for other facts, and for values that no rule has. */
-export function ruleOfFact(fact: string): WrittenRules {
+export function parseRuleFact(fact: string): WrittenRules {
   const [name = '', text = ''] = fact.split(':');
   if (!Object.hasOwn(ruleForms, name)) return {};
   const form: RuleForm = ruleForms[name as RuleName][1];
@@ -212,7 +212,7 @@ export type Fact =
   | `${RuleName}:${string}`;
 
 /** The lowest limit that a model is known to refuse. Undefined: none is known. */
-export function refusedLimit(facts: readonly LearnedFact[]): number | undefined {
+export function findRefusedLimit(facts: readonly LearnedFact[]): number | undefined {
   const limits = facts.flatMap(({ fact }) => {
     const [kind, tokens] = fact.split(':');
     return kind === 'refuses_limit' ? [Number(tokens)] : [];
@@ -233,10 +233,10 @@ export interface LearnedFact extends ServedModel {
 
 /** What a fact is about: of facts about one rule of a model the newest counts. */
 export const subjectOf = ({ fact, channel, model }: ServedModel & Pick<LearnedFact, 'fact'>): string =>
-  `${Object.keys(ruleOfFact(fact))[0] ?? fact}|${channel}|${model}`;
+  `${Object.keys(parseRuleFact(fact))[0] ?? fact}|${channel}|${model}`;
 
 /** Of facts about one thing the one that ends last, which was learned last. */
-export function newestFacts(facts: readonly LearnedFact[]): LearnedFact[] {
+export function pickNewestFacts(facts: readonly LearnedFact[]): LearnedFact[] {
   const newest = new Map<string, LearnedFact>();
   for (const one of facts) {
     const subject = subjectOf(one);

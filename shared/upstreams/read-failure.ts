@@ -4,22 +4,22 @@
  */
 import { loopHeader } from '../wire/ids.ts';
 import { parseJson } from '../wire/json.ts';
-import { errorIn } from './answer-writer.ts';
+import { findError } from './answer-writer.ts';
 import type { ChannelType } from './channel-type.ts';
 import { scrub, type Withheld } from './error-text.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure, type UpstreamError } from './exchange.ts';
 
 /** Statuses that mean that the caller's request is at fault. */
-const callersFault = new Set([400, 404, 413, 422]);
+const callerFaultStatuses = new Set([400, 404, 413, 422]);
 /** Statuses of an error inside an answer that mean what they mean as the status of a reply. */
-const ownStatuses = new Set([401, 402, 403, 429, 503, 529]);
+const upstreamFaultStatuses = new Set([401, 402, 403, 429, 503, 529]);
 const bodyBytesMax = 64 * 1024;
 /** How long the body of a 429 is awaited: its code is worth little to a caller who waits for the next channel. */
 const rateLimitBodyMs = 2_000;
 
-const tooLong = 'context_length_exceeded';
+const contextTooLong = 'context_length_exceeded';
 /** Codes and types that say that our account at the upstream is empty. Vendors send them with a 429. */
-const emptyAccount = new Set<unknown>([
+const emptyAccountWords = new Set<unknown>([
   'insufficient_quota',
   'exceeded_current_quota_error',
   'billing_not_active',
@@ -52,56 +52,61 @@ export async function readFailure(
   const kind = headers[loopHeader] === undefined ? 'status' : 'loop';
   const facts = { retryAfterSeconds: retryAfterSeconds(headers['retry-after'], clock?.now()) };
   const isRateLimit = status === 429;
-  if (!isRateLimit && !callersFault.has(status)) {
+  if (!isRateLimit && !callerFaultStatuses.has(status)) {
     // Closes the connection: an unread answer would hold it for as long as the upstream likes.
     await reply.body[Symbol.asyncIterator]().return?.();
     return new UpstreamFailure(kind, status, facts);
   }
   const text = isRateLimit ? await readRateLimit(reply, clock) : await readText(reply);
-  const read = errorIn(parseJson(text));
+  const read = findError(parseJson(text));
   if (!read) return new UpstreamFailure(kind, status, facts);
   // AWS services name the exception in a header, as `ValidationException:http://...`.
   const [exception = ''] = headers['x-amzn-errortype']?.split(':') ?? [];
   const error = exception === '' ? read : { ...read, reasons: [...(read.reasons ?? []), exception] };
-  const said = { vendorCode: vendorWord(error) };
+  const said = { vendorCode: findKnownWord(error) };
   // No status: the account is empty, which is no limit of rate that a client could wait for.
-  if (saysEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
-  const own = isRateLimit ? 'channel' : type.ownFault?.(status, error);
-  if (own === 'secret') return new UpstreamFailure('secret', status, said);
-  if (own) return new UpstreamFailure(kind, status, { ...facts, ...said });
-  return callerFault(status, isTooLong(status, error) ? { ...error, code: tooLong } : error, withheld);
+  if (meansEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
+  const fault = isRateLimit ? 'channel' : type.ownFault?.(status, error);
+  if (fault === 'secret') return new UpstreamFailure('secret', status, said);
+  if (fault) return new UpstreamFailure(kind, status, { ...facts, ...said });
+  return buildCallerFault(
+    status,
+    isTooLong(status, error) ? { ...error, code: contextTooLong } : error,
+    withheld,
+  );
 }
 
 /**
  * The error of an answer with status 200, before or after its first content. What it says of itself decides as a status
  * would, so that no caller's request counts against the channel; an error that says nothing does.
  */
-export function failureInAnswer(
+export function readErrorInAnswer(
   error: UpstreamError,
   withheld: readonly Withheld[],
   type: Pick<ChannelType, 'ownFault'> = {},
 ): CallerFault | UpstreamFailure {
-  if (isTooLong(Number(error.code), error)) return callerFault(400, { ...error, code: tooLong }, withheld);
-  const said = { vendorCode: vendorWord(error) };
-  if (saysEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
-  const status = statusOfError(error) ?? 0;
-  if (ownStatuses.has(status)) return new UpstreamFailure('status', status, said);
-  if (!callersFault.has(status)) return new UpstreamFailure('error_in_answer', undefined, said);
-  const own = type.ownFault?.(status, error);
-  if (own) return new UpstreamFailure(own === 'secret' ? 'secret' : 'status', status, said);
-  return callerFault(status, error, withheld);
+  if (isTooLong(Number(error.code), error))
+    return buildCallerFault(400, { ...error, code: contextTooLong }, withheld);
+  const said = { vendorCode: findKnownWord(error) };
+  if (meansEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
+  const status = errorStatusOf(error) ?? 0;
+  if (upstreamFaultStatuses.has(status)) return new UpstreamFailure('status', status, said);
+  if (!callerFaultStatuses.has(status)) return new UpstreamFailure('error_in_answer', undefined, said);
+  const fault = type.ownFault?.(status, error);
+  if (fault) return new UpstreamFailure(fault === 'secret' ? 'secret' : 'status', status, said);
+  return buildCallerFault(status, error, withheld);
 }
 
-const saysEmptyAccount = ({ code, type }: UpstreamError): boolean =>
-  emptyAccount.has(code) || emptyAccount.has(type);
+const meansEmptyAccount = ({ code, type }: UpstreamError): boolean =>
+  emptyAccountWords.has(code) || emptyAccountWords.has(type);
 
 const isTooLong = (status: number, { code, message }: UpstreamError): boolean =>
-  code === tooLong ||
+  code === contextTooLong ||
   ((status === 400 || status === 413) &&
     typeof message === 'string' &&
     tooLongTexts.test(message.slice(0, bodyBytesMax)));
 
-function callerFault(status: number, error: UpstreamError, withheld: readonly Withheld[]): CallerFault {
+function buildCallerFault(status: number, error: UpstreamError, withheld: readonly Withheld[]): CallerFault {
   const code = scrub(error.code, withheld) ?? '';
   return new CallerFault({
     status,
@@ -126,7 +131,7 @@ async function readRateLimit(reply: UpstreamReply, clock: FailureClock | undefin
 }
 
 /** The body as text; empty if it is too long, or if `over` resolves first. */
-async function readText({ body }: UpstreamReply, over?: Promise<void>): Promise<string> {
+async function readText({ body }: UpstreamReply, timeout?: Promise<void>): Promise<string> {
   const pieces = body[Symbol.asyncIterator]();
   const read = async (): Promise<string | undefined> => {
     const utf8 = new TextDecoder();
@@ -139,7 +144,7 @@ async function readText({ body }: UpstreamReply, over?: Promise<void>): Promise<
     }
     return undefined;
   };
-  const text = await (over ? Promise.race([read(), over]) : read());
+  const text = await (timeout ? Promise.race([read(), timeout]) : read());
   // Not awaited: it may wait for the read that nobody awaits any more.
   if (text === undefined) void pieces.return?.();
   return text ?? '';
@@ -184,7 +189,7 @@ const statuses: readonly [RegExp, number][] = [
 const nameLengthMax = 64;
 
 /** Undefined: nothing in the error says one. The code counts before the type, which is wider. */
-export function statusOfError({ code, type, reasons = [] }: NamedError): number | undefined {
+export function errorStatusOf({ code, type, reasons = [] }: NamedError): number | undefined {
   for (const name of [code, type, ...reasons]) {
     if (typeof name !== 'string' && typeof name !== 'number') continue;
     const text = String(name);
@@ -198,7 +203,7 @@ export function statusOfError({ code, type, reasons = [] }: NamedError): number 
 }
 
 /** Codes, types and reasons that vendors publish: an upstream writes nothing of its own into the log. */
-const known: ReadonlySet<string> = new Set(
+const knownWords: ReadonlySet<string> = new Set(
   [
     'insufficient_quota rate_limit_exceeded tokens requests invalid_api_key invalid_request_error server_error',
     'billing_hard_limit_reached billing_not_active exceeded_current_quota_error account_deactivated',
@@ -216,7 +221,7 @@ const known: ReadonlySet<string> = new Set(
 );
 
 /** For the log: the first of an error's words that is known; `other`: it has words, none of which is known. */
-export function vendorWord({ code, type, reasons = [] }: NamedError): string | undefined {
+export function findKnownWord({ code, type, reasons = [] }: NamedError): string | undefined {
   const said = [code, ...reasons, type].filter((word) => typeof word === 'string');
-  return said.find((word) => known.has(word)) ?? (said.length > 0 ? 'other' : undefined);
+  return said.find((word) => knownWords.has(word)) ?? (said.length > 0 ? 'other' : undefined);
 }

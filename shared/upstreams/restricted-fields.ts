@@ -17,20 +17,20 @@ import { tierFactor } from '../wire/service-tier.ts';
 import { CannotCarry, type DialectCode, type RequestSettings } from './dialect.ts';
 import {
   anything,
-  fieldRules,
+  parseFieldRules,
   type FieldRules,
-  folded,
-  inside,
+  foldName,
+  prefixFields,
   isPlain,
   noFields,
   wordsOf,
 } from './field-rules.ts';
-import { isCallersTool, limitNames } from './quirks.ts';
+import { isCallerTool, limitNames } from './quirks.ts';
 
 // What a row lets through is still bounded. Names are compared without case, `_` and `-`, as some servers read them.
 
 /** Make an answer count more than its limit and its input say: several runs, summaries of the conversation. */
-const multiplying = [
+const multiplyingFields = [
   'reasoning.mode context_management compaction multi_agent prediction best_of num_return_sequences',
   'parameters.num_return_sequences sampling_params.n num_generations num_outputs num_completions n_cmpl',
   'completion_count candidate_count n_samples num_beams beam_width use_beam_search compound_custom',
@@ -39,7 +39,7 @@ const multiplying = [
  * Lowered to the limit that the balance covers: limits that an upstream may follow instead, floors of the output, and budgets of thinking, which some
  * upstreams count beside the limit.
  */
-const limits = [
+const limitFieldPaths = [
   'max_tokens max_completion_tokens max_output_tokens max_new_tokens max_gen_len max_length max_out_tokens',
   'max_output_len max_response_output_tokens max_tokens_to_generate max_tokens_to_sample max_token_count',
   'max_tokens_limit tokens_to_generate n_predict num_predict options.num_predict max_thinking_tokens',
@@ -47,9 +47,9 @@ const limits = [
   'thinking_budget thinking_token_budget thinking.budget_tokens thinking_config.thinking_budget reasoning.max_tokens',
   'extra_body.google.thinking_config.thinking_budget nvext.max_thinking_tokens inference_config.max_tokens',
   'text_generation_config.max_token_count parameters.max_length parameters.max_new_tokens parameters.max_tokens',
-  inside('chat_template_kwargs', 'thinking_budget thinking_token_budget reasoning_budget'),
-  inside('generation_config', 'max_output_tokens thinking_config.thinking_budget'),
-  inside('sampling_params', 'max_new_tokens max_tokens min_new_tokens min_tokens'),
+  prefixFields('chat_template_kwargs', 'thinking_budget thinking_token_budget reasoning_budget'),
+  prefixFields('generation_config', 'max_output_tokens thinking_config.thinking_budget'),
+  prefixFields('sampling_params', 'max_new_tokens max_tokens min_new_tokens min_tokens'),
 ];
 /** Name what the operator's organisation keeps at the vendor, at any depth of content, of hosted tools and of free values. */
 const storedIds = [
@@ -57,7 +57,13 @@ const storedIds = [
   'knowledge_base_ids skill_id skill_ids conversation_id thread_id assistant_id agent_id cached_content',
 ];
 /** Parts of contents that are nothing else, or tensors, which servers unpack as code. */
-const restrictedParts = ['container_upload', 'image_file', 'image_embeds', 'audio_embeds', 'prompt_embeds'];
+const restrictedPartTypes = [
+  'container_upload',
+  'image_file',
+  'image_embeds',
+  'audio_embeds',
+  'prompt_embeds',
+];
 
 /**
  * Of the words of a name one of these keeps it closed where a row passes unknown fields on: counts and money, addresses and
@@ -83,21 +89,21 @@ const gatewayMetadata =
   /^(?:user_api_key|litellm|model|api|deployment|requester|caching|existing|trace|generation|parent|hidden|guardrail|spend|tags|headers?)(?:_|$)/;
 
 /** Inside the canonical call's own fields [openai-node 7.55; OpenRouter's breakpoints; vLLM and SGLang; November 2026]. */
-const canonicalFields = fieldRules([
-  inside('stream_options', 'include_usage include_obfuscation continuous_usage_stats'),
-  inside('tools', 'type async custom.name custom.description custom.format.* defer_loading'),
-  inside('tools', 'cache_control.type cache_control.ttl function.name function.description'),
-  inside('tools', 'function.parameters.* function.strict function.defer_loading'),
+const canonicalFields = parseFieldRules([
+  prefixFields('stream_options', 'include_usage include_obfuscation continuous_usage_stats'),
+  prefixFields('tools', 'type async custom.name custom.description custom.format.* defer_loading'),
+  prefixFields('tools', 'cache_control.type cache_control.ttl function.name function.description'),
+  prefixFields('tools', 'function.parameters.* function.strict function.defer_loading'),
 ]);
 
-const multiplies = fieldRules(multiplying, folded);
-const lowerable = fieldRules(limits, folded);
-const idNames = new Set(fieldRules(storedIds, folded).keys());
-const partTypes = new Set(restrictedParts.map(folded));
-const ownLimits: ReadonlySet<string> = new Set(limitNames);
+const multiplyingRules = parseFieldRules(multiplyingFields, foldName);
+const limitRules = parseFieldRules(limitFieldPaths, foldName);
+const idNames = new Set(parseFieldRules(storedIds, foldName).keys());
+const restrictedTypes = new Set(restrictedPartTypes.map(foldName));
+const dialectLimits: ReadonlySet<string> = new Set(limitNames);
 
 /** A copy in which the fields of `rules` are what `change` makes of them, or are gone. `source` where nothing changes. */
-function changed(
+function changeFields(
   source: JsonRecord,
   rules: FieldRules,
   change: (path: string, value: unknown) => unknown,
@@ -105,12 +111,12 @@ function changed(
 ): JsonRecord {
   let copy: JsonRecord | undefined;
   for (const [field, value] of Object.entries(source)) {
-    const inner = rules.get(folded(field));
+    const inner = rules.get(foldName(field));
     if (!inner || value === undefined || value === null) continue;
     const at = path + field;
     let next: unknown = value;
     if (inner.size === 0) next = change(at, value) ?? undefined;
-    else if (isRecord(value)) next = changed(value, inner, change, `${at}.`);
+    else if (isRecord(value)) next = changeFields(value, inner, change, `${at}.`);
     if (next === value) continue;
     copy ??= { ...source };
     if (next === undefined) delete copy[field];
@@ -129,7 +135,7 @@ export const tierFields: readonly string[] = ['service_tier', 'speed'];
  * The call as it may go up, and the paths of what was left out. Throws CannotCarry for content that a tenant must not name.
  * @param isOwn the client wrote in the form of the dialect
  */
-export function permittedCall(
+export function filterCall(
   call: CanonicalCall,
   { allow, dropsUnknown, serviceTiers, tenantFields: listed = noFields }: Permissions,
   isOwn: boolean,
@@ -139,55 +145,55 @@ export function permittedCall(
   const asking = served?.['speed'] === tier ? 'speed' : 'service_tier';
   const isPriced = tierFactor(serviceTiers, tier ?? '') !== undefined;
   const gate = new Gate({ allow, passes: !dropsUnknown }, isPriced ? { [asking]: tier } : {});
-  const path = gate.storedInMessages(call.request);
-  if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
+  const path = gate.findStoredInMessages(call.request);
+  if (path !== undefined) throw new CannotCarry(path, explainStoredContent(path));
   const isTierKept = (tier ?? undefined) === undefined || gate.permit(asking, tier) !== undefined;
-  const tools = permittedTools(others.tools ?? [], gate, canonicalFields);
+  const tools = filterTools(others.tools ?? [], gate, canonicalFields);
   const { tool_choice: choice } = others;
-  const isChoiceLost = isRecord(choice) && tools.left.has(String(choice['type']));
-  const carried = items && permittedItems(items, tools.kept, gate);
+  const isChoiceLost = isRecord(choice) && tools.droppedTypes.has(String(choice['type']));
+  const carried = items && filterItems(items, tools.kept, gate);
   return {
     call: {
       ...call,
       request: {
         ...others,
         ...(isTierKept && tier !== undefined && { service_tier: tier }),
-        ...gate.permitted({ stream_options: options }, canonicalFields),
-        ...(metadata && { metadata: gate.permittedMetadata(metadata) }),
+        ...gate.filterFields({ stream_options: options }, canonicalFields),
+        ...(metadata && { metadata: gate.filterMetadata(metadata) }),
         ...(others.tools && { tools: [...tools.kept.values()] }),
         ...(isChoiceLost && { tool_choice: 'auto' }),
       },
-      unknown: gate.permitted(call.unknown, listed),
-      ...(served && isOwn && { served: gate.permitted(served, listed) }),
+      unknown: gate.filterFields(call.unknown, listed),
+      ...(served && isOwn && { served: gate.filterFields(served, listed) }),
       ...(carried && { items: carried }),
-      ...(native && { native: permittedNative(native, gate, listed) }),
+      ...(native && { native: filterNativeCall(native, gate, listed) }),
     },
     dropped: gate.dropped,
   };
 }
 
-function permittedNative(native: NativeCall, gate: Gate, listed: FieldRules): NativeCall {
+function filterNativeCall(native: NativeCall, gate: Gate, listed: FieldRules): NativeCall {
   const { tools, service_tier: tier, metadata, ...contents } = native.body;
-  const path = gate.storedIn(contents)?.slice(1);
-  if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
+  const path = gate.findStored(contents)?.slice(1);
+  if (path !== undefined) throw new CannotCarry(path, explainStoredContent(path));
   const isTierKept = (tier ?? undefined) !== undefined && gate.permit('service_tier', tier) !== undefined;
   const body = {
     ...contents,
-    ...(isRecord(metadata) && { metadata: gate.permittedMetadata(metadata) }),
+    ...(isRecord(metadata) && { metadata: gate.filterMetadata(metadata) }),
     ...(isTierKept && { service_tier: tier }),
-    ...(Array.isArray(tools) && { tools: [...permittedTools(tools, gate, listed).kept.values()] }),
+    ...(Array.isArray(tools) && { tools: [...filterTools(tools, gate, listed).kept.values()] }),
   };
   return { ...native, body };
 }
 
 /** The path of what the messages name that is stored at the vendor, and that a row does not allow. */
-export const storedPath = (request: ChatRequest, allow: readonly string[]): string | undefined =>
-  new Gate({ allow }).storedInMessages(request);
+export const findStoredPath = (request: ChatRequest, allow: readonly string[]): string | undefined =>
+  new Gate({ allow }).findStoredInMessages(request);
 
-export const storedMessage = (path: string): string =>
+export const explainStoredContent = (path: string): string =>
   `'${path}' names something that is stored at the provider. Send its content instead: the relay keeps no files.`;
 
-const quotes = new Set(['annotations', 'citations']);
+const quoteFields = new Set(['annotations', 'citations']);
 
 /** Fields that are listed for some values alone: what is in force anyway, and edits of the context that only clear. */
 const listedValues = new Map<string, (value: unknown) => boolean>([
@@ -201,7 +207,7 @@ const isListed = (at: string, value: unknown): boolean => listedValues.get(at)?.
 const ownNames = [...chatFieldNames, 'input', 'instructions', 'include', 'text', 'user_id', 'max_tool_calls'];
 
 /** Where a member stands: its name, what is listed beside it, and its path. */
-interface Place {
+interface Member {
   field: string;
   listed: FieldRules;
   at: string;
@@ -211,7 +217,7 @@ interface Place {
 class Gate {
   readonly dropped: string[] = [];
   readonly #allowed: ReadonlySet<string>;
-  readonly #passes: boolean;
+  readonly #passesUnknown: boolean;
   /** The service tier that the call asks for, by the field that does. Empty: it has no price. */
   readonly #pricedTier: JsonRecord;
 
@@ -219,13 +225,13 @@ class Gate {
     { allow, passes = false }: { allow: readonly string[]; passes?: boolean },
     pricedTier: JsonRecord = {},
   ) {
-    this.#allowed = new Set(allow.map(folded));
-    this.#passes = passes;
+    this.#allowed = new Set(allow.map(foldName));
+    this.#passesUnknown = passes;
     this.#pricedTier = pricedTier;
   }
 
   allows(name: string): boolean {
-    return this.#allowed.has(folded(name));
+    return this.#allowed.has(foldName(name));
   }
 
   /** Fields that are not listed for tenants. */
@@ -237,50 +243,50 @@ class Gate {
   }
 
   /** The members of `source` that may go up. `listed` has their exact names: a server may take another spelling for another field. */
-  permitted(source: JsonRecord, listed: FieldRules, path = ''): JsonRecord {
+  filterFields(source: JsonRecord, listed: FieldRules, path = ''): JsonRecord {
     const sent = Object.entries(source).flatMap(([field, value]) => {
-      const next = this.#member(value, { field, listed, at: path + field });
+      const next = this.#filterField(value, { field, listed, at: path + field });
       return next === undefined ? [] : [[field, next] as const];
     });
     return Object.fromEntries(sent);
   }
 
-  #member(value: unknown, { field, listed, at }: Place): unknown {
+  #filterField(value: unknown, { field, listed, at }: Member): unknown {
     const inner = listed.get(field);
     if (value === null || value === undefined) return inner && value;
     if (this.allows(at)) return value;
-    if (!inner) return this.#unlisted(value, { field, listed, at });
+    if (!inner) return this.#filterUnlisted(value, { field, listed, at });
     if (inner.size > 0 && !inner.has(anything) && typeof value === 'object' && isListed(at, value))
-      return this.#inside(value, inner, at);
+      return this.#filterInside(value, inner, at);
     // What a schema or an example of a caller's tool names is the caller's.
     const isSent = inner.has(anything)
-      ? at.startsWith('tools[]') || this.storedIn(value) === undefined
+      ? at.startsWith('tools[]') || this.findStored(value) === undefined
       : inner.size === 0 && isPlain(value) && isListed(at, value);
     return isSent ? value : this.permit(at, value);
   }
 
-  #inside(value: object, listed: FieldRules, at: string): unknown {
+  #filterInside(value: object, listed: FieldRules, at: string): unknown {
     if (Array.isArray(value))
-      return value.filter(isRecord).map((each) => this.permitted(each, listed, `${at}[].`));
-    const sent = this.permitted(value as JsonRecord, listed, `${at}.`);
+      return value.filter(isRecord).map((each) => this.filterFields(each, listed, `${at}[].`));
+    const sent = this.filterFields(value as JsonRecord, listed, `${at}.`);
     // An object of which nothing is left says nothing.
     return Object.keys(sent).length > 0 ? sent : undefined;
   }
 
-  #unlisted(value: unknown, { field, listed, at }: Place): unknown {
-    const above = `${folded(at)}.`;
+  #filterUnlisted(value: unknown, { field, listed, at }: Member): unknown {
+    const above = `${foldName(at)}.`;
     if (isRecord(value) && [...this.#allowed].some((path) => path.startsWith(above)))
-      return this.#inside(value, noFields, at);
+      return this.#filterInside(value, noFields, at);
     const isOpen =
-      this.#passes &&
+      this.#passesUnknown &&
       !closedWords.test(wordsOf(field)) &&
-      ![...ownNames, ...listed.keys()].some((each) => folded(each) === folded(field)) &&
-      this.storedIn(value) === undefined;
+      ![...ownNames, ...listed.keys()].some((each) => foldName(each) === foldName(field)) &&
+      this.findStored(value) === undefined;
     return isOpen ? value : this.permit(at, value);
   }
 
   /** A map of the caller's own, as its vendor documents it: of texts, without what gateways read there. */
-  permittedMetadata(metadata: JsonRecord): JsonRecord {
+  filterMetadata(metadata: JsonRecord): JsonRecord {
     if (this.allows('metadata')) return metadata;
     const sent = Object.entries(metadata).filter(([name, value]) => {
       const words = wordsOf(name);
@@ -291,12 +297,12 @@ class Gate {
     return Object.fromEntries(sent);
   }
 
-  storedInMessages({ messages }: ChatRequest): string | undefined {
+  findStoredInMessages({ messages }: ChatRequest): string | undefined {
     for (const [i, message] of messages.entries()) {
       const { content, tool_calls: _calls, ...beside } = message;
-      const inContent = Array.isArray(content) ? this.storedIn(content) : undefined;
+      const inContent = Array.isArray(content) ? this.findStored(content) : undefined;
       if (inContent !== undefined) return `messages[${i}].content${inContent}`;
-      const found = this.storedIn(beside);
+      const found = this.findStored(beside);
       if (found !== undefined) return `messages[${i}]${found}`;
       // An earlier answer with sound, by the vendor's id.
       if (isRecord(message['audio']) && !this.allows('audio')) return `messages[${i}].audio`;
@@ -305,27 +311,28 @@ class Gate {
   }
 
   /** The path of the first id of something stored, below `value`. The depth of a body is bounded, so that of this recursion is. */
-  storedIn(value: unknown): string | undefined {
+  findStored(value: unknown): string | undefined {
     if (Array.isArray(value)) {
       for (const [i, one] of value.entries()) {
-        const found = typeof one === 'object' ? this.storedIn(one) : undefined;
+        const found = typeof one === 'object' ? this.findStored(one) : undefined;
         if (found !== undefined) return `[${i}]${found}`;
       }
     } else if (isRecord(value)) {
       const { type } = value;
-      if (typeof type === 'string' && partTypes.has(folded(type)) && !this.allows(type)) return '.type';
+      if (typeof type === 'string' && restrictedTypes.has(foldName(type)) && !this.allows(type))
+        return '.type';
       for (const [field, inner] of Object.entries(value)) {
         // Most of the members of a large body are neither.
         if (typeof inner !== 'string' && typeof inner !== 'object') continue;
-        const name = folded(field);
+        const name = foldName(field);
         if (idNames.has(name) && isId(inner) && !this.allows(field)) return `.${field}`;
         // Its id may have any name.
         const isFile = name === 'source' && isRecord(inner) && inner['type'] === 'file';
         if (isFile && !this.allows('file_id')) return `.${field}`;
         // What a model asked a tool of its caller has names of the caller's.
-        const isCallersOwn = quotes.has(field) || (type === 'tool_use' && field === 'input');
-        if (typeof inner !== 'object' || isCallersOwn) continue;
-        const found = this.storedIn(inner);
+        const isCallersContent = quoteFields.has(field) || (type === 'tool_use' && field === 'input');
+        if (typeof inner !== 'object' || isCallersContent) continue;
+        const found = this.findStored(inner);
         if (found !== undefined) return `.${field}${found}`;
       }
     }
@@ -341,43 +348,39 @@ const isId = (value: unknown): boolean =>
  * The tools that go up, by what they were, and the types of those left out: tools that run at the upstream go up without
  * what is stored there, callers' tools with the fields that are listed.
  */
-function permittedTools(
+function filterTools(
   asked: readonly ChatTool[],
   gate: Gate,
   listed: FieldRules,
-): { kept: Map<ChatTool, ChatTool>; left: Set<string> } {
+): { kept: Map<ChatTool, ChatTool>; droppedTypes: Set<string> } {
   const kept = new Map<ChatTool, ChatTool>();
   const left = new Set<string>();
   const fields = listed.get('tools') ?? noFields;
   for (const tool of asked) {
     const namesContainer = typeof tool['container'] === 'string' && !gate.allows('container_id');
-    if (isCallersTool(tool.type)) kept.set(tool, gate.permitted(tool, fields, 'tools[].') as ChatTool);
-    else if (namesContainer || gate.storedIn(tool) !== undefined) left.add(tool.type);
+    if (isCallerTool(tool.type)) kept.set(tool, gate.filterFields(tool, fields, 'tools[].') as ChatTool);
+    else if (namesContainer || gate.findStored(tool) !== undefined) left.add(tool.type);
     else kept.set(tool, tool);
   }
   if (left.size > 0) gate.dropped.push('tools');
-  return { kept, left };
+  return { kept, droppedTypes: left };
 }
 
 /** What a caller's own tool is asked and what a schema declares may have any name. */
-const callersWords = new Set(['tool_search_call']);
+const callerItemTypes = new Set(['tool_search_call']);
 
 /** The items without those that name what is stored at the vendor, with the tools that they declare as these may go up. */
-function permittedItems(
-  items: CarriedItems,
-  tools: ReadonlyMap<ChatTool, ChatTool>,
-  gate: Gate,
-): CarriedItems {
+function filterItems(items: CarriedItems, tools: ReadonlyMap<ChatTool, ChatTool>, gate: Gate): CarriedItems {
   const isPermitted = (item: JsonRecord): boolean => {
     const type = String(item['type']);
-    if (callersWords.has(type) || gate.storedIn(item) === undefined) return true;
+    if (callerItemTypes.has(type) || gate.findStored(item) === undefined) return true;
     gate.dropped.push(type);
     return false;
   };
   const after = [...items.after].map(([message, some]) => [message, some.filter(isPermitted)] as const);
   const instead = [...items.instead].filter(([, item]) => isPermitted(item));
-  const declared = [...tools].flatMap(([was, tool]) => {
-    const item = items.tools.get(was);
+  const declared = [...tools].flatMap(([original, tool]) => {
+    const item = items.tools.get(original);
     return item ? [[tool, item] as const] : [];
   });
   return { ...items, after: new Map(after), instead: new Map(instead), tools: new Map(declared) };
@@ -387,26 +390,32 @@ function permittedItems(
  * Limits by other names are lowered to the limit that goes up, but for those that the row sets. `isMultiplied`: the
  * upstream may honestly count more than limit and input say.
  */
-export function boundedBody(
+export function limitBody(
   body: JsonRecord,
   { set, limit = Infinity }: { set: object; limit: number | undefined },
 ): { body: JsonRecord; lowered: string[]; isMultiplied: boolean } {
   const lowered: string[] = [];
   const lower = (path: string, value: unknown): unknown => {
-    const isWithin = Number(value) >= leastOf(path) && Number(value) <= limit;
+    const isWithin = Number(value) >= lowestAllowed(path) && Number(value) <= limit;
     const [field = path] = path.split('.');
-    if (limit === Infinity || isWithin || isRecord(value) || ownLimits.has(path) || Object.hasOwn(set, field))
+    if (
+      limit === Infinity ||
+      isWithin ||
+      isRecord(value) ||
+      dialectLimits.has(path) ||
+      Object.hasOwn(set, field)
+    )
       return value;
     lowered.push(path);
     return limit;
   };
   let isMultiplied = false;
-  changed(body, multiplies, (_path, value) => {
+  changeFields(body, multiplyingRules, (_path, value) => {
     isMultiplied ||= !onlyClears(value);
     return value;
   });
-  return { body: changed(body, lowerable, lower), lowered, isMultiplied };
+  return { body: changeFields(body, limitRules, lower), lowered, isMultiplied };
 }
 
 /** A budget below zero has no bound; a floor below zero is none. */
-const leastOf = (path: string): number => (/(?:^|\.)min_/.test(wordsOf(path)) ? -Infinity : 0);
+const lowestAllowed = (path: string): number => (/(?:^|\.)min_/.test(wordsOf(path)) ? -Infinity : 0);

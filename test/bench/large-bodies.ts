@@ -10,7 +10,7 @@ import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
-import { sentBody } from '../../shared/upstreams/called-channel.ts';
+import { convertCall } from '../../shared/upstreams/called-channel.ts';
 import { loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { checkContentUrls } from '../../shared/relay/call/content-urls.ts';
 import { canonicalJson } from '../../shared/wire/json.ts';
@@ -114,7 +114,7 @@ async function cost(name: keyof Bodies, sent: Buffer): Promise<number> {
   const media = await mediaReaderFor(call, zlibInflate);
   estimateInput(call, media?.(undefined));
   canonicalJson([name, body]);
-  JSON.stringify(sentBody(dialect, call, { ...settingsWith(), dropsUnknown: true }).body);
+  JSON.stringify(convertCall(dialect, call, { ...settingsWith(), dropsUnknown: true }).body);
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1000;
 }

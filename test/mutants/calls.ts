@@ -96,8 +96,8 @@ export const calls: Mutants = {
   },
   'a URL may lead to a private host': {
     file: 'shared/relay/call/content-urls.ts',
-    find: 'if (!isNamed && hostProblem(',
-    replace: 'if (!isNamed && !url && hostProblem(',
+    find: 'if (!isNamed && findHostProblem(',
+    replace: 'if (!isNamed && !url && findHostProblem(',
     noticed: 'test/unit/relay/call/content-urls.test.ts',
     by: /may not be/,
   },

@@ -206,7 +206,7 @@ export const money: Mutants = {
   },
   'a conversation is read whatever its length': {
     file: 'shared/relay/stored/conversation.ts',
-    find: '  if (head.conversationLength > conversationLengthMax) throw tooLong(field);\n',
+    find: '  if (head.conversationLength > conversationLengthMax) throw contextTooLong(field);\n',
     replace: '',
     noticed: 'test/unit/relay/stored/stored-conversation.test.ts',
     by: /have 10 MB at most/,

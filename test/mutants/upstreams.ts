@@ -80,7 +80,7 @@ export const upstreams: Mutants = {
   },
   'a failed response is an answer': {
     file: 'shared/upstreams/dialects/responses/events.ts',
-    find: "    if (status === 'failed') throw new ErrorInAnswer(errorIn(response) ?? {});\n",
+    find: "    if (status === 'failed') throw new ErrorInAnswer(findError(response) ?? {});\n",
     replace: '',
     noticed: 'test/unit/upstreams/responses-answer.test.ts',
     by: /throws the error of/,
@@ -108,7 +108,7 @@ export const upstreams: Mutants = {
   },
   'an answer may have any number of calls': {
     file: 'shared/upstreams/dialects/chat/tool-calls.ts',
-    find: '    if (this.#calls.length >= callsMax) throw tooLarge();\n',
+    find: '    if (this.#calls.length >= callsMax) throw tooLargeFailure();\n',
     replace: '',
     noticed: 'test/unit/upstreams/chat-repaired-calls.test.ts',
     by: /is bounded in the number of calls/,

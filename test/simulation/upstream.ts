@@ -1,6 +1,6 @@
 import { CallIds, type Dialect } from '../../shared/upstreams/dialect.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
-import { channelRequest } from '../../shared/upstreams/called-channel.ts';
+import { buildRequest } from '../../shared/upstreams/called-channel.ts';
 import type { BillableCall } from '../../shared/relay/money/bill.ts';
 import { defaultOutputTokens } from '../../shared/relay/call/serving-channels.ts';
 import type { JsonRecord } from '../../shared/wire/json.ts';
@@ -25,7 +25,7 @@ export function bodyFor(
   const name = dialects[call.model.base as Model];
   const dialect = loaded.get(name);
   if (!dialect) throw new Error(`no dialect ${name}`);
-  const { request, sent } = channelRequest(channel, {
+  const { request, sent } = buildRequest(channel, {
     dialect,
     call: { ...call, form: call.endpoint, unknown: {} },
     model: call.model.base,

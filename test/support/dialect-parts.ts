@@ -1,6 +1,6 @@
 import { CallIds, type ReaderContext, type RequestSettings } from '../../shared/upstreams/dialect.ts';
-import { modelRules } from '../../shared/upstreams/model-rules.ts';
-import { noQuirks } from '../../shared/upstreams/quirks.ts';
+import { findModelRules } from '../../shared/upstreams/model-rules.ts';
+import { defaultQuirks } from '../../shared/upstreams/quirks.ts';
 import { type CanonicalCall, splitKnown, type ChatRequest } from '../../shared/wire/canonical-call.ts';
 import type { AnswerIdentity } from '../../shared/wire/chat-response.ts';
 
@@ -18,7 +18,7 @@ export const settingsWith = (more: Partial<RequestSettings> = {}): RequestSettin
   allow: [],
   limitField: 'max_tokens',
   outputTokensDefault: 16_384,
-  quirks: { ...noQuirks, ...modelRules(more.model ?? '', 'max_tokens') },
+  quirks: { ...defaultQuirks, ...findModelRules(more.model ?? '', 'max_tokens') },
   states: new Map(),
   callIds,
   without: new Set(),
@@ -29,7 +29,7 @@ export const readerContext = (more: Partial<ReaderContext> = {}): ReaderContext 
   identity: answerIdentity,
   sent: { body: {}, dropped: [], wrapped: new Set() },
   callIds,
-  quirks: noQuirks,
+  quirks: defaultQuirks,
   ...more,
 });
 

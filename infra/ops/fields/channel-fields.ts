@@ -5,8 +5,8 @@ import type { RawRow, Target } from '../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import {
   channelTypeNames,
-  ownAttributes,
-  typesWith,
+  listOwnAttributes,
+  findTypesWith,
 } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { asRecord } from '../../../shared/wire/json.ts';
@@ -69,12 +69,14 @@ const secondsField = (name: string, label: string, byDefault: string): RowField 
 
 /** Of its type alone; and attributes of other types that the row has all the same, to be taken out. Undefined: of all types. */
 const typeFields = (type: string | undefined, row: RawRow): RowField[] =>
-  ownAttributes()
-    .filter(({ name }) => !type || row[name] !== undefined || typesWith(name).some((each) => each === type))
+  listOwnAttributes()
+    .filter(
+      ({ name }) => !type || row[name] !== undefined || findTypesWith(name).some((each) => each === type),
+    )
     .map(({ name, attribute: { about } }) => ({
       name,
       label: name.replaceAll('_', ' ').replace(/^./, (first) => first.toUpperCase()),
-      help: `${about} (${typesWith(name).join(', ')})`,
+      help: `${about} (${findTypesWith(name).join(', ')})`,
     }));
 
 export const fieldsOfType = (type: string | undefined, row: RawRow, target: Target): readonly RowField[] => [

@@ -4,7 +4,7 @@
  * older one is available, and never for a read of health or facts.
  */
 import {
-  newestFacts,
+  pickNewestFacts,
   subjectOf,
   type Fact,
   type LearnedFact,
@@ -275,13 +275,13 @@ export function dynamoLearnedFacts({ client, clock, stack, view }: ViewParts): L
       const all = [...readFacts(), ...own.values()].filter(
         (fact) => fact.channel === channel && fact.model === model && fact.untilMs > nowMs,
       );
-      return newestFacts(all);
+      return pickNewestFacts(all);
     },
     async learn(fact) {
       const name = factName(fact);
       if (own.size < factsMax || own.has(subjectOf(fact))) own.set(subjectOf(fact), fact);
       const nowMs = clock.now();
-      const inForce = new Set(newestFacts([...readFacts(), fact]));
+      const inForce = new Set(pickNewestFacts([...readFacts(), fact]));
       const { ended = [], running = [] } = Object.groupBy(readFacts(), (one) =>
         one.untilMs > nowMs && inForce.has(one) ? 'running' : 'ended',
       );
@@ -323,6 +323,6 @@ export const dynamoLearnedFactsReader = ({
   async all() {
     const items = await getItems(new Table(client, stack, 'runtime'), [learnedId]);
     const nowMs = clock.now();
-    return newestFacts(factsOf(items.get(learnedId)).filter(({ untilMs }) => untilMs > nowMs));
+    return pickNewestFacts(factsOf(items.get(learnedId)).filter(({ untilMs }) => untilMs > nowMs));
   },
 });

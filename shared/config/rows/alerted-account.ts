@@ -1,7 +1,7 @@
 /** What alerts need of an account's row: the balance to warn below, and whom to tell. */
 import * as z from 'zod/mini';
 import type { NanoYuan } from '../../billing/price.ts';
-import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
+import { findEndpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { AccountRow, isAccountOff } from './account-row.ts';
 import { optionMap, text, readRow, yuanThat, type RowReading } from './read-row.ts';
 import type { ValidationResult } from './read-table.ts';
@@ -49,7 +49,7 @@ export function readAlertedAccount(raw: unknown, rules: { local: boolean }): Row
   const reading = readRow(AlertedRow, raw);
   if ('problem' in reading) return reading;
   const { account, alert_below, plan, contact, metered } = reading.row;
-  const problem = contact?.webhook === undefined ? undefined : endpointProblem(contact.webhook, rules);
+  const problem = contact?.webhook === undefined ? undefined : findEndpointProblem(contact.webhook, rules);
   if (problem !== undefined) return { problem: `contact.webhook: ${problem}` };
   return {
     row: {

@@ -39,14 +39,20 @@ import {
 } from '../../upstreams/quirks.ts';
 import {
   channelTypeNames,
-  ownAttributes,
-  appendsPath,
+  listOwnAttributes,
+  usesDialectPath,
   endpointOf,
-  typeProblems,
+  findTypeProblems,
 } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { type Capabilities, holdsFor, readCapabilities } from './capabilities.ts';
-import { dialectOf, quirksOf, rowRules, ruleFits, upstreamModel } from '../../upstreams/called-channel.ts';
+import {
+  dialectOf,
+  quirksOf,
+  findRowRules,
+  matchesRule,
+  upstreamModelOf,
+} from '../../upstreams/called-channel.ts';
 import { hostOf, normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
 import { asRecord } from '../../wire/json.ts';
 import { lastGoodIsUsed, type TableReader } from './read-table.ts';
@@ -188,7 +194,7 @@ const optionalText = ({ wanted, pattern }: OwnAttribute) =>
 
 /** Attributes that only rows of some types may have; channel-attributes.ts refuses them in other rows. */
 const ownAttributeSchemas = Object.fromEntries(
-  ownAttributes().map(({ name, attribute }) => [name, optionalText(attribute)]),
+  listOwnAttributes().map(({ name, attribute }) => [name, optionalText(attribute)]),
 ) as Record<OwnAttributeName, ReturnType<typeof optionalText>>;
 
 /** A row of the table `channels`: one upstream, the models that it serves and how it is called. */
@@ -250,7 +256,7 @@ const vitalWarnings = ({ set, drop }: { set: object; drop: readonly string[] }):
 const channelWarnings = (row: ChannelRow): string[] => [
   ...(row.models.length === 0 ? ['models: empty, so this channel serves nothing'] : []),
   // Where a probe was answered, the address is right as it is.
-  ...(appendsPath(row) && new URL(row.endpoint).pathname === '/' && !row.can?.dialects?.length
+  ...(usesDialectPath(row) && new URL(row.endpoint).pathname === '/' && !row.can?.dialects?.length
     ? ['endpoint: has no path; most upstreams want /v1 at the end']
     : []),
   ...Object.keys(row.mapper)
@@ -266,13 +272,13 @@ const channelWarnings = (row: ChannelRow): string[] => [
 ];
 
 function strangeCosts({ cost = {}, mapper, models }: ChannelRow): string[] {
-  const known = new Set(['*', ...models.map((model) => upstreamModel({ mapper }, model))]);
+  const known = new Set(['*', ...models.map((model) => upstreamModelOf({ mapper }, model))]);
   return Object.keys(cost).filter((name) => !known.has(name));
 }
 
 function strangeRules({ models, mapper, params: { model_rules: rules = {} } }: ChannelRow): string[] {
   const strangers = Object.keys(rules).filter(
-    (name) => !models.some((model) => ruleFits({ mapper }, name, model)),
+    (name) => !models.some((model) => matchesRule({ mapper }, name, model)),
   );
   const unknown = Object.entries(rules).flatMap(([name, own]) =>
     Object.keys(own).flatMap((rule) => (Object.hasOwn(ruleForms, rule) ? [] : [[name, rule.slice(0, 40)]])),
@@ -293,7 +299,7 @@ function conflictsWithProbe(row: ChannelRow): string[] {
   if (models.length === 0) return [];
   const spoken = new Set(models.map((model) => dialectOf(row, model)));
   const unspoken = dialects ? [...spoken].filter((name) => !dialects.includes(name)) : [];
-  const said = models.flatMap((model) => rowRules(row, model).efforts ?? params.efforts ?? []);
+  const said = models.flatMap((model) => findRowRules(row, model).efforts ?? params.efforts ?? []);
   const unknown = efforts ? [...new Set(said)].filter((effort) => !efforts.includes(effort)) : [];
   const everywhere = models.some((model) => quirksOf(row, model).system === 'anywhere');
   return [
@@ -321,7 +327,7 @@ export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules)
   const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '', ...(can && { can }) };
   const secrets = checkReferences(channelSecrets(reading.row), rules);
   const problems = [
-    ...typeProblems(reading.row, rules),
+    ...findTypeProblems(reading.row, rules),
     ...strangersOf(row).map((name) => `dialect: found ${name}, wanted names that are in models`),
     ...secrets.problems,
     row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,

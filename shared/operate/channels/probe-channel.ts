@@ -10,11 +10,17 @@ import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { dialectNames, ownDialectNames } from '../../upstreams/dialects/dialects.ts';
-import { withheldTexts } from '../../upstreams/error-text.ts';
+import { listWithheldTexts } from '../../upstreams/error-text.ts';
 import { CallerFault, ErrorInAnswer, type UpstreamFailure } from '../../upstreams/exchange.ts';
 import { effortScale, type WrittenRules } from '../../upstreams/quirks.ts';
-import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
-import { carries, dialectOf, quirksOf, rowRules, upstreamModel } from '../../upstreams/called-channel.ts';
+import { readErrorInAnswer, readFailure } from '../../upstreams/read-failure.ts';
+import {
+  canCarry,
+  dialectOf,
+  quirksOf,
+  findRowRules,
+  upstreamModelOf,
+} from '../../upstreams/called-channel.ts';
 import { channelTypes, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { asRecord, parseJson } from '../../wire/json.ts';
@@ -54,7 +60,7 @@ export async function planProbe(ports: OperatorPorts, input: TestInput) {
   return {
     changes: [{ endpoint }],
     effect: [
-      `at most ${callsMax} calls to ${endpoint}, model ${upstreamModel(channel, model)}`,
+      `at most ${callsMax} calls to ${endpoint}, model ${upstreamModelOf(channel, model)}`,
       ...(await expectedCost(ports, model)),
     ],
     questions: [
@@ -94,7 +100,7 @@ export async function carryOutProbe(
   const { channel, model } = probed;
   // Without what spares its upstream the very thing that a probe asks about.
   const asks = { efforts: [...effortScale], system: 'anywhere' as const };
-  const model_rules = { [model]: { ...rowRules(channel, model), ...asks } };
+  const model_rules = { [model]: { ...findRowRules(channel, model), ...asks } };
   const params = { ...channel.params, model_rules };
   const called = { ...probed, channel: { ...channel, params } };
   let sent = 0;
@@ -108,7 +114,7 @@ export async function carryOutProbe(
   const own = dialectOf(channel, model);
   const spoken = await findDialects(ask, {
     wanted: [own, ...dialectNames.filter((name) => name !== own)],
-    others: ownDialectNames.filter((name) => carries(channel, name)),
+    others: ownDialectNames.filter((name) => canCarry(channel, name)),
   });
   const tools = spoken.takesTools ? toolsQuestion.decide(spoken.answer) : false;
   const parallel = spoken.takesTools ? parallelTools(spoken.answer) : undefined;
@@ -199,14 +205,14 @@ async function outcomeOf(ports: OperatorPorts, call: DirectCall): Promise<ProbeO
   const shown = /^\s*</.test(body) ? 'a web page' : cleanText(body, called.secret) || 'an empty body';
   const said = `status ${status}: ${shown}`;
   const type = channelTypes[called.channel.type];
-  const withheld = withheldTexts(built.known);
+  const withheld = listWithheldTexts(built.known);
   if (!ok) {
     const reply = { status, headers: {}, body: bytesOf(body) };
     return failedOutcome(await readFailure(reply, { type, withheld }), said);
   }
   const { chunks, usage, failure } = readReply(body, call);
   if (failure instanceof ErrorInAnswer)
-    return failedOutcome(failureInAnswer(failure.error, withheld, type), said);
+    return failedOutcome(readErrorInAnswer(failure.error, withheld, type), said);
   if (failure !== undefined) return { kind: 'unusable', said: `${said} (${reasonOf(failure)})` };
   const choices = chunks.flatMap((chunk) => chunk.choices.filter(({ index }) => index === 0));
   const indexes = choices.flatMap(({ delta }) => delta.tool_calls?.map(({ index }) => index) ?? []);

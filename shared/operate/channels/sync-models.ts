@@ -1,8 +1,8 @@
 /** Lists the models that an upstream offers, and sets those of a channel to them, with what the list says of them. Never leaves a channel without a model. */
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
-import { namesLike, type UpstreamModelList, type ModelPage } from '../../upstreams/channel-type.ts';
-import { quirksOf, rowRules, upstreamModel } from '../../upstreams/called-channel.ts';
-import { writtenRules, type RuleName, type WrittenRules } from '../../upstreams/quirks.ts';
+import { matchNames, type UpstreamModelList, type ModelPage } from '../../upstreams/channel-type.ts';
+import { quirksOf, findRowRules, upstreamModelOf } from '../../upstreams/called-channel.ts';
+import { writeRules, type RuleName, type WrittenRules } from '../../upstreams/quirks.ts';
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
 import { parseJson } from '../../wire/json.ts';
@@ -28,7 +28,7 @@ export async function planSync(ports: OperatorPorts, input: SyncInput) {
   const { names, rules: listed, ends, warnings } = await listUpstreamModels(ports, channel, secret);
   const { added, removed, models, mapper } = differenceOf(channel, names, input);
   const ending = models.flatMap((model) => {
-    const day = ends.get(upstreamModel(channel, model));
+    const day = ends.get(upstreamModelOf(channel, model));
     return day === undefined ? [] : [`the vendor shuts ${model} down on ${day}`];
   });
   const rules = newRules(channel, models, listed);
@@ -64,9 +64,9 @@ export async function planSync(ports: OperatorPorts, input: SyncInput) {
 /** A public name is kept if the upstream lists the model that the name stands for. */
 function differenceOf(channel: ChannelRow, listed: string[], { only = ['*'], keep = false }: SyncInput) {
   const { models, mapper } = channel;
-  const upstreamName = (model: string): string => upstreamModel(channel, model);
+  const upstreamName = (model: string): string => upstreamModelOf(channel, model);
   const served = new Set([...models, ...models.map(upstreamName)]);
-  const added = namesLike(only, listed).filter((name) => !served.has(name));
+  const added = matchNames(only, listed).filter((name) => !served.has(name));
   const removed = keep ? [] : models.filter((model) => !listed.includes(upstreamName(model)));
   const mapped = Object.entries(mapper).filter(([model]) => !removed.includes(model));
   return {
@@ -80,9 +80,9 @@ function differenceOf(channel: ChannelRow, listed: string[], { only = ['*'], kee
 /** What the list says otherwise than is known of the models. What the row says of one stands. */
 function newRules(channel: ChannelRow, models: string[], listed: ReadonlyMap<string, WrittenRules>) {
   const rules = models.flatMap((model) => {
-    const said = rowRules(channel, model);
-    const known: WrittenRules = { ...writtenRules(quirksOf(channel, model)), ...said };
-    const own = Object.entries(listed.get(upstreamModel(channel, model)) ?? {}).filter(
+    const said = findRowRules(channel, model);
+    const known: WrittenRules = { ...writeRules(quirksOf(channel, model)), ...said };
+    const own = Object.entries(listed.get(upstreamModelOf(channel, model)) ?? {}).filter(
       ([name, value]) => !(name in said) && JSON.stringify(value) !== JSON.stringify(known[name as RuleName]),
     );
     return own.length > 0 ? [[model, Object.fromEntries(own)] as const] : [];

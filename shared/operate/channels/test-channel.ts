@@ -12,7 +12,7 @@ import {
   type UpstreamReply,
   type UpstreamRequest,
 } from '../../upstreams/exchange.ts';
-import { carries, dialectOf, upstreamModel, channelRequest } from '../../upstreams/called-channel.ts';
+import { canCarry, dialectOf, upstreamModelOf, buildRequest } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
@@ -38,10 +38,10 @@ export async function planChannelTest(ports: OperatorPorts, input: TestInput) {
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
   const asked = { request: { messages }, tokensMax: testTokensMax };
   const call = await directCall(called, { ...asked, dialect: dialectOf(channel, model) });
-  const own = ownDialectNames.filter((dialect) => carries(channel, dialect));
+  const own = ownDialectNames.filter((dialect) => canCarry(channel, dialect));
   const others = await Promise.all(own.map((dialect) => directCall(called, { ...asked, dialect })));
   const { url } = call.built.request;
-  const effect = [`POST ${url}, model ${upstreamModel(channel, model)}`];
+  const effect = [`POST ${url}, model ${upstreamModelOf(channel, model)}`];
   return { changes: [{ url }], effect, questions: [], warnings, call, others };
 }
 
@@ -104,7 +104,7 @@ export async function directCall(
   const { channel, model, secret } = called;
   const dialect = await loadDialect(name);
   const callIds = new CallIds({ channel: channel.id, requestId: '' });
-  const built = channelRequest(channel, {
+  const built = buildRequest(channel, {
     dialect,
     call: { form: '', request: { ...request, model }, unknown: {}, embedding },
     model,

@@ -28,7 +28,7 @@ import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { servedKey, servedOf } from '../../billing/daily-keys.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
-import { upstreamModel } from '../../upstreams/called-channel.ts';
+import { upstreamModelOf } from '../../upstreams/called-channel.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 import type { ServedDay } from '../operator-ports.ts';
 
@@ -299,7 +299,7 @@ function boughtAround(
   const serving = (channels: Channels): ChannelRow[] =>
     channels.filter(({ models }) => models.includes(model));
   const priceBy = (row: ChannelRow): BuyingPrice | undefined =>
-    buyingPriceOf(row.cost, upstreamModel(row, model));
+    buyingPriceOf(row.cost, upstreamModelOf(row, model));
   const stays = serving(after).find(is);
   const old = before.find(is);
   // What was off or gone before is not this edit's doing.

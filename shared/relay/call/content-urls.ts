@@ -3,7 +3,7 @@
  * own network by a caller. The relay itself never fetches them. Loaded by the first request with more than text.
  */
 import type { Settings } from '../../config/settings.ts';
-import { hostProblem } from '../../upstreams/endpoint-rules.ts';
+import { findHostProblem } from '../../upstreams/endpoint-rules.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { looksLikeUrl, pathOf, type MediaPlace } from '../../wire/media-walk.ts';
 
@@ -49,7 +49,7 @@ function urlProblem(url: string, isImage: boolean, beginnings: readonly string[]
   if (parsed.username !== '' || parsed.password !== '')
     return 'must not have a user name or password before the host.';
   const isNamed = begun.some((each) => each.includes('//'));
-  if (!isNamed && hostProblem(new URL(`https://${parsed.host}`), { local: false }) !== undefined)
+  if (!isNamed && findHostProblem(new URL(`https://${parsed.host}`), { local: false }) !== undefined)
     return 'must have a public host.';
   return undefined;
 }

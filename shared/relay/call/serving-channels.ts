@@ -22,10 +22,10 @@ import type {
 import type { AliasSettings } from '../../config/settings.ts';
 import { type ChatRequest, logprobTokensMax } from '../../wire/canonical-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { storedMessage, storedPath } from '../../upstreams/restricted-fields.ts';
+import { explainStoredContent, findStoredPath } from '../../upstreams/restricted-fields.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
-import { carries, dialectOf, outputTokensMaxOf, upstreamModel } from '../../upstreams/called-channel.ts';
+import { canCarry, dialectOf, outputTokensMaxOf, upstreamModelOf } from '../../upstreams/called-channel.ts';
 
 const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
 /** What a call may need and a probe may deny. */
@@ -171,11 +171,13 @@ export function capableOf(
         `The model "${model}" does not support '${param}' here.`,
       );
   }
-  const stored = storedPath(request, []);
+  const stored = findStoredPath(request, []);
   if (stored !== undefined) {
-    candidates = candidates.filter(({ channel }) => storedPath(request, channel.params.allow) === undefined);
+    candidates = candidates.filter(
+      ({ channel }) => findStoredPath(request, channel.params.allow) === undefined,
+    );
     if (candidates.length === 0)
-      throw new InvalidRequest('unsupported_parameter', stored, storedMessage(stored));
+      throw new InvalidRequest('unsupported_parameter', stored, explainStoredContent(stored));
   }
   if (candidates === serving.candidates) return serving;
   return { ...serving, candidates: Object.freeze(candidates), limits: channelLimits(candidates) };
@@ -229,14 +231,14 @@ export function modelsOfAlias(
   };
 }
 
-const nameOf = ({ channel, model }: Candidate): string => upstreamModel(channel, model);
+const nameOf = ({ channel, model }: Candidate): string => upstreamModelOf(channel, model);
 
 /**
  * The candidates of one upstream model: vectors of two mean nothing to each other, and a client compares those of many calls. It is
  * that of the first candidate by the rows, of the first priority, and not by health: so it stays the same. Throws an InvalidRequest.
  */
 export function ofOneModel(named: NamedModels, form: string): NamedModels {
-  const able = named.candidates.filter(({ channel }) => carries(channel, form));
+  const able = named.candidates.filter(({ channel }) => canCarry(channel, form));
   const [top] = able;
   const words = `The model "${named.alias?.name ?? named.model.base}" is not offered for ${form} here.`;
   if (!top) throw new InvalidRequest('unsupported_parameter', 'model', words);

@@ -11,11 +11,11 @@ import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
 import {
-  channelRequest,
+  buildRequest,
   dialectOf,
-  endUserField,
+  endUserFieldOf,
   quirksOf,
-  upstreamModel,
+  upstreamModelOf,
   type BuiltRequest,
 } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
@@ -199,11 +199,11 @@ export class Attempt {
     this.#stateDropped = fitting.dropped;
     this.#origin = originOf(this.#candidate, {
       dialect: dialect.name,
-      model: upstreamModel(channel, model),
+      model: upstreamModelOf(channel, model),
     });
-    return channelRequest(channel, {
+    return buildRequest(channel, {
       dialect,
-      call: pseudonymous(this.#call, this.#ports.pseudonym, endUserField(channel)),
+      call: pseudonymous(this.#call, this.#ports.pseudonym, endUserFieldOf(channel)),
       model,
       secret,
       outputTokensLimit: Number.isFinite(most) ? most : undefined,
@@ -363,7 +363,7 @@ export const isOrigin = (
 ): boolean =>
   channel.id === origin.channel &&
   secretMark(secret) === origin.secret &&
-  upstreamModel(channel, model) === origin.model;
+  upstreamModelOf(channel, model) === origin.model;
 
 /** The origin of the newest turn with state. Undefined: no turn has one. */
 export function newestOrigin({

@@ -13,10 +13,10 @@ import type { HealthRecorder } from '../health/health-recorder.ts';
 import { callTo } from '../call/serving-channels.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import {
-  quirksIn,
-  refusedLimit,
-  ruleFacts,
-  ruleOfFact,
+  convertRules,
+  findRefusedLimit,
+  listRuleFacts,
+  parseRuleFact,
   type Fact,
   type LearnedFact,
   type Quirks,
@@ -242,7 +242,7 @@ export class Dispatch implements DispatchedCall {
     const facts: (Fact | undefined)[] = [
       dialect === undefined ? undefined : `speaks:${dialect}`,
       limitRefusal && limitFact(limitRefusal),
-      ...ruleFacts(quirks),
+      ...listRuleFacts(quirks),
     ];
     for (const fact of facts)
       if (fact && !known.some((one) => one.fact === fact))
@@ -302,10 +302,10 @@ export function learnedVariant(
     ...usual,
     quirks: learnedQuirks(facts),
     dialect: alsoSpeaks.find(speaks),
-    refusedLimit: refusedLimit(facts),
+    refusedLimit: findRefusedLimit(facts),
   };
 }
 
 /** What refusals taught of a model. */
 const learnedQuirks = (facts: readonly LearnedFact[]): Partial<Quirks> =>
-  quirksIn(Object.assign({}, ...facts.map(({ fact }) => ruleOfFact(fact))));
+  convertRules(Object.assign({}, ...facts.map(({ fact }) => parseRuleFact(fact))));

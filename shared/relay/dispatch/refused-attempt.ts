@@ -12,14 +12,14 @@ import {
 import { loopHeader } from '../../wire/ids.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
-import { noCompaction, type Repeat } from '../../upstreams/dialect.ts';
-import { defaultDialect, dialectPath } from '../../upstreams/dialects/dialects.ts';
-import { withheldTexts } from '../../upstreams/error-text.ts';
+import { noCompaction, type Omission } from '../../upstreams/dialect.ts';
+import { defaultDialect, dialectPathOf } from '../../upstreams/dialects/dialects.ts';
+import { listWithheldTexts } from '../../upstreams/error-text.ts';
 import {
-  failureInAnswer,
+  readErrorInAnswer,
   readFailure,
   type FailureClock,
-  statusOfError,
+  errorStatusOf,
 } from '../../upstreams/read-failure.ts';
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
@@ -104,7 +104,7 @@ interface LimitRefusal {
 export interface Variant {
   /** Overrides the channel's dialect. */
   readonly dialect?: string | undefined;
-  readonly without: ReadonlySet<Repeat>;
+  readonly without: ReadonlySet<Omission>;
   /** How the model differs from what its name and its row say, because its refusals said so. */
   readonly quirks: Partial<Quirks>;
   /** Limits from this one on are not sent, because the model refused it. Undefined: none is known. */
@@ -140,7 +140,7 @@ export interface RefusedAttempt {
 
 /** The error of an answer with status 200. */
 export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error | Repeated {
-  const failure = failureInAnswer(error, withheldTexts(refused.built.known), refused.type);
+  const failure = readErrorInAnswer(error, listWithheldTexts(refused.built.known), refused.type);
   return againOr(failure, { ...refused, error, status: failure.status ?? 0 });
 }
 
@@ -149,7 +149,7 @@ export async function errorOfReply(
   reply: UpstreamReply,
   { clock, ...refused }: RefusedAttempt & { clock: FailureClock },
 ): Promise<Error | Repeated> {
-  const withheld = withheldTexts(refused.built.known);
+  const withheld = listWithheldTexts(refused.built.known);
   const failure = await readFailure(reply, { type: refused.type, withheld, clock });
   if (!(failure instanceof CallerFault))
     return deniedFeatures(failure, refused) ?? withoutPath(failure, refused) ?? failure;
@@ -237,10 +237,10 @@ function unknownFeatures({ status, error, built, variant }: RefusedForm): string
   return named.length > 0 ? named : [...sent];
 }
 
-const without = (variant: Variant, repeat: Repeat): Variant | undefined =>
+const without = (variant: Variant, repeat: Omission): Variant | undefined =>
   variant.without.has(repeat) ? undefined : { ...variant, without: new Set([...variant.without, repeat]) };
 
-function refusedPart(refused: RefusedForm): Repeat | undefined {
+function refusedPart(refused: RefusedForm): Omission | undefined {
   const { code, param } = refused.error;
   const field = textOf(param) ?? '';
   if (!refused.isClientsState && (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)))
@@ -282,7 +282,7 @@ const foreignState =
 /** What a refusal says of how the model differs from what is known of it. Undefined: nothing. */
 function taughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
   const { status, error, built } = refused;
-  if (status !== 400 || (statusOfError(error) ?? 400) !== 400) return undefined;
+  if (status !== 400 || (errorStatusOf(error) ?? 400) !== 400) return undefined;
   const taught = taughtBy({
     field: `${textOf(error.code)} ${textOf(error.param)}`,
     message: textOf(error.message) ?? '',
@@ -297,7 +297,7 @@ function taughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
 /** Only a 400 counts, whose machine-readable fields say nothing else. */
 const says = ({ status, error, built }: RefusedForm, sentence: RegExp): boolean =>
   status === 400 &&
-  (statusOfError(error) ?? 400) === 400 &&
+  (errorStatusOf(error) ?? 400) === 400 &&
   sentence.test(textOf(error.message) ?? '') &&
   !sentence.test(built.request.body) &&
   // Quotation marks stand in the body behind backslashes. A pattern takes five times as long in 30 MB of them.
@@ -367,7 +367,7 @@ function wantedDialect(refused: RefusedForm): string | undefined {
   if (variant.dialect !== undefined || !hadTools || status !== 400 || dialectName !== defaultDialect)
     return undefined;
   return type.alsoSpeaks?.find((name) => {
-    const path = dialectPath(name);
+    const path = dialectPathOf(name);
     if (name === dialectName || path === undefined || built.request.body.includes(path)) return false;
     return (textOf(error.message) ?? '').includes(`/v1${path}`);
   });

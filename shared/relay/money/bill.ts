@@ -32,7 +32,7 @@ import {
 import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
-import { upstreamModel } from '../../upstreams/called-channel.ts';
+import { upstreamModelOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
 import { callTo, outputLimit } from '../call/serving-channels.ts';
 import { rateHeaders } from '../http/http.ts';
@@ -337,7 +337,7 @@ export function servingFacts(
   usage: TokenCounts,
 ): ServingFacts | undefined {
   if (!channel) return undefined;
-  const upstream = upstreamModel(channel, model);
+  const upstream = upstreamModelOf(channel, model);
   return {
     channel: channel.id,
     upstream_model: upstream === model ? undefined : upstream,

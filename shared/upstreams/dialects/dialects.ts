@@ -44,7 +44,7 @@ export async function loadDialect(name: string): Promise<Dialect> {
   return { ...(await line.load()), name, path: line.path };
 }
 
-export const dialectPath = (name: string): string | undefined => lineOf(name)?.path;
+export const dialectPathOf = (name: string): string | undefined => lineOf(name)?.path;
 
 /** The lowest limit on output tokens that a dialect sends; a lower one is raised to it. */
 export const outputTokensMin = (name: string): number => lineOf(name)?.outputTokensMin ?? 1;

@@ -2,13 +2,13 @@
 import { vectorNumbersMax, type CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import { asRecord, isRecord, listIn, recordsIn, withoutNulls, type JsonRecord } from '../../wire/json.ts';
-import { errorIn } from '../answer-writer.ts';
+import { findError } from '../answer-writer.ts';
 import type { UpstreamEvent } from '../body-events.ts';
 import { CannotCarry } from '../dialect.ts';
 import type { AnswerReader, DialectCode, ReaderContext, RequestSettings, SentBody } from '../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../exchange.ts';
-import { fieldRules } from '../field-rules.ts';
-import { setByRow } from '../request-parts.ts';
+import { parseFieldRules } from '../field-rules.ts';
+import { applyRowFields } from '../request-parts.ts';
 
 /** Throws CannotCarry for another call, and where the row leaves out how long vectors are to be. */
 function body({ request, embedding, unknown }: CanonicalCall, settings: RequestSettings): SentBody {
@@ -21,7 +21,7 @@ function body({ request, embedding, unknown }: CanonicalCall, settings: RequestS
   const beside = quirks.fields ? {} : { ...unknown, user };
   const encoding = quirks.packsVectors ? 'base64' : undefined;
   const sent = { model, input, ...withoutNulls({ ...beside, dimensions, encoding_format: encoding }) };
-  setByRow(sent, { ...settings, stream: false });
+  applyRowFields(sent, { ...settings, stream: false });
   return { body: sent, dropped: quirks.fields ? Object.keys(unknown) : [], wrapped: new Set() };
 }
 
@@ -54,7 +54,7 @@ class EmbeddingsReader implements AnswerReader {
     const value = event.kind === 'value' ? event.value : undefined;
     if (!isRecord(value)) return [];
     for (const one of [value, ...recordsIn(value['data'])]) this.#take(one);
-    const error = this.#read === 0 ? errorIn(value) : undefined;
+    const error = this.#read === 0 ? findError(value) : undefined;
     if (error) throw new ErrorInAnswer(error);
     const { total_tokens: total, prompt_tokens: count = total } = asRecord(value['usage']);
     if (typeof count === 'number') this.#input = Math.round(count);
@@ -112,7 +112,7 @@ function unpacked(base64: string): Float32Array {
 }
 
 /** Lengths and forms of vectors are the relay's own. Sources: the vendors' pages of November 2026. */
-const tenantFields = fieldRules([
+const tenantFields = parseFieldRules([
   // Which side of a search a text is: Voyage, Cohere, NVIDIA NIM, OpenRouter; Jina.
   'input_type task late_chunking',
   // How longer texts are cut: NVIDIA NIM and Cohere, Voyage; vLLM.

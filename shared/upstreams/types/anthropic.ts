@@ -6,14 +6,14 @@ import { apiVersionAttribute, type ChannelSetup, type ChannelType, readModelPage
 /** From this version on, keys are bearer tokens. */
 const bearerSince = '2026-10-21';
 
-const keyHeader = (secret: string): Record<string, string> => ({ 'x-api-key': secret });
+const buildKeyHeader = (secret: string): Record<string, string> => ({ 'x-api-key': secret });
 
 export const anthropic: ChannelType<'api_version'> = {
   dialect: () => 'messages',
   // The version may be the client's.
   credentials: (secret, _channel, dialect, sent) =>
     dialect === 'messages' && (sent?.['anthropic-version'] ?? '') < bearerSince
-      ? keyHeader(secret)
+      ? buildKeyHeader(secret)
       : { authorization: `Bearer ${secret}` },
   apiVersion: ({ api_version: version }) => version,
   limitField: () => 'max_tokens',
@@ -36,7 +36,7 @@ const isLimit = (tokens: number): boolean => tokens >= limits.least && tokens <=
 const isSupported = (capability: unknown): boolean => asRecord(capability)['supported'] === true;
 
 /** What the list says of a model [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026]. */
-function listedRules({ capabilities, max_tokens: limit }: JsonRecord): WrittenRules {
+function readListedRules({ capabilities, max_tokens: limit }: JsonRecord): WrittenRules {
   const { effort, thinking } = asRecord(capabilities);
   const { adaptive, disabled, between_tools: between } = asRecord(asRecord(thinking)['types']);
   const known = effortScale.filter((each) => isSupported(asRecord(effort)[each]));
@@ -60,12 +60,15 @@ export const anthropicSetup: ChannelSetup<'api_version'> = {
   models: {
     address: ({ endpoint }, after) =>
       `${endpoint}/models?limit=1000${after === undefined ? '' : `&after_id=${encodeURIComponent(after)}`}`,
-    headers: (secret) => ({ ...keyHeader(secret), 'anthropic-version': '2023-06-01' }),
+    headers: (secret) => ({ ...buildKeyHeader(secret), 'anthropic-version': '2023-06-01' }),
     read(body) {
       const page = readModelPage(body);
       const entries = recordsIn(asRecord(body)['data']);
       return (
-        page && { ...page, rules: new Map(entries.map((entry) => [String(entry['id']), listedRules(entry)])) }
+        page && {
+          ...page,
+          rules: new Map(entries.map((entry) => [String(entry['id']), readListedRules(entry)])),
+        }
       );
     },
   },

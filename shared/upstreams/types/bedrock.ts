@@ -48,13 +48,16 @@ export const bedrockSetup: ChannelSetup<'region'> = {
         'region: found nothing, wanted the AWS region of the models, such as "us-east-1"',
       row.secret !== undefined &&
         "secret: found one, but the type bedrock signs with the function's own role; take it out (a Bedrock API key works with the type openai)",
-      row.endpoint !== '' && endpointProblem(row, rules),
+      row.endpoint !== '' && findEndpointProblem(row, rules),
     ].filter((problem) => typeof problem === 'string'),
   models: { unlisted: "Bedrock is called with the functions' own role, which this tool does not have" },
   questions: [{ attribute: 'region', question: 'AWS region of the models' }],
 };
 
-function endpointProblem(row: ChannelAttributes<'region'>, rules: { local: boolean }): string | undefined {
+function findEndpointProblem(
+  row: ChannelAttributes<'region'>,
+  rules: { local: boolean },
+): string | undefined {
   if (!isBedrockHost(row, rules))
     return "endpoint: found another host than Bedrock's in the region, wanted no endpoint, since requests are signed";
   const path = URL.parse(row.endpoint)?.pathname.replace(/\/+$/, '') ?? '';
@@ -70,10 +73,10 @@ function isBedrockHost(
 ): boolean {
   const host = URL.parse(endpoint)?.hostname ?? '';
   if (local && (host === 'localhost' || isLoopbackAddress(host))) return true;
-  const [name, place, ...domain] = host.split('.');
+  const [name, hostRegion, ...domain] = host.split('.');
   return (
     (name === 'bedrock-runtime' || name === 'bedrock-runtime-fips') &&
-    place === region &&
+    hostRegion === region &&
     ['amazonaws.com', 'amazonaws.com.cn'].includes(domain.join('.'))
   );
 }

@@ -1,7 +1,7 @@
 /** Checks the attributes of a channel's row that depend on its type. */
 import type { OwnAttribute, ChannelAttributes } from '../channel-type.ts';
 import { dialectPaths } from '../dialects/dialects.ts';
-import { endpointProblem, type EndpointRules } from '../endpoint-rules.ts';
+import { findEndpointProblem, type EndpointRules } from '../endpoint-rules.ts';
 import { channelSetups, channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
 export const channelTypeNames = Object.keys(channelTypes) as ChannelTypeName[];
@@ -9,7 +9,7 @@ export const channelTypeNames = Object.keys(channelTypes) as ChannelTypeName[];
 type TypedRow = ChannelAttributes<OwnAttributeName> & { type: ChannelTypeName };
 
 /** Every attribute that only some types have. Types that share one declare it identically. */
-export function ownAttributes(): { name: OwnAttributeName; attribute: OwnAttribute }[] {
+export function listOwnAttributes(): { name: OwnAttributeName; attribute: OwnAttribute }[] {
   const all = Object.values(channelSetups).flatMap(({ attributes }) =>
     Object.entries<OwnAttribute>(attributes),
   );
@@ -19,7 +19,7 @@ export function ownAttributes(): { name: OwnAttributeName; attribute: OwnAttribu
   }));
 }
 
-export const typesWith = (name: OwnAttributeName): ChannelTypeName[] =>
+export const findTypesWith = (name: OwnAttributeName): ChannelTypeName[] =>
   channelTypeNames.filter((type) => Object.hasOwn(channelSetups[type].attributes, name));
 
 /** The base address of a channel: the row's own or its type's; undefined if there is none. */
@@ -27,21 +27,22 @@ export const endpointOf = (row: TypedRow): string | undefined =>
   row.endpoint === '' ? channelSetups[row.type].ownEndpoint?.(row) : row.endpoint;
 
 /** Whether requests go to the base address followed by the dialect's path. */
-export const appendsPath = ({ type }: Pick<TypedRow, 'type'>): boolean => !('address' in channelTypes[type]);
+export const usesDialectPath = ({ type }: Pick<TypedRow, 'type'>): boolean =>
+  !('address' in channelTypes[type]);
 
 /** The problems of a row with its type and its address, each as `attribute: found ..., wanted ...`. */
-export function typeProblems(row: TypedRow, rules: EndpointRules): string[] {
+export function findTypeProblems(row: TypedRow, rules: EndpointRules): string[] {
   const endpoint = endpointOf(row);
   const problems = [...foreignAttributes(row), ...(channelSetups[row.type].problems?.(row, rules) ?? [])];
   if (endpoint === undefined)
     return problems.length > 0 ? problems : ['endpoint: found nothing, wanted a text'];
-  const refused = endpointProblem(endpoint, rules, dialectPaths);
+  const refused = findEndpointProblem(endpoint, rules, dialectPaths);
   return refused === undefined ? problems : [...problems, `endpoint: ${refused}`];
 }
 
 const foreignAttributes = (row: TypedRow): string[] =>
-  ownAttributes().flatMap(({ name, attribute }) => {
-    const types = typesWith(name);
+  listOwnAttributes().flatMap(({ name, attribute }) => {
+    const types = findTypesWith(name);
     if (row[name] === undefined || types.includes(row.type)) return [];
     const others = types.length === 1 ? `the type ${types.join()} has` : `the types ${types.join(', ')} have`;
     return [`${name}: found one, but only ${others} ${attribute.named}`];

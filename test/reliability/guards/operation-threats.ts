@@ -5,7 +5,7 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S9'],
     file: 'shared/upstreams/endpoint-rules.ts',
-    find: '  return hostProblem(url, rules);',
+    find: '  return findHostProblem(url, rules);',
     replace: '  return undefined;',
     test: 'test/unit/upstreams/endpoint-rules.test.ts',
     name: '%s on a local stack, and nowhere else',

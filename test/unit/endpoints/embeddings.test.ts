@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CallIds } from '../../../shared/upstreams/dialect.ts';
 import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { ErrorInAnswer } from '../../../shared/upstreams/exchange.ts';
-import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks } from '../../../shared/upstreams/quirks.ts';
 import { vectorNumbersMax } from '../../../shared/wire/canonical-call.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../support/billing-rig.ts';
 import { reset, type Answer, type UpstreamScript } from '../../support/core-rig.ts';
@@ -104,7 +104,7 @@ it('has no more numbers than fit into the memory of a function', async () => {
   const sent = { body: { input: ['a', 'b', 'c'] }, dropped: [], wrapped: new Set<string>() };
   const callIds = new CallIds({ channel: 'c', requestId: 'r' });
   const identity = { requestId: 'r', created: 0, model: 'm' };
-  const reader = new Reader({ identity, sent, callIds, quirks: noQuirks });
+  const reader = new Reader({ identity, sent, callIds, quirks: defaultQuirks });
   const quarter = Buffer.alloc(vectorNumbersMax).toString('base64');
   const event = { kind: 'value' as const, value: { embedding: quarter } };
   for (let pushed = 0; pushed < 4; pushed += 1) reader.push(event);

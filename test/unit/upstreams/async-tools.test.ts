@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import { chatEndpoint } from '../../../shared/endpoints/chat/chat-endpoint.ts';
 import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
-import { sentBody } from '../../../shared/upstreams/called-channel.ts';
+import { convertCall } from '../../../shared/upstreams/called-channel.ts';
 import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
-import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { CanonicalCall } from '../../../shared/wire/canonical-call.ts';
 import { settingsWith } from '../../support/dialect-parts.ts';
 
@@ -45,8 +45,8 @@ it.each<[string, CanonicalCall, string, object | undefined, string[]]>([
 ])(
   'tools that run beside the answer and phases of %s go up, or are named: %#',
   async (_form, call, name, quirks, dropped) => {
-    const settings = settingsWith(quirks ? { quirks: { ...noQuirks, ...quirks } } : {});
-    const { body, dropped: named } = sentBody(await loadDialect(name), call, {
+    const settings = settingsWith(quirks ? { quirks: { ...defaultQuirks, ...quirks } } : {});
+    const { body, dropped: named } = convertCall(await loadDialect(name), call, {
       ...settings,
       dropsUnknown: true,
     });

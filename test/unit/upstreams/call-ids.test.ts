@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallIds } from '../../../shared/upstreams/dialect.ts';
-import { mappedIds } from '../../../shared/upstreams/request-parts.ts';
+import { mapIds } from '../../../shared/upstreams/request-parts.ts';
 
 const requestId = '01jd0000000123456789abcdef';
 const ids = new CallIds({ channel: 'kimi', requestId });
@@ -29,47 +29,50 @@ describe('the id of a call that a client sees', () => {
     ['one that only counts, with a long name', 'functions.get_weather:0'],
     ['one of letters that are no ASCII', 'zoë'],
   ])('is new for every turn and read back for the same channel: %s', (_case, vendorId) => {
-    const first = ids.show(vendorId, 0);
-    const later = new CallIds({ channel: 'kimi', requestId: '01jd0000000123456789abcdeg' }).show(vendorId, 0);
+    const first = ids.showId(vendorId, 0);
+    const later = new CallIds({ channel: 'kimi', requestId: '01jd0000000123456789abcdeg' }).showId(
+      vendorId,
+      0,
+    );
     expect(first).toMatch(/^call_[0-9a-z]+_[\w-]+$/);
     expect(later).not.toBe(first);
-    expect([ids.vendorId(first), ids.vendorId(later)]).toEqual([vendorId, vendorId]);
+    expect([ids.restoreVendorId(first), ids.restoreVendorId(later)]).toEqual([vendorId, vendorId]);
   });
 
   it('stays what the client knows for another channel', () => {
-    const seen = ids.show('search:0', 0);
-    expect(new CallIds({ channel: 'other', requestId }).vendorId(seen)).toBe(seen);
+    const seen = ids.showId('search:0', 0);
+    expect(new CallIds({ channel: 'other', requestId }).restoreVendorId(seen)).toBe(seen);
   });
 
   it('is the own one of a vendor whose ids are unique', () => {
-    expect(ids.show('call_Wp9sWjQ0bDPbEVdWQnNxbSvn', 3)).toBe('call_Wp9sWjQ0bDPbEVdWQnNxbSvn');
+    expect(ids.showId('call_Wp9sWjQ0bDPbEVdWQnNxbSvn', 3)).toBe('call_Wp9sWjQ0bDPbEVdWQnNxbSvn');
   });
 
   it('is unique in an answer that repeats an id, and of at most 64 characters, whatever the vendor sends', () => {
     fc.assert(
       fc.property(anyId, (vendorId) => {
-        const shown = ids.show(vendorId, 7);
+        const shown = ids.showId(vendorId, 7);
         expect(shown.length).toBeLessThanOrEqual(64);
         expect(shown).toMatch(/^[\x21-\x7e]+$/);
-        if (shown !== vendorId) expect(ids.show(vendorId, 8)).not.toBe(shown);
-        expect([vendorId, shown]).toContain(ids.vendorId(shown));
+        if (shown !== vendorId) expect(ids.showId(vendorId, 8)).not.toBe(shown);
+        expect([vendorId, shown]).toContain(ids.restoreVendorId(shown));
       }),
     );
   });
 
   it('is not decoded when it is longer or written otherwise than the relay writes it', () => {
-    const seen = ids.show('ab', 0);
-    expect(ids.vendorId(seen)).toBe('ab');
+    const seen = ids.showId('ab', 0);
+    expect(ids.restoreVendorId(seen)).toBe('ab');
     // The last character holds two unused bits: another one decodes to the same bytes.
     const twin = seen.slice(0, -1) + String.fromCharCode(seen.charCodeAt(seen.length - 1) + 1);
-    expect(ids.vendorId(twin)).toBe(twin);
-    expect(ids.vendorId(seen + 'A'.repeat(80))).toBe(seen + 'A'.repeat(80));
+    expect(ids.restoreVendorId(twin)).toBe(twin);
+    expect(ids.restoreVendorId(seen + 'A'.repeat(80))).toBe(seen + 'A'.repeat(80));
   });
 });
 
 describe('ids that an upstream does not accept', () => {
   it('are the only ones that change', () => {
-    expect(mappedIds(['abcDEF123', 'call_1'], 'alnum9').get('abcDEF123')).toBe('abcDEF123');
-    expect(mappedIds(['x'.repeat(41), 'short'], 'max40').get('short')).toBe('short');
+    expect(mapIds(['abcDEF123', 'call_1'], 'alnum9').get('abcDEF123')).toBe('abcDEF123');
+    expect(mapIds(['x'.repeat(41), 'short'], 'max40').get('short')).toBe('short');
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ChannelRow, readChannel } from '../../../shared/config/rows/channel-row.ts';
-import { dialectOf, channelRequest } from '../../../shared/upstreams/called-channel.ts';
+import { dialectOf, buildRequest } from '../../../shared/upstreams/called-channel.ts';
 import { dialectNames, loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { callIds, chatCall } from '../../support/dialect-parts.ts';
 import type { CanonicalCall, ChatRequest } from '../../../shared/wire/canonical-call.ts';
@@ -26,7 +26,7 @@ function sent(
   const model = 'up/stream';
   const dialect = dialects.get(dialectOf(row, model));
   if (!dialect) throw new Error('no dialect');
-  const { request: built } = channelRequest(row, {
+  const { request: built } = buildRequest(row, {
     dialect,
     call: { ...chatCall({ model: 'public', messages: [message], ...request }), ...more },
     outputTokensDefault: 16_384,

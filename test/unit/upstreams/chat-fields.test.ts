@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
 import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
-import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const send = (
@@ -10,7 +10,7 @@ const send = (
   more: Partial<RequestSettings> = {},
 ): SentBody => {
   const messages = [{ role: 'user' as const, content: 'hi' }];
-  const settings = settingsWith({ quirks: { ...noQuirks, ...quirks }, stream: false, ...more });
+  const settings = settingsWith({ quirks: { ...defaultQuirks, ...quirks }, stream: false, ...more });
   return chatBody(chatCall({ model: 'm', messages, ...request }), settings);
 };
 const few = { fields: new Set(['model', 'messages', 'tools']) };

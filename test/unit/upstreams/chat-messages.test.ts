@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
-import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const settingsOf = (quirks: Partial<Quirks>, more: Partial<RequestSettings> = {}): RequestSettings =>
-  settingsWith({ quirks: { ...noQuirks, ...quirks }, ...more });
+  settingsWith({ quirks: { ...defaultQuirks, ...quirks }, ...more });
 const sent = (messages: ChatMessage[], settings = settingsWith(), form = 'chat'): unknown =>
   chatBody({ ...chatCall({ model: 'm', messages }), form }, settings).body['messages'];
 
@@ -74,7 +74,7 @@ describe('the messages for an upstream', () => {
 
 describe('the ids of calls for an upstream', () => {
   it("are the vendor's own where they came from this channel", () => {
-    const id = callIds.show('search:0', 0);
+    const id = callIds.showId('search:0', 0);
     expect(sent([user, called(id), result(id)])).toEqual([user, called('search:0'), result('search:0')]);
     const other = new CallIds({ channel: 'other', requestId: 'r1' });
     expect(sent([user, called(id), result(id)], settingsOf({}, { callIds: other }))).toEqual([
@@ -85,7 +85,7 @@ describe('the ids of calls for an upstream', () => {
   });
 
   it("are the client's where the vendor repeats its own in one turn", () => {
-    const [a, b] = [callIds.show('same', 0), callIds.show('same', 1)];
+    const [a, b] = [callIds.showId('same', 0), callIds.showId('same', 1)];
     expect(sent([user, called(a, b), result(b), result(a)])).toEqual([
       user,
       called('same', b),
@@ -111,7 +111,7 @@ describe('the ids of calls for an upstream', () => {
 });
 
 describe('the messages of a growing transcript', () => {
-  const id = fc.constantFrom('a', 'search:0', callIds.show('search:0', 0), 'x'.repeat(70), 'abcDEF123');
+  const id = fc.constantFrom('a', 'search:0', callIds.showId('search:0', 0), 'x'.repeat(70), 'abcDEF123');
   const turnOf = ([ids, withPicture]: [string[], boolean]): ChatMessage[] => [
     { role: 'user', content: 'go' },
     ...(ids.length > 0 ? [called(...ids)] : []),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ReaderContext } from '../../../shared/upstreams/dialect.ts';
 import { ChatReader } from '../../../shared/upstreams/dialects/chat/events.ts';
-import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatChunk, ToolCallDelta } from '../../../shared/wire/chat-response.ts';
 import { readerContext } from '../../support/dialect-parts.ts';
 
@@ -43,7 +43,7 @@ describe('what an answer says beside text', () => {
 
   it('is reasoning between tags where the row says so, once', () => {
     const events = ['<thi', 'nk>so', ' on</think>', 'hi'].map((content) => delta({ content }));
-    const quirks = { ...noQuirks, thinkTags: true };
+    const quirks = { ...defaultQuirks, thinkTags: true };
     const texts = (answer: Answer): string[] =>
       (['reasoning_content', 'content'] as const).map((field) =>
         deltasOf(answer)

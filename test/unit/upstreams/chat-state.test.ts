@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { ChatReader } from '../../../shared/upstreams/dialects/chat/events.ts';
 import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
-import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';
 import { chatCall, readerContext, settingsWith } from '../../support/dialect-parts.ts';
@@ -40,7 +40,7 @@ function sent(
   const states = new Map(parts ? [[message, parts]] : []);
   const { body } = chatBody(
     chatCall(request),
-    settingsWith({ states, quirks: { ...noQuirks, ...quirks }, ...more }),
+    settingsWith({ states, quirks: { ...defaultQuirks, ...quirks }, ...more }),
   );
   return (body['messages'] as unknown[])[1];
 }

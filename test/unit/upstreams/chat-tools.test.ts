@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SentBody } from '../../../shared/upstreams/dialect.ts';
 import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
-import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
@@ -14,7 +14,7 @@ const send = (
 ): SentBody => {
   const messages = [{ role: 'user' as const, content: 'hi' }];
   const call = { ...chatCall({ model: 'm', messages, ...request }), form };
-  return chatBody(call, settingsWith({ allow, quirks: { ...noQuirks, ...quirks } }));
+  return chatBody(call, settingsWith({ allow, quirks: { ...defaultQuirks, ...quirks } }));
 };
 
 describe('the choice among tools', () => {
@@ -52,7 +52,7 @@ describe('the choice among tools', () => {
     } as object as ChatRequest);
     const { body, toolChoice } = chatBody(
       call,
-      settingsWith({ quirks: { ...noQuirks, forcedCalls: false } }),
+      settingsWith({ quirks: { ...defaultQuirks, forcedCalls: false } }),
     );
     expect(body).toMatchObject(expected);
     expect([(body['tools'] as object[]).length, toolChoice]).toEqual([expected.tools.length, changed]);

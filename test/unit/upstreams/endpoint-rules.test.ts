@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { dialectPaths } from '../../../shared/upstreams/dialects/dialects.ts';
-import { endpointProblem } from '../../../shared/upstreams/endpoint-rules.ts';
+import { findEndpointProblem } from '../../../shared/upstreams/endpoint-rules.ts';
 
-const refused = (endpoint: string, local = false) => endpointProblem(endpoint, { local }, dialectPaths);
+const refused = (endpoint: string, local = false) => findEndpointProblem(endpoint, { local }, dialectPaths);
 
 describe('the relay’s own address', () => {
   const problem = (endpoint: string, ownHost: string, local = false) =>
-    endpointProblem(endpoint, { local, ownHost }, dialectPaths);
+    findEndpointProblem(endpoint, { local, ownHost }, dialectPaths);
 
   it.each([
     ['https://api.relay.example/v1', 'api.relay.example', false],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scrub, withheldTexts } from '../../../shared/upstreams/error-text.ts';
+import { scrub, listWithheldTexts } from '../../../shared/upstreams/error-text.ts';
 
 const known = {
   secret: 'aZ09-the-secret-value',
@@ -10,7 +10,7 @@ const known = {
   vendors: ['openai', 'azure', 'bedrock'],
 };
 const shown = (text: string, more: Partial<typeof known> = {}) =>
-  scrub(text, withheldTexts({ ...known, ...more }));
+  scrub(text, listWithheldTexts({ ...known, ...more }));
 
 describe('what the relay knows of a channel does not reach a client', () => {
   it.each([
@@ -73,7 +73,7 @@ describe('what the relay knows of a channel does not reach a client', () => {
   });
 
   it('an empty secret or region removes nothing', () => {
-    expect(scrub('a b', withheldTexts({ ...known, secret: undefined, region: undefined }))).toBe('a b');
+    expect(scrub('a b', listWithheldTexts({ ...known, secret: undefined, region: undefined }))).toBe('a b');
   });
 });
 

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openBodyEvents, type UpstreamEvent } from '../../../shared/upstreams/body-events.ts';
-import { failureInAnswer } from '../../../shared/upstreams/read-failure.ts';
+import { readErrorInAnswer } from '../../../shared/upstreams/read-failure.ts';
 import { ErrorInAnswer } from '../../../shared/upstreams/exchange.ts';
 
 const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
@@ -93,7 +93,10 @@ describe('an exception in the stream', () => {
       exception('validationException', 'Input is too long for requested model.'),
     ]);
     if (!(error instanceof ErrorInAnswer)) throw new Error('another error');
-    expect(failureInAnswer(error.error, [])).toMatchObject({ status: 400, code: 'context_length_exceeded' });
+    expect(readErrorInAnswer(error.error, [])).toMatchObject({
+      status: 400,
+      code: 'context_length_exceeded',
+    });
     expect((await read([exception('somethingNew')])).error).toMatchObject({
       error: { type: 'somethingNew' },
     });

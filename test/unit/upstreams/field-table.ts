@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { CannotCarry, type Dialect, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
-import { sentBody } from '../../../shared/upstreams/called-channel.ts';
+import { convertCall } from '../../../shared/upstreams/called-channel.ts';
 import type { CanonicalCall, ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import { isRecord } from '../../../shared/wire/json.ts';
 import { settingsWith } from '../../support/dialect-parts.ts';
@@ -36,7 +36,7 @@ export function outcome(
   const without: ChatRequest = { ...question, ...base };
   const bodyOf = (request: ChatRequest, others: Record<string, unknown>) => {
     const call: CanonicalCall = { form, request, unknown: others };
-    return sentBody(dialect, call, { ...settingsWith({ model: 'm', ...settings }), dropsUnknown: true });
+    return convertCall(dialect, call, { ...settingsWith({ model: 'm', ...settings }), dropsUnknown: true });
   };
   try {
     const { body, dropped } = bodyOf({ ...without, ...more }, unknown);

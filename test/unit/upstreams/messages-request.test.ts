@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type RequestSettings, type SentBody, CannotCarry } from '../../../shared/upstreams/dialect.ts';
 import { messages as dialect, messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
-import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { CanonicalCall, ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
@@ -330,7 +330,7 @@ describe('tools', () => {
 });
 
 describe('tools that an item of the input adds', () => {
-  const binding = { quirks: { ...noQuirks, bindsThinking: true } };
+  const binding = { quirks: { ...defaultQuirks, bindsThinking: true } };
   const asked = { role: 'user' as const, content: 'The weather?' };
   const system = { role: 'system' as const, content: 'Be brief.' };
   const answered = { role: 'assistant' as const, content: 'Sunny.' };

@@ -116,8 +116,8 @@ describe('ids of calls', () => {
   const loop = (id: string): object[] => [user('a'), calling(call(id)), result(id)];
 
   it("are the vendor's own where this channel gave them", () => {
-    expect(ids(loop(callIds.show('toolu_1', 0)))).toEqual(['toolu_1', 'toolu_1']);
-    const elsewhere = new CallIds({ channel: 'another', requestId: 'r2' }).show('toolu_1', 0);
+    expect(ids(loop(callIds.showId('toolu_1', 0)))).toEqual(['toolu_1', 'toolu_1']);
+    const elsewhere = new CallIds({ channel: 'another', requestId: 'r2' }).showId('toolu_1', 0);
     expect(ids(loop(elsewhere))).toEqual([elsewhere, elsewhere]);
   });
 

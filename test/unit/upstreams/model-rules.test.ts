@@ -1,10 +1,19 @@
 /** The table of models: what each known name comes to, and names that nobody knows. */
 import { describe, expect, it } from 'vitest';
 import { quirksOf, type CalledChannel } from '../../../shared/upstreams/called-channel.ts';
-import { modelRules } from '../../../shared/upstreams/model-rules.ts';
-import { noQuirks, quirksIn, ruleFacts, ruleOfFact, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import { findModelRules } from '../../../shared/upstreams/model-rules.ts';
+import {
+  defaultQuirks,
+  convertRules,
+  listRuleFacts,
+  parseRuleFact,
+  type Quirks,
+} from '../../../shared/upstreams/quirks.ts';
 
-const rulesOf = (model: string): Quirks => ({ ...noQuirks, ...modelRules(model, 'max_completion_tokens') });
+const rulesOf = (model: string): Quirks => ({
+  ...defaultQuirks,
+  ...findModelRules(model, 'max_completion_tokens'),
+});
 
 /** Names, then: thinking, how it is turned off, sampling, forced calls, binding, efforts, cache minimum, output maximum. */
 const claude: [names: string, rules: string][] = [
@@ -210,11 +219,11 @@ describe('the rules of a row', () => {
       cacheMinTokens: 0,
       limitField: 'max_tokens',
     };
-    const facts = ruleFacts(quirks);
+    const facts = listRuleFacts(quirks);
     expect(facts).toContain('efforts:low+max');
-    expect(quirksIn(Object.assign({}, ...facts.map(ruleOfFact)))).toEqual(quirks);
-    expect(quirksIn(ruleOfFact(ruleFacts({ efforts: [] })[0] ?? ''))).toEqual({ efforts: [] });
-    expect(['keeps_state', 'speaks:responses', 'sampling:all', 'constructor:1'].map(ruleOfFact)).toEqual([
+    expect(convertRules(Object.assign({}, ...facts.map(parseRuleFact)))).toEqual(quirks);
+    expect(convertRules(parseRuleFact(listRuleFacts({ efforts: [] })[0] ?? ''))).toEqual({ efforts: [] });
+    expect(['keeps_state', 'speaks:responses', 'sampling:all', 'constructor:1'].map(parseRuleFact)).toEqual([
       {},
       {},
       {},

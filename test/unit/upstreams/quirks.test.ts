@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { effortScale } from '../../../shared/upstreams/quirks.ts';
-import { knownEffort } from '../../../shared/upstreams/request-parts.ts';
+import { chooseEffort } from '../../../shared/upstreams/request-parts.ts';
 
 const three = ['low', 'medium', 'high'];
 
@@ -26,11 +26,11 @@ describe('the effort for an upstream that knows some', () => {
     ['of an upstream that knows none at all: not sent', 'high', [], undefined],
     ['in the order of the scale, not of the list', 'high', ['xhigh', 'low', 'medium'], 'medium'],
   ])('%s', (_case, requested, known, expected) => {
-    expect(knownEffort(requested, known)).toBe(expected);
+    expect(chooseEffort(requested, known)).toBe(expected);
   });
 
   it('is always one that it knows, or none', () => {
     for (const requested of effortScale)
-      expect([...three, undefined]).toContain(knownEffort(requested, three));
+      expect([...three, undefined]).toContain(chooseEffort(requested, three));
   });
 });

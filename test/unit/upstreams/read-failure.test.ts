@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
-import { errorIn } from '../../../shared/upstreams/answer-writer.ts';
+import { findError } from '../../../shared/upstreams/answer-writer.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure } from '../../../shared/upstreams/exchange.ts';
-import { failureInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
+import { readErrorInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
 
 const nowMs = Date.UTC(2026, 10, 21, 12, 0, 0);
 const never = (_milliseconds: number) => new Promise<void>(() => undefined);
@@ -71,7 +71,7 @@ describe('a prompt that is too long', () => {
 
   it('is not what a caller’s words make of another failure', async () => {
     const message = 'Bad value "the prompt is too long"';
-    expect(failureInAnswer({ code: 'server_error', message }, [])).toBeInstanceOf(UpstreamFailure);
+    expect(readErrorInAnswer({ code: 'server_error', message }, [])).toBeInstanceOf(UpstreamFailure);
     expect(await read({ status: 404, error: { message } })).toMatchObject({
       status: 404,
       code: 'upstream_refused',
@@ -92,7 +92,7 @@ describe('an empty account of ours', () => {
   });
 
   it('in an answer with status 200 is one, too', () => {
-    expect(failureInAnswer({ code: 'insufficient_quota' }, [])).toMatchObject({ kind: 'secret' });
+    expect(readErrorInAnswer({ code: 'insufficient_quota' }, [])).toMatchObject({ kind: 'secret' });
   });
 
   it('is not what text says', async () => {
@@ -184,7 +184,7 @@ describe('an error inside an answer with status 200', () => {
     [chat({ code: 'something_new' }), unknown],
     [chat({ message: 'invalid_request_error' }), unknown],
   ])('%j is what its status would make of it', (body, expected) => {
-    expect(failureInAnswer(errorIn(body) ?? {}, [])).toMatchObject(expected);
+    expect(readErrorInAnswer(findError(body) ?? {}, [])).toMatchObject(expected);
   });
 
   it.each([
@@ -192,12 +192,12 @@ describe('an error inside an answer with status 200', () => {
     ['throttlingException', failed(429)],
     ['AccessDeniedException', failed(403)],
   ])('of the type %s, too', (type, expected) => {
-    expect(failureInAnswer({ type, message: 'x', reasons: [type] }, [])).toMatchObject(expected);
+    expect(readErrorInAnswer({ type, message: 'x', reasons: [type] }, [])).toMatchObject(expected);
   });
 
   it('is our own where the channel’s type says so', () => {
     const error = { code: 400, reasons: ['KEY'] };
-    const own = (fault: 'secret' | 'channel') => failureInAnswer(error, [], { ownFault: () => fault });
+    const own = (fault: 'secret' | 'channel') => readErrorInAnswer(error, [], { ownFault: () => fault });
     expect(own('secret')).toMatchObject({ kind: 'secret', status: 400 });
     expect(own('channel')).toMatchObject({ kind: 'status', status: 400 });
   });
@@ -255,6 +255,6 @@ describe("an upstream's error", () => {
     ['none', { choices: [] }, undefined],
     ['no object', 'm', undefined],
   ])('is read: %s', (_case, body, expected) => {
-    expect(errorIn(body)).toEqual(expected);
+    expect(findError(body)).toEqual(expected);
   });
 });

@@ -84,7 +84,7 @@ describe('content that a Responses upstream sends in its own way', () => {
       'one call id for two calls',
       [done(called(callA, '{"a":1}'), at(0)), done(called(callA, '{"a":1}'), at(1)), completed()],
       {
-        calls: [`${callA} f {"a":1}`, `${callIds.show(undefined, 1)} f {"a":1}`],
+        calls: [`${callA} f {"a":1}`, `${callIds.showId(undefined, 1)} f {"a":1}`],
         finish: 'tool_calls',
       },
     ],

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
 import { type RequestSettings } from '../../../shared/upstreams/dialect.ts';
-import { noQuirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage, ChatToolCall } from '../../../shared/wire/canonical-call.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';
 import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts';
@@ -50,7 +50,7 @@ describe('ids of calls', () => {
     (itemsOf(messages) as { call_id?: string }[]).flatMap(({ call_id: id }) => id ?? []);
 
   it('that the upstream used twice in one turn go up as two, each with its result', () => {
-    const [one = '', two = ''] = [0, 1].map((index) => callIds.show('x', index));
+    const [one = '', two = ''] = [0, 1].map((index) => callIds.showId('x', index));
     const turn = [assistant(null, call(one), call(two)), result(two), result(one)];
     expect(idsOf([user('a'), ...turn])).toEqual(['x', 'x_2', 'x_2', 'x']);
   });
@@ -103,7 +103,7 @@ describe('the items of messages', () => {
       { role: 'system', content: 'a' },
       { role: 'developer', content: 'c' },
     ];
-    expect(itemsOf(messages, { quirks: { ...noQuirks, system: 'first' } })).toEqual([
+    expect(itemsOf(messages, { quirks: { ...defaultQuirks, system: 'first' } })).toEqual([
       {
         type: 'message',
         role: 'system',
@@ -117,7 +117,7 @@ describe('the items of messages', () => {
   });
 
   it('of custom calls are functions where the upstream has no custom tools', () => {
-    const quirks = { ...noQuirks, customTools: false };
+    const quirks = { ...defaultQuirks, customTools: false };
     expect(itemsOf([assistant(null, customCall('call_1')), result('call_1')], { quirks })).toEqual([
       { type: 'function_call', call_id: 'call_1', name: 'c', arguments: '{"input":"x"}' },
       { type: 'function_call_output', call_id: 'call_1', output: 'ok' },
@@ -207,7 +207,7 @@ describe('a turn with its state', () => {
 });
 
 describe('the items of a conversation', () => {
-  const id = fc.constantFrom('a', 'call_1', 'f:0', 'y'.repeat(80), callIds.show('f:0', 0));
+  const id = fc.constantFrom('a', 'call_1', 'f:0', 'y'.repeat(80), callIds.showId('f:0', 0));
   const calls = fc.array(
     fc.oneof(
       id.map((each) => call(each)),

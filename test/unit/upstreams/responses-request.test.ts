@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { sentBody } from '../../../shared/upstreams/called-channel.ts';
+import { convertCall } from '../../../shared/upstreams/called-channel.ts';
 import { responses, responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../../shared/upstreams/dialect.ts';
-import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
+import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
@@ -13,10 +13,12 @@ const base = { model: 'up', input, store: false, include, stream: true };
 
 const sent = (request: object, more: Partial<RequestSettings> = {}): SentBody =>
   responsesBody(chatCall({ model: 'm', messages, ...request }), settingsWith(more));
-const quirks = (more: Partial<Quirks>): Partial<RequestSettings> => ({ quirks: { ...noQuirks, ...more } });
+const quirks = (more: Partial<Quirks>): Partial<RequestSettings> => ({
+  quirks: { ...defaultQuirks, ...more },
+});
 /** A call of a client of this dialect's own form. */
 const ownForm = (unknown: JsonRecord, request: object = {}, more: Partial<RequestSettings> = {}): SentBody =>
-  sentBody(
+  convertCall(
     { ...responses, name: 'responses' },
     { form: 'responses', request: { model: 'm', messages, ...request }, unknown },
     { ...settingsWith(more), dropsUnknown: true },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Dialect, RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
 import { dialectNames, loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
-import { sentBody } from '../../../shared/upstreams/called-channel.ts';
+import { convertCall } from '../../../shared/upstreams/called-channel.ts';
 import { type CanonicalCall, splitKnown, type ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';
 import { settingsWith } from '../../support/dialect-parts.ts';
@@ -25,7 +25,7 @@ function sent(
   if (!dialect) throw new Error(name);
   const messages = [{ role: 'user', content: 'hi' }];
   const call: CanonicalCall = { form, ...splitKnown({ model: 'm', messages, ...fields } as ChatRequest) };
-  return sentBody(dialect, call, { ...settingsWith(more), dropsUnknown });
+  return convertCall(dialect, call, { ...settingsWith(more), dropsUnknown });
 }
 
 /** A field by its path, with a value that stands nowhere else. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { countsOfEvent } from '../../../shared/upstreams/dialects/chat/events.ts';
 import { countsOf as messagesCounts } from '../../../shared/upstreams/dialects/messages/events.ts';
 import { countsOf as responsesCounts } from '../../../shared/upstreams/dialects/responses/events.ts';
-import { modelRules } from '../../../shared/upstreams/model-rules.ts';
+import { findModelRules } from '../../../shared/upstreams/model-rules.ts';
 import { UsageCounts, type VendorCounts } from '../../../shared/upstreams/answer-writer.ts';
 import type { ReportedUsage } from '../../../shared/wire/chat-response.ts';
 
@@ -14,7 +14,7 @@ const merged = (...counts: (VendorCounts | undefined)[]): ReportedUsage | undefi
 };
 const chat = (usage: object): VendorCounts | undefined => countsOfEvent({ choices: [], usage });
 const gemini = (usage: object): VendorCounts | undefined =>
-  countsOfEvent({ choices: [], usage }, modelRules('gemini-3-pro-preview', 'max_tokens'));
+  countsOfEvent({ choices: [], usage }, findModelRules('gemini-3-pro-preview', 'max_tokens'));
 const answers = (usage: object): VendorCounts | undefined => responsesCounts(usage);
 
 describe('the usage of each vendor means the same', () => {

@@ -25,11 +25,11 @@ import {
   planStoreSecret,
   type StoreSecretPlan,
 } from '../../../../shared/operate/secrets.ts';
-import { namesLike } from '../../../../shared/upstreams/channel-type.ts';
+import { matchNames } from '../../../../shared/upstreams/channel-type.ts';
 import {
   channelTypeNames,
-  ownAttributes,
-  typesWith,
+  listOwnAttributes,
+  findTypesWith,
 } from '../../../../shared/upstreams/types/channel-attributes.ts';
 import {
   channelSetups,
@@ -80,15 +80,15 @@ const ownOption = (attribute: string): string => `--${attribute.replaceAll('_', 
 
 /** Options for the attributes that only some channel types have. */
 const ownOptions: Readonly<Record<string, string>> = Object.fromEntries(
-  ownAttributes().map(({ name, attribute }) => [
+  listOwnAttributes().map(({ name, attribute }) => [
     `${ownOption(name)} <${name.split('_').at(-1)}>`,
-    `${attribute.about} (${typesWith(name).join(', ')})`,
+    `${attribute.about} (${findTypesWith(name).join(', ')})`,
   ]),
 );
 
 const ownAttributesIn = (command: Command): InitOptions['attributes'] =>
   Object.fromEntries(
-    ownAttributes().flatMap(({ name }) => {
+    listOwnAttributes().flatMap(({ name }) => {
       const option = command.options.find(({ long }) => long === ownOption(name));
       const value: unknown = option && command.getOptionValue(option.attributeName());
       return typeof value === 'string' ? [[name, value]] : [];
@@ -208,8 +208,8 @@ async function askModels(
     const wanted = typedList(await ask('Models to serve, separated by commas (* stands for anything):'));
     if (wanted.length === 0) continue;
     if (listed.length === 0) return wanted;
-    const unlisted = wanted.filter((each) => namesLike([each], listed).length === 0);
-    if (unlisted.length === 0) return namesLike(wanted, listed);
+    const unlisted = wanted.filter((each) => matchNames([each], listed).length === 0);
+    if (unlisted.length === 0) return matchNames(wanted, listed);
     terminal.remark(`the upstream lists no ${unlisted.join(', ')}`);
   }
 }

@@ -12,7 +12,7 @@ import {
 } from '../../../wire/chat-response.ts';
 import { isRecord, type JsonRecord, asRecord, listIn, recordsIn, textIn } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import { AnswerWriter, errorIn, tooLarge, type VendorCounts } from '../../answer-writer.ts';
+import { AnswerWriter, findError, tooLargeFailure, type VendorCounts } from '../../answer-writer.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
@@ -76,7 +76,7 @@ export class ChatReader implements AnswerReader {
     const error = this.#whole ? undefined : errorOfEvent(value);
     if (error) throw new ErrorInAnswer(error);
     const { service_tier: tier, choices, citations } = value;
-    this.#writer.note(countsOfEvent(value, this.#context.quirks), tier);
+    this.#writer.noteUsage(countsOfEvent(value, this.#context.quirks), tier);
     if (Array.isArray(citations) && citations.length > 0) this.#cited = value;
     if (!Array.isArray(choices)) return [];
     this.#understood = true;
@@ -84,7 +84,7 @@ export class ChatReader implements AnswerReader {
       if (!isRecord(source)) return [];
       const index = typeof source['index'] === 'number' ? source['index'] : position;
       const said = this.#choice(index).push(source);
-      return said ? [this.#writer.delta(said.delta, said.logprobs, index)] : [];
+      return said ? [this.#writer.writeDelta(said.delta, said.logprobs, index)] : [];
     });
     if (event.isWhole) for (const choice of this.#choices.values()) choice.complete();
     return chunks;
@@ -97,7 +97,9 @@ export class ChatReader implements AnswerReader {
     const choices = [...this.#choices].toSorted(([a], [b]) => a - b);
     return choices.flatMap(([index, choice]) => {
       const { deltas, reason, anyCalls } = choice.end();
-      const chunks = [...this.#citations(choice), ...deltas].map((d) => this.#writer.delta(d, null, index));
+      const chunks = [...this.#citations(choice), ...deltas].map((d) =>
+        this.#writer.writeDelta(d, null, index),
+      );
       return chunks.concat(this.#writer.finish(reason, anyCalls, index));
     });
   }
@@ -111,7 +113,7 @@ export class ChatReader implements AnswerReader {
   #choice(index: number): Choice {
     const known = this.#choices.get(index);
     if (known) return known;
-    if (this.#choices.size >= choicesMax) throw tooLarge();
+    if (this.#choices.size >= choicesMax) throw tooLargeFailure();
     const { quirks, sent } = this.#context;
     const newCalls = (): UpstreamToolCalls => {
       this.#names ??= DeclaredNames.of(sent.body);
@@ -165,7 +167,7 @@ class Choice {
   /** Returns nothing for a choice without content. */
   push(source: ChatChoice): { delta: ChatDelta; logprobs: unknown } | undefined {
     const { delta: piece, message, finish_reason: reason } = source;
-    if (reason === 'error') throw new ErrorInAnswer(errorIn(source) ?? {});
+    if (reason === 'error') throw new ErrorInAnswer(findError(source) ?? {});
     let delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
     // Perplexity has both: beside a stream's pieces the text so far, and beside a whole answer an empty piece.
     const isWhole = !isRecord(piece) || (!this.#hasSaid && finishReason(reason) !== undefined);
@@ -408,5 +410,5 @@ function countsOf(usage: JsonRecord): VendorCounts {
 function errorOfEvent(event: JsonRecord): UpstreamError | undefined {
   const marked = event['object'] === 'error' || event['type'] === 'error';
   if (!event['error'] && !(marked && !Array.isArray(event['choices']))) return undefined;
-  return errorIn(event) ?? {};
+  return findError(event) ?? {};
 }

@@ -18,16 +18,16 @@ import {
   type DialectCode,
 } from '../../dialect.ts';
 import {
-  knownEffort,
-  mappedIds,
-  refusedSampling,
-  setByRow,
-  stopSequences,
-  toolName,
-  wrappedInput,
-  wrappedTool,
+  chooseEffort,
+  mapIds,
+  findRefusedSampling,
+  applyRowFields,
+  splitStopSequences,
+  toolNameOf,
+  wrapInput,
+  wrapTool,
 } from '../../request-parts.ts';
-import { continuation, type Quirks, echoedFields, limitFields, callersTools } from '../../quirks.ts';
+import { continuation, type Quirks, echoedFields, limitFields, callerToolTypes } from '../../quirks.ts';
 import { ChatReader } from './events.ts';
 import { tenantFields } from './tenant-fields.ts';
 
@@ -57,7 +57,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   for (const field of elsewhere) delete asked[field];
   if (tools.tools === undefined) delete asked['parallel_tool_calls'];
   setLimits(asked, settings);
-  const stops = stopSequences(call, settings, { sentMax: stopsMax });
+  const stops = splitStopSequences(call, settings, { sentMax: stopsMax });
   if (stops.sent.length === 0) delete asked['stop'];
   else if (Array.isArray(asked['stop'])) asked['stop'] = stops.sent;
 
@@ -66,7 +66,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   const body: JsonRecord = { model: settings.model, messages, ...fields };
   const left = form === 'chat' ? [] : Object.keys(unknown);
   const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
-  setByRow(body, settings);
+  applyRowFields(body, settings);
   delete body['stream_options'];
   if (settings.stream && settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
     body['stream_options'] = { ...withoutNulls(request.stream_options ?? {}), include_usage: true };
@@ -157,7 +157,7 @@ function toolCall(source: object, wraps: boolean, { echoes }: Quirks): JsonRecor
   if (!wraps || call['type'] !== 'custom') return call;
   const { custom, ...rest } = call;
   const { name, input } = asRecord(custom);
-  return { ...rest, type: 'function', function: { name, arguments: wrappedInput(textIn(input)) } };
+  return { ...rest, type: 'function', function: { name, arguments: wrapInput(textIn(input)) } };
 }
 
 // What of an earlier answer comes back with its turn. What an answer leaves for it, its reader says.
@@ -240,7 +240,7 @@ function refuseFileUrls(messages: readonly ChatMessage[]): void {
 /** Gives the vendor its own ids back where they are this channel's, and maps what it does not accept. */
 function withUpstreamIds(messages: JsonRecord[], { callIds, quirks }: RequestSettings): JsonRecord[] {
   const named = ownIds(messages, callIds);
-  const ids = mappedIds(named.flatMap(idsOf), quirks.callIds);
+  const ids = mapIds(named.flatMap(idsOf), quirks.callIds);
   return named.map((message) => renamed(message, (id) => ids.get(id) ?? id));
 }
 
@@ -252,13 +252,13 @@ function ownIds(messages: readonly JsonRecord[], callIds: CallIds): JsonRecord[]
       turn = new Map();
       const used = new Set<string>();
       for (const id of idsOf(message)) {
-        const own = callIds.vendorId(id);
+        const own = callIds.restoreVendorId(id);
         const given = turn.get(id) ?? (used.has(own) ? id : own);
         used.add(given);
         turn.set(id, given);
       }
     }
-    return renamed(message, (id) => turn.get(id) ?? callIds.vendorId(id));
+    return renamed(message, (id) => turn.get(id) ?? callIds.restoreVendorId(id));
   });
 }
 
@@ -328,11 +328,11 @@ function fittedFields(asked: JsonRecord, { quirks, set }: RequestSettings): Fitt
   }
   const requested = body['reasoning_effort'];
   const known = typeof requested === 'string' ? quirks.efforts : undefined;
-  const effort = known && knownEffort(String(requested), known);
+  const effort = known && chooseEffort(String(requested), known);
   if (effort !== undefined) body['reasoning_effort'] = effort;
   else if (known) drop('reasoning_effort');
   const { reasoning_effort: sent } = { ...body, ...set };
-  for (const field of refusedSampling(body, quirks, sent)) drop(field);
+  for (const field of findRefusedSampling(body, quirks, sent)) drop(field);
   return { body, dropped, effort: effort === requested ? undefined : effort };
 }
 
@@ -399,18 +399,18 @@ function chatTools({ form, request, unknown }: CanonicalCall, settings: RequestS
   // Few compatible servers know custom tools, and the others refuse them.
   const wraps = quirks.customTools !== true;
   const declared = request.tools ?? [];
-  const known = declared.filter(({ type }) => callersTools.has(type) || allow.includes(type));
+  const known = declared.filter(({ type }) => callerToolTypes.has(type) || allow.includes(type));
   // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
   const asked = chosenTools(request.tool_choice, known, wraps);
   const thinks = asRecord(settings.set['thinking'] ?? unknown['thinking'])['type'] !== 'disabled';
   const chosen = quirks.forcedCalls || !thinks ? asked : unforced(asked);
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
   const tools = chosen.tools.map((tool) => {
-    const { async: isAsync, ...plain } = isCustom(tool) ? wrappedTool(tool) : tool;
+    const { async: isAsync, ...plain } = isCustom(tool) ? wrapTool(tool) : tool;
     const sent = form === 'chat' && isAsync !== undefined ? { ...plain, async: isAsync } : plain;
-    return callersTools.has(sent.type) ? knownTool(sent, quirks) : sent;
+    return callerToolTypes.has(sent.type) ? knownTool(sent, quirks) : sent;
   });
-  const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolName(tool) ?? []));
+  const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolNameOf(tool) ?? []));
   const dropped = known.length < declared.length ? ['tools'] : [];
   const sent = { wraps, wrapped, dropped, changedChoice: undefined };
   if (tools.length === 0) return { ...sent, tools: undefined, choice: undefined };
@@ -428,8 +428,8 @@ interface ChosenTools {
 function unforced(asked: ChosenTools): ChosenTools {
   const { tools, choice } = asked;
   if (choice === 'required') return { tools, choice: 'auto' };
-  if (!isRecord(choice) || !callersTools.has(String(choice['type']))) return asked;
-  const named = tools.filter((tool) => toolName(tool) === entryName(choice));
+  if (!isRecord(choice) || !callerToolTypes.has(String(choice['type']))) return asked;
+  const named = tools.filter((tool) => toolNameOf(tool) === entryName(choice));
   return named.length > 0 ? { tools: named, choice: 'auto' } : asked;
 }
 
@@ -439,7 +439,7 @@ function chosenTools(choice: unknown, tools: readonly ChatTool[], wraps: boolean
     return { tools, choice: choice ?? undefined };
   const { mode, tools: entries } = asRecord(choice['allowed_tools']);
   const names = new Set(recordsIn(entries).map(entryName));
-  const left = tools.filter((tool) => names.has(toolName(tool)));
+  const left = tools.filter((tool) => names.has(toolNameOf(tool)));
   return { tools: left, choice: mode === 'required' ? 'required' : 'auto' };
 }
 
@@ -452,7 +452,7 @@ function chatChoice(choice: unknown, wraps: boolean, allow: readonly string[]): 
   const type = String(choice['type']);
   if (type === 'custom' && wraps)
     return { type: 'function', function: { name: asRecord(choice['custom'])['name'] } };
-  return callersTools.has(type) || type === 'allowed_tools' || allow.includes(type) ? choice : 'auto';
+  return callerToolTypes.has(type) || type === 'allowed_tools' || allow.includes(type) ? choice : 'auto';
 }
 
 // Limits on output tokens. Never asks for more than the channel's maximum and what the balance covers.

@@ -15,8 +15,8 @@ import {
 import { JsonScan } from '../../../stream/json-scan.ts';
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
-import { callsMax, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
-import { unwrappedInput } from '../../request-parts.ts';
+import { callsMax, tooLargeFailure, type AnswerWriter } from '../../answer-writer.ts';
+import { unwrapInput } from '../../request-parts.ts';
 
 interface OpenCall {
   /** The index that clients see: dense, in the order in which calls are shown. Undefined: not shown yet. */
@@ -119,7 +119,7 @@ export class UpstreamToolCalls {
   }
 
   #add({ index, id }: CallPiece): OpenCall {
-    if (this.#calls.length >= callsMax) throw tooLarge();
+    if (this.#calls.length >= callsMax) throw tooLargeFailure();
     this.#writer.kept.value(id);
     const call: OpenCall = {
       index: undefined,
@@ -142,10 +142,10 @@ export class UpstreamToolCalls {
 
   #setName(call: OpenCall, piece: string): void {
     const { lengthMax } = this.#names;
-    if (call.name.length + piece.length > 2 * lengthMax) throw tooLarge();
+    if (call.name.length + piece.length > 2 * lengthMax) throw tooLargeFailure();
     this.#writer.kept.text(piece);
     call.name = call.name === '' ? piece : (nextName(call, piece, this.#names) ?? call.name);
-    if (call.name.length > lengthMax) throw tooLarge();
+    if (call.name.length > lengthMax) throw tooLargeFailure();
   }
 
   /** Returns the part of the text that is new. */
@@ -198,7 +198,7 @@ export class UpstreamToolCalls {
 
   /** A wrapped call goes out in one piece, when its wrapper is closed. */
   #unwrap(call: OpenCall): ToolCallDelta[] {
-    Object.assign(call, { kind: 'custom', unwrapped: true, unsent: unwrappedInput(call.text) });
+    Object.assign(call, { kind: 'custom', unwrapped: true, unsent: unwrapInput(call.text) });
     return [this.#show(call)];
   }
 }

@@ -10,7 +10,7 @@ import type {
   ChatContentPart,
 } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../../wire/json.ts';
-import { sentIds, type SentIds } from '../../request-parts.ts';
+import { mapCallIds, type SentIds } from '../../request-parts.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 import { continuation } from '../../quirks.ts';
 import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
@@ -43,7 +43,7 @@ export function conversation(
     withMessageBreakpoint(contentBlocks(message.content, `messages[${index}]`), message),
   );
   const form = settings.quirks.callIds === 'alnum9' ? 'alnum9' : 'word64';
-  const ids = sentIds(messages, { callIds: settings.callIds, form });
+  const ids = mapCallIds(messages, { callIds: settings.callIds, form });
   const turns: MessagesTurn[] = [];
   const add = (role: MessagesTurn['role'], blocks: readonly JsonRecord[]): void => {
     let last = turns.at(-1);

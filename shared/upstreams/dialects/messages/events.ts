@@ -24,8 +24,14 @@ import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
-import { AnswerWriter, callsMax, errorIn, tooLarge, type VendorCounts } from '../../answer-writer.ts';
-import { unwrappedInput } from '../../request-parts.ts';
+import {
+  AnswerWriter,
+  callsMax,
+  findError,
+  tooLargeFailure,
+  type VendorCounts,
+} from '../../answer-writer.ts';
+import { unwrapInput } from '../../request-parts.ts';
 import { deltaKinds, isContent, isWholeMessage, NativeEvents } from './native-events.ts';
 
 /** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */
@@ -90,7 +96,7 @@ export class MessagesReader implements AnswerReader {
       return withNative(chunks, this.#native?.push(value), this.#writer);
     }
     if (this.#whole) return [];
-    throw new ErrorInAnswer(errorIn(value) ?? {});
+    throw new ErrorInAnswer(findError(value) ?? {});
   }
 
   end(): ChatChunk[] {
@@ -114,7 +120,7 @@ export class MessagesReader implements AnswerReader {
   }
 
   #chunks(deltas: readonly ChatDelta[]): ChatChunk[] {
-    return deltas.map((delta) => this.#writer.delta(delta));
+    return deltas.map((delta) => this.#writer.writeDelta(delta));
   }
 
   #read(value: MessagesEvent): ChatDelta[] {
@@ -184,8 +190,8 @@ export class MessagesReader implements AnswerReader {
     this.#speed = speed;
     // Capacity may be called `priority`, which is a name of fast mode elsewhere: it says nothing of the speed that was asked for.
     const isTold = speed === 'fast' || (this.#asksFast && typeof speed === 'string');
-    this.#writer.note(countsOf(usage), isTold ? speed : capacity);
-    this.#writer.transformed(transformations);
+    this.#writer.noteUsage(countsOf(usage), isTold ? speed : capacity);
+    this.#writer.noteTransformations(transformations);
   }
 }
 
@@ -308,7 +314,7 @@ class ContentBlocks {
   }
 
   #open(index: unknown, source: JsonRecord): ChatDelta[] {
-    if (this.all.length >= blocksMax) throw tooLarge();
+    if (this.all.length >= blocksMax) throw tooLargeFailure();
     const kind = kinds.find((each) => each === source['type']) ?? 'other';
     const held = heldFields(kind, source);
     this.#writer.kept.bytes(blockBytes);
@@ -328,7 +334,7 @@ class ContentBlocks {
     if (typeof index === 'number') this.#byIndex.set(index, block);
     if (kind !== 'tool_use') return this.#push(block, source);
     const name = textIn(source['name']);
-    if (name.length > nameMax) throw tooLarge();
+    if (name.length > nameMax) throw tooLargeFailure();
     return this.#wrapped.has(name)
       ? []
       : this.#showCall(block, { type: 'function', function: { name, arguments: '' } });
@@ -379,7 +385,7 @@ class ContentBlocks {
 
   #showCall(block: Block, call: Omit<ToolCallDelta, 'index'>): ChatDelta[] {
     const index = this.#writer.calls;
-    if (index >= callsMax) throw tooLarge();
+    if (index >= callsMax) throw tooLargeFailure();
     block.call = index;
     return [{ tool_calls: [{ index, id: this.#writer.callId(textIn(block.source['id'])), ...call }] }];
   }
@@ -395,7 +401,7 @@ class ContentBlocks {
     const name = textIn(source['name']);
     const whole = text.text;
     if (!this.#wrapped.has(name)) return isWithoutPieces ? callPiece(block, whole) : [];
-    const input = unwrappedInput(whole);
+    const input = unwrapInput(whole);
     // A text without a wrapper is whole only where its block ended.
     const isWhole = isCut
       ? input !== '' && input !== whole
@@ -413,7 +419,7 @@ function withNative(
   writer: AnswerWriter,
 ): ChatChunk[] {
   const carriers = events.map((event, i) => {
-    const chunk = chunks[i] ?? writer.delta({});
+    const chunk = chunks[i] ?? writer.writeDelta({});
     return { ...chunk, native: { event, isContent: isContent(event) } };
   });
   return [...carriers, ...chunks.slice(events.length)];

@@ -15,8 +15,8 @@ import {
   type JsonRecord,
 } from '../../../wire/json.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
-import { continuation, isCallersTool, type Quirks } from '../../quirks.ts';
-import { knownEffort, setByRow } from '../../request-parts.ts';
+import { continuation, isCallerTool, type Quirks } from '../../quirks.ts';
+import { chooseEffort, applyRowFields } from '../../request-parts.ts';
 import {
   dropsBlocks,
   isThinkingBlock,
@@ -75,7 +75,7 @@ export function nativeBody(
   if (isLost) lose('thinking');
   leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
   if (settings.unpricedHour && shortenLifetimes(body)) lose('cache_control.ttl');
-  setByRow(body, settings);
+  applyRowFields(body, settings);
   // Only the cache is filled, which the vendor refuses to stream, and for which no other limit is held.
   if (outputTokensMax === 0) {
     body['max_tokens'] = 0;
@@ -133,7 +133,7 @@ function thinkAsRuled(
   }
   if (efforts && typeof effort === 'string') {
     const levels = efforts.filter((each) => each !== 'none');
-    const known = knownEffort(effort, levels);
+    const known = chooseEffort(effort, levels);
     if (known === undefined) lose('output_config.effort');
     else if (known !== effort) changed = known;
     effort = known;
@@ -181,7 +181,7 @@ function holdToRules(
 const isAdaptive = ({ type = 'adaptive' }: JsonRecord): boolean => type === 'adaptive';
 
 function permittedTools(tools: unknown, allow: readonly string[]): JsonRecord[] {
-  return recordsIn(tools).filter(({ type }) => isCallersTool(type) || allow.includes(textIn(type)));
+  return recordsIn(tools).filter(({ type }) => isCallerTool(type) || allow.includes(textIn(type)));
 }
 
 const isOurs = ({ signature, data }: JsonRecord): boolean =>

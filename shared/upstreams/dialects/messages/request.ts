@@ -3,7 +3,7 @@ import { endUserOf, type CanonicalCall, type ChatRequest } from '../../../wire/c
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { tierFactor } from '../../../wire/service-tier.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
-import { stopSequences, setByRow } from '../../request-parts.ts';
+import { splitStopSequences, applyRowFields } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
@@ -98,7 +98,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
   const tier = tierFields(request, settings);
   const { format, moved } = formatOf(request);
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
-  const stops = stopSequences(call, settings, { sentMax: Infinity, takes: isMoreThanSpace });
+  const stops = splitStopSequences(call, settings, { sentMax: Infinity, takes: isMoreThanSpace });
   // No name of a client's gets here as the client wrote it.
   const endUser = endUserOf(request);
 
@@ -120,7 +120,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
   };
   // The row's own thinking would be refused again.
   const set = thinking.isLost ? { ...settings.set, thinking: thinking.thinking } : settings.set;
-  setByRow(body, { ...settings, set });
+  applyRowFields(body, { ...settings, set });
   const dropped = [
     ...tools.dropped,
     ...thinking.dropped,

@@ -3,24 +3,24 @@
  * operator's: `billing_policy`, `fallbacks`, `fallback_credit_token`, `diagnostics`, `thread`, `container`, `mcp_servers`, `compaction`,
  * `inference_geo`. Blocks of content are open.
  */
-import { fieldRules, inside } from '../../field-rules.ts';
+import { parseFieldRules, prefixFields } from '../../field-rules.ts';
 
 const breakpoint = 'cache_control.type cache_control.ttl cache_control.scope';
 
-export const tenantFields = fieldRules([
+export const tenantFields = parseFieldRules([
   // [anthropic-sdk-typescript 1.12, MessageCreateParams and its beta, November 2026]
   'stop_sequences temperature top_p top_k',
   breakpoint,
-  inside('thinking', 'type budget_tokens display block_binding.prefix_mismatch_behavior'),
-  inside('output_config', 'effort format.type format.schema.*'),
-  inside('output_config.task_budget', 'type total remaining'),
+  prefixFields('thinking', 'type budget_tokens display block_binding.prefix_mismatch_behavior'),
+  prefixFields('output_config', 'effort format.type format.schema.*'),
+  prefixFields('output_config.task_budget', 'type total remaining'),
   // Its name while it was a beta.
-  inside('output_format', 'type schema.*'),
-  inside('tool_choice', 'type name disable_parallel_tool_use'),
-  inside('context_management.edits', 'type trigger.type trigger.value keep.* clear_tool_inputs'),
-  inside('context_management.edits', 'clear_at_least.type clear_at_least.value exclude_tools'),
+  prefixFields('output_format', 'type schema.*'),
+  prefixFields('tool_choice', 'type name disable_parallel_tool_use'),
+  prefixFields('context_management.edits', 'type trigger.type trigger.value keep.* clear_tool_inputs'),
+  prefixFields('context_management.edits', 'clear_at_least.type clear_at_least.value exclude_tools'),
   // Tools that the caller runs, those of the vendor's schema included.
-  inside('tools', `type name description input_schema.* input_examples.* strict ${breakpoint}`),
-  inside('tools', 'defer_loading eager_input_streaming allowed_callers max_characters enable_zoom'),
-  inside('tools', 'display_width_px display_height_px display_number'),
+  prefixFields('tools', `type name description input_schema.* input_examples.* strict ${breakpoint}`),
+  prefixFields('tools', 'defer_loading eager_input_streaming allowed_callers max_characters enable_zoom'),
+  prefixFields('tools', 'display_width_px display_height_px display_number'),
 ]);

@@ -3,7 +3,7 @@ import type { ChatRequest } from '../../../wire/canonical-call.ts';
 import { recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import type { Quirks } from '../../quirks.ts';
-import { knownEffort } from '../../request-parts.ts';
+import { chooseEffort } from '../../request-parts.ts';
 
 /** The efforts of a model of which nothing else is known. */
 const usualEfforts = ['low', 'medium', 'high', 'xhigh', 'max'];
@@ -68,7 +68,7 @@ export function thinkingFields(request: ChatRequest, facts: ThinkingFacts): Thin
       : { ...none, thinking: { type: 'enabled', budget_tokens: budget }, isOn: true };
   }
   const efforts = quirks.efforts?.filter((effort) => effort !== 'none') ?? usualEfforts;
-  const effort = knownEffort(asked, efforts) ?? efforts[0];
+  const effort = chooseEffort(asked, efforts) ?? efforts[0];
   const changedEffort = effort === asked ? undefined : effort;
   const dropped = effort === undefined && asked !== 'none' ? ['reasoning_effort'] : [];
   return { thinking: adaptive(quirks), effort, changedEffort, isOn: true, dropped };

@@ -1,7 +1,7 @@
 /** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
 import type { CarriedItems, ChatRequest, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, listIn, type JsonRecord } from '../../../wire/json.ts';
-import { wrappedTool } from '../../request-parts.ts';
+import { wrapTool } from '../../request-parts.ts';
 import { grammarSchema } from './grammar-schema.ts';
 import { cacheControlOf, type MessagesTurn } from './conversation.ts';
 
@@ -157,7 +157,7 @@ function strictTools(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped
 
 function toolToUpstream(tool: ChatTool): JsonRecord {
   const cache = cacheControlOf(tool);
-  const { function: called } = tool.type === 'custom' ? wrappedTool(tool) : tool;
+  const { function: called } = tool.type === 'custom' ? wrapTool(tool) : tool;
   if (!called) return { ...tool };
   const { name, description, parameters } = called;
   return {

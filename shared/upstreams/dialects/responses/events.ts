@@ -4,7 +4,7 @@ import { asRecord, isRecord, jsonText, recordsIn, type JsonRecord } from '../../
 import type { UpstreamEvent } from '../../body-events.ts';
 import { noCompaction, type AnswerReader, type AnswerReport, type ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
-import { AnswerWriter, errorIn, type VendorCounts } from '../../answer-writer.ts';
+import { AnswerWriter, findError, type VendorCounts } from '../../answer-writer.ts';
 import {
   itemTypes,
   OutputItems,
@@ -83,12 +83,12 @@ export class ResponsesReader implements AnswerReader {
     if (value.object === 'response' || (type === undefined && Array.isArray(value.output)))
       return this.#last(value);
     if (type === 'error' || type === 'response.error' || (type === undefined && value.error))
-      throw new ErrorInAnswer(errorIn(value) ?? {});
+      throw new ErrorInAnswer(findError(value) ?? {});
     if (typeof type !== 'string' || !type.startsWith('response.')) return [];
     this.#understood = true;
     const told: WholeResponse = asRecord(value.response);
-    this.#writer.note(countsOf(told.usage));
-    this.#writer.transformed(told.input_transformations);
+    this.#writer.noteUsage(countsOf(told.usage));
+    this.#writer.noteTransformations(told.input_transformations);
     if (lastEvents.has(type)) return this.#last(lastResponse(type, value));
     if (type === 'response.output_item.added' || type === 'response.output_item.done')
       return this.#item(type, value);
@@ -117,7 +117,7 @@ export class ResponsesReader implements AnswerReader {
     const message = 'The upstream answered with no compaction.';
     if (!isThere) throw new ErrorInAnswer({ code: noCompaction, type: 'invalid_request_error', message });
     const native = { event: { type: 'compaction' }, isContent: true };
-    return [{ ...this.#writer.delta({}), native }, ...this.#writer.finish(finish, false)];
+    return [{ ...this.#writer.writeDelta({}), native }, ...this.#writer.finish(finish, false)];
   }
 
   #item(type: string, value: ResponsesEvent): ChatChunk[] {
@@ -166,12 +166,12 @@ export class ResponsesReader implements AnswerReader {
   /** The whole response: shows what no event had, and reads how the answer ended. */
   #last(response: WholeResponse): ChatChunk[] {
     this.#understood = true;
-    this.#writer.note(countsOf(response.usage), response.service_tier);
-    this.#writer.transformed(response.input_transformations);
+    this.#writer.noteUsage(countsOf(response.usage), response.service_tier);
+    this.#writer.noteTransformations(response.input_transformations);
     const { reason } = asRecord(response.incomplete_details);
     // Some upstreams leave the status of a whole answer out or empty.
     const status = response.status || (reason === undefined ? undefined : 'incomplete');
-    if (status === 'failed') throw new ErrorInAnswer(errorIn(response) ?? {});
+    if (status === 'failed') throw new ErrorInAnswer(findError(response) ?? {});
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
       throw new UpstreamFailure('cut');
     const entries = recordsIn(response.output).filter(({ type }) => itemTypes.has(String(type)));

@@ -7,7 +7,7 @@ import type {
 } from '../../../wire/canonical-call.ts';
 import { asRecord, type JsonRecord, isRecord, textIn } from '../../../wire/json.ts';
 import { type StatePart, stretchesOf } from '../../../wire/turn-state.ts';
-import { sentIds, wrappedInput } from '../../request-parts.ts';
+import { mapCallIds, wrapInput } from '../../request-parts.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 
 interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'without'> {
@@ -23,7 +23,7 @@ interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'qu
 /** Throws CannotCarry. */
 export function inputItems(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
   const { carried, quirks } = settings;
-  const ids = sentIds(messages, { callIds: settings.callIds, form: quirks.callIds });
+  const ids = mapCallIds(messages, { callIds: settings.callIds, form: quirks.callIds });
   /** The ids of custom calls so far: their results have an item of their own. */
   const custom = new Set<string>();
   const itemsOf = (message: ChatMessage, path: string): JsonRecord[] => {
@@ -71,7 +71,7 @@ function callItem(call: ChatToolCall, callId: string, { customTools, carried }: 
   }
   return customTools
     ? { type: 'custom_tool_call', ...known, name, input: textIn(input) }
-    : { type: 'function_call', ...known, name, arguments: wrappedInput(textIn(input)) };
+    : { type: 'function_call', ...known, name, arguments: wrapInput(textIn(input)) };
 }
 
 /** An item that only adds tools says nothing without them. */

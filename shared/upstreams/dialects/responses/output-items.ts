@@ -16,8 +16,8 @@ import {
 } from '../../../wire/json.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import { callsMax, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
-import { unwrappedInput } from '../../request-parts.ts';
+import { callsMax, tooLargeFailure, type AnswerWriter } from '../../answer-writer.ts';
+import { unwrapInput } from '../../request-parts.ts';
 
 /** Twice the limit of calls. Limits the work, since an item is compared with all earlier ones. */
 const itemsMax = 2048;
@@ -188,7 +188,7 @@ export class OutputItems {
   }
 
   #add(type: string, { outputIndex, id }: ItemEvent): AnswerItem {
-    if (this.#all.length >= itemsMax) throw tooLarge();
+    if (this.#all.length >= itemsMax) throw tooLargeFailure();
     const item: AnswerItem = { type, id, outputIndex, parts: [] };
     this.#all.push(item);
     // A call or an opaque item may be known whole only later.
@@ -209,7 +209,7 @@ export class OutputItems {
     item.callId ??= this.#word(source['call_id']);
     item.name ??= this.#word(source['name']);
     item.phase ??= this.#word(source['phase']);
-    if ((item.name?.length ?? 0) > calledNameMax) throw tooLarge();
+    if ((item.name?.length ?? 0) > calledNameMax) throw tooLargeFailure();
     return callTypes.has(item.type) ? this.#showCall(item, '') : [];
   }
 
@@ -251,7 +251,7 @@ export class OutputItems {
     for (const whole of wholesOf(source)) chunks.push(...this.whole(item, whole, taken));
     if (callTypes.has(item.type)) chunks.push(...this.#endCall(item, source['status'] !== 'incomplete'));
     if (item.type === 'image_generation_call' && !item.closed)
-      chunks.push(...imagesOf(source).map((delta) => this.#writer.delta(delta)));
+      chunks.push(...imagesOf(source).map((delta) => this.#writer.writeDelta(delta)));
     item.closed = true;
     return chunks;
   }
@@ -271,7 +271,7 @@ export class OutputItems {
   #part(item: AnswerItem, kind: TextKind, index: number): TextPart {
     const known = item.parts.find((part) => part.kind === kind && part.index === index);
     if (known) return known;
-    if (item.parts.length >= partsMax) throw tooLarge();
+    if (item.parts.length >= partsMax) throw tooLargeFailure();
     this.#writer.kept.bytes(entryBytes);
     const part = { kind, index, text: '', whole: false, start: undefined, annotations: 0, logprobs: 0 };
     item.parts.push(part);
@@ -290,9 +290,9 @@ export class OutputItems {
     if (text === '' && (logprobs === null || part.kind !== 'text')) return [];
     if (part.kind === 'text') {
       part.start ??= this.#textLength;
-      return [...this.#addText(item, text.length), this.#writer.delta({ content: text }, logprobs)];
+      return [...this.#addText(item, text.length), this.#writer.writeDelta({ content: text }, logprobs)];
     }
-    if (part.kind === 'refusal') return [this.#writer.delta({ refusal: text })];
+    if (part.kind === 'refusal') return [this.#writer.writeDelta({ refusal: text })];
     // An item shows its summary or its text, whichever comes first: they say the same.
     const shown = item.parts.find(
       ({ kind, text: own }) => own !== '' && (kind === 'summary' || kind === 'reasoning'),
@@ -300,7 +300,7 @@ export class OutputItems {
     if (shown && shown.kind !== part.kind) return [];
     const separator = isFirst && this.#anyReasoning ? '\n\n' : '';
     this.#anyReasoning = true;
-    return [this.#writer.delta({ reasoning_content: separator + text })];
+    return [this.#writer.writeDelta({ reasoning_content: separator + text })];
   }
 
   /** A stretch of visible text of an item. Its first names the item's phase. */
@@ -314,7 +314,7 @@ export class OutputItems {
     this.#place({ item, text: length });
     const isFirst = !item.spoke;
     item.spoke = true;
-    return isFirst && item.phase !== undefined ? [this.#writer.delta({ phase: item.phase })] : [];
+    return isFirst && item.phase !== undefined ? [this.#writer.writeDelta({ phase: item.phase })] : [];
   }
 
   #annotations(part: TextPart, notes: readonly unknown[]): ChatChunk[] {
@@ -323,7 +323,7 @@ export class OutputItems {
     const annotations = notes.flatMap((note) => annotationOf(note, offset) ?? []);
     if (annotations.length === 0) return [];
     this.#writer.kept.value(annotations);
-    return [this.#writer.delta({ annotations })];
+    return [this.#writer.writeDelta({ annotations })];
   }
 
   /**
@@ -345,7 +345,7 @@ export class OutputItems {
     if (this.#isWrapped(item)) {
       const isCut = parseJson(text) === undefined && (!isWhole || text.trimStart().startsWith('{'));
       if (item.callIndex !== undefined || isCut) return [];
-      return [this.#callPiece(item, unwrappedInput(text), true)];
+      return [this.#callPiece(item, unwrapInput(text), true)];
     }
     const shown = item.callIndex === undefined ? [this.#callPiece(item, text)] : [];
     if (item.type !== 'function_call' || text !== '' || !isWhole) return shown;
@@ -363,7 +363,7 @@ export class OutputItems {
   #callPiece(item: AnswerItem, text: string, isCustom = item.type === 'custom_tool_call'): ChatChunk {
     const { name = '', callId, callIndex: index = this.#writer.calls } = item;
     const isFirst = item.callIndex === undefined;
-    if (index >= callsMax) throw tooLarge();
+    if (index >= callsMax) throw tooLargeFailure();
     item.callIndex = index;
     const type = isCustom ? 'custom' : 'function';
     const named = isFirst && { name };
@@ -372,7 +372,7 @@ export class OutputItems {
       ...(isFirst && { id: this.#writer.callId(callId), type }),
       ...(isCustom ? { custom: { ...named, input: text } } : { function: { ...named, arguments: text } }),
     };
-    return this.#writer.delta({ tool_calls: [call] });
+    return this.#writer.writeDelta({ tool_calls: [call] });
   }
 }
 

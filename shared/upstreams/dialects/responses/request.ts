@@ -2,7 +2,12 @@
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, textIn, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
-import { knownEffort, refusedSampling, setByRow, stopSequences } from '../../request-parts.ts';
+import {
+  chooseEffort,
+  findRefusedSampling,
+  applyRowFields,
+  splitStopSequences,
+} from '../../request-parts.ts';
 import { compacting } from './compaction.ts';
 import { inputItems } from './input.ts';
 import { sentTools } from './tools.ts';
@@ -75,7 +80,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     ...sent,
     logprobs: undefined,
   };
-  setByRow(fields, settings);
+  applyRowFields(fields, settings);
   const body = withoutUndefined(fields);
   const { effort } = asRecord(body['reasoning']);
   const { verbosity } = asRecord(body['text']);
@@ -88,7 +93,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     ...(isText(effort) && effort !== asked && { effort }),
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
     toolChoice: tools.changedChoice,
-    stop: stopSequences(call, settings, { sentMax: 0 }).watched,
+    stop: splitStopSequences(call, settings, { sentMax: 0 }).watched,
     wrapped: tools.wrapped,
     carriesItems: carried !== undefined,
   };
@@ -117,7 +122,7 @@ function droppable(
 ): { sent: JsonRecord; dropped: string[] } {
   const given = withoutNulls(request);
   const dropped: string[] = noFields.filter((field) => given[field] !== undefined);
-  const refused = refusedSampling(given, quirks, asRecord(reasoning)['effort']);
+  const refused = findRefusedSampling(given, quirks, asRecord(reasoning)['effort']);
   const sent: JsonRecord = {};
   for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
     if (given[field] === undefined) continue;
@@ -162,7 +167,7 @@ function reasoningField(
   own: JsonRecord,
   { quirks }: RequestSettings,
 ): JsonRecord | undefined {
-  const effort = typeof asked === 'string' ? knownEffort(asked, quirks.efforts ?? efforts) : undefined;
+  const effort = typeof asked === 'string' ? chooseEffort(asked, quirks.efforts ?? efforts) : undefined;
   const sent = withoutNulls({ ...asRecord(own['reasoning']), effort });
   if (quirks.summary && typeof sent['summary'] === 'string') sent['summary'] = quirks.summary;
   return Object.keys(sent).length > 0 ? sent : undefined;

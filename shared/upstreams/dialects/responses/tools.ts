@@ -1,7 +1,7 @@
 /** Converts tools and the choice among them to the form of Responses. */
 import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, recordsIn, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
-import { toolName, wrappedTool } from '../../request-parts.ts';
+import { toolNameOf, wrapTool } from '../../request-parts.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
 interface SentTools {
@@ -32,8 +32,8 @@ export function sentTools(
     if (item) itemTools.set(item, tools);
     if (tool.type === 'function') tools.push(functionTool(tool, ownForm));
     else if (tool.type === 'custom' && wraps) {
-      tools.push(functionTool({ ...wrappedTool(tool), ...asynchronous(tool) }, false));
-      wrapped.add(toolName(tool) ?? '');
+      tools.push(functionTool({ ...wrapTool(tool), ...asynchronous(tool) }, false));
+      wrapped.add(toolNameOf(tool) ?? '');
     } else if (tool.type === 'custom')
       tools.push({ ...customTool(asRecord(tool['custom'])), ...asynchronous(tool) });
     else if (ownForm && settings.allow.includes(tool.type)) tools.push(tool);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { noQuirks } from '../../../../shared/upstreams/quirks.ts';
+import { defaultQuirks } from '../../../../shared/upstreams/quirks.ts';
 import { repeatFor, type RefusedForm } from '../../../../shared/relay/dispatch/refused-attempt.ts';
 
 const sent = (outputTokensMax: number, more: object = {}): Pick<RefusedForm, 'built'> =>
   ({
-    built: { request: { body: '' }, sent: { body: {}, outputTokensMax, ...more }, quirks: noQuirks },
+    built: { request: { body: '' }, sent: { body: {}, outputTokensMax, ...more }, quirks: defaultQuirks },
   }) as Pick<RefusedForm, 'built'>;
 const refused: RefusedForm = {
   status: 400,
