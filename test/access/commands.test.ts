@@ -5,7 +5,6 @@ import { commandName } from '../../infra/ops/cli/command.ts';
 import { commandPolicies, createProgram } from '../../infra/ops/cli/program.ts';
 import { policyAccess, policyNames, type PolicyName } from '../../infra/access/policies.ts';
 import { synthesize } from '../infra/synthesize.ts';
-import { readPage } from '../docs/pages.ts';
 import { startAccessRig, type AccessRig } from './access-rig.ts';
 import { permissionsOf } from './policy-document.ts';
 import { scenarios, wordsIn, type Scenario } from './scenarios.ts';
@@ -91,7 +90,7 @@ describe('every command, with the credentials of one policy alone,', () => {
     });
   });
 
-  it('that the table names has a scenario, and each of the tool is in the table and on the page', () => {
+  it('that the table names has a scenario, and each of the tool is in the table', () => {
     const program = createProgram({
       input: Readable.from([]),
       output: new PassThrough(),
@@ -105,14 +104,6 @@ describe('every command, with the credentials of one policy alone,', () => {
     );
     const shown = new Set(scenarios.map(({ command }) => command));
     expect(tabled.filter((name) => policiesOfCommand(name).length > 0 && !shown.has(name))).toEqual([]);
-    expect(tableOfPage()).toEqual(
-      new Map(
-        tabled.map((name) => [
-          name,
-          policyNames.filter((policy) => policiesOfCommand(name).includes(policy)),
-        ]),
-      ),
-    );
   });
 
   it('makes use of every permission, but of those that are for tools of AWS', () => {
@@ -137,20 +128,3 @@ describe('every command, with the credentials of one policy alone,', () => {
 
 const leavesOf = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
-
-/** The lists of docs/operate.md: policies, of which one is enough, then commands. */
-function tableOfPage(): Map<string, PolicyName[]> {
-  const page = readPage('docs/operate.md').replaceAll(/\n {2,}/g, ' ');
-  const lists = page.match(/^- (?:`(?:support|operator|repair|restore)`(?:, | or )?)+: `.*$/gm) ?? [];
-  const named = (text = '') => Array.from(text.matchAll(/`([^`]+)`/g), ([, name = '']) => name);
-  return new Map(
-    lists.flatMap((list) => {
-      const [enough, commands] = list.split(': ');
-      const policies = new Set(named(enough));
-      return named(commands).map((command): [string, PolicyName[]] => [
-        command,
-        policyNames.filter((policy) => policies.has(policy)),
-      ]);
-    }),
-  );
-}
