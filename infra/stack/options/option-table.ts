@@ -228,19 +228,16 @@ const idsOf = (kind: string, most: number) => {
 };
 
 export const optionTable = {
-  region: option(regionName, 'the region of the stage; others are then refused'),
+  region: option(regionName, 'region of the stage, whatever the environment says'),
   frontDoor: option(
     z.literal(frontDoors, `one of ${frontDoors.join(', ')}`),
-    'what clients call: CloudFront before Function URLs, CloudFront before API Gateway, API Gateway in the region, or API Gateway inside your VPCs alone',
+    'what clients call: CloudFront with Function URLs, CloudFront with API Gateway, API Gateway in the region, or API Gateway for your VPCs only',
     'cloudfront',
   ),
-  vpcEndpointIds: option(
-    idsOf('vpce', 10),
-    'the VPC endpoints of execute-api through which alone a private API is called',
-  ),
+  vpcEndpointIds: option(idsOf('vpce', 10), 'VPC endpoints of execute-api that may call a private API'),
   vpc: option(
     fields({ subnetIds: idsOf('subnet', 16), securityGroupIds: idsOf('sg', 5) }),
-    'the subnets and security groups that all functions run in; needs a door of API Gateway',
+    'subnets and security groups for all functions; needs API Gateway as front door',
   ),
   disposable: option(
     flag,
@@ -254,29 +251,29 @@ export const optionTable = {
       resource: 'certificate/[0-9a-f-]+',
       wanted: 'the ARN of an ACM certificate',
     }),
-    'the certificate of the domain: of CloudFront in us-east-1 whatever the region of the stack, of an API in its region',
+    'certificate of the domain: in us-east-1 for CloudFront, in the region of the stage for an API',
   ),
   hostedZone: option(
     fields({
       id: text(/^Z[A-Z0-9]{1,31}$/, 'the id of a Route 53 zone, such as Z0123456789ABCDEFGHIJ'),
       name: hostName,
     }),
-    'the Route 53 zone that gets the records of the domain',
+    'Route 53 zone for the records of the domain; without it you create them',
   ),
   alarms: option(
     flag,
-    'alarms; without them alarmEmail and alarmTopicArn get notices about accounts alone',
+    'false: no alarms; alarmEmail and alarmTopicArn then get only notices about accounts',
     true,
   ),
-  alarmEmail: option(email, 'receives alarms and alerts through a topic of the stack'),
-  pageEmail: option(email, 'receives the alarms that must wake somebody, apart from the others'),
+  alarmEmail: option(email, 'receives alarms and alerts; SNS asks this address to confirm'),
+  pageEmail: option(email, 'receives the alarms that must wake somebody, instead of alarmEmail'),
   objectives: option(
     fields({
       availabilityPercent: z.optional(percent),
       firstContentPercent: z.optional(percent),
       firstContentSeconds: z.optional(count(1, 600)),
     }),
-    'what the alarms hold the relay to; 99.5, 95 and 10 unless given',
+    'objectives that the alarms watch (99.5, 95 and 10)',
   ),
   canary: option(
     fields({
@@ -284,7 +281,7 @@ export const optionTable = {
       key: secretReference('the reference of a key', 'canary'),
       everyMinutes: z.optional(count(2, 10)),
     }),
-    'a scheduled call through the public address, with a key of its own',
+    'a scheduled call through the public address, with its own key',
   ),
   console: option(
     fields({
@@ -315,46 +312,52 @@ export const optionTable = {
         ),
       ),
     }),
-    'the console of operators at /console/, for people who log in at an issuer of OpenID Connect, by role',
+    'console at /console/ for people who log in through OpenID Connect, by role',
   ),
   shifting: option(
     z.union([flag, z.literal('linear')], shiftingWanted),
-    'a deployment gives new versions a tenth of the calls for five minutes, then all, or takes them back when they fail; "linear": a tenth more a minute',
+    'true: new versions get a tenth of the calls for five minutes, then all, and roll back on failures; "linear": a tenth more each minute; false: all at once',
     true,
   ),
-  alarmTopicArn: option(topicArn, 'an existing topic of the same region, in place of one of the stack'),
+  alarmTopicArn: option(
+    topicArn,
+    'an existing standard topic of the region instead of a new one; its policy must let cloudwatch.amazonaws.com publish; alarmEmail subscribes to it',
+  ),
   edgeAlarms: option(
     z.union(
       [flag, arn({ service: 'sns', resource: topicName, wanted: edgeTopicWanted, region: 'us-east-1' })],
       edgeTopicWanted,
     ),
-    'an alarm on the 5xx answers of CloudFront, in us-east-1; true reports to alarmEmail',
+    'alarm on 5xx answers of CloudFront: true reports to alarmEmail, or give a topic in us-east-1',
     false,
   ),
   budget: option(
     fields({ monthlyUsd: count(1, 10_000_000), email: z.optional(email), topicArn: z.optional(topicArn) }),
-    'reports what the AWS account costs at 80 % and 100 % of the amount; to alarmEmail if it names nobody',
+    'AWS Budgets mails at 80 % and 100 % of this amount for the whole AWS account, to alarmEmail unless it names somebody',
   ),
-  alertSender: option(sender, 'mails the contacts of accounts from this address, which SES has verified'),
-  originSecrets: option(secretNumbers(3), 'numbers of the secrets between CloudFront and functions', [1]),
+  alertSender: option(
+    sender,
+    'sends mail to the contacts of accounts from this address, which SES must have verified',
+  ),
+  originSecrets: option(secretNumbers(3), 'numbers of the secrets between CloudFront and the functions', [1]),
   sealKeys: option(
     secretNumbers(10).check(z.refine(ascending, 'ascending numbers, such as [1,2]')),
-    'numbers of the keys that seal the state of turns',
+    'numbers of the keys that encrypt the state of turns',
     [1],
   ),
   bedrockModels: option(BedrockModels, 'Bedrock models that the relay may call with its own role', []),
   unboundSecrets: option(
     flag,
-    'functions also read secrets whose paths name no purpose, until `relay-ops secret move` moved them',
+    'true: functions also read secrets whose paths name no purpose; false in new stacks, and after `relay-ops secret move`',
     true,
   ),
   reservedConcurrency: option(
     count(1, 100_000),
-    'calls at once that AWS reserves for each of chat, responses and messages, and their bound',
+    'concurrent calls that AWS reserves for each of chat, responses and messages, and allows at most; half of it is the default of account_concurrency',
   ),
   compute: option(
     z.literal(['functions', 'ecs'], 'functions or ecs'),
-    'what answers: functions, or a server on ECS Fargate behind a private balancer',
+    'what answers calls: functions, or a server on ECS Fargate',
     'functions',
   ),
   service: option(
@@ -383,21 +386,21 @@ export const optionTable = {
       tasksMin: z.optional(count(1, 1000)),
       tasksMax: z.optional(count(1, 5000)),
     }),
-    'of compute ecs: an image that exists, a VPC that exists, the number of tasks (2 to 10)',
+    'for compute ecs: an existing image, an existing VPC {id, zones, subnets, public}, the number of tasks (2 to 10)',
   ),
   moneyConcurrency: option(
     count(5, 1000),
-    'calls at once that AWS reserves for each of ledger, grants, sweeper and config, and their bound',
+    'concurrent calls that AWS reserves for each of ledger, grants, sweeper and config, and allows at most',
   ),
-  memory: option(fields(memory), 'megabytes by function', {}),
+  memory: option(fields(memory), 'megabytes by function, such as {"chat": 512}', {}),
   awsClient: option(
     z.literal('sdk', 'sdk'),
-    'sdk: functions reach their tables by AWS’s own client, in place of the relay’s',
+    'sdk: functions use AWS’s DynamoDB client instead of the relay’s',
   ),
-  limits: option(LimitsValue, 'what the setting limits says while it has no row'),
+  limits: option(LimitsValue, 'the setting limits while it has no row'),
   logRetentionDays: option(
     z.literal(retentionDays, `one of ${retentionDays.join(', ')}`),
-    'how long functions keep their log',
+    'days that functions keep their log, one of CloudWatch’s steps (1, 3, 5, 7, 14, 30, 60, 90 ... 3653)',
     30,
   ),
   tracing: option(
@@ -409,7 +412,7 @@ export const optionTable = {
       headersSecret: z.optional(text(/^[\w/+=.@-]{1,512}$/, 'the name of a secret in Secrets Manager')),
       share: z.optional(z.number(wantedShare).check(z.gte(0, wantedShare), z.lte(1, wantedShare))),
     }),
-    'the OTLP receiver of traces, the secret with headers for it, and the share of calls that is traced',
+    'OTLP receiver of traces (https), the secret with its headers, the share of calls (0 to 1)',
   ),
   webAcl: option(
     z.union(
@@ -425,17 +428,17 @@ export const optionTable = {
       ],
       webAclWanted,
     ),
-    'a web ACL in front of the distribution or the API: true makes one that limits what one address may ask',
+    'true: a web ACL that limits the requests of each address; or the ARN of a WAF ACL (of the region for an API)',
     false,
   ),
   webAclRequestsPerMinute: option(
     count(10, 2_000_000),
-    'requests of one address in a minute that the ACL of webAcl true lets through',
+    'requests a minute that the new ACL allows each address',
     600,
   ),
   accessLog: option(
     z.union([flag, text(/^(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, accessLogWanted)], accessLogWanted),
-    'a log of every request at the edge, with addresses of clients: true keeps it in a bucket of the stack',
+    'CloudFront’s log of every request: true creates a bucket, or give the name of one',
     false,
   ),
   backupCopies: option(
@@ -448,9 +451,9 @@ export const optionTable = {
       days: z.optional(count(1, 3650)),
       hourly: z.optional(flag),
     }),
-    'copies of the tables in a vault of another region, daily or hourly, kept for 35 days unless given',
+    'copies of the tables in a vault of another region, daily or hourly, kept for days (35)',
   ),
-  encryptionKeyArn: option(keyArn, 'a key of yours, in the region of the stage, that encrypts the tables'),
+  encryptionKeyArn: option(keyArn, 'your KMS key in the region of the stage, which encrypts the tables'),
   encryptionKeyArns: option(
     fields({
       logs: z.optional(keyArn),
@@ -458,7 +461,7 @@ export const optionTable = {
       alarmTopic: z.optional(keyArn),
       buckets: z.optional(keyArn),
     }),
-    'keys of yours, in the region of the stage, for what is not a table',
+    'your KMS keys in the region of the stage, for everything but tables',
   ),
 };
 
