@@ -1,6 +1,5 @@
 /** The tasks of docs/daily-tasks.md, as they are, in their order, on the running stack. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readPage } from '../pages.ts';
 import { happenings, outcomes } from './happenings.ts';
 import { patternOf, readTasks } from './page.ts';
 import { DailyRelay, filledIn } from './relay.ts';
@@ -18,16 +17,9 @@ it('every task for which something happens is on the page', () => {
   expect(headings).toEqual(expect.arrayContaining(Object.keys({ ...happenings, ...outcomes })));
 });
 
-it('the table of tasks counts the commands and the steps of each, and no task is without one of them', () => {
-  const counted = [...readPage('docs/daily-tasks.md').matchAll(/^\| \[(.+)\]\(#.*\| +(\d+) \| +(\d+) \|$/gm)];
-  expect(counted.map(([, heading, commands, steps]) => [heading, commands, steps])).toEqual(
-    tasks.map(({ heading, steps, walk }) => [
-      heading,
-      String(steps.flatMap(({ commands }) => commands).length),
-      String(walk.length),
-    ]),
-  );
-  expect(counted.filter((each) => each.includes('0'))).toEqual([]);
+it('every task has commands, and a walk through the console', () => {
+  const lacking = tasks.filter(({ steps, walk }) => steps.length === 0 || walk.length === 0);
+  expect(lacking.map(({ heading }) => heading)).toEqual([]);
 });
 
 // Each begins with what the one before it left.
