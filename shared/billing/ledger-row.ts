@@ -1,7 +1,7 @@
 import { isoTime } from '../wire/iso-time.ts';
 import { isTagName, requestTimeMs } from '../wire/ids.ts';
 import { type NanoYuan, formatYuan, parsePrice } from './price.ts';
-import type { CloseRecord, OpenEntry, PartOfAccount, QuotaItem, CloseWrite } from './quota-item.ts';
+import type { CloseRecord, OpenEntry, AccountShard, QuotaItem, CloseWrite } from './quota-item.ts';
 import { firstCounter } from './shares.ts';
 
 /**
@@ -126,15 +126,15 @@ export function closeRowBetween(
 
 /** The row of a charge that came after its reservation expired, whose own row has what that charged, for a search too. */
 export function lateRow(
-  { account, part, entry, closeRecord }: Pick<CloseWrite, 'account' | 'part' | 'entry' | 'closeRecord'>,
+  { account, shard, entry, closeRecord }: Pick<CloseWrite, 'account' | 'shard' | 'entry' | 'closeRecord'>,
   difference: NanoYuan,
 ): CloseRow {
-  const row = closeRow({ account, part }, { ...entry, amount: 0n }, closeRecord);
+  const row = closeRow({ account, shard }, { ...entry, amount: 0n }, closeRecord);
   const search_price = (closeRecord.search_price ?? 0n) - (entry.searchPrice ?? 0n) || undefined;
   return { ...row, id: latePrefix + closeRecord.id, charge: difference, search_price };
 }
 
-function closeRow({ account, part }: PartOfAccount, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
+function closeRow({ account, shard }: AccountShard, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
   const { kind, at, estimated, channel, model = entry.model, price = entry.price } = closeRecord;
   // What a free model answers releases the plan's call.
   const isReleased = kind === 'released' || (kind === 'settled' && isFree(price));
@@ -152,7 +152,7 @@ function closeRow({ account, part }: PartOfAccount, entry: OpenEntry, closeRecor
     budget: entry.budget,
     official: entry.official ? true : undefined,
     metered: entry.metered ? true : undefined,
-    bucket: bucketOf(closeRecord.id, part),
+    bucket: bucketOf(closeRecord.id, shard),
     upstream_model: channel && (closeRecord.upstream_model ?? model),
   };
 }

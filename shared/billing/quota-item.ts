@@ -9,11 +9,11 @@ import type { NanoYuan } from './price.ts';
 export interface QuotaItem {
   account: string;
   /** 0: the account's first item, which has all its money until it is split. */
-  part: number;
+  shard: number;
   /** The number of parts that calls use, as of the last split or join of this account. */
-  parts: number;
+  shardCount: number;
   /** Part 0 only: the highest number of parts ever. Parts are not deleted: readers of sums read all of these. */
-  made: number;
+  highestShardCount: number;
   available: NanoYuan;
   spent: NanoYuan;
   granted: NanoYuan;
@@ -34,7 +34,7 @@ export interface QuotaItem {
   /** Calls counted on plan slots: `<item>@<first day>` -> calls. */
   plan: Map<string, number>;
   /** Calls in flight of keys with a concurrency limit: key -> request ids. */
-  places: Map<string, ReadonlySet<string>>;
+  permits: Map<string, ReadonlySet<string>>;
   /** The latest minute of the account, if it has a limit. */
   rate?: RateCount | undefined;
   /** The last close. The ledger row of that write is built from it. */
@@ -143,11 +143,11 @@ export type CloseRecord = {
   at: number;
 } & { -readonly [Name in keyof typeof closeFields]?: CloseForms[(typeof closeFields)[Name]] | undefined };
 
-export const emptyQuota = (account: string, part = 0): QuotaItem => ({
+export const createQuotaItem = (account: string, shard = 0): QuotaItem => ({
   account,
-  part,
-  parts: 1,
-  made: 1,
+  shard,
+  shardCount: 1,
+  highestShardCount: 1,
   available: 0n,
   spent: 0n,
   granted: 0n,
@@ -155,27 +155,27 @@ export const emptyQuota = (account: string, part = 0): QuotaItem => ({
   settled: 0,
   open: new Map(),
   plan: new Map(),
-  places: new Map(),
+  permits: new Map(),
   last: undefined,
 });
 
-export const reservedOf = ({ open }: QuotaItem): NanoYuan =>
+export const sumReserved = ({ open }: QuotaItem): NanoYuan =>
   [...open.values()].reduce((sum, { amount, metered }) => (metered ? sum : sum + amount), 0n);
 
 /** The difference from the invariant of `QuotaItem`; undefined: the item is balanced. */
-export function imbalance(item: QuotaItem): NanoYuan | undefined {
+export function findImbalance(item: QuotaItem): NanoYuan | undefined {
   const { available, spent, granted, moved, metered = 0n } = item;
-  const difference = available + reservedOf(item) + spent - granted - moved - metered;
+  const difference = available + sumReserved(item) + spent - granted - moved - metered;
   return difference === 0n ? undefined : difference;
 }
 
-export interface PartOfAccount {
+export interface AccountShard {
   account: string;
   /** Absent: 0, the only part of most accounts. */
-  part?: number | undefined;
+  shard?: number | undefined;
 }
 
-interface EntryWrite extends PartOfAccount {
+interface EntryWrite extends AccountShard {
   id: string;
   entry: OpenEntry;
 }
@@ -183,17 +183,17 @@ interface EntryWrite extends PartOfAccount {
 /** One conditional write that opens a reservation. It takes effect completely or not at all. */
 export interface ReserveWrite extends EntryWrite {
   /** The balance that the write needs, if that is more than it takes. */
-  atLeast?: NanoYuan | undefined;
+  balanceNeeded?: NanoYuan | undefined;
   /** The limits below are shares over so many parts; refused if the account has another number by now. */
-  parts?: number | undefined;
+  shardCount?: number | undefined;
   /** Crashed calls by which the limits of calls at once below are higher. Refused unless each is open with this end of its lease. */
-  lapsed?: ReadonlyMap<string, number> | undefined;
+  expiredLeases?: ReadonlyMap<string, number> | undefined;
   /** The account's limit of open entries in this part. */
   openMax?: number | undefined;
   /** The plan slot that counts the call; `limit` null: unlimited. */
   slot?: { key: string; staleKey: string; limit: number | null } | undefined;
   /** The key's concurrency limit in this part. */
-  place?: { key: string; max: number } | undefined;
+  permit?: { key: string; max: number } | undefined;
   /** The account's limits of calls and tokens a minute in this part. */
   rate?: RateWrite | undefined;
 }
@@ -231,7 +231,7 @@ export interface RenewWrite extends EntryWrite {
   /** Unix seconds. */
   until: number;
   /** The run of a queued call takes the entry over, which is then as that of any call. */
-  begins?: boolean | undefined;
+  startsRun?: boolean | undefined;
 }
 
 /** The amount that a close returns to `available`; negative if the call cost more than was reserved. */
@@ -242,8 +242,8 @@ export const refundOf = ({ entry, closeRecord }: CloseWrite): NanoYuan =>
  * Whether taking so much from a part needs the mark of an overdraft on all of them, because others could then spend what
  * this one owes. The only part of an account owes what the account does.
  */
-export const overdraws = ({ part, parts, available, overdraft }: QuotaItem, taken: NanoYuan): boolean =>
-  !overdraft && (part > 0 || parts > 1) && taken > 0n && available < taken;
+export const overdraws = ({ shard, shardCount, available, overdraft }: QuotaItem, taken: NanoYuan): boolean =>
+  !overdraft && (shard > 0 || shardCount > 1) && taken > 0n && available < taken;
 
 /** No lease is renewed after a tombstone, so only clocks that differ have to be waited for. */
 const tombstoneGraceSeconds = 30;
@@ -261,21 +261,21 @@ export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: 
     .filter(([, entry]) => entry.until + graceOf(entry) < nowSeconds)
     .map(([id, entry]) => ({
       account: item.account,
-      part: item.part,
+      shard: item.shard,
       id,
       entry,
       releaseSlot: entry.queued === true,
-      closeRecord: closeRecordOf(id, entry, nowSeconds),
+      closeRecord: buildCloseRecord(id, entry, nowSeconds),
       ifNotRenewed: true,
     }));
 }
 
-function closeRecordOf(id: string, entry: OpenEntry, at: number): CloseRecord {
+function buildCloseRecord(id: string, entry: OpenEntry, at: number): CloseRecord {
   if (entry.tombstone) return { id, kind: 'cancelled', charge: 0n, at };
   if (entry.queued) return { id, kind: 'released', charge: 0n, at };
-  return { id, kind: 'expired', charge: expiryCharge(entry), at, search_price: entry.searchPrice };
+  return { id, kind: 'expired', charge: computeExpiryCharge(entry), at, search_price: entry.searchPrice };
 }
 
 /** The charge for a call whose end is unknown: its input, which was sent upstream, and its search, which comes before that. */
-export const expiryCharge = ({ slot, official, input, searchPrice = 0n }: OpenEntry): bigint =>
+export const computeExpiryCharge = ({ slot, official, input, searchPrice = 0n }: OpenEntry): bigint =>
   official ? 0n : (slot === '' ? input : 0n) + searchPrice;

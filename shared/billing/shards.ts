@@ -1,8 +1,8 @@
-import { type QuotaItem, type RateCount, emptyQuota, imbalance, reservedOf } from './quota-item.ts';
+import { type QuotaItem, type RateCount, createQuotaItem, findImbalance, sumReserved } from './quota-item.ts';
 import { requestTimeMs } from '../wire/ids.ts';
-import { evenly, shareOf, needOn, partsMax, usesPart } from './shares.ts';
+import { divideEvenly, shareOf, shareNeed, shardCountMax, usesShard } from './shares.ts';
 import { largestFirst, smaller, type NanoYuan } from './price.ts';
-import { isRefusal, planReserve, type PlanSlot, type ReserveNeed } from './reservation.ts';
+import { isRefusal, planReservation, type PlanSlot, type ReserveNeed } from './reservation.ts';
 
 /** More entries than this in one part cost a second unit of every write. */
 const openMax = 8;
@@ -10,32 +10,32 @@ const openMax = 8;
 const reservesMin = 8n;
 
 /** The number of parts that the traffic needs which an image of one part shows; the present number: no more. */
-export function wantedParts({ open, parts }: QuotaItem, nowMs: number): number {
-  if (open.size <= openMax) return parts;
-  const bySize = (open.size / openMax) * parts;
+export function countWantedShards({ open, shardCount }: QuotaItem, nowMs: number): number {
+  if (open.size <= openMax) return shardCount;
+  const bySize = (open.size / openMax) * shardCount;
   const starts = [...open.keys()].flatMap((id) => requestTimeMs(id) ?? []);
   const spanSeconds = Math.max(nowMs - Math.min(...starts, nowMs), 20) / 1000;
   // Many calls within a second are the start of more. A call of some seconds keeps that many entries open.
   const byRate = starts.length > openMax && spanSeconds < 1 ? (starts.length / spanSeconds) * 0.5 : 0;
-  const wanted = 2 ** Math.ceil(Math.log2(Math.max(parts, bySize, byRate)));
-  return Math.min(partsMax, wanted);
+  const wanted = 2 ** Math.ceil(Math.log2(Math.max(shardCount, bySize, byRate)));
+  return Math.min(shardCountMax, wanted);
 }
 
 /** At most so many parts that each holds some reserves of the usual size; at least the present number. */
-export function affordableParts(images: readonly QuotaItem[], wanted: number): number {
+export function countAffordableShards(images: readonly QuotaItem[], wanted: number): number {
   const holding = images.flatMap(({ open }) =>
     [...open.values()].filter(({ amount, metered }) => amount > 0n && !metered),
   );
-  const present = images[0]?.parts ?? 1;
+  const present = images[0]?.shardCount ?? 1;
   if (holding.length === 0) return wanted;
-  const typical = totalOf(images.map(reservedOf)) / BigInt(holding.length);
-  const available = totalOf(images.map((item) => item.available));
+  const typical = sumAmounts(images.map(sumReserved)) / BigInt(holding.length);
+  const available = sumAmounts(images.map((item) => item.available));
   let count = wanted;
   while (count > present && available < BigInt(count) * reservesMin * typical) count /= 2;
   return Math.max(count, present);
 }
 
-const totalOf = (amounts: readonly NanoYuan[]): NanoYuan => amounts.reduce((sum, each) => sum + each, 0n);
+const sumAmounts = (amounts: readonly NanoYuan[]): NanoYuan => amounts.reduce((sum, each) => sum + each, 0n);
 
 /**
  * Shares out money and counted plan calls evenly over `to` parts. Undefined: there is nothing to share out. Parts that
@@ -45,48 +45,54 @@ const totalOf = (amounts: readonly NanoYuan[]): NanoYuan => amounts.reduce((sum,
  * @param images the parts that exist, of those below `to`
  * @param limits limits of plan slots, as far as known. A slot of unknown limit must not be counted up meanwhile.
  */
-export function splitWrite(
+export function planSplit(
   images: readonly QuotaItem[],
   to: number,
   limits: ReadonlyMap<string, number | null>,
-): PartsWrite | undefined {
+): ShardsWrite | undefined {
   const [first] = images;
-  if (!first || first.part !== 0 || to <= first.parts) return undefined;
-  const { available, plan } = sumsOf(images);
-  const { rate } = sumsOf(images.filter(({ part, parts }) => part < parts));
+  if (!first || first.shard !== 0 || to <= first.shardCount) return undefined;
+  const { available, plan } = sumShards(images);
+  const { rate } = sumShards(images.filter(({ shard, shardCount }) => shard < shardCount));
   const counts = new Map([...[...limits.keys()].map((key) => [key, 0] as const), ...plan]);
-  const shares = evenly(available, to);
-  const changes = Array.from({ length: to }, (_, part): PartChange => {
-    const item = images.find((image) => image.part === part);
+  const shares = divideEvenly(available, to);
+  const changes = Array.from({ length: to }, (_, shard): ShardChange => {
+    const item = images.find((image) => image.shard === shard);
     // An account in debt has nothing to share out.
-    const moved = available > 0n ? (shares[part] ?? 0n) - (item?.available ?? 0n) : 0n;
-    const isNew = part >= first.parts;
-    const share = (whole: number): number => shareOf(whole, to, part - first.parts);
+    const moved = available > 0n ? (shares[shard] ?? 0n) - (item?.available ?? 0n) : 0n;
+    const isNew = shard >= first.shardCount;
+    const share = (whole: number): number => shareOf(whole, to, shard - first.shardCount);
     const counted = rate && {
       minute: rate.minute,
       count: share(rate.count),
       tokens: share(rate.tokens ?? 0),
     };
     const minute = isNew && counted ? { seen: item?.rate, counted } : undefined;
-    const calls = sharedCalls(counts, { item, limits, share: (whole) => shareOf(whole, to, part) });
-    return { part, seenParts: item?.parts, moved, plan: calls, minute };
+    const calls = shareCalls(counts, { item, limits, share: (whole) => shareOf(whole, to, shard) });
+    return { shard, seenShardCount: item?.shardCount, moved, plan: calls, minute };
   });
   // A debt stays where it is, so every part is to say that there is one.
   const isOverdrawn = available < 0n || images.some((item) => item.overdraft);
   const overdraft = isOverdrawn ? 'begins' : 'none';
-  return { account: first.account, parts: to, made: Math.max(first.made, to), overdraft, changes };
+  return {
+    account: first.account,
+    shardCount: to,
+    highestShardCount: Math.max(first.highestShardCount, to),
+    overdraft,
+    changes,
+  };
 }
 
-interface SharedPart {
+interface ShardShare {
   item: QuotaItem | undefined;
   limits: ReadonlyMap<string, number | null>;
   share: (whole: number) => number;
 }
 
 /** Counts are moved relatively, so calls that are counted meanwhile stay counted. */
-function sharedCalls(
+function shareCalls(
   counts: ReadonlyMap<string, number>,
-  { item, limits, share }: SharedPart,
+  { item, limits, share }: ShardShare,
 ): ReadonlyMap<string, MovedCalls> {
   const moves = new Map<string, MovedCalls>();
   for (const [key, sum] of counts) {
@@ -102,40 +108,40 @@ function sharedCalls(
 
 const giversMax = 20;
 
-const changeOf = (
-  { part, parts }: QuotaItem,
+const buildChange = (
+  { shard, shardCount }: QuotaItem,
   moved: NanoYuan,
-  plan: PartChange['plan'] = new Map(),
-): PartChange => ({ part, seenParts: parts, moved, plan });
+  plan: ShardChange['plan'] = new Map(),
+): ShardChange => ({ shard, seenShardCount: shardCount, moved, plan });
 
 /** Moves money from the richest parts to one, so that it has `amount`. Undefined: they do not have it. */
-export function gatherWrite(
+export function planGather(
   images: readonly QuotaItem[],
   to: QuotaItem,
   amount: NanoYuan,
-): PartsWrite | undefined {
-  const changes: PartChange[] = [];
+): ShardsWrite | undefined {
+  const changes: ShardChange[] = [];
   let missing = amount - to.available;
   const richest = images
-    .filter(({ part, available }) => part !== to.part && available > 0n)
+    .filter(({ shard, available }) => shard !== to.shard && available > 0n)
     .toSorted((a, b) => largestFirst(a.available, b.available));
   for (const item of richest.slice(0, giversMax)) {
     if (missing <= 0n) break;
     const given = smaller(missing, item.available);
-    changes.push(changeOf(item, -given));
+    changes.push(buildChange(item, -given));
     missing -= given;
   }
   if (missing > 0n || changes.length === 0) return undefined;
-  changes.push(changeOf(to, -totalOf(changes.map(({ moved }) => moved))));
+  changes.push(buildChange(to, -sumAmounts(changes.map(({ moved }) => moved))));
   return { account: to.account, changes };
 }
 
 /** Shares out what an overdrawn account has, so that no part is below zero. Undefined: the account is. */
-export function settleWrite(images: AccountParts): PartsWrite | undefined {
-  const sum = totalOf(images.map(({ available }) => available));
+export function planOverdraftEnd(images: AccountShards): ShardsWrite | undefined {
+  const sum = sumAmounts(images.map(({ available }) => available));
   if (sum < 0n) return undefined;
-  const shares = evenly(sum, images.length);
-  const changes = images.map((item, at) => changeOf(item, (shares[at] ?? 0n) - item.available));
+  const shares = divideEvenly(sum, images.length);
+  const changes = images.map((item, at) => buildChange(item, (shares[at] ?? 0n) - item.available));
   return { account: images[0].account, overdraft: 'ends', changes };
 }
 
@@ -143,20 +149,20 @@ export function settleWrite(images: AccountParts): PartsWrite | undefined {
  * Gives everything back to part 0, debts too, which calls use alone from then on. Undefined: other parts still have open
  * entries, or the account has one part.
  */
-export function joinWrite(images: readonly QuotaItem[]): PartsWrite | undefined {
+export function planJoin(images: readonly QuotaItem[]): ShardsWrite | undefined {
   const [first, ...others] = images;
-  if (!first || first.part !== 0 || first.parts === 1 || others.some(({ open }) => open.size > 0))
+  if (!first || first.shard !== 0 || first.shardCount === 1 || others.some(({ open }) => open.size > 0))
     return undefined;
-  const given = sumsOf(others);
-  const { rate: counted } = sumsOf(images);
+  const given = sumShards(others);
+  const { rate: counted } = sumShards(images);
   const minute = counted && counted !== first.rate ? { seen: first.rate, counted } : undefined;
   const received = new Map([...given.plan].map(([key, calls]) => [key, { calls, countedMax: Infinity }]));
-  const changes = others.map((item): PartChange => {
+  const changes = others.map((item): ShardChange => {
     const calls = [...item.plan].map(([key, count]) => [key, { calls: -count, countedMax: count }] as const);
-    return Object.assign(changeOf(item, -item.available, new Map(calls)), { settledBefore: item.settled });
+    return Object.assign(buildChange(item, -item.available, new Map(calls)), { settledBefore: item.settled });
   });
-  changes.unshift({ ...changeOf(first, given.available, received), minute });
-  return { account: first.account, parts: 1, made: first.made, changes };
+  changes.unshift({ ...buildChange(first, given.available, received), minute });
+  return { account: first.account, shardCount: 1, highestShardCount: first.highestShardCount, changes };
 }
 
 interface Choice {
@@ -167,14 +173,14 @@ interface Choice {
 }
 
 /** A part that has what a call needs; undefined: none has it alone. Plan slots go first, in their order. */
-export function choosePart(
+export function chooseShard(
   need: ReserveNeed,
   images: readonly QuotaItem[],
   { chance, lastTry }: Choice,
 ): QuotaItem | undefined {
   const options = images.flatMap((item) => {
-    const payment = planReserve(needOn(need, item), item);
-    return usesPart(need, item) && !isRefusal(payment) ? [{ item, payment }] : [];
+    const payment = planReservation(shareNeed(need, item), item);
+    return usesShard(need, item) && !isRefusal(payment) ? [{ item, payment }] : [];
   });
   const whole = options.filter(({ payment }) => payment.limitedTo === undefined);
   const best = [
@@ -194,15 +200,15 @@ interface MissingRoom {
 }
 
 /** A part whose share of the slot is used up, and which has all else that the call needs. */
-export function partForRoom(
+export function findShardForRoom(
   need: ReserveNeed,
   images: readonly QuotaItem[],
   { key }: PlanSlot,
 ): QuotaItem | undefined {
   return images.find((item) => {
     const roomy = { ...item, plan: new Map([...item.plan, [key, -Infinity]]) };
-    const plan = planReserve(needOn(need, item), roomy);
-    return usesPart(need, item) && !isRefusal(plan) && plan.slot?.key === key;
+    const plan = planReservation(shareNeed(need, item), roomy);
+    return usesShard(need, item) && !isRefusal(plan) && plan.slot?.key === key;
   });
 }
 
@@ -210,55 +216,55 @@ export function partForRoom(
  * Counts calls of one part in another one, so that the first has room for as many more: half of the room of the part
  * that has the most. The count of a part may so be below zero; their sum stays. Undefined: no other part has room.
  */
-export function roomWrite({ images, to, slot }: MissingRoom): PartsWrite | undefined {
+export function planRoom({ images, to, slot }: MissingRoom): ShardsWrite | undefined {
   const { key, limit } = slot;
   if (limit === null) return undefined;
   const options = images.map((item) => {
-    const share = shareOf(limit, item.parts, item.part);
+    const share = shareOf(limit, item.shardCount, item.shard);
     return { item, share, room: share - (item.plan.get(key) ?? 0) };
   });
-  const [most] = options.filter(({ item }) => item.part !== to.part).toSorted((a, b) => b.room - a.room);
+  const [most] = options.filter(({ item }) => item.shard !== to.shard).toSorted((a, b) => b.room - a.room);
   if (!most || most.room <= 0) return undefined;
   const calls = Math.ceil(most.room / 2);
   const changes = [
-    changeOf(most.item, 0n, new Map([[key, { calls, countedMax: most.share - calls }]])),
-    changeOf(to, 0n, new Map([[key, { calls: -calls, countedMax: Infinity }]])),
+    buildChange(most.item, 0n, new Map([[key, { calls, countedMax: most.share - calls }]])),
+    buildChange(to, 0n, new Map([[key, { calls: -calls, countedMax: Infinity }]])),
   ];
   return { account: to.account, changes };
 }
 
-export type AccountParts = readonly [QuotaItem, ...QuotaItem[]];
+export type AccountShards = readonly [QuotaItem, ...QuotaItem[]];
 
 export interface WholeAccount extends QuotaItem {
-  each?: AccountParts | undefined;
+  shards?: AccountShards | undefined;
 }
 
 /** The account as if it had one part: every amount and count is the sum over its parts. */
-export function wholeOf(parts: AccountParts): WholeAccount {
-  const [first] = parts;
-  return parts.length === 1
-    ? { ...first, parts: 1 }
-    : { ...sumsOf(parts), account: first.account, last: first.last, each: parts };
+export function mergeShards(shards: AccountShards): WholeAccount {
+  const [first] = shards;
+  return shards.length === 1
+    ? { ...first, shardCount: 1 }
+    : { ...sumShards(shards), account: first.account, last: first.last, shards };
 }
 
 /** All amounts and counts of some parts, without what tells whose they are. */
-function sumsOf(parts: readonly QuotaItem[]): QuotaItem {
-  const sums = emptyQuota('');
-  for (const item of parts) {
+function sumShards(shards: readonly QuotaItem[]): QuotaItem {
+  const sums = createQuotaItem('');
+  for (const item of shards) {
     for (const name of ['available', 'spent', 'granted', 'moved'] as const) sums[name] += item[name];
     sums.settled += item.settled;
     if (item.metered !== undefined) sums.metered = (sums.metered ?? 0n) + item.metered;
     for (const [id, entry] of item.open) sums.open.set(id, entry);
-    for (const [key, ids] of item.places)
-      sums.places.set(key, new Set([...(sums.places.get(key) ?? []), ...ids]));
+    for (const [key, ids] of item.permits)
+      sums.permits.set(key, new Set([...(sums.permits.get(key) ?? []), ...ids]));
     for (const [key, count] of item.plan) sums.plan.set(key, (sums.plan.get(key) ?? 0) + count);
-    sums.rate = sumOf(sums.rate, item.rate);
+    sums.rate = addRates(sums.rate, item.rate);
   }
   return sums;
 }
 
 /** Counts of one minute add up; of an earlier minute nothing counts any more. */
-function sumOf(before: RateCount | undefined, rate: RateCount | undefined): RateCount | undefined {
+function addRates(before: RateCount | undefined, rate: RateCount | undefined): RateCount | undefined {
   if (!rate || (before && before.minute > rate.minute)) return before;
   if (!before || before.minute < rate.minute) return rate;
   const { minute, count, tokens = 0 } = before;
@@ -266,10 +272,10 @@ function sumOf(before: RateCount | undefined, rate: RateCount | undefined): Rate
 }
 
 /** The parts that do not balance, and what the moves between parts do not add up to. */
-export function imbalances(parts: AccountParts): { part: number; difference: bigint }[] {
-  return parts.flatMap((item) => {
-    const difference = imbalance(item);
-    return difference === undefined ? [] : [{ part: item.part, difference }];
+export function findImbalances(shards: AccountShards): { shard: number; difference: bigint }[] {
+  return shards.flatMap((item) => {
+    const difference = findImbalance(item);
+    return difference === undefined ? [] : [{ shard: item.shard, difference }];
   });
 }
 
@@ -277,25 +283,25 @@ export function imbalances(parts: AccountParts): { part: number; difference: big
  * One transaction over parts of an account. Money and counted plan calls change their part; their sums over the
  * account stay. It takes effect completely or not at all.
  */
-export interface PartsWrite {
+export interface ShardsWrite {
   account: string;
   /** The number of parts that calls use afterwards, which is also stored where it is read with keys. */
-  parts?: number | undefined;
+  shardCount?: number | undefined;
   /** The highest number of parts that the account ever had, kept in part 0. */
-  made?: number | undefined;
+  highestShardCount?: number | undefined;
   /**
    * What becomes of the mark of an overdraft. `begins`: the changed parts, all in use, have it afterwards. `ends`: they
    * had it, and none is below zero without it. `none`: refused if one has it, or would be below zero. Absent: it stays.
    */
   overdraft?: 'begins' | 'ends' | 'none' | undefined;
   /** One for each part that changes; of the amounts and of the counts of each slot the sum is zero. */
-  changes: PartChange[];
+  changes: ShardChange[];
 }
 
-export interface PartChange {
-  part: number;
+export interface ShardChange {
+  shard: number;
   /** The number of parts that the item named when it was read; undefined: there was no item. */
-  seenParts: number | undefined;
+  seenShardCount: number | undefined;
   /** What the part receives; negative: what it gives, and refused if less is available. */
   moved: NanoYuan;
   /** Plan calls counted here from now on, by slot; negative: no more. */

@@ -3,7 +3,7 @@ import type { QuotaItem } from './quota-item.ts';
 import type { PlanSlot, ReserveNeed } from './reservation.ts';
 
 /** A balance is shared out over so many parts at most. */
-export const partsMax = 64;
+export const shardCountMax = 64;
 
 // Calls that nothing limits by shares take nothing that parts must have: each draws one of many counters, which are parts
 // beyond those of the balance. So each has few entries at 10,000 calls at once, and one write of it costs one unit.
@@ -21,19 +21,19 @@ export function drawCounter(need: ReserveNeed, chance: number): number | undefin
 }
 
 /** The share of one part in a whole number: the shares of all parts add up to it. */
-export const shareOf = (whole: number, parts: number, part: number): number =>
-  Math.floor(whole / parts) + (part < whole % parts ? 1 : 0);
+export const shareOf = (whole: number, shardCount: number, shard: number): number =>
+  Math.floor(whole / shardCount) + (shard < whole % shardCount ? 1 : 0);
 
 /** An amount in equal shares, the rest in the first one. */
-export function evenly(amount: NanoYuan, parts: number): NanoYuan[] {
-  const share = amount / BigInt(parts);
-  const rest = amount - share * BigInt(parts);
-  return Array.from({ length: parts }, (_, part) => (part === 0 ? share + rest : share));
+export function divideEvenly(amount: NanoYuan, shardCount: number): NanoYuan[] {
+  const share = amount / BigInt(shardCount);
+  const remainder = amount - share * BigInt(shardCount);
+  return Array.from({ length: shardCount }, (_, shard) => (shard === 0 ? share + remainder : share));
 }
 
-export interface PartPosition {
-  parts: number;
-  part: number;
+export interface ShardPosition {
+  shardCount: number;
+  shard: number;
 }
 
 type KeyLimits = Pick<ReserveNeed, 'key' | 'maxConcurrency'>;
@@ -42,29 +42,34 @@ type KeyLimits = Pick<ReserveNeed, 'key' | 'maxConcurrency'>;
  * The parts that a key uses: `count` of them from `first` on. As many as its concurrency limit, so that a small one is
  * not split; keys are hashes, so these are spread.
  */
-function partsOfKey({ key, maxConcurrency }: KeyLimits, parts: number): { first: number; count: number } {
-  if (maxConcurrency === undefined) return { first: 0, count: parts };
-  const first = (Number.parseInt(key.slice(0, 8), 16) || 0) % parts;
-  return { first, count: Math.min(maxConcurrency, parts) };
+function findShardsOfKey(
+  { key, maxConcurrency }: KeyLimits,
+  shardCount: number,
+): { first: number; count: number } {
+  if (maxConcurrency === undefined) return { first: 0, count: shardCount };
+  const first = (Number.parseInt(key.slice(0, 8), 16) || 0) % shardCount;
+  return { first, count: Math.min(maxConcurrency, shardCount) };
 }
 
-export const usesPart = (limits: KeyLimits, { parts, part }: PartPosition): boolean => {
-  const { first, count } = partsOfKey(limits, parts);
-  return (part - first + parts) % parts < count;
+export const usesShard = (limits: KeyLimits, { shardCount, shard }: ShardPosition): boolean => {
+  const { first, count } = findShardsOfKey(limits, shardCount);
+  return (shard - first + shardCount) % shardCount < count;
 };
 
 /** The need of a call with the limits that hold in one part: its shares in the plan, the key and the account. */
-export function needOn(need: ReserveNeed, at: PartPosition): ReserveNeed {
-  const { parts, part } = at;
-  if (parts === 1) return need;
+export function shareNeed(need: ReserveNeed, at: ShardPosition): ReserveNeed {
+  const { shardCount, shard } = at;
+  if (shardCount === 1) return need;
   const { slots, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
   const shareHere = (limit: number | undefined): number | undefined =>
-    limit === undefined ? undefined : shareOf(limit, parts, part);
-  const { first, count } = partsOfKey(need, parts);
-  const share = usesPart(need, at) ? shareOf(maxConcurrency ?? 0, count, (part - first + parts) % parts) : 0;
+    limit === undefined ? undefined : shareOf(limit, shardCount, shard);
+  const { first, count } = findShardsOfKey(need, shardCount);
+  const share = usesShard(need, at)
+    ? shareOf(maxConcurrency ?? 0, count, (shard - first + shardCount) % shardCount)
+    : 0;
   return {
     ...need,
-    slots: slots.map((slot) => slotOn(slot, at)),
+    slots: slots.map((slot) => shareSlot(slot, at)),
     maxConcurrency: maxConcurrency === undefined ? undefined : share,
     accountConcurrency: shareHere(accountConcurrency),
     accountRpm: shareHere(accountRpm),
@@ -72,23 +77,29 @@ export function needOn(need: ReserveNeed, at: PartPosition): ReserveNeed {
   };
 }
 
-const slotOn = (slot: PlanSlot, { parts, part }: PartPosition): PlanSlot => ({
+const shareSlot = (slot: PlanSlot, { shardCount, shard }: ShardPosition): PlanSlot => ({
   ...slot,
-  limit: slot.limit === null ? null : shareOf(slot.limit, parts, part),
+  limit: slot.limit === null ? null : shareOf(slot.limit, shardCount, shard),
 });
 
 /**
  * The part of a first try, one of those that the key uses; for a small plan slot, one with a share in it.
  * `chance`: in [0, 1). `sums`: what is known of the account.
  */
-export function pickPart(need: ReserveNeed, sums: Pick<QuotaItem, 'parts' | 'plan'>, chance: number): number {
-  const { parts, plan } = sums;
-  if (parts === 1) return 0;
-  const { first, count } = partsOfKey(need, parts);
-  const slot = roomySlots(need.slots, plan)[0];
+export function pickShard(
+  need: ReserveNeed,
+  sums: Pick<QuotaItem, 'shardCount' | 'plan'>,
+  chance: number,
+): number {
+  const { shardCount, plan } = sums;
+  if (shardCount === 1) return 0;
+  const { first, count } = findShardsOfKey(need, shardCount);
+  const slot = listSlotsWithRoom(need.slots, plan)[0];
   const most = first === 0 ? Math.min(count, Math.max(1, slot?.limit ?? count)) : count;
-  return (first + Math.floor(chance * most)) % parts;
+  return (first + Math.floor(chance * most)) % shardCount;
 }
 
-export const roomySlots = (slots: readonly PlanSlot[], plan: ReadonlyMap<string, number>): PlanSlot[] =>
-  slots.filter(({ key, limit }) => limit === null || (plan.get(key) ?? 0) < limit);
+export const listSlotsWithRoom = (
+  slots: readonly PlanSlot[],
+  plan: ReadonlyMap<string, number>,
+): PlanSlot[] => slots.filter(({ key, limit }) => limit === null || (plan.get(key) ?? 0) < limit);

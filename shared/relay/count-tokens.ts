@@ -4,8 +4,8 @@
  * make one. Nothing is charged or reserved, no row of the ledger is written, and no candidate's health is touched. Loaded by the
  * first such request.
  */
-import { reservedOf } from '../billing/quota-item.ts';
-import { isRefusal, planReserve } from '../billing/reservation.ts';
+import { sumReserved } from '../billing/quota-item.ts';
+import { isRefusal, planReservation } from '../billing/reservation.ts';
 import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import { CannotCarry, type AnswerReader, type CountingForm, type Dialect } from '../upstreams/dialect.ts';
 import type { UpstreamEvent } from '../upstreams/body-events.ts';
@@ -116,8 +116,8 @@ async function admitted<T>(
   if (!request) return count();
   const { account, need } = request;
   const whole = await readSums(ports, request, true);
-  const hasMoney = whole.available + reservedOf(whole) > 0n;
-  const plan = planReserve(need, hasMoney ? { ...whole, available: endlessBalance } : whole);
+  const hasMoney = whole.available + sumReserved(whole) > 0n;
+  const plan = planReservation(need, hasMoney ? { ...whole, available: endlessBalance } : whole);
   if (isRefusal(plan)) throw await reservations.refused(request, plan, whole);
   const slots = {
     of: `account:${account}`,

@@ -8,7 +8,7 @@ import {
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
-import { joinWrite, type PartsWrite, splitWrite } from '../../shared/billing/shards.ts';
+import { planJoin, type ShardsWrite, planSplit } from '../../shared/billing/shards.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryAlertStores } from '../support/memory-alert-stores.ts';
@@ -59,28 +59,28 @@ it('on DynamoDB a balance stays that of the account while it is split, spent in 
     local: false,
   });
   const quotas = dynamoQuotaStore(tablesOn(client), 'relay');
-  const move = async (write: PartsWrite | undefined) => write && quotas.move(write);
+  const move = async (write: ShardsWrite | undefined) => write && quotas.move(write);
   const account = 'busy';
   expect(await accounts.balance(account)).toBeUndefined();
   await putQuota(emulator.endpoint, itemOf(account, { available: 1_000n }));
 
-  expect(await move(splitWrite(await quotas.read(account, 1, true), 4, new Map()))).toBe(true);
+  expect(await move(planSplit(await quotas.read(account, 1, true), 4, new Map()))).toBe(true);
   expect(await accounts.balance(account)).toBe(1_000n);
 
-  const write = { ...reserveOf(account, { amount: 100n }), part: 1 };
+  const write = { ...reserveOf(account, { amount: 100n }), shard: 1 };
   await quotas.reserve(write);
   expect(await accounts.balance(account)).toBe(1_000n);
-  await quotas.close({ ...closeOf(account, { entry: write.entry, charge: 30n }), part: 1 });
+  await quotas.close({ ...closeOf(account, { entry: write.entry, charge: 30n }), shard: 1 });
   expect(await accounts.balance(account)).toBe(970n);
 
   const late = lateRow(closeOf(account, { entry: write.entry }), 7n);
   await quotas.chargeLate({ difference: 7n, row: late });
   expect(await accounts.balance(account)).toBe(963n);
 
-  expect(await move(joinWrite(await quotas.read(account, 4, true)))).toBe(true);
+  expect(await move(planJoin(await quotas.read(account, 4, true)))).toBe(true);
   expect(await accounts.balance(account)).toBe(963n);
   const images = await quotas.read(account, 64, true);
-  expect(images.map(({ part, available }) => [part, available])).toEqual([
+  expect(images.map(({ shard: part, available }) => [part, available])).toEqual([
     [0, 963n],
     [1, 0n],
     [2, 0n],

@@ -52,7 +52,7 @@ const estimate = {
   n: 1,
   outputTokensMax: 16_384,
   outputTokensLeast: 1_024,
-  heldWhole: false,
+  reservesFully: false,
 };
 
 interface Kind {
@@ -76,10 +76,10 @@ const kinds = {
   'of an account with every limit': { need: { accountRpm: 60, accountTpm: 100_000, accountConcurrency: 8 } },
   'of a plan': { need: { slots: [slot('chat', 100)] }, charge: 0n },
   'of an unlimited plan': { need: { slots: [slot('chat', null)] }, charge: 0n },
-  free: { need: { price: freePrice, takesNothing: true }, charge: 0n },
+  free: { need: { price: freePrice, reservesNothing: true }, charge: 0n },
   'of a metered account': { need: { metered: true } },
   'of a metered account, of a key with a budget': { need: { metered: true }, budget },
-  official: { need: { takesNothing: true }, entry: { official: true }, charge: 0n },
+  official: { need: { reservesNothing: true }, entry: { official: true }, charge: 0n },
 } satisfies Record<string, Kind> as { plain: Kind } & Record<string, Kind>;
 
 /** Calls of the account that are under way, as they are stored. */
@@ -109,7 +109,7 @@ function requestOf(call: string, { need, request, budget, entry }: Kind): Reserv
     estimate,
     key,
     nowMs,
-    takesNothing: false,
+    reservesNothing: false,
     ...need,
   };
   const price = formatPrice(whole.price);
@@ -156,11 +156,11 @@ async function costsOf(call: string, kind: Kind) {
   await reservations.close(reservation, closeRecordOf(request.need.id, kind.charge ?? 3_000_000n), false);
   const after = commands.splice(0);
   const { part } = reservation;
-  const Key = partKey({ account: 'acme', part });
+  const Key = partKey({ account: 'acme', shard: part });
   const { Item } = await unmetered.send(new GetItemCommand({ TableName: 'relay-quotas', Key }));
   const image = Item && quotaOf(Item);
   const change = {
-    item: partName({ account: 'acme', part }),
+    item: partName({ account: 'acme', shard: part }),
     account: 'acme',
     before: reservation.item,
     after: image,

@@ -11,7 +11,7 @@ import { dynamoRowPages } from '../../shared/adapters/dynamodb/row-pages.ts';
 import { dynamoTableCopies } from '../../shared/adapters/dynamodb/table-copies.ts';
 import type { TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { closeRowBetween, grantPrefix, lateRow, ledgerPartition } from '../../shared/billing/ledger-row.ts';
-import { emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { createQuotaItem, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import { firstCounter } from '../../shared/billing/shares.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -37,9 +37,9 @@ beforeAll(async () => {
   for (const [at, id] of ids.entries()) {
     const part = firstCounter + at * 60;
     await quotas.create('acme', part);
-    const opened = await quotas.reserve({ account: 'acme', part, id, entry });
+    const opened = await quotas.reserve({ account: 'acme', shard: part, id, entry });
     const closeRecord = { id, kind: 'settled', charge: 3n, at: Math.floor(nowMs / 1000) + at } as const;
-    await quotas.close({ account: 'acme', part, id, entry, releaseSlot: false, closeRecord });
+    await quotas.close({ account: 'acme', shard: part, id, entry, releaseSlot: false, closeRecord });
     const before = opened.done ? opened.item : undefined;
     const after = before && { ...before, open: new Map(), last: closeRecord };
     const row = closeRowBetween(before, after);
@@ -94,12 +94,12 @@ test('a restore of its balance puts what its counters have into the first item, 
   const reader = dynamoAccountReader(client, 'relay');
   const before = await reader.quota('acme');
   await documents.send(new DeleteItemCommand({ TableName: 'relay-quotas', Key: { account: { S: 'acme' } } }));
-  const item = { ...emptyQuota('acme'), spent: 98n, metered: 98n, settled: 33 };
+  const item = { ...createQuotaItem('acme'), spent: 98n, metered: 98n, settled: 33 };
   expect(await dynamoTableCopies(store()).replaceQuota(item, undefined)).toBe(true);
   expect(await reader.quota('acme')).toMatchObject({ spent: 98n, metered: 98n, settled: 33, available: 0n });
   expect(before).toMatchObject({ spent: 98n, metered: 98n, settled: 33 });
-  const empty = (part: QuotaItem) => part.part === 0 || (part.spent === 0n && part.settled === 0);
-  expect((await reader.quota('acme'))?.each?.every(empty)).toBe(true);
+  const empty = (part: QuotaItem) => part.shard === 0 || (part.spent === 0n && part.settled === 0);
+  expect((await reader.quota('acme'))?.shards?.every(empty)).toBe(true);
 });
 
 test('a repeat of a settled call with its Idempotency-Key is known to be done', async () => {

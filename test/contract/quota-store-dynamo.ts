@@ -39,7 +39,7 @@ async function openStore(awsClient?: 'sdk'): Promise<DynamoStore> {
       await client.send(new PutItemCommand({ TableName, Item: attributesOf(item) }));
     },
     async read(account, part) {
-      const Key = partKey({ account, part });
+      const Key = partKey({ account, shard: part });
       const { Item } = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
       return Item && quotaOf(Item);
     },
@@ -57,12 +57,12 @@ async function openStore(awsClient?: 'sdk'): Promise<DynamoStore> {
 
 export const attributesOf = (item: QuotaItem): Attributes => ({
   ...partKey(item),
-  ...(item.part > 0 && { part: numberAttribute(item.part) }),
-  ...(item.parts > 1 && { parts: numberAttribute(item.parts) }),
-  ...(item.made > 1 && { made: numberAttribute(item.made) }),
+  ...(item.shard > 0 && { part: numberAttribute(item.shard) }),
+  ...(item.shardCount > 1 && { parts: numberAttribute(item.shardCount) }),
+  ...(item.highestShardCount > 1 && { made: numberAttribute(item.highestShardCount) }),
   ...(item.overdraft && { overdraft: { BOOL: true } }),
   ...(item.moved !== 0n && { moved: numberAttribute(item.moved) }),
-  ...Object.fromEntries([...item.places].map(([key, ids]) => [placesName(key), { SS: [...ids] }])),
+  ...Object.fromEntries([...item.permits].map(([key, ids]) => [placesName(key), { SS: [...ids] }])),
   available: numberAttribute(item.available),
   spent: numberAttribute(item.spent),
   granted: numberAttribute(item.granted),

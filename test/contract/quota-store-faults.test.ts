@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatPrice, type Price } from '../../shared/billing/price.ts';
-import { imbalance, type CloseRecord, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { findImbalance, type CloseRecord, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { Reservation, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
@@ -73,11 +73,11 @@ function reservationRequest(id = 'call'): ReservationRequest {
       n: 1,
       outputTokensMax: 1,
       outputTokensLeast: 64,
-      heldWhole: true,
+      reservesFully: true,
     },
     key: '0123456789ab',
     nowMs: clock.now(),
-    takesNothing: false,
+    reservesNothing: false,
   };
   const entry = { input: 3n, key: need.key, model: 'm', price: formatPrice(price), official: false };
   return {
@@ -98,7 +98,7 @@ function settle(reservation: Reservation): Promise<void> {
 async function item(): Promise<QuotaItem> {
   const found = await dynamo.read(account);
   if (!found) throw new Error('no item');
-  expect(imbalance(found)).toBeUndefined();
+  expect(findImbalance(found)).toBeUndefined();
   return found;
 }
 

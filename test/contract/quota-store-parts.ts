@@ -1,16 +1,16 @@
 /** The contract of the quota store for accounts with several parts. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
-  gatherWrite,
-  joinWrite,
-  settleWrite,
-  type PartsWrite,
-  splitWrite,
-  wholeOf,
-  type AccountParts,
-  roomWrite,
+  planGather,
+  planJoin,
+  planOverdraftEnd,
+  type ShardsWrite,
+  planSplit,
+  mergeShards,
+  type AccountShards,
+  planRoom,
 } from '../../shared/billing/shards.ts';
-import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { findImbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
 
@@ -22,19 +22,19 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     let opened: OpenedStore & AsyncDisposable;
     let account = '';
     let cases = 0;
-    const parts = async (): Promise<AccountParts> => {
+    const parts = async (): Promise<AccountShards> => {
       const images = await opened.store.read(account, partsMax, true);
-      return images as unknown as AccountParts;
+      return images as unknown as AccountShards;
     };
-    const whole = async (): Promise<QuotaItem> => wholeOf(await parts());
-    const move = (write: PartsWrite | undefined): Promise<boolean> => {
+    const whole = async (): Promise<QuotaItem> => mergeShards(await parts());
+    const move = (write: ShardsWrite | undefined): Promise<boolean> => {
       if (!write) throw new Error('there is nothing to move');
       return opened.store.move(write);
     };
     /** An account with 1,000, split into four parts. */
-    const split = async (given: Partial<QuotaItem> = {}): Promise<AccountParts> => {
+    const split = async (given: Partial<QuotaItem> = {}): Promise<AccountShards> => {
       await opened.put(itemOf(account, { available: 1000n, ...given }));
-      expect(await move(splitWrite(await parts(), 4, limits))).toBe(true);
+      expect(await move(planSplit(await parts(), 4, limits))).toBe(true);
       return parts();
     };
 
@@ -48,21 +48,21 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     });
     afterEach(async () => {
       const images = await parts();
-      expect(images.map(imbalance)).toEqual(images.map(() => undefined));
-      if (images.length > 0) expect(wholeOf(images).moved).toBe(0n);
+      expect(images.map(findImbalance)).toEqual(images.map(() => undefined));
+      if (images.length > 0) expect(mergeShards(images).moved).toBe(0n);
     });
 
     test('a split shares out money and counted plan calls, and says the number of parts everywhere', async () => {
       const images = await split({ available: 1003n, plan: new Map([[slot(9).key, 6]]) });
-      expect(images.map(({ part, available }) => [part, available])).toEqual([
+      expect(images.map(({ shard: part, available }) => [part, available])).toEqual([
         [0, 253n],
         [1, 250n],
         [2, 250n],
         [3, 250n],
       ]);
       expect(images.map(({ plan }) => plan.get(slot(9).key))).toEqual([2, 2, 1, 1]);
-      expect(images.map((item) => item.parts)).toEqual([4, 4, 4, 4]);
-      expect(images[0].made).toBe(4);
+      expect(images.map((item) => item.shardCount)).toEqual([4, 4, 4, 4]);
+      expect(images[0].highestShardCount).toBe(4);
       expect(await opened.partsWithKey(account)).toBe(4);
     });
 
@@ -72,7 +72,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       const rate = { minute, count: 10, tokens: 100 };
       await split({ rate });
       expect(await counts()).toEqual([10, 3, 3, 2]);
-      const write = joinWrite(await parts());
+      const write = planJoin(await parts());
       expect(await move(write)).toBe(true);
       expect((await parts())[0].rate).toEqual({ minute, count: 18, tokens: 175 });
     });
@@ -83,7 +83,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     ])('a join is refused if part 0 %s since', async (_, rate) => {
       const [first, second] = await split({ rate });
       await opened.put({ ...second!, rate: { minute, count: 7, tokens: 0 } });
-      const write = joinWrite(await parts());
+      const write = planJoin(await parts());
       await opened.put({ ...first, rate: { minute, count: 3, tokens: 5 } });
       expect(await move(write)).toBe(false);
       expect((await counts())[0]).toBe(3);
@@ -92,9 +92,9 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     test('room in a plan slot goes to a part that has no share of it, and only once', async () => {
       const images = await split();
       const two = slot(2);
-      const write = roomWrite({ images, to: images[3] ?? images[0], slot: two });
+      const write = planRoom({ images, to: images[3] ?? images[0], slot: two });
       const call = (id: string) =>
-        opened.store.reserve(reserveOf(account, { id, part: 3, parts: 4, slot: { ...two, limit: 0 } }));
+        opened.store.reserve(reserveOf(account, { id, shard: 3, shardCount: 4, slot: { ...two, limit: 0 } }));
       expect(await call('before')).toMatchObject({ done: false });
       expect(await move(write)).toBe(true);
       expect(await move(write)).toBe(false);
@@ -116,12 +116,12 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     });
 
     test.each<[string, (item: QuotaItem) => Partial<QuotaItem>]>([
-      ['somebody else split it', () => ({ parts: 2 })],
+      ['somebody else split it', () => ({ shardCount: 2 })],
       ['money was taken that it wants to give', () => ({ available: 700n, granted: 700n })],
       ['plan calls were counted beyond the share', () => ({ plan: new Map([[slot(9).key, 8]]) })],
     ])('a split is refused whole if meanwhile %s', async (_, change) => {
       await opened.put(itemOf(account, { available: 1000n, plan: new Map([[slot(9).key, 5]]) }));
-      const write = splitWrite(await parts(), 4, limits);
+      const write = planSplit(await parts(), 4, limits);
       const [first] = await parts();
       const changed = { ...first, ...change(first) };
       await opened.put(changed);
@@ -132,7 +132,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
 
     test('a split goes through though a call was reserved and counted within the share', async () => {
       await opened.put(itemOf(account, { available: 1000n, plan: new Map([[slot(9).key, 4]]) }));
-      const write = splitWrite(await parts(), 4, limits);
+      const write = planSplit(await parts(), 4, limits);
       await opened.store.reserve(reserveOf(account, { amount: 100n, slot: slot(9) }));
       expect(await move(write)).toBe(true);
       const counts = (await parts()).map(({ plan }) => plan.get(slot(9).key));
@@ -144,8 +144,8 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       await opened.put(itemOf(account, { available: 1000n }));
       const images = await parts();
       const done = await Promise.all([
-        move(splitWrite(images, 4, limits)),
-        move(splitWrite(images, 8, limits)),
+        move(planSplit(images, 4, limits)),
+        move(planSplit(images, 8, limits)),
       ]);
       expect(done.filter(Boolean)).toHaveLength(1);
       expect((await whole()).available).toBe(1000n);
@@ -153,50 +153,50 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
 
     test('money is gathered in one part, from the richest, as much as is missing', async () => {
       const [, , third] = await split();
-      expect(await move(gatherWrite(await parts(), third!, 600n))).toBe(true);
+      expect(await move(planGather(await parts(), third!, 600n))).toBe(true);
       const amounts = (await parts()).map(({ available }) => available);
       expect(amounts).toEqual([0n, 150n, 600n, 250n]);
     });
 
     test('a gather that finds less than it saw moves nothing', async () => {
       const images = await split();
-      const write = gatherWrite(images, images[2]!, 600n);
-      await opened.store.reserve({ ...reserveOf(account, { amount: 200n }), part: 0 });
+      const write = planGather(images, images[2]!, 600n);
+      await opened.store.reserve({ ...reserveOf(account, { amount: 200n }), shard: 0 });
       expect(await move(write)).toBe(false);
       expect((await parts()).map(({ available }) => available)).toEqual([50n, 250n, 250n, 250n]);
     });
 
     test('a quiet account is joined: part 0 has everything, the others stay and are empty', async () => {
       await split({ plan: new Map([[slot(9).key, 6]]) });
-      expect(await move(joinWrite(await parts()))).toBe(true);
+      expect(await move(planJoin(await parts()))).toBe(true);
       const images = await parts();
-      expect(images[0]).toMatchObject({ available: 1000n, parts: 1, made: 4, moved: 0n });
+      expect(images[0]).toMatchObject({ available: 1000n, shardCount: 1, highestShardCount: 4, moved: 0n });
       expect(images[0].plan.get(slot(9).key)).toBe(6);
-      for (const item of images.slice(1)) expect(item).toMatchObject({ available: 0n, parts: 1 });
+      for (const item of images.slice(1)) expect(item).toMatchObject({ available: 0n, shardCount: 1 });
       expect(await opened.partsWithKey(account)).toBe(1);
     });
 
     test.each<[string, (charge: bigint) => Promise<unknown>]>([
-      ['opened a call', () => opened.store.reserve({ ...reserveOf(account, { amount: 9n }), part: 2 })],
+      ['opened a call', () => opened.store.reserve({ ...reserveOf(account, { amount: 9n }), shard: 2 })],
       [
         'opened and closed one',
         async (charge) => {
-          const write = { ...reserveOf(account, { amount: 9n }), part: 2 };
+          const write = { ...reserveOf(account, { amount: 9n }), shard: 2 };
           await opened.store.reserve(write);
-          await opened.store.close({ ...closeOf(account, { entry: write.entry, charge }), part: 2 });
+          await opened.store.close({ ...closeOf(account, { entry: write.entry, charge }), shard: 2 });
         },
       ],
     ])('a join is refused if another part %s since', async (_, act) => {
       const images = await split();
       await act(0n);
-      expect(await move(joinWrite(images))).toBe(false);
+      expect(await move(planJoin(images))).toBe(false);
       expect((await whole()).available + 9n).toBeGreaterThanOrEqual(1000n);
     });
 
     test('a joined account is split again into the parts that it has', async () => {
       await split();
-      await move(joinWrite(await parts()));
-      expect(await move(splitWrite(await parts(), 8, limits))).toBe(true);
+      await move(planJoin(await parts()));
+      expect(await move(planSplit(await parts(), 8, limits))).toBe(true);
       expect((await parts()).map(({ available }) => available)).toEqual(
         Array.from({ length: 8 }, () => 125n),
       );
@@ -205,21 +205,21 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     test('reads the parts that exist, in order', async () => {
       await split();
       const images = await opened.store.read(account, 3, false);
-      expect(images.map(({ part }) => part)).toEqual([0, 1, 2]);
+      expect(images.map(({ shard: part }) => part)).toEqual([0, 1, 2]);
       expect(await opened.store.read('nobody', 4, true)).toEqual([]);
     });
 
     describe('an overdraft', () => {
       const marks = async () => (await parts()).map(({ overdraft }) => overdraft ?? false);
       const call = (id: string, part: number, amount: bigint) =>
-        opened.store.reserve({ ...reserveOf(account, { id, amount }), part });
+        opened.store.reserve({ ...reserveOf(account, { id, amount }), shard: part });
       const close = async (part: number, charge: bigint) => {
         const entry = (await parts())[part]?.open.get('call');
         if (!entry) throw new Error('nothing is open');
-        return opened.store.close({ ...closeOf(account, { entry, charge }), part });
+        return opened.store.close({ ...closeOf(account, { entry, charge }), shard: part });
       };
       /** Four parts of 250, one of which owes 150. */
-      const overdrawn = async (): Promise<AccountParts> => {
+      const overdrawn = async (): Promise<AccountShards> => {
         await split();
         await call('call', 2, 100n);
         expect(await close(2, 400n)).toMatchObject({ done: true });
@@ -261,10 +261,10 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       test('ends as the sum is shared out: once, and not if it grew meanwhile', async () => {
         const images = await overdrawn();
         await call('call', 1, 0n);
-        const early = settleWrite(images);
+        const early = planOverdraftEnd(images);
         await close(1, 500n);
         expect(await move(early)).toBe(false);
-        const write = settleWrite(await parts());
+        const write = planOverdraftEnd(await parts());
         expect(await move(write)).toBe(true);
         expect(await move(write)).toBe(false);
         expect((await parts()).map(({ available }) => available)).toEqual([25n, 25n, 25n, 25n]);
@@ -276,8 +276,8 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         await call('call', 0, 0n);
         await close(0, 1_000n);
         const images = await parts();
-        expect(settleWrite(images)).toBeUndefined();
-        expect(await move(joinWrite(images))).toBe(true);
+        expect(planOverdraftEnd(images)).toBeUndefined();
+        expect(await move(planJoin(images))).toBe(true);
         expect((await parts()).map(({ available }) => available)).toEqual([-400n, 0n, 0n, 0n]);
         expect(await marks()).toEqual([false, false, false, false]);
         expect(await call('paid', 0, 1n)).toMatchObject({ done: false });
@@ -287,10 +287,10 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         const before = await split();
         await call('call', 2, 100n);
         await close(2, 400n);
-        expect(await move(splitWrite(before, 8, limits))).toBe(false);
+        expect(await move(planSplit(before, 8, limits))).toBe(false);
         await call('call', 1, 0n);
         await close(1, 2_000n);
-        expect(await move(splitWrite(await parts(), 8, limits))).toBe(true);
+        expect(await move(planSplit(await parts(), 8, limits))).toBe(true);
         expect(await marks()).toEqual(Array.from({ length: 8 }, () => true));
       });
 

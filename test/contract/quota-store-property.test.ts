@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { imbalance, type CloseKind } from '../../shared/billing/quota-item.ts';
+import { findImbalance, type CloseKind } from '../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
 import { openHotStore } from './quota-store-dynamo.ts';
@@ -39,13 +39,13 @@ const shapes = fc.record({
   placeMax: maybe(fc.nat(2)),
   metered: fc.boolean(),
   rate: maybe(rates),
-  lapsed: maybe(fc.tuple(ids, fc.constantFrom(1, 2)).map((end) => new Map([end]))),
+  expiredLeases: maybe(fc.tuple(ids, fc.constantFrom(1, 2)).map((end) => new Map([end]))),
 });
 
 const reserves = shapes.map(({ id, key, amount, slot, placeMax, metered, ...shape }): [string, Act] => {
   const place = placeMax === undefined ? undefined : { key, max: placeMax };
   const write = (account: string) => {
-    const { entry, ...rest } = reserveOf(account, { id, amount, slot, place });
+    const { entry, ...rest } = reserveOf(account, { id, amount, slot, permit: place });
     return { ...rest, entry: { ...entry, key, metered: metered || undefined }, ...shape };
   };
   return [`reserve ${id}`, (store, account) => store.reserve(write(account))];
@@ -120,7 +120,7 @@ test('whatever is written, both stores say the same and hold the same, and the a
         said: words(saidThere),
         item: there,
       });
-      expect({ after, off: there && imbalance(there) }).toEqual({ after, off: undefined });
+      expect({ after, off: there && findImbalance(there) }).toEqual({ after, off: undefined });
     }
   });
   await fc.assert(property, { numRuns: 60 });

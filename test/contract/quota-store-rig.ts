@@ -1,6 +1,6 @@
 /** Accounts, entries and writes for the contract of the quota store; a test names only the fields that matter. */
 import {
-  emptyQuota,
+  createQuotaItem,
   type CloseKind,
   type OpenEntry,
   type QuotaItem,
@@ -37,7 +37,7 @@ export const entryOf = (entry: Partial<OpenEntry> = {}): OpenEntry => ({
 
 /** An item whose reservations balance: `granted` follows from the rest unless it is given. */
 export function itemOf(account: string, given: Partial<QuotaItem>): QuotaItem {
-  const item = { ...emptyQuota(account), ...given };
+  const item = { ...createQuotaItem(account), ...given };
   let open = 0n;
   for (const { amount } of item.open.values()) open += amount;
   return { ...item, granted: given.granted ?? item.available + open + item.spent };

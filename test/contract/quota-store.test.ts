@@ -9,7 +9,7 @@ const openMemoryStore = async () => {
   return {
     store,
     put: async (item: QuotaItem) => void store.items.set(nameOf(item), item),
-    read: async (account: string, part?: number) => store.items.get(nameOf({ account, part })),
+    read: async (account: string, part?: number) => store.items.get(nameOf({ account, shard: part })),
     partsWithKey: async (account: string) => store.parts.get(account),
     [Symbol.asyncDispose]: async () => {},
   };

@@ -1,6 +1,6 @@
 /** The contract of the quota store: what every implementation of it does, case by case. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { findImbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
   closeOf,
   entryOf,
@@ -33,11 +33,16 @@ const admitted: [string, Given, ReserveWish, object][] = [
   ['nothing, of an empty account', {}, {}, { available: 0n }],
   ['amounts no float can hold', { available: huge }, { amount: huge - 3n }, { available: 3n }],
   ['the last entry below a bound', { open: openEntries(99) }, { openMax: 100 }, { available: 0n }],
-  ['a call beside one that crashed', { open: opened(now - 9) }, { openMax: 2, lapsed }, { available: 0n }],
+  [
+    'a call beside one that crashed',
+    { open: opened(now - 9) },
+    { openMax: 2, expiredLeases: lapsed },
+    { available: 0n },
+  ],
   ['any number of entries without a bound', { open: openEntries(150) }, {}, { available: 0n }],
-  ['what leaves enough', { available: 9n }, { amount: 3n, atLeast: 9n }, { available: 6n }],
-  ['an account that was never split', {}, { parts: 1 }, { available: 0n }],
-  ['an account split as thought', { parts: 4 }, { parts: 4 }, { parts: 4 }],
+  ['what leaves enough', { available: 9n }, { amount: 3n, balanceNeeded: 9n }, { available: 6n }],
+  ['an account that was never split', {}, { shardCount: 1 }, { available: 0n }],
+  ['an account split as thought', { shardCount: 4 }, { shardCount: 4 }, { shardCount: 4 }],
   ['the first call on a plan slot', {}, { slot: slot(1) }, { plan: counted(slot(1).key, 1) }],
   [
     'the last call on a plan slot',
@@ -51,12 +56,12 @@ const admitted: [string, Given, ReserveWish, object][] = [
     { slot: slot(null) },
     { plan: counted(slot(0).key, 71) },
   ],
-  ['the first place of a key', {}, { place: { key, max: 1 } }, { places: placed('call') }],
+  ['the first place of a key', {}, { permit: { key, max: 1 } }, { permits: placed('call') }],
   [
     'the last place of a key',
-    { places: placed('a', 'b') },
-    { place: { key, max: 3 } },
-    { places: placed('a', 'b', 'call') },
+    { permits: placed('a', 'b') },
+    { permit: { key, max: 3 } },
+    { permits: placed('a', 'b', 'call') },
   ],
   ['an account’s first call of a minute', {}, { rate: rate(1, true) }, { rate: rated(minute, 1) }],
   [
@@ -74,17 +79,17 @@ const refused: [string, Given | undefined, ReserveWish][] = [
   ['one unit, of an account that is in debt', { available: -1n }, { amount: 1n }],
   ['a unit too many for a float to see', { available: huge }, { amount: huge + 1n }],
   ['one entry more than a bound', { available: 1n, open: openEntries(100) }, { amount: 1n, openMax: 100 }],
-  ['what leaves too little', { available: 8n }, { amount: 3n, atLeast: 9n }],
-  ['a share of an account that was split', { parts: 4 }, { parts: 1 }],
-  ['a share of an account that was joined', {}, { parts: 4 }],
+  ['what leaves too little', { available: 8n }, { amount: 3n, balanceNeeded: 9n }],
+  ['a share of an account that was split', { shardCount: 4 }, { shardCount: 1 }],
+  ['a share of an account that was joined', {}, { shardCount: 4 }],
   ['an id that is open', { available: 9n, open: new Map([['call', entryOf()]]) }, { amount: 1n }],
   ['the id of a tombstone', { open: new Map([['call', entryOf({ tombstone: true })]]) }, {}],
-  ['a call beside one that renewed its lease', { open: opened(now) }, { openMax: 2, lapsed }],
-  ['a call beside one that was closed since', {}, { openMax: 2, lapsed }],
+  ['a call beside one that renewed its lease', { open: opened(now) }, { openMax: 2, expiredLeases: lapsed }],
+  ['a call beside one that was closed since', {}, { openMax: 2, expiredLeases: lapsed }],
   ['a full plan slot', { plan: counted(slot(9).key, 9) }, { slot: slot(9) }],
   ['a plan slot of none', {}, { slot: slot(0) }],
-  ['a key at its limit', { places: placed('a', 'b', 'c') }, { place: { key, max: 3 } }],
-  ['a key that may make no call', {}, { place: { key, max: 0 } }],
+  ['a key at its limit', { permits: placed('a', 'b', 'c') }, { permit: { key, max: 3 } }],
+  ['a key that may make no call', {}, { permit: { key, max: 0 } }],
   ['a full minute', { rate: rated(minute, 2) }, { rate: rate(2, false) }],
   [
     'a minute whose tokens are used',
@@ -126,7 +131,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
     });
     afterEach(async () => {
       const left = await opened.read(account);
-      expect(left && imbalance(left)).toBeUndefined();
+      expect(left && findImbalance(left)).toBeUndefined();
     });
 
     describe('reserve', () => {
@@ -145,7 +150,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
           granted: before.granted,
           settled: before.settled,
         });
-        expect(after.places.get(key)?.has('call') ?? false).toBe(wish.place !== undefined);
+        expect(after.permits.get(key)?.has('call') ?? false).toBe(wish.permit !== undefined);
       });
 
       test.each(refused)('refuses %s, changes nothing, and shows the item', async (_, given, wish) => {
@@ -157,12 +162,12 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       });
 
       test('counts on slot, key and minute at once, and forgets the slot of two months ago', async () => {
-        const wish = { amount: 1n, slot: slot(5), place: { key, max: 2 }, rate: rate(5, true) };
+        const wish = { amount: 1n, slot: slot(5), permit: { key, max: 2 }, rate: rate(5, true) };
         await give({ available: 4n, plan: counted(slot(5).staleKey, 3) });
         await opened.store.reserve(reserveOf(account, wish));
         const after = await item();
         expect(after.plan).toEqual(counted(slot(5).key, 1));
-        expect(after.places).toEqual(placed('call'));
+        expect(after.permits).toEqual(placed('call'));
         expect(after.rate).toEqual(rated(minute, 1));
       });
 
@@ -231,13 +236,13 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         ['frees the place of its key, and leaves the slot counted', false, 3],
         ['releases the slot that it took', true, 2],
       ])('%s', async (_, releaseSlot, left) => {
-        await give({ plan: counted(slot(9).key, 2), places: placed('other') });
-        const write = reserveOf(account, { slot: slot(9), place: { key, max: 2 } });
+        await give({ plan: counted(slot(9).key, 2), permits: placed('other') });
+        const write = reserveOf(account, { slot: slot(9), permit: { key, max: 2 } });
         await opened.store.reserve(write);
         await opened.store.close(closeOf(account, { entry: write.entry, releaseSlot }));
         const after = await item();
         expect(after.plan).toEqual(counted(slot(9).key, left));
-        expect(after.places).toEqual(placed('other'));
+        expect(after.permits).toEqual(placed('other'));
       });
 
       test.each([
@@ -246,7 +251,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       ])('takes %s only from what the entry names: %s touches no other counter', async (_, __, wish) => {
         const given = {
           plan: counted(slot(9).key, 2),
-          places: placed('other'),
+          permits: placed('other'),
           rate: rated(minute, 1),
         };
         await give({ ...given, open: new Map([['call', entryOf()]]) });
@@ -311,15 +316,18 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         });
         const item = await opened.read('acme');
         expect(item).toMatchObject({ available: -5n, spent: 9n, metered: 9n, settled: 1, open: new Map() });
-        expect(item && imbalance(item)).toBeUndefined();
+        expect(item && findImbalance(item)).toBeUndefined();
       });
 
       test('a counter is put once, where the first item says that there are some', async () => {
         await opened.store.create('acme', 70);
-        await opened.store.reserve({ account: 'acme', part: 70, id: 'call', entry: metered });
+        await opened.store.reserve({ account: 'acme', shard: 70, id: 'call', entry: metered });
         await opened.store.create('acme', 70);
-        expect(await opened.read('acme')).toMatchObject({ part: 0, counters: 2_048, open: new Map() });
-        expect(await opened.read('acme', 70)).toMatchObject({ part: 70, open: new Map([['call', metered]]) });
+        expect(await opened.read('acme')).toMatchObject({ shard: 0, counters: 2_048, open: new Map() });
+        expect(await opened.read('acme', 70)).toMatchObject({
+          shard: 70,
+          open: new Map([['call', metered]]),
+        });
       });
     });
 
@@ -358,7 +366,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       const until = now + 900;
       test('moves the end of the lease and nothing else', async () => {
         const entry = entryOf({ amount: 2n });
-        await give({ open: new Map([['call', entry]]), places: placed('call') });
+        await give({ open: new Map([['call', entry]]), permits: placed('call') });
         const before = await item();
         expect(await opened.store.renew({ account, id: 'call', entry, until })).toMatchObject({ done: true });
         expect(await item()).toEqual({ ...before, open: new Map([['call', { ...entry, until }]]) });
@@ -377,9 +385,9 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
 
       test('that begins takes a waiting entry over, once, and a close of what waits does not touch it then', async () => {
         const entry = entryOf({ amount: 2n, queued: true });
-        await give({ open: new Map([['call', entry]]), places: placed('call') });
+        await give({ open: new Map([['call', entry]]), permits: placed('call') });
         const before = await item();
-        const write = { account, id: 'call', entry, until, begins: true };
+        const write = { account, id: 'call', entry, until, startsRun: true };
         expect(await opened.store.renew({ ...write, entry: entryOf({ amount: 2n }) })).toMatchObject({
           done: false,
         });
@@ -413,22 +421,28 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
 
     test('every write on a further part leaves the account’s first item alone', async () => {
       await give({ available: 5n });
-      const part = 3;
-      const of = { account, part };
-      await opened.put({ ...itemOf(account, { available: 9n }), part, parts: 4, granted: 0n, moved: 9n });
+      const shard = 3;
+      const of = { account, shard };
+      await opened.put({
+        ...itemOf(account, { available: 9n }),
+        shard,
+        shardCount: 4,
+        granted: 0n,
+        moved: 9n,
+      });
       const before = await item();
-      const write = { ...reserveOf(account, { amount: 4n, place: { key, max: 1 }, parts: 4 }), part };
+      const write = { ...reserveOf(account, { amount: 4n, permit: { key, max: 1 }, shardCount: 4 }), shard };
       expect(await opened.store.reserve(write)).toMatchObject({
         done: true,
-        item: { account, part, available: 5n },
+        item: { account, shard, available: 5n },
       });
       const { entry } = write;
       await opened.store.renew({ ...of, id: 'call', entry, until: now });
-      await opened.store.close({ ...closeOf(account, { entry, charge: 1n }), part });
+      await opened.store.close({ ...closeOf(account, { entry, charge: 1n }), shard });
       await opened.store.tombstone({ ...of, id: 'late', entry: entryOf({ tombstone: true }) });
-      const after = await opened.read(account, part);
-      expect(after).toMatchObject({ account, part, parts: 4, available: 8n, spent: 1n, moved: 9n });
-      expect(after && imbalance(after)).toBeUndefined();
+      const after = await opened.read(account, shard);
+      expect(after).toMatchObject({ account, shard, shardCount: 4, available: 8n, spent: 1n, moved: 9n });
+      expect(after && findImbalance(after)).toBeUndefined();
       expect([...(after?.open.keys() ?? [])]).toEqual(['late']);
       expect(await item()).toEqual(before);
     });
@@ -437,7 +451,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       test('makes an empty item that a reserve can use', async () => {
         await opened.store.create(account);
         expect(await item()).toEqual(itemOf(account, {}));
-        const wish = { slot: slot(1), place: { key, max: 1 }, rate: rate(1, true) };
+        const wish = { slot: slot(1), permit: { key, max: 1 }, rate: rate(1, true) };
         expect(await opened.store.reserve(reserveOf(account, wish))).toMatchObject({ done: true });
       });
 

@@ -1,9 +1,9 @@
 /** docs/billing.md: how many calls of one kind a balance admits at the same time, as the code decides it. */
 import { expect, it } from 'vitest';
-import { emptyQuota } from '../../shared/billing/quota-item.ts';
+import { createQuotaItem } from '../../shared/billing/quota-item.ts';
 import {
   isRefusal,
-  planReserve,
+  planReservation,
   type CallEstimate,
   type ReserveNeed,
 } from '../../shared/billing/reservation.ts';
@@ -26,9 +26,9 @@ const unlimited: CallEstimate = {
   n: 1,
   outputTokensMax: 16_384,
   outputTokensLeast: 1_024,
-  heldWhole: false,
+  reservesFully: false,
 };
-const limited: CallEstimate = { ...unlimited, outputTokensMax: 1_000, heldWhole: true };
+const limited: CallEstimate = { ...unlimited, outputTokensMax: 1_000, reservesFully: true };
 
 /** How many calls are admitted one after the other, while none ends, and how many of them whole. */
 function admitted(balance: number, [, input, output]: (typeof prices)[number], estimate: CallEstimate) {
@@ -40,11 +40,11 @@ function admitted(balance: number, [, input, output]: (typeof prices)[number], e
     estimate,
     key: 'key',
     nowMs: 0,
-    takesNothing: false,
+    reservesNothing: false,
   };
   let available = BigInt(balance) * yuan;
   for (let calls = 0, whole = 0; ; calls += 1) {
-    const planned = planReserve(need, { ...emptyQuota('account'), available });
+    const planned = planReservation(need, { ...createQuotaItem('account'), available });
     if (isRefusal(planned)) return { calls, whole };
     available -= planned.amount;
     if (planned.limitedTo === undefined) whole += 1;

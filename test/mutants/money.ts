@@ -94,7 +94,7 @@ export const money: Mutants = {
   'a part of an overdrawn account pays alone': {
     file: 'shared/relay/money/shards.ts',
     find: 'images.some(({ overdraft }) => overdraft);',
-    replace: 'images.some(({ parts }) => parts === 0);',
+    replace: 'images.some(({ shardCount }) => shardCount === 0);',
     noticed: simulation,
     by: /paid by a sum below zero/,
   },
@@ -171,7 +171,7 @@ export const money: Mutants = {
   },
   'a run does not take over what waits for it': {
     file: 'shared/relay/stored/handed-call.ts',
-    find: 'entry, until, begins: true });',
+    find: 'entry, until, startsRun: true });',
     replace: 'entry, until });',
     noticed: `${unit}/stored/background.test.ts`,
     by: /a run/,

@@ -14,7 +14,7 @@ import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.t
 import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { parseYuan } from '../../shared/billing/price.ts';
-import { splitWrite } from '../../shared/billing/shards.ts';
+import { planSplit } from '../../shared/billing/shards.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/jobs/grant-applier.ts';
@@ -119,13 +119,13 @@ export class LedgerRig {
   }
 
   async item(account: string, part = 0): Promise<QuotaItem | undefined> {
-    const command = new GetItemCommand({ TableName: 'relay-quotas', Key: partKey({ account, part }) });
+    const command = new GetItemCommand({ TableName: 'relay-quotas', Key: partKey({ account, shard: part }) });
     const { Item } = await this.#client.send(command);
     return Item && quotaOf(Item);
   }
 
   async split(account: string, parts: number): Promise<void> {
-    const write = splitWrite(await this.quotas.read(account, 1, true), parts, new Map());
+    const write = planSplit(await this.quotas.read(account, 1, true), parts, new Map());
     if (!write || !(await this.quotas.move(write))) throw new Error(`${account} was not split`);
   }
 
@@ -149,7 +149,7 @@ export class LedgerRig {
     const slot =
       entry.slot === '' ? undefined : { key: entry.slot, staleKey: 'none@2000-01-01', limit: null };
     if (!(await this.item(account))) await this.quotas.create(account);
-    const reply = await this.quotas.reserve({ account, part, id, entry, slot });
+    const reply = await this.quotas.reserve({ account, shard: part, id, entry, slot });
     if (!reply.done) throw new Error(`the reserve of ${id} was refused`);
     return entry;
   }
@@ -175,7 +175,7 @@ export class LedgerRig {
     };
     await this.quotas.close({
       account,
-      part,
+      shard: part,
       id,
       entry,
       releaseSlot: whole.kind === 'released',

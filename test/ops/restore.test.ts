@@ -147,7 +147,12 @@ describe('a restore', () => {
     expect(await restore()).toMatchObject({ code: 0 });
     const now = await Promise.all([0, 1, 2, 3].map((part) => rig.item('acme', part)));
     expect(now.map((item) => item?.available)).toEqual([yuan('11.687304'), 0n, 0n, 0n]);
-    expect(now[0]).toMatchObject({ parts: 1, made: 4, spent: yuan('0.312696'), granted: yuan('12') });
+    expect(now[0]).toMatchObject({
+      shardCount: 1,
+      highestShardCount: 4,
+      spent: yuan('0.312696'),
+      granted: yuan('12'),
+    });
     expect(now.map((item, part) => closeRowBetween(seen[part], item))).toEqual(Array(4).fill(undefined));
     expect((await books())[2]).toEqual(right[2]);
   });

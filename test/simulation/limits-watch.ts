@@ -36,7 +36,7 @@ export class LimitsWatch {
   }
 
   moved({ account, move }: Change): void {
-    if ((move?.parts ?? 1) > 1) this.#splits.set(account, (this.#splits.get(account) ?? 0) + 1);
+    if ((move?.shardCount ?? 1) > 1) this.#splits.set(account, (this.#splits.get(account) ?? 0) + 1);
   }
 
   reserved({ account, parts, reserve }: Change, asked: CallAsked, nowMs: number): void {

@@ -5,7 +5,7 @@ import { changed, onStore, type Mutation } from './mutations.ts';
 import { priceFrom } from '../../shared/billing/tariff.ts';
 import { planQuery, type BillableCall } from '../../shared/relay/money/bill.ts';
 import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
-import { planSlots, type ReserveNeed } from '../../shared/billing/reservation.ts';
+import { listPlanSlots, type ReserveNeed } from '../../shared/billing/reservation.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
 
 const smooth = { busy: 0, dropped: 0, lost: 0, late: 0 };
@@ -40,8 +40,8 @@ const limitless =
     name === dialect ? withoutLimit(body) : body;
 
 const tokensOf = ({ prompt_tokens = 0, completion_tokens = 0, ...record }: CloseRecord) => ({
-  prompt_tokens: prompt_tokens,
-  completion_tokens: completion_tokens,
+  prompt_tokens,
+  completion_tokens,
   prompt_tokens_details: { cached_tokens: 0, ...partCountsOf(record) },
 });
 
@@ -62,7 +62,7 @@ const swapped = ({ estimate, ...need }: ReserveNeed): ReserveNeed => ({
 });
 
 function withSlotsOfFirst(request: ReservationRequest, call: BillableCall | undefined): ReservationRequest {
-  const slots = call && planSlots({ ...planQuery(call), model: call.model.base });
+  const slots = call && listPlanSlots({ ...planQuery(call), model: call.model.base });
   return { ...request, need: { ...request.need, slots: slots ?? request.need.slots } };
 }
 
@@ -173,7 +173,7 @@ const ofPrices = {
     reservations: changed({
       request: ({ need, entry, ...request }) => ({
         ...request,
-        need: { ...need, takesNothing: false },
+        need: { ...need, reservesNothing: false },
         entry: { ...entry, official: false },
       }),
     }),
@@ -251,7 +251,7 @@ const ofAliases = {
     what: 'a call to an alias holds what its first model may cost, and nothing for the others',
     noticed: /from an honest upstream|but the upstream is sent/,
     reservations: changed({
-      request: ({ need: { others: _others, ...need }, ...request }) => ({ ...request, need }),
+      request: ({ need: { alternatives: _others, ...need }, ...request }) => ({ ...request, need }),
     }),
   },
   alias_on_plan_of_first: {

@@ -9,7 +9,7 @@ import {
   priceFrom,
   serviceTiersFrom,
 } from '../../shared/billing/tariff.ts';
-import { planSlots } from '../../shared/billing/reservation.ts';
+import { listPlanSlots } from '../../shared/billing/reservation.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { Endings } from '../oracle/endings.ts';
@@ -114,7 +114,7 @@ it('the oracle and the relay count months of plans alike', () => {
     const nowMs = sinceMs + random.integer(0, 900 * 86_400) * 1000;
     const since = new Date(sinceMs).toISOString();
     const held = { level: 1, since: sinceMs };
-    const [slot] = planSlots({ plans, held, nowMs, model: 'm' });
+    const [slot] = listPlanSlots({ plans, subscription: held, nowMs, model: 'm' });
     expect({ since, nowMs, key: slot?.key }).toEqual({ since, nowMs, key: `a@${planMonth(since, nowMs)}` });
   }
 });

@@ -91,7 +91,7 @@ function checkAccount({ quotas, ledger, watch }: World, account: string): void {
     item.open.size === 0,
     `${account} has open reservations at the end: ${[...item.open.keys()].join(' ')}`,
   );
-  for (const [key, ids] of item.places)
+  for (const [key, ids] of item.permits)
     hold(false, `${account}: places of ${key} are taken at the end by ${[...ids].join(' ')}`);
   const sum = ledger.sums.get(account) ?? 0n;
   hold(sum === item.spent, `the ledger of ${account} sums to ${sum}, spent are ${item.spent}`);

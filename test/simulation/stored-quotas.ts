@@ -1,5 +1,5 @@
-import { type PartsWrite } from '../../shared/billing/shards.ts';
-import { evenly } from '../../shared/billing/shares.ts';
+import { type ShardsWrite } from '../../shared/billing/shards.ts';
+import { divideEvenly } from '../../shared/billing/shares.ts';
 import type {
   QuotaItem,
   CloseWrite,
@@ -22,7 +22,7 @@ export interface Change {
   reserve?: ReserveWrite | undefined;
   close?: CloseWrite | undefined;
   late?: LateCharge | undefined;
-  move?: PartsWrite | undefined;
+  move?: ShardsWrite | undefined;
   renew?: RenewWrite | undefined;
   /** A grant's amount. */
   amount?: bigint | undefined;
@@ -72,7 +72,7 @@ export class StoredQuotas extends MemoryQuotaStore {
   }
 
   override renew(write: RenewWrite): ReturnType<QuotaStore['renew']> {
-    if (this.#mutant === 'no_take_over' && write.begins) return Promise.resolve({ done: true });
+    if (this.#mutant === 'no_take_over' && write.startsRun) return Promise.resolve({ done: true });
     return this.#recorded({ account: write.account, renew: write }, () => super.renew(write));
   }
 
@@ -82,10 +82,11 @@ export class StoredQuotas extends MemoryQuotaStore {
     return this.#recorded({ account, late }, () => super.chargeLate(late));
   }
 
-  override move(write: PartsWrite): Promise<boolean> {
+  override move(write: ShardsWrite): Promise<boolean> {
     return this.#recorded({ account: write.account, move: write }, () => {
       const reply = super.move(write);
-      if (this.#mutant === 'split_with_open' && write.parts !== undefined) this.#moveEntries(write.account);
+      if (this.#mutant === 'split_with_open' && write.shardCount !== undefined)
+        this.#moveEntries(write.account);
       return reply;
     });
   }
@@ -112,10 +113,10 @@ export class StoredQuotas extends MemoryQuotaStore {
   override grant(account: string, amount: bigint): void {
     this.#recorded({ account, amount }, () => {
       const all = this.partsOf(account);
-      const used = all.filter(({ part }) => part < (all[0]?.parts ?? 1));
+      const used = all.filter(({ shard: part }) => part < (all[0]?.shardCount ?? 1));
       const marks = used.length > 1 && amount < 0n && this.#mutant !== 'no_overdraft';
-      for (const [part, share] of evenly(amount, Math.max(1, used.length)).entries()) {
-        const name = nameOf({ account, part });
+      for (const [part, share] of divideEvenly(amount, Math.max(1, used.length)).entries()) {
+        const name = nameOf({ account, shard: part });
         super.grant(name, share);
         const item = this.items.get(name);
         if (item && marks) this.items.set(name, { ...item, overdraft: true });
@@ -127,7 +128,7 @@ export class StoredQuotas extends MemoryQuotaStore {
   partsOf(account: string): QuotaItem[] {
     const parts: QuotaItem[] = [];
     for (const item of this.items.values()) if (item.account === account) parts.push(item);
-    return parts.toSorted((a, b) => a.part - b.part);
+    return parts.toSorted((a, b) => a.shard - b.shard);
   }
 
   /** The item as a store that lacks a condition would see it. */
@@ -147,12 +148,12 @@ export class StoredQuotas extends MemoryQuotaStore {
     const reply = write();
     const parts = this.partsOf(change.account);
     const { account, close, late } = change;
-    const own = close?.part ?? 0;
+    const own = close?.shard ?? 0;
     // A charge that overdraws its part is told first; the others get the mark alone.
-    for (const after of parts.toSorted((a, b) => Number(b.part === own) - Number(a.part === own))) {
+    for (const after of parts.toSorted((a, b) => Number(b.shard === own) - Number(a.shard === own))) {
       const earlier = before.get(nameOf(after));
       if (after === earlier) continue;
-      const told = (close || late) && after.part !== own ? { account } : change;
+      const told = (close || late) && after.shard !== own ? { account } : change;
       this.#tell({ ...told, before: earlier, after, parts });
     }
     return reply;

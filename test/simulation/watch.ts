@@ -37,12 +37,12 @@ export class Watch {
   saw(change: Change, nowMs: number): void {
     this.#entries(change, nowMs);
     if (change.reserve) this.#opened(change, change.reserve);
-    if (change.renew?.begins) this.oracle.began(change.renew.id);
+    if (change.renew?.startsRun) this.oracle.began(change.renew.id);
     if (change.close) this.#closed(change, change.close);
     // A transaction tells of each part that it changes, and a late charge changes one.
     if (change.late) this.#chargedLate(change.late.row.id.replace('late#', ''), change.late.difference);
     const off = totalOf(change.after);
-    const { account, part } = change.after;
+    const { account, shard: part } = change.after;
     hold(off === 0n, `part ${part} of ${account} is off by ${off}`);
     this.#balanced(change);
   }
@@ -51,11 +51,11 @@ export class Watch {
   #entries({ before, after, reserve, close }: Change, nowMs: number): void {
     for (const [id, { tombstone }] of after.open) {
       if (before?.open.has(id)) continue;
-      hold(tombstone || id === reserve?.id, `${id} came to part ${after.part} without a reserve`);
+      hold(tombstone || id === reserve?.id, `${id} came to part ${after.shard} without a reserve`);
       this.openedMs.set(id, nowMs);
     }
     for (const id of before?.open.keys() ?? [])
-      hold(after.open.has(id) || id === close?.id, `${id} left part ${after.part} without a close`);
+      hold(after.open.has(id) || id === close?.id, `${id} left part ${after.shard} without a close`);
     hold(!reserve || !before?.open.has(reserve.id), `${reserve?.id} was opened while it was open`);
   }
 
@@ -122,18 +122,18 @@ export class Watch {
 
 /** The money of one part is not to be had while another one owes some, so all of them say that one may. */
 function debts(account: string, parts: readonly QuotaItem[]): void {
-  const used = parts.filter(({ part }) => part < (parts[0]?.parts ?? 1));
+  const used = parts.filter(({ shard: part }) => part < (parts[0]?.shardCount ?? 1));
   const marked = used.filter(({ overdraft }) => overdraft).length;
   hold(marked === 0 || marked === used.length, `${account}: ${marked} of ${used.length} parts are marked`);
   const owing = parts.find(({ available }) => available < 0n);
   hold(
     owing === undefined || used.length === 1 || marked > 0,
-    `part ${owing?.part} of ${account} is below zero, and the others do not say so`,
+    `part ${owing?.shard} of ${account} is below zero, and the others do not say so`,
   );
 }
 
 function places(account: string, parts: readonly QuotaItem[]): void {
-  for (const { places: taken, open } of parts)
+  for (const { permits: taken, open } of parts)
     for (const [key, ids] of taken)
       for (const id of ids)
         hold(open.get(id)?.key === key, `${account}: a place of ${key} is taken by ${id}, which is not open`);

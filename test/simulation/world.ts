@@ -242,7 +242,7 @@ export class World {
     if (close) this.#closes(close);
     this.watch.saw(change, this.scheduler.nowMs);
     if (late) void this.ledger.putCounted([late.row]);
-    if (change.move && after.part === 0) this.#limits.moved(change);
+    if (change.move && after.shard === 0) this.#limits.moved(change);
     this.#notes(change);
     if (reserve) {
       const { asked } = this.watch.oracle.call(reserve.id);
@@ -272,16 +272,16 @@ export class World {
   }
 
   #notes({ before, after, amount = 0n, reserve, renew, close, move }: Change): void {
-    if (after.part === 0 && after.overdraft && !before?.overdraft) this.seen.overdrawn += 1;
-    if (after.part === 0 && move?.overdraft === 'ends') this.seen.overdraftsEnded += 1;
-    if (after.part === 0 && (before?.parts ?? 1) > after.parts && after.available < 0n)
+    if (after.shard === 0 && after.overdraft && !before?.overdraft) this.seen.overdrawn += 1;
+    if (after.shard === 0 && move?.overdraft === 'ends') this.seen.overdraftsEnded += 1;
+    if (after.shard === 0 && (before?.shardCount ?? 1) > after.shardCount && after.available < 0n)
       this.seen.joinedInDebt += 1;
-    if (close?.entry.metered && after.part >= firstCounter) this.seen.meteredOnCounters += 1;
-    if (close?.entry.metered && after.part < firstCounter) this.seen.meteredInParts += 1;
-    if (renew && !renew.begins) this.seen.renewed += 1;
-    if (reserve?.lapsed?.size) this.seen.pastCrashed += 1;
+    if (close?.entry.metered && after.shard >= firstCounter) this.seen.meteredOnCounters += 1;
+    if (close?.entry.metered && after.shard < firstCounter) this.seen.meteredInParts += 1;
+    if (renew && !renew.startsRun) this.seen.renewed += 1;
+    if (reserve?.expiredLeases?.size) this.seen.pastCrashed += 1;
     if (close && before?.open.get(close.id)?.queued) this.seen.neverRan += 1;
-    if (amount < 0n && after.part > 0) this.seen.correctedInParts += 1;
+    if (amount < 0n && after.shard > 0) this.seen.correctedInParts += 1;
   }
 
   #closes(close: CloseWrite): void {

@@ -1,13 +1,13 @@
-import { type PartChange, type PartsWrite, wholeOf } from '../../shared/billing/shards.ts';
+import { type ShardChange, type ShardsWrite, mergeShards } from '../../shared/billing/shards.ts';
 import { countersMax } from '../../shared/billing/shares.ts';
 import {
-  emptyQuota,
+  createQuotaItem,
   type CloseKind,
   type QuotaItem,
   overdraws,
   refundOf,
   type CloseWrite,
-  type PartOfAccount,
+  type AccountShard,
   type RenewWrite,
   type ReserveWrite,
   type TombstoneWrite,
@@ -17,7 +17,7 @@ import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
 import { afterClose, afterRenew, afterReserve, mayClose, mayRenew, mayReserve } from './quota-rules.ts';
 
 /** The name of a part in `items`: part 0 has the account's own. */
-export const nameOf = ({ account, part = 0 }: PartOfAccount): string =>
+export const nameOf = ({ account, shard: part = 0 }: AccountShard): string =>
   part === 0 ? account : `${account}#${part}`;
 
 /** The quota store in memory: passes the same contract suite as the DynamoDB adapter. */
@@ -32,7 +32,7 @@ export class MemoryQuotaStore implements QuotaStore {
   readonly late = new Map<string, LateCharge>();
 
   grant(account: string, amount: bigint): void {
-    const item = this.items.get(account) ?? emptyQuota(account);
+    const item = this.items.get(account) ?? createQuotaItem(account);
     this.items.set(account, { ...item, available: item.available + amount, granted: item.granted + amount });
   }
 
@@ -70,34 +70,34 @@ export class MemoryQuotaStore implements QuotaStore {
 
   async create(account: string, part = 0): Promise<void> {
     this.calls.push('create');
-    const first = this.items.get(account) ?? emptyQuota(account);
+    const first = this.items.get(account) ?? createQuotaItem(account);
     this.items.set(account, part > 0 ? { ...first, counters: countersMax } : first);
-    const name = nameOf({ account, part });
-    if (!this.items.has(name)) this.items.set(name, emptyQuota(account, part));
+    const name = nameOf({ account, shard: part });
+    if (!this.items.has(name)) this.items.set(name, createQuotaItem(account, part));
   }
 
   /** The account as if it had one part. Undefined: it has none. */
   whole(account: string): QuotaItem | undefined {
     const parts = [...this.items.values()].filter((item) => item.account === account);
-    const [first, ...others] = parts.toSorted((a, b) => a.part - b.part);
-    return first && wholeOf([first, ...others]);
+    const [first, ...others] = parts.toSorted((a, b) => a.shard - b.shard);
+    return first && mergeShards([first, ...others]);
   }
 
   async read(account: string, parts: number): Promise<QuotaItem[]> {
     this.calls.push('read');
-    return Array.from({ length: parts }, (_, part) => this.items.get(nameOf({ account, part }))).filter(
-      (item) => item !== undefined,
-    );
+    return Array.from({ length: parts }, (_, part) =>
+      this.items.get(nameOf({ account, shard: part })),
+    ).filter((item) => item !== undefined);
   }
 
-  async move(write: PartsWrite): Promise<boolean> {
+  async move(write: ShardsWrite): Promise<boolean> {
     this.calls.push('move');
     const { account, changes } = write;
-    const before = (change: PartChange) => this.items.get(nameOf({ account, part: change.part }));
+    const before = (change: ShardChange) => this.items.get(nameOf({ account, shard: change.shard }));
     if (!changes.every((change) => mayChange(before(change), change, write))) return false;
     for (const change of changes)
-      this.items.set(nameOf({ account, part: change.part }), afterChange(before(change), change, write));
-    if (write.parts !== undefined) this.parts.set(account, write.parts);
+      this.items.set(nameOf({ account, shard: change.shard }), afterChange(before(change), change, write));
+    if (write.shardCount !== undefined) this.parts.set(account, write.shardCount);
     return true;
   }
 
@@ -120,11 +120,11 @@ export class MemoryQuotaStore implements QuotaStore {
   protected markOverdraft(from: QuotaItem, taken: bigint): void {
     if (!overdraws(from, taken)) return;
     for (const [name, item] of this.items)
-      if (item.account === from.account && (item.part < from.parts || item.part === from.part))
+      if (item.account === from.account && (item.shard < from.shardCount || item.shard === from.shard))
         this.items.set(name, { ...item, overdraft: true });
   }
 
-  #write<Write extends PartOfAccount>(
+  #write<Write extends AccountShard>(
     write: Write,
     may: (item: QuotaItem, write: Write) => boolean,
     after: (item: QuotaItem, write: Write) => QuotaItem,

@@ -1,23 +1,23 @@
 /** What transactions over parts of an account do to each part, in plain code. */
-import type { PartChange, PartsWrite } from '../../shared/billing/shards.ts';
-import { emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import type { ShardChange, ShardsWrite } from '../../shared/billing/shards.ts';
+import { createQuotaItem, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { LateCharge } from '../../shared/relay/ports/money-stores.ts';
 import { copy } from './quota-rules.ts';
 
 /** Whether the conditions of a change hold; `item`: the part, if it exists. */
 export function mayChange(
   item: QuotaItem | undefined,
-  change: PartChange,
-  { parts, overdraft }: PartsWrite,
+  change: ShardChange,
+  { shardCount: parts, overdraft }: ShardsWrite,
 ): boolean {
-  const { seenParts, moved, plan, settledBefore } = change;
+  const { seenShardCount: seenParts, moved, plan, settledBefore } = change;
   if (!item || seenParts === undefined) return item === undefined && seenParts === undefined;
   const { minute } = change;
   const counts = item.rate;
   if (minute && (counts?.minute !== minute.seen?.minute || counts?.count !== minute.seen?.count))
     return false;
   if (minute && (counts?.tokens ?? 0) !== (minute.seen?.tokens ?? 0)) return false;
-  if (item.parts !== seenParts) return false;
+  if (item.shardCount !== seenParts) return false;
   const leavesNoDebt = overdraft === 'ends' || overdraft === 'none';
   if ((leavesNoDebt || (moved < 0n && parts !== 1)) && item.available < -moved) return false;
   if (leavesNoDebt && (item.overdraft ?? false) !== (overdraft === 'ends')) return false;
@@ -27,14 +27,14 @@ export function mayChange(
 }
 
 /** The part after a change that `mayChange` allows. */
-export function afterChange(item: QuotaItem | undefined, change: PartChange, write: PartsWrite): QuotaItem {
-  const next = copy(item ?? emptyQuota(write.account, change.part));
+export function afterChange(item: QuotaItem | undefined, change: ShardChange, write: ShardsWrite): QuotaItem {
+  const next = copy(item ?? createQuotaItem(write.account, change.shard));
   next.available += change.moved;
   next.moved += change.moved;
-  next.parts = write.parts ?? next.parts;
+  next.shardCount = write.shardCount ?? next.shardCount;
   if (write.overdraft === 'begins') next.overdraft = true;
-  if (write.overdraft === 'ends' || write.parts === 1) next.overdraft = undefined;
-  if (change.part === 0) next.made = write.made ?? next.made;
+  if (write.overdraft === 'ends' || write.shardCount === 1) next.overdraft = undefined;
+  if (change.shard === 0) next.highestShardCount = write.highestShardCount ?? next.highestShardCount;
   if (change.minute) next.rate = change.minute.counted;
   for (const [key, { calls }] of change.plan)
     if (calls !== 0) next.plan.set(key, (next.plan.get(key) ?? 0) + calls);

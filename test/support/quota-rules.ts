@@ -15,14 +15,15 @@ import {
 
 /** Whether each condition of a reserve holds; the store's condition expression says the same. */
 export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
-  const { slot, place, rate, entry, atLeast = entry.amount } = write;
+  const { slot, permit: place, rate, entry, balanceNeeded: atLeast = entry.amount } = write;
   if (item.open.has(write.id)) return false;
-  if ([...(write.lapsed ?? [])].some(([id, until]) => item.open.get(id)?.until !== until)) return false;
+  if ([...(write.expiredLeases ?? [])].some(([id, until]) => item.open.get(id)?.until !== until))
+    return false;
   if (write.openMax !== undefined && item.open.size >= write.openMax) return false;
-  if (write.parts !== undefined && item.parts !== write.parts) return false;
+  if (write.shardCount !== undefined && item.shardCount !== write.shardCount) return false;
   if (!entry.metered && entry.amount > 0n && (item.available < atLeast || item.overdraft)) return false;
   if (slot && slot.limit !== null && (item.plan.get(slot.key) ?? 0) >= slot.limit) return false;
-  if (place && (item.places.get(place.key)?.size ?? 0) >= place.max) return false;
+  if (place && (item.permits.get(place.key)?.size ?? 0) >= place.max) return false;
   if (!rate) return true;
   const { max = Infinity, tokensMax = Infinity } = rate;
   const counted = item.rate;
@@ -33,7 +34,7 @@ export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
 
 /** The item after a reserve that `mayReserve` allows. */
 export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
-  const { slot, place, rate } = write;
+  const { slot, permit: place, rate } = write;
   const next = copy(item);
   if (!write.entry.metered) next.available -= write.entry.amount;
   next.open.set(write.id, write.entry);
@@ -41,7 +42,7 @@ export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
     next.plan.delete(slot.staleKey);
     next.plan.set(slot.key, (next.plan.get(slot.key) ?? 0) + 1);
   }
-  if (place) next.places.set(place.key, new Set([...(next.places.get(place.key) ?? []), write.id]));
+  if (place) next.permits.set(place.key, new Set([...(next.permits.get(place.key) ?? []), write.id]));
   if (rate) next.rate = counted(rate, next);
   return next;
 }
@@ -77,7 +78,7 @@ export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
 
 export const mayRenew = (item: QuotaItem, { id, entry }: RenewWrite): boolean => isOpenAs(item, id, entry);
 
-export function afterRenew(item: QuotaItem, { id, until, begins }: RenewWrite): QuotaItem {
+export function afterRenew(item: QuotaItem, { id, until, startsRun: begins }: RenewWrite): QuotaItem {
   const next = copy(item);
   const { queued, ...entry } = next.open.get(id) ?? {};
   const kept = { ...entry, until, ...(queued && !begins && { queued }) } as OpenEntry;
@@ -98,14 +99,14 @@ function isOpenAs(
 
 /** A set without values is gone, as in DynamoDB. */
 function dropPlaces(item: QuotaItem, key: string, ids: string[]): void {
-  const left = [...(item.places.get(key) ?? [])].filter((id) => !ids.includes(id));
-  if (left.length > 0) item.places.set(key, new Set(left));
-  else item.places.delete(key);
+  const left = [...(item.permits.get(key) ?? [])].filter((id) => !ids.includes(id));
+  if (left.length > 0) item.permits.set(key, new Set(left));
+  else item.permits.delete(key);
 }
 
 export const copy = (item: QuotaItem): QuotaItem => ({
   ...item,
   open: new Map(item.open),
   plan: new Map(item.plan),
-  places: new Map(item.places),
+  permits: new Map(item.permits),
 });

@@ -4,7 +4,7 @@ import {
   type CloseKind,
   type CloseRecord,
   type QuotaItem,
-  imbalance,
+  findImbalance,
 } from '../../shared/billing/quota-item.ts';
 import type { Reservation, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
@@ -74,11 +74,11 @@ export class ReservationsRig {
         n: 1,
         outputTokensMax: 100,
         outputTokensLeast: 64,
-        heldWhole: true,
+        reservesFully: true,
       },
       key: 'key1',
       nowMs: this.clock.now(),
-      takesNothing: false,
+      reservesNothing: false,
       ...need,
     };
     return {
@@ -127,6 +127,6 @@ export class ReservationsRig {
 
   /** What cannot be otherwise in any state: undefined when the reservations balance. */
   get imbalance(): bigint | undefined {
-    return this.item && imbalance(this.item);
+    return this.item && findImbalance(this.item);
   }
 }

@@ -20,9 +20,9 @@ export const scanOf = (items: () => Promise<QuotaItem[]>): QuotaScan => ({
   async *read() {},
   async open() {
     const quotas = (await items()).map((item) => ({
-      item: `${item.account} ${item.part}`,
+      item: `${item.account} ${item.shard}`,
       account: item.account,
-      part: item.part,
+      shard: item.shard,
       read: () => item,
     }));
     return { quotas, next: undefined };

@@ -9,7 +9,7 @@ import {
 } from '../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore, GrantImage } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
-import { evenly } from '../../billing/shares.ts';
+import { divideEvenly } from '../../billing/shares.ts';
 import {
   expressed,
   setAndRemove,
@@ -110,9 +110,9 @@ function addToBalance(
       #plan = if_not_exists(#plan, :none), #rate = if_not_exists(#rate, :none)
       ${marks ? ', overdraft = :overdraft' : ''}`;
   const ConditionExpression = parts === 1 ? wasNeverSplit : hasSameParts;
-  return evenly(amount, parts).map((share, part) => ({
+  return divideEvenly(amount, parts).map((share, part) => ({
     Update: {
-      ...quotas.at({ account: partName({ account, part }) }),
+      ...quotas.at({ account: partName({ account, shard: part }) }),
       ...expressed(
         { UpdateExpression, ConditionExpression },
         { ':amount': share, ':zero': 0, ':none': {}, ':parts': parts, ':overdraft': marks || undefined },

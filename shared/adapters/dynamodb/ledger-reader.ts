@@ -2,7 +2,7 @@
 import { grantPrefix, latePrefix, ledgerTimeMs, type LedgerRow } from '../../billing/ledger-row.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import { firstCounter } from '../../billing/shares.ts';
-import { wholeOf, type WholeAccount } from '../../billing/shards.ts';
+import { mergeShards, type WholeAccount } from '../../billing/shards.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../operate/operator-ports.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { timeText } from '../../wire/ids.ts';
@@ -44,7 +44,7 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
     ...dynamoSumReader(store),
     async *accounts() {
       for await (const page of tableOf('quotas').pages('Scan'))
-        yield page.map(partOf).flatMap(({ account, part }) => (part === 0 ? account : []));
+        yield page.map(partOf).flatMap(({ account, shard }) => (shard === 0 ? account : []));
     },
     async *ledger(selection) {
       for (const rows of await sources(selection))
@@ -124,12 +124,12 @@ function dynamoBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quota
 /** An account's first part, and the names of the others. */
 interface FirstPart {
   first: QuotaItem;
-  others: { account: string; part: number }[];
+  others: { account: string; shard: number }[];
 }
 
 function firstOf(item: Attributes): FirstPart {
   const first = quotaOf(item);
-  return { first, others: partsOf(first.account, first.made).slice(1) };
+  return { first, others: partsOf(first.account, first.highestShardCount).slice(1) };
 }
 
 /** The parts are not of one moment: what moves between them meanwhile shows as `moved`. `quota` reads one account exactly. */
@@ -141,14 +141,14 @@ function wholeReading(
   for (const other of [...others, ...countersOf(first)]) {
     const name = partName(other);
     const item = parts.get(name);
-    if (!item && other.part >= firstCounter) continue;
+    if (!item && other.shard >= firstCounter) continue;
     if (!item)
       return { key: first.account, problem: `quotas: the part ${name} is missing, so the sums are unknown` };
     const read = reading(item, first.account, quotaOf);
     if ('problem' in read) return read;
     all.push(read.row);
   }
-  return { row: wholeOf(all) };
+  return { row: mergeShards(all) };
 }
 
 /** An item that cannot be read is said, any other error is thrown. */

@@ -4,9 +4,9 @@
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/pointintimerecovery_restores.html
  */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
 import { parseYuan } from '../../billing/price.ts';
-import { countersMax, firstCounter, partsMax } from '../../billing/shares.ts';
+import { countersMax, firstCounter, shardCountMax } from '../../billing/shares.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import type { LostRow, TableCopies } from '../../operate/operator-ports.ts';
 import { Failure } from '../../operate/plan.ts';
@@ -122,16 +122,16 @@ async function replaceQuota(
   seen: WholeAccount | undefined,
 ): Promise<boolean> {
   const { account } = item;
-  const names = [...partsOf(account, partsMax), ...countersOf({ account, counters: countersMax })];
+  const names = [...partsOf(account, shardCountMax), ...countersOf({ account, counters: countersMax })];
   const found = new Map<number, Attributes>();
   for (const each of await quotas.read(names.map(partKey))) {
     const of = partOf(each);
-    if (of.account === account) found.set(of.part, each);
+    if (of.account === account) found.set(of.shard, each);
   }
   if (seen && !isAsSeen(found, seen)) return false;
   const put = async (items: readonly QuotaItem[]): Promise<boolean> => {
     const writes = items.map((each): TransactWriteItem => ({
-      Put: { TableName: quotas.name, Item: quotaAttributes(each), ...unchanged(found.get(each.part)) },
+      Put: { TableName: quotas.name, Item: quotaAttributes(each), ...unchanged(found.get(each.shard)) },
     }));
     const reply = await transactionCall(quotas.client, writes);
     if (!reply.done && reply.conditions.length === 0) throw reply.error;
@@ -139,20 +139,20 @@ async function replaceQuota(
   };
   const counters = [...found.keys()].filter((part) => part >= firstCounter);
   for (const some of chunksOf(counters, writesMax))
-    if (!(await put(some.map((part) => emptyQuota(account, part))))) return false;
-  const made = Math.max(0, ...[...found.keys()].filter((part) => part < firstCounter)) + 1;
-  const first = { ...item, made, ...(counters.length > 0 && { counters: countersMax }) };
+    if (!(await put(some.map((part) => createQuotaItem(account, part))))) return false;
+  const highestShardCount = Math.max(0, ...[...found.keys()].filter((part) => part < firstCounter)) + 1;
+  const first = { ...item, highestShardCount, ...(counters.length > 0 && { counters: countersMax }) };
   return put([
     first,
-    ...partsOf(account, made)
+    ...partsOf(account, highestShardCount)
       .slice(1)
-      .map(({ part }) => emptyQuota(account, part)),
+      .map(({ shard }) => createQuotaItem(account, shard)),
   ]);
 }
 
 const isAsSeen = (found: ReadonlyMap<number, Attributes>, seen: WholeAccount): boolean =>
-  (seen.each ?? [seen]).every((part) => {
-    const attributes = found.get(part.part);
+  (seen.shards ?? [seen]).every((part) => {
+    const attributes = found.get(part.shard);
     const now = attributes && quotaOf(attributes);
     return now && (['available', 'spent', 'granted'] as const).every((name) => now[name] === part[name]);
   });

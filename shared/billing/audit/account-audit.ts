@@ -1,7 +1,7 @@
 /** Compares one account's item with its ledger rows and its grants. Reads nothing itself. */
 import { formatYuan, parseYuan, type NanoYuan } from '../price.ts';
-import { imbalances, type WholeAccount } from '../shards.ts';
-import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
+import { findImbalances, type WholeAccount } from '../shards.ts';
+import { findImbalance, sumReserved, type QuotaItem } from '../quota-item.ts';
 import { grantLedgerId, latePrefix, type WrittenGrant, type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 
@@ -28,14 +28,14 @@ export function auditAccount(records: AccountRecords): string[] {
 }
 
 function balanceFindings({ item }: AccountRecords): Finding[] {
-  const difference = imbalance(item) ?? 0n;
-  const parts = `available ${formatYuan(item.available)} + reserved ${formatYuan(reservedOf(item))} + spent ${formatYuan(item.spent)}`;
+  const difference = findImbalance(item) ?? 0n;
+  const parts = `available ${formatYuan(item.available)} + reserved ${formatYuan(sumReserved(item))} + spent ${formatYuan(item.spent)}`;
   return [
     difference !== 0n &&
       `${parts} is not the granted ${formatYuan(item.granted)}${item.metered === undefined ? '' : ` + metered ${formatYuan(item.metered)}`}: ${formatYuan(difference)} too much`,
     item.moved !== 0n && `${formatYuan(item.moved)} yuan came to its parts from none of them`,
-    ...(item.each ? imbalances(item.each) : []).map(
-      (off) => `part ${off.part} is off by ${formatYuan(off.difference)} yuan`,
+    ...(item.shards ? findImbalances(item.shards) : []).map(
+      (off) => `part ${off.shard} is off by ${formatYuan(off.difference)} yuan`,
     ),
   ];
 }

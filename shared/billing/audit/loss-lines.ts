@@ -34,7 +34,7 @@ const LossLine = z.object({
 /** A close as the fields of a log line, from which `relay-ops audit --repair` can write it again. */
 export const lossOf = ({
   account,
-  part,
+  shard: part,
   id,
   releaseSlot,
   closeRecord,

@@ -1,7 +1,7 @@
 /** What an account's item has to be by its ledger rows, and whether it is. Reads nothing itself. */
 import type { NanoYuan } from '../price.ts';
-import { emptyQuota, reservedOf, type OpenEntry, type QuotaItem } from '../quota-item.ts';
-import { imbalances, type WholeAccount } from '../shards.ts';
+import { createQuotaItem, sumReserved, type OpenEntry, type QuotaItem } from '../quota-item.ts';
+import { findImbalances, type WholeAccount } from '../shards.ts';
 import { countersMax } from '../shares.ts';
 import type { LedgerSums } from './account-audit.ts';
 
@@ -21,7 +21,7 @@ export function rebuiltAccount(
 ): QuotaItem {
   const spent = all.charged + unexplained.charged;
   const metered = all.metered + unexplained.metered;
-  const item: QuotaItem = { ...emptyQuota(account), open: new Map(open), settled: all.closes, last };
+  const item: QuotaItem = { ...createQuotaItem(account), open: new Map(open), settled: all.closes, last };
   const slots = [
     ...all.slots,
     ...[...open.values()].flatMap(({ slot }) => (slot ? [[slot, 1] as const] : [])),
@@ -29,7 +29,7 @@ export function rebuiltAccount(
   const plan = new Map<string, number>();
   for (const [slot, calls] of newest(slots)) plan.set(slot, (plan.get(slot) ?? 0) + calls);
   const { granted } = all;
-  const available = granted + metered - spent - reservedOf(item);
+  const available = granted + metered - spent - sumReserved(item);
   const counters = all.isSpread ? countersMax : undefined;
   return { ...item, granted, spent, available, ...(metered !== 0n && { metered }), counters, plan };
 }
@@ -50,7 +50,7 @@ export const isAsRebuilt = (item: WholeAccount, wanted: QuotaItem, { all }: Ledg
   item.spent === wanted.spent &&
   (item.metered ?? 0n) === (wanted.metered ?? 0n) &&
   item.moved === 0n &&
-  imbalances(item.each ?? [item]).length === 0 &&
-  (wanted.counters === undefined || (item.each?.[0] ?? item).counters !== undefined) &&
+  findImbalances(item.shards ?? [item]).length === 0 &&
+  (wanted.counters === undefined || (item.shards?.[0] ?? item).counters !== undefined) &&
   [...item.plan].every(([slot, calls]) => calls === (all.slots.get(slot) ?? 0)) &&
   [...wanted.plan].every(([slot, calls]) => calls === item.plan.get(slot));

@@ -4,8 +4,8 @@
  */
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { dayOf, grantsModel } from '../../billing/daily-keys.ts';
-import { accountPlan } from '../../billing/reservation.ts';
-import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
+import { describePlan } from '../../billing/reservation.ts';
+import { createQuotaItem, findImbalance } from '../../billing/quota-item.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
@@ -40,11 +40,11 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
       `nothing is known of an account ${account}: see \`customer list\`${hasAllKeys ? '' : '; not all keys were looked at'}`,
     );
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
-  const item = quota?.row ?? emptyQuota(account);
+  const item = quota?.row ?? createQuotaItem(account);
   const reading = row && readRow(AccountRow, row);
-  const held = reading && 'row' in reading ? reading.row.plan : undefined;
-  const facts = { held, counts: item.plan, plans, nowMs };
-  const plan = settings.subscriptionEnabled ? accountPlan(facts) : null;
+  const subscription = reading && 'row' in reading ? reading.row.plan : undefined;
+  const facts = { subscription, counts: item.plan, plans, nowMs };
+  const plan = settings.subscriptionEnabled ? describePlan(facts) : null;
   const warnings = [
     !row && `the table accounts has no row ${account}, so it can hold no plan`,
     reading && 'problem' in reading && `the row in accounts is not used: ${reading.problem}`,
@@ -53,8 +53,9 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
       hasAllKeys &&
       'it has grants, but no key, so nobody can spend them',
     isAccountOff(row) && 'it is switched off: every key of it is refused',
-    held && !plan && 'the plan of its row covers nothing now: see since, until, subscription.enabled',
-    (imbalance(item) !== undefined || item.moved !== 0n) && 'this account does not balance: see the audit',
+    subscription && !plan && 'the plan of its row covers nothing now: see since, until, subscription.enabled',
+    (findImbalance(item) !== undefined || item.moved !== 0n) &&
+      'this account does not balance: see the audit',
     ...use.problems,
   ];
   const attributes = Object.entries(row ?? {}).filter(([name]) => Object.hasOwn(shown, name));

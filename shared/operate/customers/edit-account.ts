@@ -3,7 +3,7 @@
  * so that statements can be made later. `carryOutWrites` carries the plans out.
  */
 import { formatYuan, type NanoYuan } from '../../billing/price.ts';
-import { emptyQuota, reservedOf } from '../../billing/quota-item.ts';
+import { createQuotaItem, sumReserved } from '../../billing/quota-item.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
@@ -126,9 +126,9 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
   ]);
   if (!row) throw usageFailure(`there is no account ${account}: see \`customer list\``);
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
-  const item = quota?.row ?? emptyQuota(account);
+  const item = quota?.row ?? createQuotaItem(account);
   const { available } = item;
-  const reserved = reservedOf(item);
+  const reserved = sumReserved(item);
   const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => textOf(each.row, 'hash'));
   const isClosed = row['enabled'] === false && keys.length === 0;
   const now = isoTime(clock.now());

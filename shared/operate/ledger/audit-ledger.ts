@@ -15,7 +15,7 @@ import {
 import { causeAboveHold, problemOf } from '../../billing/audit/recompute.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { accountId, dayOf, isOfAll, monthOf } from '../../billing/daily-keys.ts';
-import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
+import { createQuotaItem, findImbalance } from '../../billing/quota-item.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import type { OperatorPorts, Reading } from '../operator-ports.ts';
@@ -122,7 +122,7 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
   const { ledger, clock } = ports;
   const readMs = clock.now();
   const reading = await ledger.quota(account);
-  const item = reading && 'row' in reading ? reading.row : emptyQuota(account);
+  const item = reading && 'row' in reading ? reading.row : createQuotaItem(account);
   const findings = reading && 'problem' in reading ? [`${account}: ${reading.problem}`] : [];
   const id = accountId(account);
   // Before the rows: what is counted after this is found as a change when it is corrected.
@@ -255,7 +255,7 @@ export async function auditBalances(
   const findings = balances.flatMap((each) => {
     if ('problem' in each) return [{ account: each.key, finding: each.problem }];
     const { account, moved } = each.row;
-    const difference = imbalance(each.row);
+    const difference = findImbalance(each.row);
     if (difference !== undefined) {
       const finding = `differs by ${formatYuan(difference)} yuan from what was granted and spent`;
       return [{ account, finding }];

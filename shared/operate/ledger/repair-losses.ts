@@ -26,8 +26,8 @@ export async function planRepairLosses({ ledger }: OperatorPorts, text: string) 
     const reading = await ledger.quota(account);
     const row = reading && 'row' in reading ? reading.row : undefined;
     const entry = row?.open.get(id);
-    const part = row?.each?.find(({ open }) => open.has(id))?.part;
-    if (entry) closes.push({ account, part, id, entry, releaseSlot, closeRecord });
+    const part = row?.shards?.find(({ open }) => open.has(id))?.shard;
+    if (entry) closes.push({ account, shard: part, id, entry, releaseSlot, closeRecord });
   }
   const effect = losses.map(({ account, closeRecord: { id, charge } }) =>
     closes.some((close) => close.id === id)

@@ -6,7 +6,7 @@ import { auditAccount, LedgerSums } from '../../billing/audit/account-audit.ts';
 import { isAsRebuilt, rebuiltAccount } from '../../billing/audit/rebuilt-account.ts';
 import { ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { formatYuan, larger, smaller } from '../../billing/price.ts';
-import { emptyQuota, imbalance, type QuotaItem } from '../../billing/quota-item.ts';
+import { createQuotaItem, findImbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { knownAccounts } from '../ledger/audit-ledger.ts';
@@ -115,8 +115,8 @@ async function readEvidence(
   const live = rowOf(await ledger.quota(account));
   const copied = await copies.quota(stack, account);
   const copy = rowOf(copied);
-  const rows = new LedgerSums(emptyQuota(account), clock.now());
-  const atCopy = new LedgerSums(copy ?? emptyQuota(account), atMs);
+  const rows = new LedgerSums(createQuotaItem(account), clock.now());
+  const atCopy = new LedgerSums(copy ?? createQuotaItem(account), atMs);
   const open = new Map([...(copy?.open ?? [])].filter(([, { tombstone }]) => !tombstone));
   const problems = copied && 'problem' in copied ? [`the copy of ${account}: ${copied.problem}`] : [];
   for await (const page of ledger.ledger({ account })) {
@@ -133,7 +133,7 @@ async function readEvidence(
 
 /** Of a copy that balances. Else nothing is known, and only rows count. */
 function chargedBeyondRows({ copy, atCopy: { all } }: Evidence) {
-  if (!copy || imbalance(copy) !== undefined) return { charged: 0n, metered: 0n };
+  if (!copy || findImbalance(copy) !== undefined) return { charged: 0n, metered: 0n };
   const charged = larger(0n, copy.spent - all.charged);
   return { charged, metered: smaller(charged, larger(0n, (copy.metered ?? 0n) - all.metered)) };
 }

@@ -194,7 +194,7 @@ async function unrest({ ledger }: OperatorPorts) {
   for await (const page of ledger.accounts())
     for (const account of readingsOf(await ledger.quotas(page)).rows) {
       if (account.open.size > 0) open.push(account.account);
-      for (const { last, part } of account.each ?? [account])
+      for (const { last, shard: part } of account.shards ?? [account])
         // A late charge is written with its row, wherever that is.
         if (
           last &&

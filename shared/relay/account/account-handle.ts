@@ -24,8 +24,8 @@ import {
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { daysLeft, paceMonths, spendingPace } from '../../billing/spending-pace.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
-import { accountPlan, planEndedAt } from '../../billing/reservation.ts';
-import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
+import { describePlan, findPlanEnd } from '../../billing/reservation.ts';
+import { createQuotaItem, sumReserved, type QuotaItem } from '../../billing/quota-item.ts';
 import { alertBelowOf } from '../../config/rows/alerted-account.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
@@ -110,7 +110,7 @@ interface AccountFacts {
 
 export function accountBody(facts: AccountFacts): AccountBody {
   const { account, quota, key, snapshot, nowMs } = facts;
-  const item = quota ?? emptyQuota(key.account);
+  const item = quota ?? createQuotaItem(key.account);
   const alert = alertBelowOf(account);
   const isMetered = account?.metered || item.metered !== undefined;
   const left = isMetered ? undefined : daysLeft(item, spendingPace(item, facts.months, nowMs));
@@ -119,7 +119,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
     account: key.account,
     currency: 'CNY',
     available: yuanNumber(item.available),
-    reserved: yuanNumber(reservedOf(item)),
+    reserved: yuanNumber(sumReserved(item)),
     spent: yuanNumber(item.spent),
     granted: yuanNumber(item.granted),
     days_left: left === undefined ? null : Math.round(left * 10) / 10,
@@ -127,9 +127,9 @@ export function accountBody(facts: AccountFacts): AccountBody {
     search_price: snapshot.settings.search?.price ?? null,
     ...(isMetered && { metered: yuanNumber(item.metered ?? 0n) }),
     plan: snapshot.settings.subscriptionEnabled
-      ? accountPlan({ held: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
+      ? describePlan({ subscription: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
       : null,
-    plan_ended_at: snapshot.settings.subscriptionEnabled ? planEndedAt(account?.plan, nowMs) : null,
+    plan_ended_at: snapshot.settings.subscriptionEnabled ? findPlanEnd(account?.plan, nowMs) : null,
     key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
     notices: shownNotices(snapshot.settings, nowMs),
     price_changes: priceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(announced),

@@ -6,7 +6,7 @@ import { addFigures, balanceAfter, noFigures, type DailySum } from '../../billin
 import { grantsModel, monthOf, monthsUntil } from '../../billing/daily-keys.ts';
 import { ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { yuanNumber } from '../../billing/price.ts';
-import { emptyQuota } from '../../billing/quota-item.ts';
+import { createQuotaItem } from '../../billing/quota-item.ts';
 import type { Settings } from '../../config/settings.ts';
 import { requestTimeMs } from '../../wire/ids.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
@@ -35,7 +35,7 @@ export async function accountStatement(
     reader.days(account, month, sumsMax + 1, `${month}-32`),
     reader.grants(account),
   ]);
-  const item = quota ?? emptyQuota(account);
+  const item = quota ?? createQuotaItem(account);
   const before = balanceOf(months.filter(({ key }) => monthOf(key).month < month));
   const own = balanceOf(
     months.filter(({ key }) => monthOf(key).month === month),

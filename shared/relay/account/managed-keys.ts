@@ -7,7 +7,7 @@
  *     keys made of the account (as read) --write--+-- one transaction, or nothing
  *     the key that is made or changed    --write--+
  */
-import { minuteAt } from '../../billing/reservation.ts';
+import { minuteOf } from '../../billing/reservation.ts';
 import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
 import { attributeOf, readRow } from '../../config/rows/read-row.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
@@ -80,7 +80,7 @@ async function countWrite(ports: ManagedKeysPorts, key: KeyRow): Promise<void> {
   const nowMs = ports.clock.now();
   const counter = `writes-${counterKey(key)}`;
   const count = await new Backoff(ports, budgetMs).until(() =>
-    ports.counters.countCall(counter, minuteAt(nowMs), writesPerMinute),
+    ports.counters.countCall(counter, minuteOf(nowMs), writesPerMinute),
   );
   if (count !== undefined) return;
   const words = `This API key may change its account ${writesPerMinute} times a minute. Try again in the next minute.`;

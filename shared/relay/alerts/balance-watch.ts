@@ -9,7 +9,7 @@ import type { AlertAccounts, AlertStore } from '../ports/alerts.ts';
 import type { QuotaChange } from '../ports/money-stores.ts';
 import { StoreBusy } from '../ports/store-errors.ts';
 import { formatYuan, type NanoYuan } from '../../billing/price.ts';
-import { reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
+import { sumReserved, type QuotaItem } from '../../billing/quota-item.ts';
 import type { Notice } from '../../wire/public-api.ts';
 import type { Clock, Ids } from '../ports/host.ts';
 
@@ -71,7 +71,7 @@ export function isWorthALook({ before, after }: QuotaChange, limit: NanoYuan): b
 }
 
 /** Money of calls in flight is still the account's. */
-const ownedBy = (item: QuotaItem): NanoYuan => item.available + reservedOf(item);
+const ownedBy = (item: QuotaItem): NanoYuan => item.available + sumReserved(item);
 
 const stepOf = ({ spent }: QuotaItem, limit: NanoYuan): bigint => (spent * stepsOfLimit) / limit;
 

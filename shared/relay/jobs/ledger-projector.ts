@@ -6,7 +6,7 @@ import type { QuotaChange, LedgerStore } from '../ports/money-stores.ts';
 import { formatYuan } from '../../billing/price.ts';
 import { minuteSums } from '../../billing/daily-figures.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
-import { imbalance } from '../../billing/quota-item.ts';
+import { findImbalance } from '../../billing/quota-item.ts';
 import type { Random } from '../ports/host.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Metrics } from '../ports/telemetry.ts';
@@ -164,7 +164,7 @@ function rowOf({ before, after }: QuotaChange): { row: CloseRow } | { poisoned: 
 }
 
 function checkBalance({ metrics, log }: LedgerProjectorPorts, { account, after }: QuotaChange): void {
-  const difference = after && imbalance(after);
+  const difference = after && findImbalance(after);
   if (after && difference === undefined) return;
   metrics.count('ConservationBroken');
   const why = difference === undefined ? 'the item was removed' : `off by ${formatYuan(difference)} yuan`;

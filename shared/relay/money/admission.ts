@@ -4,7 +4,7 @@
  * a call that a free model, a plan, official mode or a stored answer would serve.
  */
 import { mostCost, priceOf, type Price } from '../../billing/price.ts';
-import { planSlots } from '../../billing/reservation.ts';
+import { listPlanSlots } from '../../billing/reservation.ts';
 import { needsPrice } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/call.ts';
 import { smallSize } from '../http/http.ts';
@@ -138,14 +138,14 @@ function leastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | und
   const need = {
     id: requestId,
     price: leastPrice,
-    slots: planSlots({ ...planQuery(asking), model }),
+    slots: listPlanSlots({ ...planQuery(asking), model }),
     estimate: nothing,
     key: counterKey(key),
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(asking),
     nowMs,
     ...(account?.metered && { metered: true }),
-    takesNothing: mayBeFree || isOfficial,
+    reservesNothing: mayBeFree || isOfficial,
   };
   return {
     account: key.account,
@@ -170,7 +170,7 @@ const nothing = {
   n: 1,
   outputTokensMax: 0,
   outputTokensLeast: 0,
-  heldWhole: true,
+  reservesFully: true,
 };
 
 /** The models that a key may call, under their own names. */

@@ -22,8 +22,8 @@ import { estimateInput, mediaReaderFor, type MediaReader } from '../../billing/e
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import {
   coverOutput,
-  planSlots,
-  slotsOfAlias,
+  listPlanSlots,
+  listAliasSlots,
   type SlotQuery,
   type ModelCost,
   type ReserveNeed,
@@ -410,7 +410,7 @@ function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallC
       n: request.n ?? 1,
       outputTokensMax: output.tokens,
       outputTokensLeast: output.least,
-      heldWhole: output.heldWhole,
+      reservesFully: output.heldWhole,
     },
   };
 }
@@ -420,9 +420,12 @@ export const planQuery = ({
   snapshot,
   account,
   startedMs,
-}: Pick<BillableCall, 'snapshot' | 'account' | 'startedMs'>): Pick<SlotQuery, 'plans' | 'held' | 'nowMs'> => {
+}: Pick<BillableCall, 'snapshot' | 'account' | 'startedMs'>): Pick<
+  SlotQuery,
+  'plans' | 'subscription' | 'nowMs'
+> => {
   const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
-  return { plans: snapshot.plans, held, nowMs: startedMs };
+  return { plans: snapshot.plans, subscription: held, nowMs: startedMs };
 };
 
 /**
@@ -443,8 +446,8 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
 
   const plan = planQuery(call);
   const covering = alias
-    ? slotsOfAlias(plan, alias.name, paidFor)
-    : planSlots({ ...plan, model: model.base });
+    ? listAliasSlots(plan, alias.name, paidFor)
+    : listPlanSlots({ ...plan, model: model.base });
   // A plan counts calls of the standard price: who asks for a dearer service tier pays for the call.
   const isDearer = costs.some(({ price: held }) => 'factor' in held && held.factor !== undefined);
   const slots = isDearer || isFree ? [] : covering;
@@ -455,16 +458,16 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     searchRpm,
     slots,
     estimate,
-    ...(others.length > 0 && { others }),
+    ...(others.length > 0 && { alternatives: others }),
     key: counterKey(key),
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(call),
     nowMs,
     ...(account?.metered && { metered: true }),
-    takesNothing: model.official || (isFree && searchPrice === undefined),
+    reservesNothing: model.official || (isFree && searchPrice === undefined),
   };
   const entry = {
-    input: need.takesNothing ? 0n : inputCost(asked, estimate.inputTokens),
+    input: need.reservesNothing ? 0n : inputCost(asked, estimate.inputTokens),
     searchPrice: model.official ? undefined : searchPrice,
     key: need.key,
     model: model.base,
@@ -474,7 +477,7 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     official: model.official,
     ...(call.queued && { queued: true }),
   };
-  const budget = need.takesNothing ? undefined : callBudget(call, need.key);
+  const budget = need.reservesNothing ? undefined : callBudget(call, need.key);
   const unknownPart = costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart;
   const refused = async (reason: ReserveRefusal, item: QuotaItem): Promise<Refusal> => {
     const { reserveRefusal } = await import('./reserve-refusals.ts');

@@ -2,7 +2,7 @@
  * The last known state of accounts, on which the first try of a reserve is made: the number of parts, counts of plan slots and
  * the rate minute. A cached balance never refuses a call or lowers a limit, but for a second after a refusal.
  */
-import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import { endlessBalance } from './open-reservation.ts';
 import type { Clock } from '../ports/host.ts';
@@ -40,9 +40,10 @@ export class CachedBalances {
   /** The account's sums. @param parts their number as read with the key */
   of(account: string, parts = 1): QuotaItem {
     const cached = this.#balances.get(account);
-    if (!cached || !this.#isYounger(cached.seenMs, partsTrustedMs)) return { ...unseen(account), parts };
+    if (!cached || !this.#isYounger(cached.seenMs, partsTrustedMs))
+      return { ...unseen(account), shardCount: parts };
     if (this.#isYounger(cached.countsMs, trustedMs)) return cached.item;
-    return { ...unseen(account), parts: cached.item.parts };
+    return { ...unseen(account), shardCount: cached.item.shardCount };
   }
 
   /** The sums of an account that refused a call a moment ago. */
@@ -60,12 +61,12 @@ export class CachedBalances {
   /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
   saw(item: QuotaItem): void {
     // A counter says nothing of the others, and calls that draw one ask nothing of them.
-    if (item.part >= firstCounter) return;
-    const { account, parts, available } = item;
+    if (item.shard >= firstCounter) return;
+    const { account, shardCount: parts, available } = item;
     const cached = this.#balances.get(account);
     if (parts > 1) {
       const { plan, rate } = this.of(account);
-      const guess = { ...unseen(account), parts, plan, rate: minuteOf(item) ?? rate };
+      const guess = { ...unseen(account), shardCount: parts, plan, rate: minuteOf(item) ?? rate };
       return this.#keep(guess, item, cached?.countsMs ?? 0);
     }
     const { refused } = cached ?? {};
@@ -76,7 +77,10 @@ export class CachedBalances {
   }
 
   sawSums(sums: QuotaItem, parts: number): void {
-    this.#keep({ ...unseen(sums.account), parts, plan: new Map(sums.plan), rate: minuteOf(sums) }, sums);
+    this.#keep(
+      { ...unseen(sums.account), shardCount: parts, plan: new Map(sums.plan), rate: minuteOf(sums) },
+      sums,
+    );
   }
 
   /**
@@ -85,7 +89,7 @@ export class CachedBalances {
    */
   sawRefusal(sums: QuotaItem, passing: boolean): void {
     // An account without a grant has no item.
-    if (!this.#balances.has(sums.account)) this.sawSums(sums, sums.parts);
+    if (!this.#balances.has(sums.account)) this.sawSums(sums, sums.shardCount);
     const cached = this.#balances.get(sums.account);
     if (!cached) return;
     const { refused } = cached;
@@ -107,7 +111,7 @@ export class CachedBalances {
 
   #keep(item: QuotaItem, stored: QuotaItem, countsMs = this.#clock.now()): void {
     const refused = this.#balances.get(item.account)?.refused;
-    const idle = { ...stored, open: new Map(), places: new Map() };
+    const idle = { ...stored, open: new Map(), permits: new Map() };
     this.#balances.delete(item.account);
     this.#balances.set(item.account, {
       seenMs: this.#clock.now(),
@@ -124,4 +128,4 @@ export class CachedBalances {
 /** The minute that is counted. How many calls it counts changes too fast to be unseen. */
 const minuteOf = ({ rate }: QuotaItem): QuotaItem['rate'] => rate && { minute: rate.minute, count: 0 };
 
-const unseen = (account: string): QuotaItem => ({ ...emptyQuota(account), available: endlessBalance });
+const unseen = (account: string): QuotaItem => ({ ...createQuotaItem(account), available: endlessBalance });

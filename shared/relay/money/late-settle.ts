@@ -3,7 +3,7 @@
  * charge what an earlier try of the same close may have charged.
  */
 import {
-  expiryCharge,
+  computeExpiryCharge,
   type CloseWrite,
   type CloseKind,
   type CloseRecord,
@@ -34,7 +34,7 @@ export async function settleLate(
   if (kind === undefined || kind === 'cancelled')
     return log.event('settle_late', { ...lossOf(write), unsure: true });
   if (kind !== 'expired') return;
-  const difference = write.closeRecord.charge - expiryCharge(write.entry);
+  const difference = write.closeRecord.charge - computeExpiryCharge(write.entry);
   if (difference !== 0n) {
     const row = lateRow(write, difference);
     await backoff.until(() => quotas.chargeLate({ difference, row }));
@@ -44,7 +44,7 @@ export async function settleLate(
 
 async function closedAs(
   { quotas, clock }: ReservationsPorts,
-  { account, id, part }: CloseWrite,
+  { account, id, shard: part }: CloseWrite,
   backoff: Backoff,
 ): Promise<CloseKind | undefined> {
   for (let tries = 0; tries < rowTriesMax; tries += 1) {
@@ -78,7 +78,7 @@ export async function guard(
   try {
     for (let inFlight = reserve.triesInFlight; inFlight > 0; inFlight -= 1) {
       const bar = (): ReturnType<QuotaStore['tombstone']> =>
-        quotas.tombstone({ account, part, id, entry: tombstoneOf(reserve, clock) });
+        quotas.tombstone({ account, shard: part, id, entry: tombstoneOf(reserve, clock) });
       let reply = await backoff.until(bar);
       if (isMissing(reply)) {
         // A grant may create the item before the try arrives.
@@ -90,7 +90,7 @@ export async function guard(
       if (!applied || applied.tombstone) return inFlight === reserve.triesInFlight;
       const at = secondsOf(clock);
       const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
-      const close = { account, part, id, entry: applied, releaseSlot: true, closeRecord };
+      const close = { account, shard: part, id, entry: applied, releaseSlot: true, closeRecord };
       await backoff.until(() => quotas.close(close));
     }
   } catch {

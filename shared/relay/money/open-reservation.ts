@@ -87,7 +87,7 @@ export interface ReserveUnderWay {
   /** A guess of one of the account's parts. */
   guessOn(): QuotaItem;
   /** The need without plan slots that are full in the sum of the parts. */
-  roomyNeed(item: Pick<QuotaItem, 'parts'>): ReserveNeed;
+  roomyNeed(item: Pick<QuotaItem, 'shardCount'>): ReserveNeed;
   /** The refusal of the sums of the account, which is remembered unless it is the key's own. */
   refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal>;
 }

@@ -3,7 +3,7 @@
  * reserve is written.
  */
 import {
-  emptyQuota,
+  createQuotaItem,
   type CloseRecord,
   type CloseWrite,
   type QuotaItem,
@@ -12,9 +12,9 @@ import {
 import {
   isOfAccount,
   isRefusal,
-  lapsedOf,
-  minuteAt,
-  planReserve,
+  findExpiredLeases,
+  minuteOf,
+  planReservation,
   type CallPayment,
   type ReserveNeed,
   type ReserveRefusal,
@@ -30,7 +30,7 @@ import {
   type ReservationsPorts,
   type ReserveUnderWay,
 } from './open-reservation.ts';
-import { drawCounter, firstCounter, needOn, pickPart, roomySlots } from '../../billing/shares.ts';
+import { drawCounter, firstCounter, shareNeed, pickShard, listSlotsWithRoom } from '../../billing/shares.ts';
 import type { BudgetHold } from './budget-hold.ts';
 import { CachedBalances } from './cached-balances.ts';
 
@@ -78,19 +78,19 @@ export class Reservations {
     if (again) throw await again;
     const { account, need, rpm } = request;
     const { key, searchRpm } = need;
-    const minute = minuteAt(need.nowMs);
+    const minute = minuteOf(need.nowMs);
     let count: number | undefined;
     if (rpm !== undefined) {
       count = await this.#countInMinute(key, minute, rpm);
       if (count === undefined) {
         if (this.#fullMinutes.size >= fullMinutesMax) this.#fullMinutes.clear();
         this.#fullMinutes.set(key, { minute, rpm });
-        throw await request.refused({ reason: 'rate' }, emptyQuota(account));
+        throw await request.refused({ reason: 'rate' }, createQuotaItem(account));
       }
     }
     const name = `searches-${key}`;
     if (searchRpm !== undefined && (await this.#countInMinute(name, minute, searchRpm)) === undefined)
-      throw await request.refused({ reason: 'search_rate' }, emptyQuota(account));
+      throw await request.refused({ reason: 'search_rate' }, createQuotaItem(account));
     return count;
   }
 
@@ -114,10 +114,10 @@ export class Reservations {
     const { account, need, rpm } = request;
     const full = this.#fullMinutes.get(need.key);
     const isCounted = request.rateCount !== undefined;
-    if (!isCounted && full?.minute === minuteAt(need.nowMs) && full.rpm === rpm)
-      return request.refused({ reason: 'rate' }, emptyQuota(account));
+    if (!isCounted && full?.minute === minuteOf(need.nowMs) && full.rpm === rpm)
+      return request.refused({ reason: 'rate' }, createQuotaItem(account));
     const sums = this.#balances.refusalOf(account);
-    const again = sums && planReserve(need, sums);
+    const again = sums && planReservation(need, sums);
     return sums && again && isRefusal(again) && isOfAccount(again) ? request.refused(again, sums) : undefined;
   }
 
@@ -129,15 +129,15 @@ export class Reservations {
     const again = this.refusalAgain(request);
     if (again) throw await again;
     const { account, need } = request;
-    const known = this.#balances.storedOf(account) ?? emptyQuota(account);
-    if (!isRefusal(planReserve(need, known))) return;
+    const known = this.#balances.storedOf(account) ?? createQuotaItem(account);
+    if (!isRefusal(planReservation(need, known))) return;
     const { readSums } = await import('./shards.ts');
     // An image that is a second old may pay. It must not say that an account has no money.
     for (const exact of [false, true]) {
       const sums = await readSums(this.#ports, request, exact);
-      const plan = planReserve(need, sums);
+      const plan = planReservation(need, sums);
       if (isRefusal(plan) && exact) throw await this.refused(request, plan, sums);
-      if (!isRefusal(plan)) return this.#balances.sawSums(sums, sums.each?.[0].parts ?? 1);
+      if (!isRefusal(plan)) return this.#balances.sawSums(sums, sums.shards?.[0].shardCount ?? 1);
     }
   }
 
@@ -188,7 +188,7 @@ export class Reservations {
         const reply = await backoff.until(async () =>
           signal.aborted
             ? { done: false }
-            : quotas.renew({ account, part, id, entry, until: leaseEnd(clock.now(), hostDeadlineMs) }),
+            : quotas.renew({ account, shard: part, id, entry, until: leaseEnd(clock.now(), hostDeadlineMs) }),
         );
         // Closed by the sweeper: the settle finds that out.
         if (!reply.done) return;
@@ -202,7 +202,7 @@ export class Reservations {
   async close(reservation: Reservation, closeRecord: CloseRecord, releaseSlot: boolean): Promise<void> {
     const { account, part, id, entry } = reservation;
     const rateTokens = reservation.countsTokens ? closeRecord.completion_tokens : undefined;
-    const write: CloseWrite = { account, part, id, entry, releaseSlot, closeRecord, rateTokens };
+    const write: CloseWrite = { account, shard: part, id, entry, releaseSlot, closeRecord, rateTokens };
     this.#balances.closed(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     // The last try must have ended, and its failure been logged, before the host kills.
@@ -230,7 +230,7 @@ export class Reservations {
 
   /** Only some of the calls that see a busy part try to split it: each image has another number of entries. */
   #splitIfBusy({ item }: Reservation, { backoff, request }: ReserveTries): Promise<void> | undefined {
-    if (!item || item.part >= firstCounter) return undefined;
+    if (!item || item.shard >= firstCounter) return undefined;
     const throttled = backoff.throttled > 0 && item.open.size > 2 && this.#ports.random.next() < 0.25;
     const isBusy = item.open.size > 8 && (item.open.size - 9) % 4 === 0;
     if (!isBusy && !throttled) return undefined;
@@ -241,7 +241,7 @@ export class Reservations {
 
   /** A call that was alone in its part may have been the only one. */
   async #joinIfQuiet({ id, item }: Reservation): Promise<void> {
-    if (!item || item.parts === 1 || item.open.size > 1 || this.#ports.random.next() >= 0.25) return;
+    if (!item || item.shardCount === 1 || item.open.size > 1 || this.#ports.random.next() >= 0.25) return;
     try {
       const { join } = await import('./shards.ts');
       await join(this.#ports, item);
@@ -376,10 +376,10 @@ class ReserveTries implements ReserveUnderWay {
     let item = this.guessOn(this.request.parts);
     const payments: CallPayment[] = [];
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
-      const onPart = item.parts === 1 ? need : needOn(this.roomyNeed(item), item);
+      const onPart = item.shardCount === 1 ? need : shareNeed(this.roomyNeed(item), item);
       const own = { ...onPart, budgetLeft: this.hold?.left };
       const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
-      const payment = planReserve(own, item, { lastTry });
+      const payment = planReservation(own, item, { lastTry });
       if (isRefusal(payment)) {
         const { afterRefusal } = await import('./shards.ts');
         item = await afterRefusal(this, item, payment);
@@ -387,7 +387,7 @@ class ReserveTries implements ReserveUnderWay {
       }
       if (this.hold && !(await this.hold.covers(payment.amount))) continue;
       const write = reserveWriteOf(this.request, { item, payment, need: own }, this.ports.clock.now());
-      this.part = item.part;
+      this.part = item.shard;
       this.#writes += 1;
       payments.push(payment);
       const reply = await this.backoff.until(() => this.#send(write));
@@ -413,9 +413,11 @@ class ReserveTries implements ReserveUnderWay {
     this.#balances.sawSums(sums, parts);
   }
 
-  roomyNeed({ parts }: Pick<QuotaItem, 'parts'>): ReserveNeed {
+  roomyNeed({ shardCount: parts }: Pick<QuotaItem, 'shardCount'>): ReserveNeed {
     const { need, account } = this.request;
-    return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.#balances.of(account).plan) };
+    return parts === 1
+      ? need
+      : { ...need, slots: listSlotsWithRoom(need.slots, this.#balances.of(account).plan) };
   }
 
   async #openBudget(): Promise<void> {
@@ -428,12 +430,12 @@ class ReserveTries implements ReserveUnderWay {
   guessOn(parts?: number): QuotaItem {
     const { account, need } = this.request;
     const counter = need.metered ? drawCounter(need, this.ports.random.next()) : undefined;
-    if (counter !== undefined) return emptyQuota(account, counter);
+    if (counter !== undefined) return createQuotaItem(account, counter);
     const sums = this.#balances.of(account, parts);
-    if (sums.parts === 1) return sums;
+    if (sums.shardCount === 1) return sums;
     // A part without a share in a slot may have got room from another one.
     const plan = new Map(need.slots.map(({ key }) => [key, -1]));
-    return { ...sums, plan, part: pickPart(need, sums, this.ports.random.next()) };
+    return { ...sums, plan, shard: pickShard(need, sums, this.ports.random.next()) };
   }
 
   async refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal> {
@@ -473,7 +475,7 @@ class ReserveTries implements ReserveUnderWay {
 }
 
 /** What others take from one part of several is not fought over. */
-const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
+const writesMaxOn = ({ shardCount: parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
 
 /** @param need with the limits of this part */
 function reserveWriteOf(
@@ -482,17 +484,17 @@ function reserveWriteOf(
   nowMs: number,
 ): ReserveWrite {
   const { key, id, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
-  const { parts, part } = item;
+  const { shardCount: parts, shard: part } = item;
   const counted = item.rate?.minute;
   // Another environment's clock may be ahead; its later minute is then used.
-  const minute = Math.max(minuteAt(need.nowMs), counted ?? 0);
-  const { slot, amount, atLeast } = payment;
-  const { lapsed, ofKey } = lapsedOf(need, item);
+  const minute = Math.max(minuteOf(need.nowMs), counted ?? 0);
+  const { slot, amount, balanceNeeded: atLeast } = payment;
+  const { leases: lapsed, countOfKey: ofKey } = findExpiredLeases(need, item);
   const shares = [slot?.limit ?? undefined, maxConcurrency, accountConcurrency, accountRpm, accountTpm];
   const hasRate = accountRpm !== undefined || accountTpm !== undefined;
   return {
     account,
-    part,
+    shard: part,
     id,
     entry: {
       ...entry,
@@ -503,12 +505,12 @@ function reserveWriteOf(
       tombstone: false,
       ...(need.metered && { metered: true }),
     },
-    atLeast,
-    parts: shares.some((share) => share !== undefined) ? parts : undefined,
-    lapsed,
+    balanceNeeded: atLeast,
+    shardCount: shares.some((share) => share !== undefined) ? parts : undefined,
+    expiredLeases: lapsed,
     openMax: accountConcurrency === undefined ? undefined : accountConcurrency + lapsed.size,
     slot,
-    place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency + ofKey },
+    permit: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency + ofKey },
     rate: hasRate
       ? {
           minute,

@@ -1,11 +1,11 @@
 /** The refusals of a reserve. Loaded by the first call that is refused. */
 import { formatYuan, larger } from '../../billing/price.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import { needOn } from '../../billing/shares.ts';
+import { shareNeed } from '../../billing/shares.ts';
 import {
   isForMoney,
   isRefusal,
-  planReserve,
+  planReservation,
   type ReserveNeed,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
@@ -138,7 +138,7 @@ function reservedRefusal({ isLeast }: RefusedReserve, { available, need }: Short
  */
 export async function contended(tries: ReserveUnderWay, item: QuotaItem): Promise<Refusal> {
   const { request, whole = item } = tries;
-  const short = planReserve(needOn(tries.roomyNeed(item), item), { ...item, available: -1n });
+  const short = planReservation(shareNeed(tries.roomyNeed(item), item), { ...item, available: -1n });
   // A guess says nothing about what others hold.
   if (isRefusal(short) && isForMoney(short) && whole.available < endlessBalance)
     return request.refused({ reason: 'reserved', available: whole.available, need: short.need }, whole);

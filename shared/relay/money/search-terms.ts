@@ -3,7 +3,7 @@
  * the customer pays is in the call's tariff.
  */
 import { parseYuan, type NanoYuan } from '../../billing/price.ts';
-import { amountOf, type ModelCost } from '../../billing/reservation.ts';
+import { computeReserveAmount, type ModelCost } from '../../billing/reservation.ts';
 import type { ChatCall } from '../call/call.ts';
 import { refuse } from '../http/refusal.ts';
 
@@ -36,7 +36,7 @@ export function checkSearchIsPaid(
 ): void {
   const { search } = settings;
   if (!model.web || model.official || !search || search.price !== undefined) return;
-  if (costs.every(({ price, estimate }) => amountOf(price, estimate) > 0n)) return;
+  if (costs.every(({ price, estimate }) => computeReserveAmount(price, estimate) > 0n)) return;
   throw refuse(
     'model_not_allowed',
     `Web search is only for models that have a price. Use "${alias?.name ?? model.base}" without the prefix "web-".`,

@@ -1,9 +1,9 @@
 /** What the tries of a reserve after its first are made on. Loaded by the first reserve that needs a second try. */
-import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
 import {
   type PlanSlot,
   isRefusal,
-  planReserve,
+  planReservation,
   type ReserveRefusal,
   isForMoney,
   type CallPayment,
@@ -13,50 +13,50 @@ import { contended } from './reserve-refusals.ts';
 import type { ReservationRequest, ReserveUnderWay, ReservationsPorts } from './open-reservation.ts';
 import { largestFirst } from '../../billing/price.ts';
 import {
-  choosePart,
-  gatherWrite,
-  joinWrite,
-  settleWrite,
-  partForRoom,
-  roomWrite,
-  wholeOf,
-  type AccountParts,
+  chooseShard,
+  planGather,
+  planJoin,
+  planOverdraftEnd,
+  findShardForRoom,
+  planRoom,
+  mergeShards,
+  type AccountShards,
   type WholeAccount,
-  affordableParts,
-  splitWrite,
-  wantedParts,
+  countAffordableShards,
+  planSplit,
+  countWantedShards,
 } from '../../billing/shards.ts';
-import { firstCounter, needOn, partsMax, usesPart } from '../../billing/shares.ts';
+import { firstCounter, shareNeed, shardCountMax, usesShard } from '../../billing/shares.ts';
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 import { Backoff, retried } from '../retry.ts';
 
 /** The part to try next, after a write was refused. `image`: as the store returned it; undefined: there is none. */
 export async function afterRefusedWrite(
   tries: ReserveUnderWay,
-  { part, parts }: QuotaItem,
+  { shard: part, shardCount: parts }: QuotaItem,
   image: QuotaItem | undefined,
 ): Promise<QuotaItem> {
   const { account, need } = tries.request;
   if (part >= firstCounter) {
     if (!image) await tries.reads.until(() => tries.ports.quotas.create(account, part));
-    return image ?? emptyQuota(account, part);
+    return image ?? createQuotaItem(account, part);
   }
-  if (image?.parts === 1 && part === 0) return image;
+  if (image?.shardCount === 1 && part === 0) return image;
   if (!image && part === 0) {
-    const empty = emptyQuota(account);
-    if (!isRefusal(planReserve(need, empty)))
+    const empty = createQuotaItem(account);
+    if (!isRefusal(planReservation(need, empty)))
       await tries.reads.until(() => tries.ports.quotas.create(account));
     return empty;
   }
   if (tries.isPinned) {
     // Shares of a part that is not in use would come on top of those of the others.
-    if (!image || part >= image.parts)
-      throw await contended(tries, { ...tries.guessOn(), part: 0, parts: 1 });
+    if (!image || part >= image.shardCount)
+      throw await contended(tries, { ...tries.guessOn(), shard: 0, shardCount: 1 });
     return image;
   }
   // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
-  if (!image || part >= image.parts) return { ...tries.guessOn(), part: 0, parts: 1 };
-  return image.parts === parts || tries.isLast ? elsewhere(tries, image) : tries.guessOn();
+  if (!image || part >= image.shardCount) return { ...tries.guessOn(), shard: 0, shardCount: 1 };
+  return image.shardCount === parts || tries.isLast ? elsewhere(tries, image) : tries.guessOn();
 }
 
 /** The part to try next, after a plan was refused. Throws the refusal. */
@@ -66,7 +66,7 @@ export async function afterRefusal(
   refusal: ReserveRefusal,
 ): Promise<QuotaItem> {
   // The key's budget is the same for every part.
-  if (item.parts > 1 && refusal.reason !== 'budget') return elsewhere(tries, item);
+  if (item.shardCount > 1 && refusal.reason !== 'budget') return elsewhere(tries, item);
   throw await tries.refusal(refusal, item);
 }
 
@@ -88,40 +88,40 @@ async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<Quot
   const images = await settled(tries, await readParts(tries, refused, true));
   const chosen = await chooseFrom(tries, images);
   if (chosen) return chosen;
-  const whole = wholeOf(images);
-  const plan = planReserve(tries.roomyNeed(images[0]), whole);
+  const whole = mergeShards(images);
+  const plan = planReservation(tries.roomyNeed(images[0]), whole);
   // The last read showed what was missing in the one before. A try may still be applied elsewhere.
   if (!isRefusal(plan) && tries.isPinned) throw await contended(tries, images[0]);
   if (!isRefusal(plan)) return images[0];
   // Nobody else comes by: what refuses calls makes none that would find out that it is quiet.
-  if (isOverdrawn(images) && joinWrite(images)) await join(tries.ports, images[0]);
+  if (isOverdrawn(images) && planJoin(images)) await join(tries.ports, images[0]);
   throw await tries.refusal(plan, whole);
 }
 
 /** The parts of an account whose sum pays for the call, none of them overdrawn any more; others as they are. */
-async function settled(tries: ReserveUnderWay, images: AccountParts): Promise<AccountParts> {
-  const plan = planReserve(tries.roomyNeed(images[0]), wholeOf(images));
+async function settled(tries: ReserveUnderWay, images: AccountShards): Promise<AccountShards> {
+  const plan = planReservation(tries.roomyNeed(images[0]), mergeShards(images));
   const isPaid = paysFromSum(images, plan) && !tries.request.need.metered;
-  const write = isPaid ? settleWrite(images) : undefined;
+  const write = isPaid ? planOverdraftEnd(images) : undefined;
   if (!write) return images;
   // If others did it, there is nothing left to do.
   await quickly(tries, images[0], () => tries.ports.quotas.move(write));
   return readParts(tries, images[0], true);
 }
 
-const isOverdrawn = (images: AccountParts): boolean => images.some(({ overdraft }) => overdraft);
+const isOverdrawn = (images: AccountShards): boolean => images.some(({ overdraft }) => overdraft);
 
 /** No part may pay for the call by what it has itself. */
-const paysFromSum = (images: AccountParts, plan: CallPayment | ReserveRefusal): boolean =>
+const paysFromSum = (images: AccountShards, plan: CallPayment | ReserveRefusal): boolean =>
   isOverdrawn(images) && (isRefusal(plan) ? isForMoney(plan) : plan.amount > 0n);
 
-async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
+async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountShards> {
   const { ports, request } = tries;
   const parts = await readAll(refused, async (count) => {
     const images = await quickly(tries, refused, () => ports.quotas.read(request.account, count, exact));
-    return images.map((item) => (item.part === refused.part && !exact ? refused : item));
+    return images.map((item) => (item.shard === refused.shard && !exact ? refused : item));
   });
-  tries.sawSums(wholeOf(parts), parts[0].parts);
+  tries.sawSums(mergeShards(parts), parts[0].shardCount);
   return parts;
 }
 
@@ -132,19 +132,20 @@ export async function readSums(
   exact: boolean,
 ): Promise<WholeAccount> {
   const read = (count: number) => retried(ports, () => ports.quotas.read(account, count, exact));
-  return wholeOf(await readAll({ ...emptyQuota(account), parts }, read));
+  return mergeShards(await readAll({ ...createQuotaItem(account), shardCount: parts }, read));
 }
 
 /** All parts of an account, of which one is known. @param read the first parts, so many */
 async function readAll(
   known: QuotaItem,
   read: (count: number) => Promise<readonly QuotaItem[]>,
-): Promise<AccountParts> {
-  for (let count = known.parts; ;) {
+): Promise<AccountShards> {
+  for (let count = known.shardCount; ;) {
     const [first = known, ...others] = await read(count);
-    if (first.parts <= count) return [first, ...others.filter(({ part }) => part < first.parts)];
+    if (first.shardCount <= count)
+      return [first, ...others.filter(({ shard: part }) => part < first.shardCount)];
     // It was split meanwhile, so this is not all of it.
-    count = first.parts;
+    count = first.shardCount;
   }
 }
 
@@ -160,14 +161,14 @@ async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Pr
 }
 
 /** Undefined: the sums refuse the call for want of money, which other parts may have by now. Throws other refusals. */
-async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise<QuotaItem | undefined> {
+async function chooseFrom(tries: ReserveUnderWay, images: AccountShards): Promise<QuotaItem | undefined> {
   const need = tries.roomyNeed(images[0]);
   const usable = isOverdrawn(images) ? images.map((item) => ({ ...item, available: 0n })) : images;
-  const open = tries.isPinned ? usable.filter(({ part }) => part === tries.part) : usable;
-  const whole = wholeOf(images);
-  const plan = planReserve(need, whole);
+  const open = tries.isPinned ? usable.filter(({ shard: part }) => part === tries.part) : usable;
+  const whole = mergeShards(images);
+  const plan = planReservation(need, whole);
   if (paysFromSum(images, plan) && !need.metered) return undefined;
-  const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
+  const chosen = chooseShard(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
   const slot = isRefusal(plan) ? undefined : plan.slot;
   const withRoom = slot && (await roomFor(tries, { images, open }, slot));
   if (withRoom ?? chosen) return withRoom ?? chosen;
@@ -179,7 +180,7 @@ async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise
 
 /** Parts as they were read, and those of them that the call may go to. */
 interface OpenParts {
-  images: AccountParts;
+  images: AccountShards;
   open: readonly QuotaItem[];
 }
 
@@ -194,11 +195,11 @@ async function roomFor(
 ): Promise<QuotaItem | undefined> {
   const need = tries.roomyNeed(images[0]);
   const hasRoom = (item: QuotaItem): boolean => {
-    const plan = planReserve(needOn(need, item), item);
-    return usesPart(need, item) && !isRefusal(plan) && plan.slot?.key === slot.key;
+    const plan = planReservation(shareNeed(need, item), item);
+    return usesShard(need, item) && !isRefusal(plan) && plan.slot?.key === slot.key;
   };
-  const to = open.some(hasRoom) ? undefined : partForRoom(need, open, slot);
-  const write = to && roomWrite({ images, to, slot });
+  const to = open.some(hasRoom) ? undefined : findShardForRoom(need, open, slot);
+  const write = to && planRoom({ images, to, slot });
   if (!write) return undefined;
   if (!(await quickly(tries, to, () => tries.ports.quotas.move(write)))) throw await contended(tries, to);
   const count = (to.plan.get(slot.key) ?? 0) + (write.changes.at(-1)?.plan.get(slot.key)?.calls ?? 0);
@@ -212,17 +213,17 @@ async function gathered(
   plan: CallPayment,
 ): Promise<QuotaItem> {
   const need = tries.roomyNeed(images[0]);
-  const withMoney = (item: QuotaItem): ReturnType<typeof planReserve> =>
-    planReserve(needOn(need, item), { ...item, available: plan.amount });
-  const used = open.filter((item) => usesPart(need, item));
+  const withMoney = (item: QuotaItem): ReturnType<typeof planReservation> =>
+    planReservation(shareNeed(need, item), { ...item, available: plan.amount });
+  const used = open.filter((item) => usesShard(need, item));
   const to = used
     .filter((item) => !isRefusal(withMoney(item)))
     .toSorted((a, b) => largestFirst(a.available, b.available))[0];
   if (!to) {
     const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
-    throw await tries.refusal(refusal, wholeOf(images));
+    throw await tries.refusal(refusal, mergeShards(images));
   }
-  const write = plan.amount > 0n && !need.metered ? gatherWrite(images, to, plan.amount) : undefined;
+  const write = plan.amount > 0n && !need.metered ? planGather(images, to, plan.amount) : undefined;
   if (!write) return to;
   // Whoever moves money meets others who do, so it is tried once.
   const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));
@@ -244,17 +245,17 @@ export async function split(
   { item, need, throttled }: { item: QuotaItem; need: Pick<ReserveNeed, 'slots'>; throttled: boolean },
 ): Promise<void> {
   const { quotas, clock, log } = ports;
-  const { account, parts } = item;
-  const atLeast = throttled ? Math.min(partsMax, 2 * parts) : parts;
-  const wanted = Math.max(atLeast, wantedParts(item, clock.now()));
+  const { account, shardCount: parts } = item;
+  const atLeast = throttled ? Math.min(shardCountMax, 2 * parts) : parts;
+  const wanted = Math.max(atLeast, countWantedShards(item, clock.now()));
   if (wanted <= parts) return;
   const limits = new Map(need.slots.map(({ key, limit }) => [key, limit]));
   await unlessBusy(async () => {
     for (let tries = 0; tries < triesMax; tries += 1) {
       const images = await quotas.read(account, wanted, true);
-      const count = affordableParts(images, wanted);
-      const shared = images.filter(({ part }) => part < count);
-      const write = splitWrite(shared, count, limits);
+      const count = countAffordableShards(images, wanted);
+      const shared = images.filter(({ shard: part }) => part < count);
+      const write = planSplit(shared, count, limits);
       if (!write) return;
       if (await quotas.move(write)) return log.event('account_split', { account, parts: count });
     }
@@ -262,11 +263,14 @@ export async function split(
 }
 
 /** Joins the account if nothing is open but in part 0. */
-export async function join({ quotas, log }: ReservationsPorts, { account, parts }: QuotaItem): Promise<void> {
+export async function join(
+  { quotas, log }: ReservationsPorts,
+  { account, shardCount: parts }: QuotaItem,
+): Promise<void> {
   await unlessBusy(async () => {
     const images = await quotas.read(account, parts, true);
-    const write = joinWrite(images);
-    if (write && images.length === images[0]?.parts && (await quotas.move(write)))
+    const write = planJoin(images);
+    if (write && images.length === images[0]?.shardCount && (await quotas.move(write)))
       log.event('account_joined', { account });
   });
 }

@@ -2,7 +2,7 @@
  * The limits of what opens no reservation, and so leaves no row: reads of what is stored, and counts of tokens. Such work is counted
  * by the minute, so that what a crash leaves counts for a minute alone. Each throws a Refusal or StoreUnavailable.
  */
-import { minuteAt } from '../../billing/reservation.ts';
+import { minuteOf } from '../../billing/reservation.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -18,7 +18,7 @@ const countMsMax = 1_500;
 export async function countUnbilled(ports: CountPorts, { key }: Pick<ChatCall, 'key'>): Promise<void> {
   const { rpm } = key;
   if (rpm === undefined) return;
-  const minute = minuteAt(ports.clock.now());
+  const minute = minuteOf(ports.clock.now());
   const count = await new Backoff(ports, countMsMax).until(() =>
     ports.counters.countCall(counterKey(key), minute, rpm),
   );
@@ -52,7 +52,7 @@ export async function withinSlots<T>(
 ): Promise<T> {
   if (most === undefined) return work();
   const { clock, counters, log } = ports;
-  const minute = minuteAt(clock.now());
+  const minute = minuteOf(clock.now());
   const counter = { key: of, period: `reads-${minute}`, expires: (minute + 5) * 60 };
   const hold = { ...counter, name: requestId };
   const held = await new Backoff(ports, countMsMax).until(() => counters.hold(hold, 1n, BigInt(most)));

@@ -5,7 +5,7 @@
  */
 import type {
   CloseWrite,
-  PartOfAccount,
+  AccountShard,
   RenewWrite,
   ReserveWrite,
   TombstoneWrite,
@@ -14,7 +14,7 @@ import type {
 } from '../../billing/quota-item.ts';
 import type { NanoYuan } from '../../billing/price.ts';
 import type { CloseRow, GrantLedgerRow } from '../../billing/ledger-row.ts';
-import type { PartsWrite, WholeAccount } from '../../billing/shards.ts';
+import type { ShardsWrite, WholeAccount } from '../../billing/shards.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import type { Payment, PaymentChange } from '../../billing/payments.ts';
 
@@ -41,7 +41,7 @@ export interface QuotaStore {
   /** The parts that exist, of those below `parts`, from part 0 on. `exact`: as of one moment; else each may be a second old. */
   read(account: string, parts: number, exact: boolean): Promise<QuotaItem[]>;
   /** Returns whether every condition held. */
-  move(write: PartsWrite): Promise<boolean>;
+  move(write: ShardsWrite): Promise<boolean>;
   /** Charges a difference and puts its ledger row, once: a row that is there already changes nothing. */
   chargeLate(charge: LateCharge): Promise<void>;
   /** How the ledger says that a request was closed; undefined: it has no row yet. */
@@ -49,7 +49,7 @@ export interface QuotaStore {
 }
 
 /** An item of the scan, not yet parsed. `item`: its key. */
-export interface ScannedQuota extends PartOfAccount {
+export interface ScannedQuota extends AccountShard {
   item: string;
   /** Throws Poisoned. */
   read(): QuotaItem;

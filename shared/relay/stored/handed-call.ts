@@ -122,7 +122,7 @@ export async function takeOver(
   const backoff = new Backoff(ports, takeOverMsMax);
   const reply = await backoff.until(() => {
     const until = leaseEnd(clock.now(), hostDeadlineMs);
-    return quotas.renew({ account, part, id, entry, until, begins: true });
+    return quotas.renew({ account, shard: part, id, entry, until, startsRun: true });
   });
   if (!reply.done && !(backoff.unknowns > 0 && isTaken(reply.item?.open.get(id)))) return undefined;
   return {
@@ -130,7 +130,7 @@ export async function takeOver(
     account,
     id,
     entry: { ...entry, queued: undefined },
-    payment: { ...payment, amount: entry.amount, atLeast: entry.amount },
+    payment: { ...payment, amount: entry.amount, balanceNeeded: entry.amount },
     item: undefined,
     hostDeadlineMs,
   };
@@ -154,7 +154,7 @@ export async function releaseWaiting(ports: HandedPorts, waiting: Waiting, own =
     const at = Math.floor(clock.now() / 1000);
     const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
     return backoff.until(() =>
-      quotas.close({ account, part, id, entry: open, releaseSlot: true, closeRecord }),
+      quotas.close({ account, shard: part, id, entry: open, releaseSlot: true, closeRecord }),
     );
   };
   try {

@@ -198,7 +198,7 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F17'],
     file: 'shared/relay/money/late-settle.ts',
-    find: 'write.closeRecord.charge - expiryCharge(write.entry)',
+    find: 'write.closeRecord.charge - computeExpiryCharge(write.entry)',
     replace: 'write.closeRecord.charge',
     test: 'test/unit/relay/money/reservations-close.test.ts',
     name: 'that comes after the reservation expired charges the difference once and is logged whole, with its charge',

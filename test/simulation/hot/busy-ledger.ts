@@ -1,6 +1,6 @@
 import { dynamoLedgerStore } from '../../../shared/adapters/dynamodb/ledger-store.ts';
 import { dynamoOpenRegistry } from '../../../shared/adapters/dynamodb/quotas/open-registry.ts';
-import { emptyQuota, type CloseRecord, type OpenEntry } from '../../../shared/billing/quota-item.ts';
+import { createQuotaItem, type CloseRecord, type OpenEntry } from '../../../shared/billing/quota-item.ts';
 import type { TableClient } from '../../../shared/adapters/dynamodb/table-client.ts';
 import { ledgerProjector } from '../../../shared/relay/jobs/ledger-projector.ts';
 import { openWatch } from '../../../shared/relay/jobs/sweeper.ts';
@@ -226,7 +226,7 @@ export class BusyLedger {
       first_content_ms: 400,
       bought: 1n,
     };
-    const closed = { ...emptyQuota(name, part), granted: charge, spent: charge, last };
+    const closed = { ...createQuotaItem(name, part), granted: charge, spent: charge, last };
     const open = { ...closed, spent: 0n, available: charge, last: undefined, open: new Map([[id, entry]]) };
     this.#closedMs.set(id, nowMs);
     const { records } = this.#shards[hash53(item) % this.#shards.length]!;

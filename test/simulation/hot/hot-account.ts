@@ -135,7 +135,7 @@ export class HotAccount {
   }
 
   get parts(): number {
-    return this.memory.items.get(account)?.parts ?? 0;
+    return this.memory.items.get(account)?.shardCount ?? 0;
   }
 
   get itemBytes(): number {
@@ -246,13 +246,13 @@ export class HotAccount {
         n: 1,
         outputTokensMax: 1,
         outputTokensLeast: 1,
-        heldWhole: true,
+        reservesFully: true,
       },
       key,
       maxConcurrency,
       nowMs,
       metered: this.#options.metered,
-      takesNothing: false,
+      reservesNothing: false,
     };
     return {
       account,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { imbalances } from '../../../shared/billing/shards.ts';
+import { findImbalances } from '../../../shared/billing/shards.ts';
 import { HotAccount, type HotOptions } from './hot-account.ts';
 
 export const plan = {
@@ -23,13 +23,13 @@ export const busy: Omit<HotOptions, 'seconds'> = {
 /** No charge is lost or doubled, nothing stays open, and no part has money from nowhere. */
 export function expectExact(hot: HotAccount): void {
   const whole = hot.memory.whole('acme');
-  expect(whole).toMatchObject({ spent: hot.due, moved: 0n, open: new Map(), places: new Map() });
+  expect(whole).toMatchObject({ spent: hot.due, moved: 0n, open: new Map(), permits: new Map() });
   expect((whole?.available ?? 0n) + (whole?.spent ?? 0n)).toBe(
     (whole?.granted ?? 0n) + (whole?.metered ?? 0n),
   );
   const [first, ...others] = hot.memory.items.values();
   if (!first) throw new Error('no item');
-  expect(imbalances([first, ...others])).toEqual([]);
+  expect(findImbalances([first, ...others])).toEqual([]);
 }
 
 export const refusedCalls = (hot: HotAccount): number =>

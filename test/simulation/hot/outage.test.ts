@@ -112,13 +112,13 @@ function requestOf(account: string, id: string, nowMs: number): ReservationReque
     n: 1,
     outputTokensMax: 1,
     outputTokensLeast: 1,
-    heldWhole: true,
+    reservesFully: true,
   };
   const key = 'k';
   return {
     account,
     deadlineMs: nowMs + 600_000,
-    need: { id, price, slots: [], estimate, key, nowMs, takesNothing: false },
+    need: { id, price, slots: [], estimate, key, nowMs, reservesNothing: false },
     entry: { input: 3n, key, model: 'm', price: formatPrice(price), official: false },
     refused: (reason) => Promise.reject(new Error(reason.reason)),
   };

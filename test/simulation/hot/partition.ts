@@ -1,5 +1,5 @@
 import { closeRowBetween, type CloseRow } from '../../../shared/billing/ledger-row.ts';
-import type { QuotaItem, PartOfAccount } from '../../../shared/billing/quota-item.ts';
+import type { QuotaItem, AccountShard } from '../../../shared/billing/quota-item.ts';
 import type { Clock } from '../../../shared/relay/ports/host.ts';
 import type { QuotaStore } from '../../../shared/relay/ports/money-stores.ts';
 import { nameOf, type MemoryQuotaStore } from '../../support/memory-quota-store.ts';
@@ -15,7 +15,7 @@ const entryBytes = 112;
 const placeBytes = 29;
 
 /** The size of an item with ids, keys and prices of the usual lengths. */
-export function sizeOf({ open, places, plan }: QuotaItem): number {
+export function sizeOf({ open, permits: places, plan }: QuotaItem): number {
   let bytes = itemBytes + entryBytes * open.size + 24 * plan.size;
   for (const ids of places.values()) bytes += 22 + placeBytes * ids.size;
   return bytes;
@@ -61,12 +61,12 @@ export class Partition implements QuotaStore {
   tombstone: QuotaStore['tombstone'] = (write) => this.#write([write], 1, () => this.#inner.tombstone(write));
   create: QuotaStore['create'] = async (account, part = 0) => {
     if (part > 0) await this.#write([{ account }], 1, async () => undefined);
-    await this.#write([{ account, part }], 1, () => this.#inner.create(account, part));
+    await this.#write([{ account, shard: part }], 1, () => this.#inner.create(account, part));
   };
   closedAs: QuotaStore['closedAs'] = (account, id) => this.#inner.closedAs(account, id);
 
   move: QuotaStore['move'] = (write) => {
-    const parts = write.changes.map(({ part }) => ({ account: write.account, part }));
+    const parts = write.changes.map(({ shard }) => ({ account: write.account, shard }));
     this.transactions += 1;
     return this.#write(parts, 2, () => this.#inner.move(write));
   };
@@ -84,7 +84,7 @@ export class Partition implements QuotaStore {
     return images;
   };
 
-  async #write<T>(parts: PartOfAccount[], factor: number, act: () => Promise<T>): Promise<T> {
+  async #write<T>(parts: AccountShard[], factor: number, act: () => Promise<T>): Promise<T> {
     await this.#clock.sleep((2 + 4 * this.#random()) * factor);
     // A bucket that is empty refuses before anything is done.
     for (const part of parts) this.#bucketOf(part).take(0);
@@ -100,11 +100,11 @@ export class Partition implements QuotaStore {
     return reply;
   }
 
-  #bucketOf(part: PartOfAccount): Bucket {
+  #bucketOf(part: AccountShard): Bucket {
     return this.spread[hash53(nameOf(part)) % this.spread.length] ?? this.writes;
   }
 
-  #units(part: PartOfAccount): number {
+  #units(part: AccountShard): number {
     const item = this.#inner.items.get(nameOf(part));
     return item ? Math.ceil(sizeOf(item) / unitBytes) : 1;
   }

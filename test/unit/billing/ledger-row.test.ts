@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { closeRowBetween } from '../../../shared/billing/ledger-row.ts';
 import {
-  emptyQuota,
+  createQuotaItem,
   type CloseRecord,
   type OpenEntry,
   type QuotaItem,
@@ -36,7 +36,7 @@ function rowOf(
 ) {
   const own = { ...entry, ...changes.entry };
   const before = {
-    ...emptyQuota('acme'),
+    ...createQuotaItem('acme'),
     open: new Map([
       ['other', entry],
       ['call', own],
@@ -106,7 +106,7 @@ describe('the row of a close', () => {
   });
 });
 
-const one: QuotaItem = { ...emptyQuota('acme'), open: new Map([['call', entry]]), last: closeRecord };
+const one: QuotaItem = { ...createQuotaItem('acme'), open: new Map([['call', entry]]), last: closeRecord };
 const two = { ...one, last: undefined, open: new Map([...one.open, ['other', entry]]) };
 
 test.each<[string, QuotaItem | undefined, QuotaItem | undefined]>([

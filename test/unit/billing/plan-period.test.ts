@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { periodKey, planPeriod, previousPeriod } from '../../../shared/billing/reservation.ts';
+import { formatPeriodKey, findPlanPeriod, findPreviousPeriod } from '../../../shared/billing/reservation.ts';
 
 const at = (text: string): number => Date.parse(text.length === 10 ? `${text}T00:00:00Z` : text);
 const iso = (ms: number): string => new Date(ms).toISOString().replace('T00:00:00.000Z', '');
@@ -20,16 +20,16 @@ describe('the month of a plan', () => {
     ['lies before a first day in the future', '2026-12-10', '2026-11-21', '2026-11-10', '2026-12-10'],
   ];
   it.each(cases)('%s', (_case, since, now, start, end) => {
-    const period = planPeriod(at(since), at(now));
+    const period = findPlanPeriod(at(since), at(now));
     expect([iso(period.startMs), iso(period.endMs)]).toEqual([start, end]);
   });
 
   it('turns at the time of day at which the plan began', () => {
     const since = at('2026-01-31T15:30:00.250Z');
-    const before = planPeriod(since, at('2026-02-28T15:30:00.249Z'));
-    const after = planPeriod(since, at('2026-02-28T15:30:00.250Z'));
+    const before = findPlanPeriod(since, at('2026-02-28T15:30:00.249Z'));
+    const after = findPlanPeriod(since, at('2026-02-28T15:30:00.250Z'));
     expect(iso(before.endMs)).toBe('2026-02-28T15:30:00.250Z');
-    expect([periodKey(before), periodKey(after)]).toEqual(['2026-01-31', '2026-02-28']);
+    expect([formatPeriodKey(before), formatPeriodKey(after)]).toEqual(['2026-01-31', '2026-02-28']);
   });
 
   it('holds its moment, is as long as a month, and meets its neighbours, whenever it began', () => {
@@ -37,12 +37,12 @@ describe('the month of a plan', () => {
     const day = 86_400_000;
     fc.assert(
       fc.property(moment, moment, (since, now) => {
-        const period = planPeriod(since, now);
+        const period = findPlanPeriod(since, now);
         expect(period.startMs <= now && now < period.endMs).toBe(true);
         expect(period.endMs - period.startMs).toBeGreaterThanOrEqual(28 * day);
         expect(period.endMs - period.startMs).toBeLessThanOrEqual(31 * day);
-        expect(planPeriod(since, period.endMs).startMs).toBe(period.endMs);
-        expect(previousPeriod(since, period).endMs).toBe(period.startMs);
+        expect(findPlanPeriod(since, period.endMs).startMs).toBe(period.endMs);
+        expect(findPreviousPeriod(since, period).endMs).toBe(period.startMs);
       }),
     );
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isHeld, planSlots, type HeldPlan } from '../../../shared/billing/reservation.ts';
+import { isSubscribed, listPlanSlots, type Subscription } from '../../../shared/billing/reservation.ts';
 import type { PlanEntry, PlanEntryItem } from '../../../shared/wire/public-api.ts';
 
 const now = Date.UTC(2026, 10, 21);
@@ -16,16 +16,16 @@ const plans: PlanEntry[] = [
   { level: 2, price: 20, items: [item('big', 100), item('small', 50), item('other', 9, ['n'])] },
   { level: 3, price: 30, items: [item('endless', -1), item('none', 0), { ...item('unnamed', 1), name: '' }] },
 ];
-const held = (level: number, more: Partial<HeldPlan> = {}): HeldPlan => ({
+const held = (level: number, more: Partial<Subscription> = {}): Subscription => ({
   level,
   since: Date.UTC(2026, 8, 10),
   ...more,
 });
-const keys = (plan: HeldPlan | undefined, atMs = now, model: string | undefined = 'm'): string[] =>
-  planSlots({ plans, held: plan, nowMs: atMs, model }).map((slot) => slot.key);
+const keys = (plan: Subscription | undefined, atMs = now, model: string | undefined = 'm'): string[] =>
+  listPlanSlots({ plans, subscription: plan, nowMs: atMs, model }).map((slot) => slot.key);
 
 describe('a plan', () => {
-  const cases: [string, HeldPlan | undefined, boolean][] = [
+  const cases: [string, Subscription | undefined, boolean][] = [
     ['that nobody holds is not held', undefined, false],
     ['without an end is held', held(1), true],
     ['is held from its first moment', held(1, { since: now }), true],
@@ -34,23 +34,27 @@ describe('a plan', () => {
     ['is not held at its end', held(1, { until: now }), false],
   ];
   it.each(cases)('%s', (_case, plan, expected) => {
-    expect(isHeld(plan, now)).toBe(expected);
+    expect(isSubscribed(plan, now)).toBe(expected);
     expect(keys(plan).length > 0).toBe(expected);
   });
 
   it('of a level that is not sold any more offers nothing', () => {
-    expect(planSlots({ plans: plans.slice(1), held: held(1), nowMs: now, model: 'm' })).toEqual([]);
+    expect(listPlanSlots({ plans: plans.slice(1), subscription: held(1), nowMs: now, model: 'm' })).toEqual(
+      [],
+    );
   });
 });
 
 describe('the entries of a plan', () => {
   it('are all there when nobody asks for a model', () => {
-    expect(planSlots({ plans, held: held(2), nowMs: now })).toHaveLength(3);
+    expect(listPlanSlots({ plans, subscription: held(2), nowMs: now })).toHaveLength(3);
   });
 
   it('keep their count over a change of level: it goes by the id of the entry', () => {
     const slots = [1, 2].map((level) =>
-      planSlots({ plans, held: held(level), nowMs: now, model: 'm' }).find((s) => s.itemId === 'small'),
+      listPlanSlots({ plans, subscription: held(level), nowMs: now, model: 'm' }).find(
+        (s) => s.itemId === 'small',
+      ),
     );
     expect(slots.map((slot) => [slot?.key, slot?.limit])).toEqual([
       ['small@2026-11-10', 5],
@@ -60,13 +64,13 @@ describe('the entries of a plan', () => {
 
   it('keep their count over a renewal, count anew each month, and name the count that can go', () => {
     expect(keys(held(1, { until: now + day }))).toEqual(keys(held(1, { until: now + 30 * day })));
-    const [november] = planSlots({ plans, held: held(1), nowMs: now, model: 'm' });
+    const [november] = listPlanSlots({ plans, subscription: held(1), nowMs: now, model: 'm' });
     expect(november).toMatchObject({ resetsAtMs: Date.UTC(2026, 11, 10), staleKey: 'small@2026-09-10' });
     expect(keys(held(1), november?.resetsAtMs)).toEqual(['small@2026-12-10']);
   });
 
   it('may be unlimited, and are counted all the same; 0 is a limit', () => {
-    const slots = planSlots({ plans, held: held(3), nowMs: now, model: 'm' });
+    const slots = listPlanSlots({ plans, subscription: held(3), nowMs: now, model: 'm' });
     expect(slots.map(({ itemId, name, limit, key }) => [itemId, name, limit, key])).toEqual([
       ['endless', 'name of endless', null, 'endless@2026-11-10'],
       ['none', 'name of none', 0, 'none@2026-11-10'],

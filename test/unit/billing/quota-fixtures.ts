@@ -1,5 +1,5 @@
 import {
-  emptyQuota,
+  createQuotaItem,
   type OpenEntry,
   type QuotaItem,
   type CloseWrite,
@@ -21,7 +21,7 @@ export const entry = (more: Partial<OpenEntry> = {}): OpenEntry => ({
 
 /** An account's item with a balance. */
 export const quota = (available: bigint, more: Partial<QuotaItem> = {}): QuotaItem => ({
-  ...emptyQuota('acme'),
+  ...createQuotaItem('acme'),
   available,
   granted: available,
   ...more,

@@ -2,9 +2,9 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type PlanSlot,
-  amountOf,
-  lapsedOf,
-  planReserve,
+  computeReserveAmount,
+  findExpiredLeases,
+  planReservation,
   type CallEstimate,
   type ReserveNeed,
 } from '../../../shared/billing/reservation.ts';
@@ -33,7 +33,7 @@ const usual = {
   n: 1,
   outputTokensMax: 1_000,
   outputTokensLeast: 64,
-  heldWhole: true,
+  reservesFully: true,
 };
 const need = (more: Partial<ReserveNeed> = {}, estimate: Partial<CallEstimate> = {}): ReserveNeed => ({
   id: 'call1',
@@ -42,10 +42,10 @@ const need = (more: Partial<ReserveNeed> = {}, estimate: Partial<CallEstimate> =
   estimate: { ...usual, ...estimate },
   key: 'key1',
   nowMs: 7 * 60_000,
-  takesNothing: false,
+  reservesNothing: false,
   ...more,
 });
-const lowered = (estimate: Partial<CallEstimate> = {}) => need({}, { heldWhole: false, ...estimate });
+const lowered = (estimate: Partial<CallEstimate> = {}) => need({}, { reservesFully: false, ...estimate });
 
 const fortune = 10n ** 9n;
 const rich = quota(fortune);
@@ -53,7 +53,7 @@ const rich = quota(fortune);
 const use = (...used: string[]) => quota(fortune, { plan: new Map(used.map((id) => [`${id}@1`, 1])) });
 const opened = (count: number, amount = 0n) =>
   new Map(Array.from({ length: count }, (_, index) => [`x${index}`, entry({ amount })] as const));
-const paid = (amount: bigint, atLeast = amount) => ({ amount, atLeast });
+const paid = (amount: bigint, balanceNeeded = amount) => ({ amount, balanceNeeded });
 const short = (available: bigint, amount: bigint) => ({ reason: 'quota', available, need: amount });
 const slots = [slot('a', 1), slot('b', 1), slot('c', null)];
 const full = { price: perCall, slots: [slot('a', 1), slot('b', 0)] };
@@ -61,7 +61,7 @@ const least = { ...paid(228_000n), limitedTo: 64, limitedBy: 'balance' };
 const places = new Map([['key1', new Set(['a', 'b'])]]);
 const minute = { rate: { minute: 7, count: 2, tokens: 9 } };
 const gift = tokenPriceOf(0n, 0n);
-const budget = (budgetLeft: bigint, heldWhole = false) => need({ budgetLeft }, { heldWhole });
+const budget = (budgetLeft: bigint, reservesFully = false) => need({ budgetLeft }, { reservesFully });
 
 describe('a call is paid', () => {
   it.each<[string, ReserveNeed, QuotaItem, object]>([
@@ -71,19 +71,19 @@ describe('a call is paid', () => {
     ['from the next one', need({ slots }), use('a'), { slot: slots[1], ...paid(0n) }],
     ['from one without a limit', need({ slots }), use('a', 'b', 'c'), { slot: slots[2], ...paid(0n) }],
     ['from the balance when every entry is full', need(full), use('a'), paid(5_000n)],
-    ['with nothing where it takes nothing', need({ takesNothing: true, slots }), quota(-5n), paid(0n)],
+    ['with nothing where it takes nothing', need({ reservesNothing: true, slots }), quota(-5n), paid(0n)],
     ['with nothing at a price of 0, even below zero', need({ price: gift }), quota(-5n), paid(0n)],
     ['with nothing when it is free', need({ price: free }), quota(-5n), paid(0n)],
     [
       'beside fewer calls of the key',
       need({ maxConcurrency: 3 }),
-      quota(fortune, { places }),
+      quota(fortune, { permits: places }),
       paid(2_100_000n),
     ],
     [
       'beside others of another key',
       need({ maxConcurrency: 2, key: 'key2' }),
-      quota(fortune, { places }),
+      quota(fortune, { permits: places }),
       paid(2_100_000n),
     ],
     ['in a minute with room', need({ accountRpm: 3 }), quota(fortune, minute), paid(2_100_000n)],
@@ -94,7 +94,7 @@ describe('a call is paid', () => {
       paid(2_100_000n),
     ],
   ])('%s', (_case, asked, item, payment) => {
-    expect(planReserve(asked, item)).toEqual(payment);
+    expect(planReservation(asked, item)).toEqual(payment);
   });
 });
 
@@ -118,14 +118,14 @@ describe('a call is refused', () => {
     ['for good when they do not', need(), quota(999n, { open: opened(1, 227_000n) }), short(999n, 228_000n)],
     [
       'when as many calls of the account are open as can be',
-      need({ takesNothing: true, accountConcurrency: 100 }),
+      need({ reservesNothing: true, accountConcurrency: 100 }),
       quota(1n, { open: opened(100) }),
       { reason: 'open_entries' },
     ],
     [
       'beside all calls of the key',
       need({ maxConcurrency: 2 }),
-      quota(fortune, { places }),
+      quota(fortune, { permits: places }),
       { reason: 'concurrency' },
     ],
     [
@@ -148,14 +148,14 @@ describe('a call is refused', () => {
     ],
     ['beyond its budget', budget(227_999n), rich, { reason: 'budget', left: 227_999n, need: 228_000n }],
   ])('%s', (_case, asked, item, refusal) => {
-    expect(planReserve(asked, item)).toEqual(refusal);
+    expect(planReservation(asked, item)).toEqual(refusal);
   });
 });
 
 describe('calls that crashed', () => {
   const nowMs = entry().until * 1000 + 60_000;
   const open = new Map([...opened(150), ['own', entry()]]);
-  const item = quota(fortune, { open, places: new Map([['key1', new Set(['own'])]]) });
+  const item = quota(fortune, { open, permits: new Map([['key1', new Set(['own'])]]) });
 
   it.each<[string, Partial<ReserveNeed>, number]>([
     ['the key', { maxConcurrency: 1 }, 1],
@@ -163,10 +163,10 @@ describe('calls that crashed', () => {
     ['both', { maxConcurrency: 1, accountConcurrency: 52 }, 100],
   ])('of other keys take no room from those of the key, where %s has a limit', (_whose, limits, count) => {
     const asked = need({ ...limits, nowMs });
-    const { lapsed, ofKey } = lapsedOf(asked, item);
+    const { leases: lapsed, countOfKey: ofKey } = findExpiredLeases(asked, item);
     expect([...lapsed.keys()].at(0)).toBe('own');
     expect({ count: lapsed.size, ofKey }).toEqual({ count, ofKey: 1 });
-    expect(planReserve(asked, item)).toEqual(paid(2_100_000n));
+    expect(planReservation(asked, item)).toEqual(paid(2_100_000n));
   });
 });
 
@@ -224,11 +224,11 @@ describe('a limit that the client asked for, or the usual one', () => {
       { slot: slots[0], ...paid(0n) },
     ],
   ])('%s', (_case, asked, available, payment) => {
-    expect(planReserve(asked, quota(available))).toEqual(payment);
+    expect(planReservation(asked, quota(available))).toEqual(payment);
   });
 
   it('is the least at the last try', () => {
-    expect(planReserve(lowered(), rich, { lastTry: true })).toEqual(least);
+    expect(planReservation(lowered(), rich, { lastTry: true })).toEqual(least);
   });
 });
 
@@ -240,20 +240,20 @@ describe('what is held', () => {
       n: fc.integer({ min: 1, max: 8 }),
       outputTokensMax: fc.integer({ min: 1, max: 100_000 }),
       outputTokensLeast: fc.constantFrom(1_024, 4_096),
-      heldWhole: fc.boolean(),
+      reservesFully: fc.boolean(),
     });
     const pico = fc.bigInt({ min: 0n, max: 10n ** 12n });
     const balance = fc.bigInt({ min: -5n, max: 10n ** 14n });
     fc.assert(
       fc.property(estimates, pico, pico, balance, (estimate, input, output, available) => {
         const price = tokenPriceOf(input, output);
-        const plan = planReserve(need({ price, estimate }), quota(available));
+        const plan = planReservation(need({ price, estimate }), quota(available));
         const payment = 'reason' in plan ? { amount: 0n, limitedTo: 0, limitedBy: 'balance' } : plan;
         const completion_tokens = estimate.n * (payment.limitedTo ?? estimate.outputTokensMax);
         const prompt_tokens = 'reason' in plan ? 0 : estimate.inputTokensMax;
         expect(costOf(price, { prompt_tokens, completion_tokens }) - payment.amount <= 1n).toBe(true);
         expect(payment.amount === 0n || payment.amount <= available).toBe(true);
-        expect('reason' in plan && available >= amountOf(price, estimate)).toBe(false);
+        expect('reason' in plan && available >= computeReserveAmount(price, estimate)).toBe(false);
       }),
     );
   });

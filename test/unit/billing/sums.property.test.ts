@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { formatYuan, parseYuan, costOf } from '../../../shared/billing/price.ts';
-import { imbalance } from '../../../shared/billing/quota-item.ts';
+import { findImbalance } from '../../../shared/billing/quota-item.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 import { afterClose, afterReserve } from '../../support/quota-rules.ts';
 import { closeWrite, quota, reserveWrite } from './quota-fixtures.ts';
@@ -33,7 +33,7 @@ it('a million tiny calls sum to the last unit: in the account item, in the ledge
       expect([item.spent, ledger, item.granted - item.available]).toEqual(
         [expected, expected, expected].map(BigInt),
       );
-      expect(imbalance(item)).toBeUndefined();
+      expect(findImbalance(item)).toBeUndefined();
     }),
     { numRuns: 1 },
   );

@@ -4,7 +4,7 @@ import {
   quotaAttributes,
   quotaOf,
 } from '../../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { emptyQuota, type OpenEntry } from '../../../shared/billing/quota-item.ts';
+import { createQuotaItem, type OpenEntry } from '../../../shared/billing/quota-item.ts';
 import { causeAboveHold, problemOf } from '../../../shared/billing/audit/recompute.ts';
 import { closeRowBetween, type CloseRow } from '../../../shared/billing/ledger-row.ts';
 import { formatPrice, type PriceRule } from '../../../shared/billing/price.ts';
@@ -104,7 +104,7 @@ describe('an open reservation', () => {
     tombstone: false,
   };
   const readBack = (of: OpenEntry) => {
-    const item = quotaAttributes({ ...emptyQuota('acme'), open: new Map([['id', of]]) });
+    const item = quotaAttributes({ ...createQuotaItem('acme'), open: new Map([['id', of]]) });
     return quotaOf(item).open.get('id');
   };
 
@@ -121,7 +121,10 @@ describe('an open reservation', () => {
 
   it('of the previous version has none', () => {
     const { L: list = [] } = entryAttribute({ ...entry, tariff: undefined });
-    const item = { ...quotaAttributes(emptyQuota('acme')), open: { M: { id: { L: list.slice(0, 8) } } } };
+    const item = {
+      ...quotaAttributes(createQuotaItem('acme')),
+      open: { M: { id: { L: list.slice(0, 8) } } },
+    };
     expect(quotaOf(item).open.get('id')).toEqual({ ...entry, tariff: undefined });
   });
 });
@@ -233,7 +236,7 @@ describe('the ledger row of a call', () => {
       tombstone: false,
     };
     const last = { id, kind: 'settled' as const, charge: 1n, at: 2 };
-    const before = { ...emptyQuota(account), open: new Map([[id, entry]]) };
-    expect(closeRowBetween(before, { ...emptyQuota(account), last })?.tariff).toBe(tariff);
+    const before = { ...createQuotaItem(account), open: new Map([[id, entry]]) };
+    expect(closeRowBetween(before, { ...createQuotaItem(account), last })?.tariff).toBe(tariff);
   });
 });

@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
-import { reservedOf } from '../../../../shared/billing/quota-item.ts';
+import { sumReserved } from '../../../../shared/billing/quota-item.ts';
 import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import {
   listCustomers,
@@ -253,7 +253,7 @@ const columnsOf = (month: string): Column<Shown>[] => [
   ['account', 'ACCOUNT', ({ account }) => account],
   ['state', 'STATE', ({ state }) => state],
   ['available', 'AVAILABLE', ({ item }) => (item ? formatYuan(item.available) : null)],
-  ['reserved', '', ({ item }) => (item ? formatYuan(reservedOf(item)) : null)],
+  ['reserved', '', ({ item }) => (item ? formatYuan(sumReserved(item)) : null)],
   ['spent_this_month', `SPENT ${month}`, (row) => formatYuan(row.month.amounts.charged ?? 0n)],
   ['granted_this_month', '', (row) => formatYuan(row.month.amounts.granted ?? 0n)],
   ['calls_this_month', 'CALLS', (row) => row.month.counts.calls ?? 0],
@@ -294,7 +294,7 @@ function customerJson(view: CustomerView) {
     account,
     state: isOff ? 'off' : 'on',
     available: formatYuan(item.available),
-    reserved: formatYuan(reservedOf(item)),
+    reserved: formatYuan(sumReserved(item)),
     spent: formatYuan(item.spent),
     granted: formatYuan(item.granted),
     ...(item.metered !== undefined && { metered: formatYuan(item.metered) }),
@@ -330,7 +330,7 @@ function printText(terminal: Terminal, view: CustomerView): void {
   terminal.print(`account ${account}${isOff ? ', switched off' : ''}`);
   terminal.printFacts([
     ['available', `${formatYuan(item.available)} yuan`],
-    ['reserved', `${formatYuan(reservedOf(item))} yuan, for ${counted(item.open.size, 'call')} under way`],
+    ['reserved', `${formatYuan(sumReserved(item))} yuan, for ${counted(item.open.size, 'call')} under way`],
     ['spent', `${formatYuan(item.spent)} yuan, ${counted(item.settled, 'call')}`],
     ['granted', `${formatYuan(item.granted)} yuan`],
     ...(item.metered === undefined

@@ -3,7 +3,7 @@
  * use by day and model.
  */
 import { formatYuan } from '../../../../shared/billing/price.ts';
-import { reservedOf } from '../../../../shared/billing/quota-item.ts';
+import { sumReserved } from '../../../../shared/billing/quota-item.ts';
 import {
   listCustomers,
   listSpending,
@@ -222,7 +222,7 @@ async function one(visit: Visit): Promise<Page> {
 function balanceTiles({ item, plan, use }: CustomerView): Markup {
   const { counts, amounts } = use.sum;
   const calls = counts.calls ?? 0;
-  const reserved = reservedOf(item);
+  const reserved = sumReserved(item);
   const underWay = html`${yuan(reserved)} more in ${counted(item.open.size, 'call')} under way`;
   return tiles([
     {

@@ -12,7 +12,7 @@ import {
   type OpenEntry,
   type QuotaItem,
   type RateCount,
-  type PartOfAccount,
+  type AccountShard,
   refundOf,
   type CloseWrite,
   type RateWrite,
@@ -87,11 +87,11 @@ const withoutEmptyEnd = (list: AttributeValue[]): AttributeValue[] =>
   list.slice(0, list.findLastIndex((value) => value.S !== '') + 1);
 
 /** Creates every map, because DynamoDB does not create parent maps on a write into one. */
-export function emptyAttributes(of: PartOfAccount): Attributes {
+export function emptyAttributes(of: AccountShard): Attributes {
   const zero = numberAttribute(0);
   return {
     ...partKey(of),
-    ...(of.part ? { part: numberAttribute(of.part) } : {}),
+    ...(of.shard ? { part: numberAttribute(of.shard) } : {}),
     available: zero,
     spent: zero,
     granted: zero,
@@ -111,26 +111,29 @@ export const quotaAttributes = (item: QuotaItem): Attributes => ({
   plan: { M: mapValues(Object.fromEntries(item.plan), numberAttribute) },
   ...(item.metered !== undefined && { metered: numberAttribute(item.metered) }),
   ...(item.counters !== undefined && { counters: numberAttribute(item.counters) }),
-  ...(item.made > 1 && { parts: numberAttribute(1), made: numberAttribute(item.made) }),
+  ...(item.highestShardCount > 1 && {
+    parts: numberAttribute(1),
+    made: numberAttribute(item.highestShardCount),
+  }),
   ...(item.last && { last: closeRecordAttribute(item.last) }),
 });
 
 /** Keys of parts: part 0 has the account's name, part 3 `<account>#3`. Rows of accounts named like that are refused. */
-export const partName = ({ account, part = 0 }: PartOfAccount): string =>
+export const partName = ({ account, shard: part = 0 }: AccountShard): string =>
   part === 0 ? account : `${account}#${part}`;
 
-export const partKey = (of: PartOfAccount): Record<'account', AttributeValue> => ({
+export const partKey = (of: AccountShard): Record<'account', AttributeValue> => ({
   account: { S: partName(of) },
 });
 
 /** The account and part of an item. The attribute `part` decides: a name may end like a part's key. */
-export function partOf(attributes: Attributes): { account: string; part: number } {
+export function partOf(attributes: Attributes): AccountShard & { shard: number } {
   const name = attributes['account']?.S ?? '';
-  const part = Number(attributes['part']?.N ?? 0);
-  const suffix = `#${part}`;
-  return part > 0 && name.endsWith(suffix)
-    ? { account: name.slice(0, -suffix.length), part }
-    : { account: name, part: 0 };
+  const shard = Number(attributes['part']?.N ?? 0);
+  const suffix = `#${shard}`;
+  return shard > 0 && name.endsWith(suffix)
+    ? { account: name.slice(0, -suffix.length), shard }
+    : { account: name, shard: 0 };
 }
 
 /** Reads an item that may have been written by something other than the functions. Throws Poisoned. */
@@ -147,8 +150,8 @@ export function quotaOf(attributes: Attributes): QuotaItem {
   text(attributes['account'], 'account');
   return {
     ...partOf(attributes),
-    parts: attributes['parts'] ? count(attributes['parts'], 'parts') : 1,
-    made: attributes['made'] ? count(attributes['made'], 'made') : 1,
+    shardCount: attributes['parts'] ? count(attributes['parts'], 'parts') : 1,
+    highestShardCount: attributes['made'] ? count(attributes['made'], 'made') : 1,
     available: amount(attributes['available'], 'available'),
     spent: amount(attributes['spent'], 'spent'),
     granted: amount(attributes['granted'], 'granted'),
@@ -159,13 +162,13 @@ export function quotaOf(attributes: Attributes): QuotaItem {
     settled: count(attributes['settled'], 'settled'),
     open: mapOf(attributes['open'], entryOf),
     plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),
-    places: placesOf(attributes),
+    permits: placesOf(attributes),
     rate: rateOf(attributes['rate']?.M?.[rateKey]),
     last: attributes['last']?.L ? closeRecordOf(attributes['last'].L) : undefined,
   };
 }
 
-function placesOf(attributes: Attributes): QuotaItem['places'] {
+function placesOf(attributes: Attributes): QuotaItem['permits'] {
   const places = new Map<string, ReadonlySet<string>>();
   for (const [name, value] of Object.entries(attributes))
     if (name.startsWith(placesPrefix)) places.set(name.slice(placesPrefix.length), new Set(value.SS));
@@ -358,7 +361,17 @@ const zeroIn = (c: Clauses): string => c.number('zero', 0);
 const oneIn = (c: Clauses): string => c.number('one', 1);
 
 export function reserveExpression(write: ReserveWrite): Expression {
-  const { id, entry, slot, place, rate, parts, openMax, lapsed, atLeast = entry.amount } = write;
+  const {
+    id,
+    entry,
+    slot,
+    permit: place,
+    rate,
+    shardCount: parts,
+    openMax,
+    expiredLeases: lapsed,
+    balanceNeeded: atLeast = entry.amount,
+  } = write;
   const c = new Clauses();
   const available = c.path('available');
   const taken = entry.metered ? 0n : entry.amount;
@@ -390,7 +403,7 @@ export function reserveExpression(write: ReserveWrite): Expression {
 
 /** @param overdrawn it overdraws one of so many parts, which are marked with it */
 export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
-  const { id, part = 0, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
+  const { id, shard: part = 0, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
   const refund = refundOf(write);
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));

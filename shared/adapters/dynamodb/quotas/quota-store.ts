@@ -2,7 +2,7 @@
  * The store of reservations. Each operation is one conditional write on a part of an account. The client must not
  * retry: `Reservations` decides which writes are safe to repeat.
  */
-import { overdraws, refundOf, type PartOfAccount } from '../../../billing/quota-item.ts';
+import { overdraws, refundOf, type AccountShard } from '../../../billing/quota-item.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/money-stores.ts';
 import { countersMax } from '../../../billing/shares.ts';
 import { type Attributes, expressed, quotaCall, type TableClient } from '../table-client.ts';
@@ -26,7 +26,7 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
   const TableName = physicalTableName(stack, 'quotas');
 
   const update = async (
-    of: PartOfAccount,
+    of: AccountShard,
     expression: Expression,
   ): Promise<WriteReply<{ updated: Attributes | undefined }>> => {
     const ReturnValuesOnConditionCheckFailure = 'ALL_OLD';
@@ -65,7 +65,7 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
       const reply = await update(write, closeExpression(write));
       if (reply.done || !reply.item?.open.has(write.id) || !overdraws(reply.item, -refundOf(write)))
         return reply;
-      await (await transactions()).closeOverdrawn(write, reply.item.parts);
+      await (await transactions()).closeOverdrawn(write, reply.item.shardCount);
       return { done: true };
     },
     async create(account, part = 0) {
@@ -74,7 +74,7 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
         await this.create(account);
         await hasCounters(account);
       }
-      const Item = emptyAttributes({ account, part });
+      const Item = emptyAttributes({ account, shard: part });
       const input = { TableName, Item, ConditionExpression: hasNoItem };
       await quotaCall(() => client.call('PutItem', input, once));
     },

@@ -8,7 +8,7 @@ import type {
   CloseRecord,
   RateCount,
   CloseWrite,
-  PartOfAccount,
+  AccountShard,
   RenewWrite,
   TombstoneWrite,
 } from '../../../billing/quota-item.ts';
@@ -46,7 +46,7 @@ import {
   type Expression,
 } from './quota-items.ts';
 import { bucketOf, ledgerPartition, type CloseRow } from '../../../billing/ledger-row.ts';
-import type { PartChange, PartsWrite } from '../../../billing/shards.ts';
+import type { ShardChange, ShardsWrite } from '../../../billing/shards.ts';
 
 export interface QuotaTransactions extends Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'> {
   /** A close that overdraws one of so many parts, and the mark on all of them. */
@@ -83,26 +83,26 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
   };
 
   /** The mark of an overdraft on all parts but the one that the write changes. */
-  const marksBeside = ({ account, part = 0 }: PartOfAccount, parts: number): TransactWriteItem[] =>
+  const marksBeside = ({ account, shard: part = 0 }: AccountShard, parts: number): TransactWriteItem[] =>
     Array.from({ length: parts }, (_, other) => other)
       .filter((other) => other !== part)
       .map((other) => ({
-        Update: { TableName, Key: partKey({ account, part: other }), ...markExpression(parts) },
+        Update: { TableName, Key: partKey({ account, shard: other }), ...markExpression(parts) },
       }));
 
   return {
     async read(account, parts, exact) {
-      const keys = Array.from({ length: parts }, (_, part) => partKey({ account, part }));
+      const keys = Array.from({ length: parts }, (_, part) => partKey({ account, shard: part }));
       const reply = await quotaCall(() =>
         exact ? readAsOfOneMoment(client, TableName, keys, once) : readRoughly(client, TableName, keys),
       );
       const items = reply.done ? reply.reply : [];
-      return items.flatMap((item) => (item ? quotaOf(item) : [])).toSorted((a, b) => a.part - b.part);
+      return items.flatMap((item) => (item ? quotaOf(item) : [])).toSorted((a, b) => a.shard - b.shard);
     },
     async move(write) {
-      const { account, parts, changes } = write;
+      const { account, shardCount: parts, changes } = write;
       const items = changes.map((change): TransactWriteItem => {
-        if (change.seenParts === undefined)
+        if (change.seenShardCount === undefined)
           return {
             Put: {
               TableName,
@@ -110,7 +110,7 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
               ConditionExpression: 'attribute_not_exists(account)',
             },
           };
-        const Key = partKey({ account, part: change.part });
+        const Key = partKey({ account, shard: change.shard });
         return { Update: { TableName, Key, ...changeExpression(write, change) } };
       });
       if (parts !== undefined)
@@ -137,7 +137,7 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
       if (refused !== 0) return;
       const [first] = await this.read(account, 1, true);
       if (!first || (await kindOf(account, row.id, row.bucket)) !== undefined) return;
-      await unlessChanged([...writes(first.parts), ...marksBeside({ account }, first.parts)]);
+      await unlessChanged([...writes(first.shardCount), ...marksBeside({ account }, first.shardCount)]);
     },
     closedAs: (account, id, part) => kindOf(account, id, bucketOf(id, part)),
   };
@@ -160,14 +160,14 @@ async function readRoughly(
 
 /** A part that is created has its share at once. */
 export function createdPart(
-  { account, parts = 1, overdraft }: PartsWrite,
-  { part, moved, plan, minute }: PartChange,
+  { account, shardCount: parts = 1, overdraft }: ShardsWrite,
+  { shard: part, moved, plan, minute }: ShardChange,
 ): Attributes {
   const counts = [...plan].flatMap(([key, { calls }]) =>
     calls === 0 ? [] : [[key, numberAttribute(calls)] as const],
   );
   return {
-    ...emptyAttributes({ account, part }),
+    ...emptyAttributes({ account, shard: part }),
     available: numberAttribute(moved),
     moved: numberAttribute(moved),
     parts: numberAttribute(parts),
@@ -177,8 +177,11 @@ export function createdPart(
   };
 }
 
-export function changeExpression({ parts, made, overdraft }: PartsWrite, change: PartChange): Change {
-  const { seenParts = 1, moved, plan, settledBefore } = change;
+export function changeExpression(
+  { shardCount: parts, highestShardCount: made, overdraft }: ShardsWrite,
+  change: ShardChange,
+): Change {
+  const { seenShardCount: seenParts = 1, moved, plan, settledBefore } = change;
   const c = new Clauses();
   const zero = c.number('zero', 0);
   const [available, received] = [c.path('available'), c.path('moved')];
@@ -197,7 +200,7 @@ export function changeExpression({ parts, made, overdraft }: PartsWrite, change:
   if (overdraft === 'ends') c.conditions.push(`attribute_exists(${c.path('overdraft')})`);
   if (overdraft === 'ends' || parts === 1) c.remove.push(c.path('overdraft'));
   if (parts !== undefined) c.set.push(`${c.path('parts')} = ${c.number('newParts', parts)}`);
-  if (made !== undefined && change.part === 0) c.set.push(`${c.path('made')} = ${c.number('made', made)}`);
+  if (made !== undefined && change.shard === 0) c.set.push(`${c.path('made')} = ${c.number('made', made)}`);
   for (const [key, { calls, countedMax }] of plan) {
     const count = c.path('plan', key);
     if (calls !== 0)
@@ -217,7 +220,7 @@ export function changeExpression({ parts, made, overdraft }: PartsWrite, change:
   return c.expression();
 }
 
-function setMinute(c: Clauses, { seen, counted }: NonNullable<PartChange['minute']>): void {
+function setMinute(c: Clauses, { seen, counted }: NonNullable<ShardChange['minute']>): void {
   const path = c.path('rate', rateKey);
   c.conditions.push(
     seen ? `${path} = ${c.value('seen', minuteAttribute(seen))}` : `attribute_not_exists(${path})`,
@@ -280,7 +283,7 @@ export function tombstoneExpression({ id, entry }: TombstoneWrite): Expression {
   return c.expression();
 }
 
-export function renewExpression({ id, entry, until, begins }: RenewWrite): Expression {
+export function renewExpression({ id, entry, until, startsRun: begins }: RenewWrite): Expression {
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
   const open = c.path('open', id);

@@ -1,5 +1,5 @@
 /** Reads all parts of an account as of one moment. A part that cannot be read is an error, never left out. */
-import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/shards.ts';
+import { mergeShards, type AccountShards, type WholeAccount } from '../../../billing/shards.ts';
 import { countersMax, firstCounter } from '../../../billing/shares.ts';
 import type { QuotaItem } from '../../../billing/quota-item.ts';
 import type { Attributes, Table } from '../table-client.ts';
@@ -12,35 +12,36 @@ export async function readWhole(quotas: Table, account: string): Promise<WholeAc
   const Item = await quotas.get({ account });
   const first = Item && quotaOf(Item);
   if (!first) return undefined;
-  let images: AccountParts = [first];
+  let images: AccountShards = [first];
   // A split meanwhile moves money to parts that were not read.
-  while (images.length < images[0].made) images = await readFirst(quotas, account, images[0].made);
+  while (images.length < images[0].highestShardCount)
+    images = await readFirst(quotas, account, images[0].highestShardCount);
   const counters = await quotas.read(countersOf(first).map(partKey));
-  return wholeOf([...images, ...counters.map((item) => imageOf(item['account']?.S ?? '', item))]);
+  return mergeShards([...images, ...counters.map((item) => imageOf(item['account']?.S ?? '', item))]);
 }
 
 /** The counters that an account may have. Nothing moves between them, so they need not be read as of one moment. */
 export const countersOf = ({
   account,
   counters = 0,
-}: Pick<QuotaItem, 'account' | 'counters'>): { account: string; part: number }[] =>
-  Array.from({ length: Math.min(counters, countersMax) }, (_, at) => ({ account, part: firstCounter + at }));
+}: Pick<QuotaItem, 'account' | 'counters'>): { account: string; shard: number }[] =>
+  Array.from({ length: Math.min(counters, countersMax) }, (_, at) => ({ account, shard: firstCounter + at }));
 
 /** More items than a transaction reads; there are never so many parts. */
 export const partsMax = 100;
 
 /** The names of an account's parts, part 0 first. A count that nobody wrote must not be counted to. */
-export function partsOf(account: string, count: number): { account: string; part: number }[] {
+export function partsOf(account: string, count: number): { account: string; shard: number }[] {
   if (count > partsMax) throw new Error(`quotas: ${count} is no number of parts`);
-  return Array.from({ length: count }, (_, part) => ({ account, part }));
+  return Array.from({ length: count }, (_, shard) => ({ account, shard }));
 }
 
 /** So many parts as of one moment. */
-async function readFirst({ client, name }: Table, account: string, count: number): Promise<AccountParts> {
+async function readFirst({ client, name }: Table, account: string, count: number): Promise<AccountShards> {
   const names = partsOf(account, count);
   const items = await readAsOfOneMoment(client, name, names.map(partKey));
   const images = names.map((of, at) => imageOf(partName(of), items[at]));
-  return images as unknown as AccountParts;
+  return images as unknown as AccountShards;
 }
 
 function imageOf(name: string, item: Attributes | undefined): QuotaItem {

@@ -1,7 +1,7 @@
 /** POST /v1/messages/count_tokens: the upstream's count or the relay's estimate, who may ask, and what it leaves behind. */
 import { describe, expect, it } from 'vitest';
 import { outcomeOf } from '../../../../shared/adapters/telemetry/log.ts';
-import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
+import { createQuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { BillingRig, byTokens, free, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import {
   CoreRig,
@@ -198,9 +198,9 @@ describe('who may ask', () => {
     [1n, 402],
   ])('an account in parts by the sum of them: -1 and %s', async (available, status) => {
     const rig = new BillingRig({ channels: [claude] });
-    const part = { ...emptyQuota('acme'), parts: 2, overdraft: true };
+    const part = { ...createQuotaItem('acme'), shardCount: 2, overdraft: true };
     rig.quotas.items.set('acme', { ...part, available: -1n });
-    rig.quotas.items.set('acme#1', { ...part, part: 1, available });
+    rig.quotas.items.set('acme#1', { ...part, shard: 1, available });
     expect((await rig.upstream(counted).post(ask, { path })).status).toBe(status);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chargeOf } from '../../../../shared/billing/usage.ts';
 import { formatYuan, parsePrice, type Price } from '../../../../shared/billing/price.ts';
-import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
+import { createQuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { noFigures } from '../../../../shared/billing/daily-figures.ts';
 import { accountDay, usagePage } from '../../../../shared/relay/account/account-usage.ts';
@@ -41,7 +41,7 @@ describe('docs/billing.md', () => {
     };
     const answer = accountBody({
       account: { account: 'acme', plan: { level: 1, since: 0, until: 2e12 } },
-      quota: emptyQuota('acme'),
+      quota: createQuotaItem('acme'),
       key: keyRow({ models: ['m'], max_concurrency: 10, rpm: 60, budget: { amount: '5', period: 'month' } }),
       snapshot: {
         plans: [{ level: 1, price: 0, items: [item] }],

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { emptyQuota, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
+import { createQuotaItem, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { accountOfPart, isWorthALook, lowBalance } from '../../../../shared/relay/alerts/balance-watch.ts';
 
 const limit = 1024n;
 const item = (available: bigint, more: Partial<QuotaItem> = {}): QuotaItem => ({
-  ...emptyQuota('a'),
+  ...createQuotaItem('a'),
   available,
   granted: 5_000n,
   ...more,

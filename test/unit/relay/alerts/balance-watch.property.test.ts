@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { emptyQuota, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
+import { createQuotaItem, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { balanceWatch } from '../../../../shared/relay/alerts/balance-watch.ts';
 import type { AlertAccounts, AlertStore } from '../../../../shared/relay/ports/alerts.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/money-stores.ts';
@@ -26,7 +26,7 @@ class World {
     this.random = new SeededRandom(seed);
     this.scheduler = new Scheduler(this.random, 0);
     this.items = Array.from({ length: parts }, (_, part) => ({
-      ...emptyQuota(part === 0 ? 'acme' : `acme#${part}`),
+      ...createQuotaItem(part === 0 ? 'acme' : `acme#${part}`),
       granted: part === 0 ? 1_200n : 0n,
       available: 400n,
     }));
@@ -40,7 +40,7 @@ class World {
   write(amount: number): QuotaChange {
     const was = this.balance;
     const part = this.random.integer(0, parts - 1);
-    const before = this.items[part] ?? emptyQuota('acme');
+    const before = this.items[part] ?? createQuotaItem('acme');
     const change = BigInt(amount) < -before.available ? -before.available : BigInt(amount);
     const after = { ...before, available: before.available + change };
     if (change < 0n) after.spent -= change;

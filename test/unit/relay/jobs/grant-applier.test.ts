@@ -1,6 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { imbalance } from '../../../../shared/billing/quota-item.ts';
+import { findImbalance } from '../../../../shared/billing/quota-item.ts';
 import { unappliedMark } from '../../../../shared/billing/ledger-row.ts';
 import { GrantRig, type Typed } from './grant-rig.ts';
 
@@ -23,7 +23,7 @@ beforeEach(() => {
 async function balance(): Promise<{ available: bigint; granted: bigint } | undefined> {
   const item = await rig.quota(account);
   if (!item) return undefined;
-  expect(imbalance(item)).toBeUndefined();
+  expect(findImbalance(item)).toBeUndefined();
   return { available: item.available, granted: item.granted };
 }
 const both = (amount: bigint) => ({ available: amount, granted: amount });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { splitWrite, imbalances } from '../../../../shared/billing/shards.ts';
+import { planSplit, findImbalances } from '../../../../shared/billing/shards.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { GrantRig } from './grant-rig.ts';
 
@@ -19,7 +19,7 @@ afterAll(() => rig[Symbol.asyncDispose]());
 async function splitAccount(account: string): Promise<void> {
   await rig.put(account, 'first', { amount: '0.000001' });
   await rig.run();
-  const write = splitWrite(await quotas.read(account, 1, true), 4, new Map());
+  const write = planSplit(await quotas.read(account, 1, true), 4, new Map());
   expect(write && (await quotas.move(write))).toBe(true);
 }
 
@@ -39,9 +39,9 @@ test.each([
   await rig.applier.applyMissed();
   const sums = await whole(account);
   expect(sums).toMatchObject({ available: left, granted: left, moved: 0n });
-  expect(sums?.each && imbalances(sums.each)).toEqual([]);
+  expect(sums?.shards && findImbalances(sums.shards)).toEqual([]);
   // No part can be spent that another one owes.
-  const available = sums?.each?.map((item) => item.available) ?? [];
+  const available = sums?.shards?.map((item) => item.available) ?? [];
   if (left >= 0n) for (const each of available) expect(each).toBeGreaterThanOrEqual(0n);
   else for (const each of available) expect(each).toBeLessThanOrEqual(0n);
   expect(await rig.ledger(account)).toHaveLength(2);

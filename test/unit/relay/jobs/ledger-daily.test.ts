@@ -5,7 +5,7 @@ import { dailySumOf } from '../../../../shared/adapters/dynamodb/daily-sums.ts';
 import { dynamoLedgerStore, ledgerRowOf } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
 import { addFigures, dailySums, keyText, type DailySum } from '../../../../shared/billing/daily-figures.ts';
 import { sumKeyOf } from '../../../../shared/billing/daily-keys.ts';
-import { emptyQuota, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
+import { createQuotaItem, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/money-stores.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
@@ -49,7 +49,7 @@ function closing(
   calls += 1;
   const id = record.id ?? timeText(Date.parse('2026-11-21T10:00:00Z') + calls).padEnd(26, '0');
   const last = { id, kind: 'settled', charge: 3n, at: 1_763_700_000, ...record } as const;
-  const after = { ...emptyQuota(account), last };
+  const after = { ...createQuotaItem(account), last };
   return {
     item: account,
     account,

@@ -5,7 +5,7 @@ import { tablesOn } from '../../../support/sdk-tables.ts';
 import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { imbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
+import { findImbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { sweeper } from '../../../../shared/relay/jobs/sweeper.ts';
 import type { SweepResult } from '../../../../shared/relay/ports/telemetry.ts';
@@ -62,7 +62,7 @@ async function put(given: Partial<QuotaItem>, name = account): Promise<void> {
 async function item(name = account): Promise<QuotaItem> {
   const { Item = {} } = await client.send(new GetItemCommand({ TableName, Key: { account: { S: name } } }));
   const found = quotaOf(Item);
-  expect(imbalance(found)).toBeUndefined();
+  expect(findImbalance(found)).toBeUndefined();
   return found;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { splitWrite } from '../../../../shared/billing/shards.ts';
+import { planSplit } from '../../../../shared/billing/shards.ts';
 import type { ReserveNeed } from '../../../../shared/billing/reservation.ts';
 import { Reservations } from '../../../../shared/relay/money/reservations.ts';
 import { SeededRandom } from '../../../simulation/seeded-random.ts';
@@ -11,7 +11,7 @@ const log = { request: () => {}, fault: () => {}, event: () => {} };
 async function rigOf(parts: number): Promise<ReservationsRig> {
   const rig = new ReservationsRig();
   rig.memory.grant('acme', 1_000_000n);
-  const write = splitWrite(await rig.memory.read('acme', 1), parts, new Map());
+  const write = planSplit(await rig.memory.read('acme', 1), parts, new Map());
   if (write) await rig.memory.move(write);
   return rig;
 }

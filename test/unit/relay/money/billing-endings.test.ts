@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
-import { imbalance } from '../../../../shared/billing/quota-item.ts';
+import { findImbalance } from '../../../../shared/billing/quota-item.ts';
 import { BillingRig, byCall, byTokens, free, small, stream, yuan } from '../../../support/billing-rig.ts';
 import {
   data,
@@ -124,7 +124,7 @@ describe.each([
         end: expected.end,
         endpoint: 'chat',
       });
-      expect(rig.item && imbalance(rig.item)).toBeUndefined();
+      expect(rig.item && findImbalance(rig.item)).toBeUndefined();
       expect(rig.events).toEqual([]);
     }
   });

@@ -64,6 +64,6 @@ describe('a key with a limit of requests at the same time', () => {
       },
     });
     expect((await rig.call()).status).toBe(200);
-    expect(rig.item?.places).toEqual(new Map());
+    expect(rig.item?.permits).toEqual(new Map());
   });
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { firstCounter } from '../../../../shared/billing/shares.ts';
-import { closeExpired, imbalance, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
+import { closeExpired, findImbalance, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import type { Reservation } from '../../../../shared/relay/money/open-reservation.ts';
 import { ReservationsRig, slot } from '../../../support/reservations-rig.ts';
 
@@ -22,7 +22,7 @@ it('calls of a metered account begin in debt, hold nothing, and leave the debt a
   expect(call.part).toBeGreaterThanOrEqual(firstCounter);
   await rig.close(call, 40n);
   expect(sums(rig)).toMatchObject({ available: -5n, spent: 40n, metered: 40n, granted: -5n });
-  expect(imbalance(sums(rig))).toBeUndefined();
+  expect(findImbalance(sums(rig))).toBeUndefined();
   await expect(rig.reserve()).rejects.toThrow('refused: quota');
 });
 
@@ -35,7 +35,7 @@ it('a call ends as it began, whatever the row says meanwhile', async () => {
   await rig.close(counted, 70n);
   await rig.close(bounded, 30n);
   expect(sums(rig)).toMatchObject({ available: 99_970n, spent: 100n, metered: 70n, open: new Map() });
-  expect(imbalance(sums(rig))).toBeUndefined();
+  expect(findImbalance(sums(rig))).toBeUndefined();
 });
 
 it('limits of key and account, and plans, hold for a metered account as for any, and only the balance does not', async () => {
@@ -74,5 +74,5 @@ it('a crashed call of a metered account is closed with its input, and one that e
   expect(sums(rig)).toMatchObject({ spent: 10n, metered: 10n, open: new Map() });
   await rig.close(call, 35n);
   expect(sums(rig)).toMatchObject({ available: -5n, spent: 35n, metered: 35n });
-  expect(imbalance(sums(rig))).toBeUndefined();
+  expect(findImbalance(sums(rig))).toBeUndefined();
 });

@@ -21,7 +21,7 @@ describe('a first try of a reserve that lands after its call is over', () => {
     await rig.clock.run(rig.clock.sleep(1_000));
     expect(held(rig)).toEqual([]);
     expect(rig.item).toMatchObject({ available: 1000n, settled: 1 });
-    expect(rig.item?.places.size).toBe(0);
+    expect(rig.item?.permits.size).toBe(0);
     expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
   });
 

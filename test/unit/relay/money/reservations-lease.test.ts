@@ -59,7 +59,7 @@ describe('the place of a crashed call', () => {
       await isFull();
       expect(rig.item).toMatchObject({ spent: 4n, settled: 1 });
       await rig.close(next, 0n);
-      expect(rig.item?.places.size).toBe(0);
+      expect(rig.item?.permits.size).toBe(0);
       await rig.reserve(one);
     },
   );
@@ -70,7 +70,7 @@ describe('the place of a crashed call', () => {
     const { account, part, id, entry } = await rig.reserve(one);
     await rig.clock.run(rig.clock.sleep(70_000));
     const until = rig.clock.now() / 1000 + 60;
-    await rig.memory.renew({ account, part, id, entry, until });
+    await rig.memory.renew({ account, shard: part, id, entry, until });
     await expect(rig.reserve(one)).rejects.toMatchObject({ message: 'refused: concurrency' });
   });
 });

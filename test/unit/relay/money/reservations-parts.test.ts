@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { joinWrite, splitWrite } from '../../../../shared/billing/shards.ts';
+import { planJoin, planSplit } from '../../../../shared/billing/shards.ts';
 import { ReservationsRig, callPrice, slot } from '../../../support/reservations-rig.ts';
 
 const limits = new Map([[slot('free', 6).key, 6]]);
@@ -8,7 +8,7 @@ const limits = new Map([[slot('free', 6).key, 6]]);
 async function splitRig(parts = 4, available = 1000n): Promise<ReservationsRig> {
   const rig = new ReservationsRig();
   rig.memory.grant('acme', available);
-  const write = splitWrite(await rig.memory.read('acme', 1), parts, limits);
+  const write = planSplit(await rig.memory.read('acme', 1), parts, limits);
   expect(write && (await rig.memory.move(write))).toBe(true);
   return rig;
 }
@@ -64,7 +64,7 @@ describe('a call of an account with parts', () => {
     expect(part).toBe(2);
     await rig.clock.run(rig.clock.sleep(10_000));
     const holders = [...rig.memory.items.values()].filter(({ open }) => open.has(id));
-    expect(holders.map((item) => item.part)).toEqual([2]);
+    expect(holders.map((item) => item.shard)).toEqual([2]);
     expect(whole(rig)?.available).toBe(300n);
   });
 
@@ -101,7 +101,7 @@ describe('a call of an account with parts', () => {
   it('takes no share of a part that is not in use any more', async () => {
     const rig = await splitRig();
     const images = await rig.memory.read('acme', 4);
-    const write = joinWrite([...images]);
+    const write = planJoin([...images]);
     expect(write && (await rig.memory.move(write))).toBe(true);
     rig.store.meets('reserve', 'dropped');
     const request = { ...rig.reservationRequest({ slots: [slot('free', 6)] }), parts: 4 };
@@ -116,7 +116,7 @@ describe('an account that gets busy', () => {
     rig.memory.grant('acme', 100_000n);
     for (let call = 0; call < 9; call += 1) await rig.reserve();
     await rig.clock.run(rig.clock.sleep(100));
-    expect(rig.item).toMatchObject({ parts: 2, made: 2 });
+    expect(rig.item).toMatchObject({ shardCount: 2, highestShardCount: 2 });
     expect(rig.memory.parts.get('acme')).toBe(2);
     expect(whole(rig)).toMatchObject({ available: 99_910n, moved: 0n });
     expect(rig.events.map(({ name }) => name)).toEqual(['account_split']);

@@ -81,7 +81,7 @@ describe('a reserve whose outcome stays unknown', () => {
       amount: 0n,
       tombstone: true,
     });
-    expect([...(rig.item?.places ?? []), ...(rig.item?.plan ?? [])]).toEqual([]);
+    expect([...(rig.item?.permits ?? []), ...(rig.item?.plan ?? [])]).toEqual([]);
     expect(rig.events).toEqual([]);
   });
 
