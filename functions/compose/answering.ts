@@ -1,5 +1,11 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
 import { dynamoChannelHealth, dynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime-source.ts';
+import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
+import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
+import { dynamoRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';
+import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/turn-states.ts';
+import { functionInvoker } from '../../shared/adapters/aws/function-invoker.ts';
+import { searchProviders } from '../../shared/adapters/transport/search-providers.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
@@ -17,8 +23,6 @@ import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts'
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-transport.ts';
 import { RetryBudget } from '../../shared/adapters/aws/aws-calls.ts';
 import { requestSigner } from '../../shared/adapters/aws/aws-signature.ts';
-import type { SearchSettings } from '../../shared/config/settings.ts';
-import type { RunToStart } from '../../shared/relay/ports/stored.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors, type Handle, type HostedHandle } from '../../shared/relay/http/http.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
@@ -55,34 +59,18 @@ export function answeringPorts(environment: Environment, clock: Clock) {
     keys: dynamoKeyStore(tables),
     secrets,
     transport,
-    searchProvider: (settings: SearchSettings) =>
-      lazily(async () => {
-        const file = await import('../../shared/adapters/transport/search-providers.ts');
-        return file.searchProviders({ transport, secrets: searchSecrets })(settings);
-      }),
+    searchProvider: searchProviders({ transport, secrets: searchSecrets }),
     concurrencyGiven,
     quotas: dynamoQuotaStore(client, stack),
-    counters: lazily(async () => {
-      const file = await import('../../shared/adapters/dynamodb/key-budgets.ts');
-      return file.dynamoKeyCounters(client, stack);
-    }),
+    counters: dynamoKeyCounters(client, stack),
     health: dynamoChannelHealth({ ...tables, view: config.cooldowns }),
-    idempotency: lazily(async () => {
-      const file = await import('../../shared/adapters/dynamodb/idempotency-store.ts');
-      return file.dynamoIdempotencyStore(client, clock, stack);
-    }),
+    idempotency: dynamoIdempotencyStore(client, clock, stack),
     inflate: zlibInflate,
     sealer: aesSealer(readSealKeys()),
     // Without a key accounts are kept apart as well; only somebody who guesses names could then recognise them.
     pseudonym: hmacPseudonym(environment.pseudonymKey ?? stack),
-    turnStates: lazily(async () => {
-      const file = await import('../../shared/adapters/dynamodb/turn-states.ts');
-      return file.dynamoTurnStateStore(tables);
-    }),
-    refusals: lazily(async () => {
-      const file = await import('../../shared/adapters/dynamodb/refusal-counts.ts');
-      return file.dynamoRefusalCounts(client, stack);
-    }),
+    turnStates: dynamoTurnStateStore(tables),
+    refusals: dynamoRefusalCounts(client, stack),
     learned: dynamoLearnedFacts({ ...tables, view: config.learned }),
     stored: {
       responses: lazily(async () => (await stored()).responses),
@@ -93,10 +81,7 @@ export function answeringPorts(environment: Environment, clock: Clock) {
       startRun:
         functionName === undefined
           ? undefined
-          : async (response: RunToStart) => {
-              const file = await import('../../shared/adapters/aws/function-invoker.ts');
-              await file.functionInvoker({ transport, region: aws.region, functionName })(response);
-            },
+          : functionInvoker({ transport, region: aws.region, functionName }),
     },
     random: systemRandom,
     repeats,

@@ -2,6 +2,7 @@
  * Handles the public read endpoints (models, charge, plans, health, the page), the account endpoints, and
  * unknown paths.
  */
+import { dynamoRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import type { Environment } from '../../shared/adapters/system/environment.ts';
@@ -18,10 +19,7 @@ export function publicHandle(given?: Environment): HostedHandle {
     const file = await import('../../shared/adapters/dynamodb/account-reader.ts');
     return file.dynamoAccountReader(client, stack);
   });
-  const refusals = lazily(async () => {
-    const file = await import('../../shared/adapters/dynamodb/refusal-counts.ts');
-    return file.dynamoRefusalCounts(client, stack);
-  });
+  const refusals = dynamoRefusalCounts(client, stack);
   const account = accountHandle({ ...parts, keys: dynamoKeyStore(parts), accounts, refusals });
   const health = dynamoChannelHealth({ ...parts, view: config.cooldowns });
   const handle = catalogHandle({ ...parts, version: environment.version, account, health });

@@ -12,6 +12,8 @@ import { slowMs, type RequestLog } from './ports/telemetry.ts';
 import type { BillReport } from './money/bill.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 
+const loadExplain = () => import('./explain.ts');
+
 interface AnswerFacts {
   call: ChatCall;
   report: DispatchReport;
@@ -104,7 +106,7 @@ export class RequestLogger {
     const isSlow = (report.firstContentMs ?? 0) > slowMs;
     if (ending.end !== 'completed' || report.tried.length > 1 || isSlow) {
       try {
-        line = { ...line, ...(await import('./explain.ts')).explained(facts) };
+        line = { ...line, ...(await loadExplain()).explained(facts) };
       } catch (error) {
         log.fault(requestId, error);
       }
@@ -124,7 +126,7 @@ export class RequestLogger {
     if (!this.#tally && (account === undefined || !refusal)) return;
     const { clock, log, refusals } = this.#ports;
     try {
-      const { RefusalTally: Tally } = await import('./explain.ts');
+      const { RefusalTally: Tally } = await loadExplain();
       const tally = (this.#tally ??= new Tally());
       if (account !== undefined && refusal) tally.count(account, refusal, clock.now());
       const due = tally.due(clock.now());

@@ -3,6 +3,7 @@ import type { Machine } from '../stream/machine.ts';
 import { JsonScan } from '../stream/json-scan.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse.ts';
 import { boundedValues, parseJson } from '../wire/json.ts';
+import { EventStreamTexts } from './event-stream-events.ts';
 import { UpstreamFailure } from './exchange.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. `isWhole`: the answer is this one document. */
@@ -17,17 +18,12 @@ export interface BodyLimits {
 }
 
 /** Reads an answer by its content type, which decides only whether it is AWS's event stream: its frames are no text. */
-export async function openBodyEvents(
-  limits: BodyLimits,
-  contentType?: string,
-  hasLongLists = false,
-): Promise<BodyEvents> {
+export function openBodyEvents(limits: BodyLimits, contentType?: string, hasLongLists = false): BodyEvents {
   const isEventStream = /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
   // As numbers of 17 digits, so many vectors as fit into memory have 180 MB.
   const wide = { ...limits, answerBytesMax: 4 * limits.answerBytesMax };
   if (hasLongLists && !isEventStream) return new BodyEvents(wide, undefined, new ListedObjects());
   if (!isEventStream) return new BodyEvents(limits);
-  const { EventStreamTexts } = await import('./event-stream-events.ts');
   return new BodyEvents(limits, new EventStreamTexts(limits.lineLengthMax));
 }
 

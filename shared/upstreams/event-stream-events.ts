@@ -1,6 +1,6 @@
 /**
  * Converts the messages of AWS's event stream to JSON values, for any dialect. An exception in the stream is thrown
- * as what it would be as a status, once the values before it were read. Loaded at the first answer in that form.
+ * as what it would be as a status, once the values before it were read.
  */
 import {
   EventStreamBroken,

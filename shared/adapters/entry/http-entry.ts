@@ -6,8 +6,8 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import middy from '@middy/core';
 import type { Context } from 'aws-lambda';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
-import { asRefusal, refusalResponse, refuse } from '../../relay/http/refusal.ts';
-import { hopHeader } from '../../wire/ids.ts';
+import { asRefusal, refusalResponse, refuse, type Refusal } from '../../relay/http/refusal.ts';
+import { hopHeader, loopHeader } from '../../wire/ids.ts';
 import { percentDecoded } from '../../wire/json.ts';
 import { readJsonBody, type SharedHost } from './json-body.ts';
 
@@ -35,12 +35,10 @@ export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Pr
       if (!isFromOrigin(request().headers[originHeader], hosted))
         throw refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
     })
-    .before(async ({ event: { request } }) => {
+    .before(({ event: { request } }) => {
       const hops = hopsOf(request());
       const returns = originSecrets.some((secret) => hops.includes(hopId(secret)));
-      if (!returns && hops.length < hopsMax) return;
-      const { loopRefusal } = await import('./loop-refusal.ts');
-      throw loopRefusal(returns, hopsMax);
+      if (returns || hops.length >= hopsMax) throw loopRefusal(returns);
     })
     .after(({ event: { id }, response }) => {
       if (!response) return undefined;
@@ -66,6 +64,16 @@ export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Pr
     return chain({ id, startedMs: clock.now(), request }, {} as Context);
   };
 }
+
+/** @param returns the call came from this relay itself */
+const loopRefusal = (returns: boolean): Refusal =>
+  refuse(
+    'relay_loop',
+    returns
+      ? 'This call came from this relay itself: one of its channels leads back to it. Nothing was charged. Correct the endpoint of that channel.'
+      : `This call passed ${hopsMax} relays before this one, which is as many as may be in a row. Nothing was charged.`,
+    { headers: { [loopHeader]: '1', 'x-should-retry': 'false' } },
+  );
 
 const hopsOf = ({ headers }: RelayRequest): string[] => headers[hopHeader]?.match(/[0-9a-f]{16}/g) ?? [];
 

@@ -5,6 +5,7 @@
 import { smallSize, type BodyReading, type HeldRoom } from '../../relay/http/http.ts';
 import { refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { boundedValues, parseJson } from '../../wire/json.ts';
+import { unpackerOf } from './packed-body.ts';
 
 const megabyte = 1024 * 1024;
 /**
@@ -101,14 +102,12 @@ async function unpackedBody(
   return body;
 }
 
-/** Few clients compress, so what unpacks is loaded by the first that does: 1.5 KB of a start. */
 async function unpacked(
   sent: string | Uint8Array,
   name: string,
   bytesMax: number,
   host: SharedHost | undefined,
 ): Promise<Uint8Array | 'too_large'> {
-  const { unpackerOf } = await import('./packed-body.ts');
   const unpack = unpackerOf(name);
   takeRoom(host, bytesMax);
   let length = 0;

@@ -33,6 +33,9 @@ import type { Pseudonym } from '../ports/host.ts';
 import type { RefusedAttempt, Repeated, Variant } from './refused-attempt.ts';
 import { timeLimits, watched, type Watchdog } from './time-limits.ts';
 
+/** Reads what an upstream refused: 22 KB that no answered call needs. */
+export const loadRefusals = () => import('./refused-attempt.ts');
+
 const megabyte = 1024 * 1024;
 const bodyLimits = {
   answerBytesMax: 64 * megabyte,
@@ -151,7 +154,7 @@ export class Attempt {
       const { identity } = this.#call;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
-      const body = await openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.listsLong);
+      const body = openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.listsLong);
       const events = run(this.#reply(reply, reader, watchdog), body);
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) {
@@ -163,7 +166,7 @@ export class Attempt {
       }
     } catch (error) {
       if (error instanceof ErrorInAnswer) {
-        const { errorOfAnswer } = await import('./refused-attempt.ts');
+        const { errorOfAnswer } = await loadRefusals();
         throw asError(errorOfAnswer(error.error, this.#refused(prepared)));
       }
       throw watchdog.failure() ?? UpstreamFailure.from(error) ?? error;
@@ -183,7 +186,7 @@ export class Attempt {
     this.#upstreamStatus = reply.status;
     watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
-    const { errorOfReply } = await import('./refused-attempt.ts');
+    const { errorOfReply } = await loadRefusals();
     const refused = { ...this.#refused(prepared), clock: this.#ports.clock };
     throw asError(await errorOfReply(reply, refused));
   }

@@ -5,7 +5,7 @@
  */
 import { opened } from '../../stream/machine.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
-import { AskAgain, Attempt, usual, type Tried } from './attempt.ts';
+import { AskAgain, Attempt, loadRefusals, usual, type Tried } from './attempt.ts';
 import type { Variant } from './refused-attempt.ts';
 import type { ChatCall, DispatchedCall, DispatchReport, Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -138,7 +138,7 @@ export class Dispatch implements DispatchedCall {
     if (failures.length === 0 && this.#call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     if (failures.length === 0 && uncarried && blockedUntilMs === undefined)
       return new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
-    const { refusalOfFailures } = await import('./refused-attempt.ts');
+    const { refusalOfFailures } = await loadRefusals();
     const blockedMs = blockedUntilMs === undefined ? undefined : blockedUntilMs - this.#ports.clock.now();
     return refusalOfFailures(failures, { hadContent: this.#firstContentMs !== undefined, blockedMs });
   }
@@ -196,7 +196,7 @@ export class Dispatch implements DispatchedCall {
         this.#failures.push(error);
         this.#another =
           this.#tried.length < attemptsMax && !call.signal.aborted && this.#order?.hasMore === true;
-        const { refusalOfFailures } = await import('./refused-attempt.ts');
+        const { refusalOfFailures } = await loadRefusals();
         throw refusalOfFailures([error], { hadContent: true });
       }
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.

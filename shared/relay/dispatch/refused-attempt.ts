@@ -1,6 +1,6 @@
 /**
  * What an attempt throws when its upstream refuses or fails: the form in which the candidate is asked again, else the
- * refusal of the caller's request, else the failure. Loaded at the first refusal.
+ * refusal of the caller's request, else the failure.
  */
 import {
   CallerFault,

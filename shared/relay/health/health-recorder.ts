@@ -7,7 +7,15 @@ import { fingerprint, hash53 } from '../../wire/ids.ts';
 import type { Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';
-import type { FailedCall, HealthEvent, Standing } from './health-states.ts';
+import {
+  eventOf,
+  next,
+  standing,
+  worst,
+  type FailedCall,
+  type HealthEvent,
+  type Standing,
+} from './health-states.ts';
 
 /** More candidates than an item can name; older ones are forgotten. */
 const rememberedMax = 1_000;
@@ -46,7 +54,6 @@ export class HealthRecorder {
   async standings(account: string): Promise<StandingOf | undefined> {
     const entries = await this.#ports.health.entries();
     if (entries.size === 0) return undefined;
-    const { standing, worst } = await import('./health-states.ts');
     const hash = hashOf(account);
     const nowMs = this.#ports.clock.now();
     return (candidate) =>
@@ -79,7 +86,6 @@ export class HealthRecorder {
   }
 
   async failed({ candidate, failure, account, tried, ...facts }: Failing): Promise<void> {
-    const { eventOf } = await import('./health-states.ts');
     const succeededMs = this.#answeredMs.get(keyOf(candidate));
     const event = eventOf(failure, { account: hashOf(account), succeededMs, ...facts });
     const key = event?.type === 'rate_limited' ? limitKeyOf(candidate) : keyOf(candidate);
@@ -89,7 +95,6 @@ export class HealthRecorder {
 
   /** Whether it changed one of them. */
   async #change(keys: readonly number[], event: HealthEvent): Promise<boolean> {
-    const { next } = await import('./health-states.ts');
     const { health, clock } = this.#ports;
     const changed = await Promise.all(
       keys.map((key) => health.change(key, (before) => next(before, event, clock.now()))),

@@ -159,7 +159,7 @@ export function worst(standings: readonly (Standing | undefined)[]): Standing | 
 }
 
 // What a failed attempt says about its candidate. Decides by the kind of failure alone: what one caller's call can bring
-// about by itself must never make a candidate rest for others. Loaded at the first failure.
+// about by itself must never make a candidate rest for others.
 
 /** Statuses and kinds of failure that say nothing about the channel: one caller's call can bring them about. */
 const harmless = new Set([400, 403, 413, 422]);

@@ -52,7 +52,7 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
   };
 
   const transactions = async () => {
-    const { quotaTransactions } = await import('./quota-transactions.ts');
+    const { quotaTransactions } = await entries();
     return quotaTransactions(client, stack);
   };
 
