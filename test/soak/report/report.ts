@@ -62,7 +62,7 @@ export function reportPage(report: Report): string {
   return [
     `# Soak of ${Math.round(seconds / 6) / 10} minutes`,
     outcomeOf(report),
-    `Started ${new Date(startedMs).toISOString()}, seed ${options.seed}. The same plan again: \`npm run soak -- ${again.join(' ')}\`. What is injected and what is checked: \`npm run soak -- --help\`.`,
+    `Started ${new Date(startedMs).toISOString()}, seed ${options.seed}. Repeat it: \`npm run soak -- ${again.join(' ')}\`.`,
     ...(options.lie ? [`A layer around the relay lied: ${options.lie}.`] : []),
     '## Calls',
     callsTable(seen.calls),
@@ -70,15 +70,8 @@ export function reportPage(report: Report): string {
     '![Latency by second](latency.svg)',
     '![Calls by second](calls.svg)',
     '## Faults',
-    `Each kind has to be injected ${seen.quota} times in a run of this length.`,
-    markdownTable(
-      ['kind', 'injected', 'what'],
-      [...seen.injected].map(([kind, count]) => [
-        kind,
-        String(count),
-        faultKinds[kind as keyof typeof faultKinds] ?? '',
-      ]),
-    ),
+    `Each kind must happen ${seen.quota} times in a run of this length; \`npm run soak -- --help\` explains each:`,
+    [...seen.injected].map(([kind, count]) => `${kind} ${count}`).join(', '),
     '## Findings',
     findings.length === 0 ? 'None.' : findingsTable(findings),
     ...(result.interrupted ? [] : moneyOf(result)),
@@ -100,7 +93,7 @@ function callsTable(calls: readonly CallSeen[]): string {
     ['ended in an error after the 200', count((call) => call.end === 'error' && !isRefused(call))],
     ['broken off', count(({ end }) => end === 'cut')],
     ['left by the client', count(({ end }) => end === 'left')],
-    ['ended without a word', count(({ end }) => end === 'silent')],
+    ['ended silently', count(({ end }) => end === 'silent')],
   ];
   return markdownTable(['calls', 'number'], rows);
 }
@@ -145,9 +138,9 @@ function moneyOf({ seen, audit }: SoakResult): string[] {
   return [
     '## Balances',
     markdownTable(['account', 'granted', 'available', 'reserved', 'spent', 'ledger rows'], rows),
-    `Ledger rows: ${listed}. Closes that could not be written in time and that the audit wrote again: ${seen.losses.length}.`,
+    `Ledger rows: ${listed}. Late settles that the audit wrote again: ${seen.losses.length}.`,
     '## Audit',
-    `What \`npx --no relay-ops audit\` says, exit code ${audit?.exitCode ?? 'unknown'}:`,
+    `Output of \`npx --no relay-ops audit\`, exit code ${audit?.exitCode ?? 'unknown'}:`,
     `\`\`\`text\n${(audit?.output ?? '').replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8000')}\n\`\`\``,
   ];
 }
