@@ -44,10 +44,10 @@ const examplesOf = (table: string): unknown[] =>
     (match) => JSON.parse(String(match[1])) as unknown,
   );
 
-/** The names in the first column of the section's attribute table. */
+/** The names at the beginning of the items of a section's list: several have one description. */
 const documented = (table: string): string[] =>
-  [...sectionOf(table).matchAll(/^(?:\| |- )`([a-z0-9_.]+)`(?: +\||:| —)/gm)].map((match) =>
-    String(match[1]),
+  [...sectionOf(table).matchAll(/^- ((?:`[a-z0-9_.]+`(?:, )?)+) —/gm)].flatMap(([, names = '']) =>
+    Array.from(names.matchAll(/`([^`]+)`/g), ([, name = '']) => name),
   );
 
 /** `plan`, `plan.level`, ...: a map or a list of maps inside a row counts with its own attributes. */
