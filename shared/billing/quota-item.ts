@@ -76,7 +76,10 @@ export interface OpenEntry {
   tombstone: boolean;
   /** The account is metered: the call is counted, and takes nothing from the balance. */
   metered?: boolean | undefined;
-  /** Of a background call whose run has not begun: its expiry charges nothing, and gives the plan's call back. */
+  /**
+   * Of a background call that a version before decision 93 accepted, and reserved for: its expiry charges nothing, and gives the
+   * plan's call back.
+   */
   queued?: boolean | undefined;
 }
 
@@ -230,8 +233,6 @@ export type TombstoneWrite = EntryWrite;
 export interface RenewWrite extends EntryWrite {
   /** Unix seconds. */
   until: number;
-  /** The run of a queued call takes the entry over, which is then as that of any call. */
-  startsRun?: boolean | undefined;
 }
 
 /** The amount that a close returns to `available`; negative if the call cost more than was reserved. */

@@ -178,7 +178,7 @@ function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): C
  * The output tokens of one answer that an amount covers, whichever model answers; below zero where it does not cover the input.
  * Undefined: it covers every answer.
  */
-export function coverOutput(costs: readonly ModelCost[], amount: NanoYuan): number | undefined {
+function coverOutput(costs: readonly ModelCost[], amount: NanoYuan): number | undefined {
   const short = costs.filter((cost) => computeHighestAmount(cost) > amount);
   return short.length === 0
     ? undefined

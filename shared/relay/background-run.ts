@@ -1,6 +1,6 @@
 /**
- * Runs background responses: an event that has an id alone, delivered once, twice or late. Whoever claims the response takes
- * its reservation over, and answers as to any client. Must ask no upstream before both are its own.
+ * Runs background responses: an event that has an id alone, delivered once, twice or late. Whoever claims the response reserves
+ * for it, by the tariff that it was accepted with, and answers as to any client. Must ask no upstream before both are its own.
  * A run that was killed is not resumed: its first reader after the claim ended marks it failed, and the sweeper closes its reservation.
  */
 import { tariffIn } from '../billing/tariff.ts';
@@ -27,15 +27,7 @@ import { Bill } from './money/bill.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { StoredResponse } from './ports/stored.ts';
 import { conversationOf } from './stored/conversation.ts';
-import {
-  callIn,
-  releaseWaiting,
-  requestIdOf,
-  runBody,
-  takeOver,
-  waitingIn,
-  type HandedCall,
-} from './stored/handed-call.ts';
+import { acceptedCallIn, requestIdOf, type AcceptedCall } from './stored/accepted-call.ts';
 import { StoredReader } from './stored/reads.ts';
 import { claimSeconds, eventWriter, RunRecorder, RunWatch } from './stored/run.ts';
 
@@ -110,39 +102,27 @@ function claimedRun(
   return { response, snapshot, watch, recorder, deadlineMs };
 }
 
-/** A call whose client has its answer already: it was admitted when it was accepted, and nobody waits for it. */
+/** A call whose client has its answer already: its key's minute counted it when it was accepted, and nobody waits for it. */
 function runEdge(relay: RelayParts, claimed: ClaimedRun): Edge {
-  const { ports } = relay;
-  const { response, watch, recorder, deadlineMs } = claimed;
-  const handed = callIn(response);
-  const waiting = waitingIn(response);
+  const { ports, reservations } = relay;
+  const { response, watch, recorder } = claimed;
+  const accepted = acceptedCallIn(response);
   const { model } = response.body.response;
-  /** What waits is released when the call does not come to its own reservation. */
-  const orReleased = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (waiting) await releaseWaiting(ports, waiting, true);
-      throw error;
-    }
-  };
   return {
     requestId: requestIdOf(response.head.id),
-    startedMs: handed?.startedMs ?? ports.clock.now(),
+    startedMs: accepted?.startedMs ?? ports.clock.now(),
     commitsAtOnce: true,
     read: () =>
-      orReleased(() => handedRead(relay, claimed, handed)).then(
+      readAccepted(relay, claimed, accepted).then(
         (checked): ReadCall => ({ checked }),
         (error: unknown) => ({ error }),
       ),
     claim: () => Promise.resolve({ held: undefined }),
     reserve: async (checked): Promise<HeldCall> => {
-      const held = await orReleased(() =>
-        withStates(ports, checked, async () => {
-          const reservation = waiting && (await takeOver(ports, waiting, deadlineMs));
-          if (waiting && !reservation) throw tooLate();
-          return Bill.resume(relay.reservations, ports, { call: checked.call, reservation });
-        }),
+      const waiting = { untilMs: accepted?.untilMs ?? 0, signal: watch.signal };
+      const part = accepted?.reservation?.part;
+      const held = await withStates(ports, checked, () =>
+        Bill.openRun(reservations, ports, checked.call, { waiting, part }),
       );
       await watch.look();
       if (!watch.reason) return heldCall(checked, held);
@@ -152,7 +132,7 @@ function runEdge(relay: RelayParts, claimed: ClaimedRun): Edge {
     stoppable,
     recorder: () => Promise.resolve((seal) => recorder.sealing(seal)),
     refusedFacts: {
-      key: handed?.key,
+      key: accepted?.key,
       model: typeof model === 'string' ? model : undefined,
       droppedTools: undefined,
     },
@@ -161,23 +141,25 @@ function runEdge(relay: RelayParts, claimed: ClaimedRun): Edge {
 }
 
 /** The call as it was stored, with all that it goes on from. */
-async function handedRead(
+async function readAccepted(
   relay: RelayParts,
   { response, snapshot, watch, deadlineMs }: ClaimedRun,
-  handed: HandedCall | undefined,
+  accepted: AcceptedCall | undefined,
 ): Promise<CheckedCall> {
   const { ports } = relay;
-  const tariff = handed?.tariff && tariffIn(handed.tariff);
-  if (!handed || (handed.tariff && !tariff))
-    throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
-  const { startedMs, entry, attribution } = handed;
-  if (ports.clock.now() > handed.untilMs) throw tooLate();
+  const tariff = accepted && tariffIn(accepted.tariff);
+  if (!tariff) throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
+  const { startedMs, entry, attribution, concurrencyGiven } = accepted;
+  if (ports.clock.now() > accepted.untilMs) throw tooLate();
   const requestId = requestIdOf(response.head.id);
   const work = new WorkBudget();
   const { signal } = watch;
-  const facts = { requestId, work, entry, startedMs, deadlineMs, signal, tariff, isRun: true };
-  const caller = callerOf(handed, snapshot);
-  const source = { body: runBody(handed), headers: {}, attribution, caller, facts };
+  const times = { startedMs, deadlineMs, signal };
+  const facts = { requestId, work, entry, concurrencyGiven, ...times, tariff, isRun: true };
+  const caller = callerOf(accepted, snapshot);
+  // Its answer is made as events, whether or not somebody follows them.
+  const body = { ...accepted.body, stream: true };
+  const source = { body, headers: {}, attribution, caller, facts };
   const checked = orThrow(await checkedCall(relay, source));
   const { unread } = checked.read;
   if (!unread) return checked;
@@ -187,7 +169,7 @@ async function handedRead(
 }
 
 /** As the caller was when the call was accepted: what was allowed then is done. */
-const callerOf = ({ key, account, parts }: HandedCall, snapshot: Snapshot): Caller => ({
+const callerOf = ({ key, account, parts }: AcceptedCall, snapshot: Snapshot): Caller => ({
   key: { ...key, store: true },
   account,
   parts,

@@ -7,7 +7,7 @@
  *       |
  *     reserve --- refused; the claim is released ------> line, refusal
  *       |     --- then the states of earlier turns are opened
- *       |     --- background; a run goes on with it ---> the queued response
+ *       |     --- background; its run reserves ---------> the queued response
  *     search      takes 3 s at most, and never fails
  *       |
  *     dispatch -> answer     state, stored answer and result are kept, then the last text is sent
@@ -74,7 +74,7 @@ export interface HeldCall extends CheckedCall {
   bill: Bill;
 }
 
-/** `answered`: a run goes on with the call, or nothing does. */
+/** `answered`: a run will reserve for the call, or nothing will. */
 type Reserved = HeldCall | { answered: RelayResponse };
 
 /** What a function keeps over its calls. */
@@ -401,11 +401,15 @@ async function reserved(
   const admitted = await Bill.admit(reservations, billing, call, () => admission.prove(call));
   if (checked.read.unread) await admitted.prove();
   const whole = await withConversation(relay, request, checked);
-  const open = (): Promise<Held> => withStates(ports, whole, () => admitted.open(whole.call));
-  if (!checked.read.storage?.background) return heldCall(whole, await open());
+  if (!checked.read.storage?.background)
+    return heldCall(whole, await withStates(ports, whole, () => admitted.open(whole.call)));
   const { accept } = await import('./stored/accept.ts');
-  const reserve = async (): Promise<Bill> => (await open()).bill;
-  return { answered: await accept(ports, reserve, { ...whole, claim, request }) };
+  const prove = async (): Promise<Record<string, string>> => {
+    const headers = await admitted.proveWhole(whole.call);
+    if (mayHaveStates(whole)) (await import('./state/turn-states.ts')).statesOf(ports, whole);
+    return headers;
+  };
+  return { answered: await accept(ports, prove, { ...whole, claim, request }) };
 }
 
 /** A call that refers to stored responses is read and checked again with them. */

@@ -338,7 +338,6 @@ function callOf(
     states: Object.freeze(new Map()),
     stateDropped: false,
     ...named,
-    queued: read.storage?.background && !facts.isRun,
     outputTokensAsked: read.outputTokensMax,
     droppedTools: read.droppedTools,
   });

@@ -86,6 +86,13 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
       expect(await hold('i', 3n, 20n)).toEqual({ done: true, used: 13n, running: 2 });
     });
 
+    it('say what of a budget is held, and by how many calls, also of one that no call has', async () => {
+      expect(await opened.counters.use(counterOf('j'))).toEqual({ used: 0n, running: 0 });
+      await hold('j', 3n, 10n);
+      await hold('j', 4n, 10n);
+      expect(await opened.counters.use(counterOf('j'))).toEqual({ used: 7n, running: 2 });
+    });
+
     it('hold nothing more when a charge went above the budget', async () => {
       await opened.counters.change(counterOf('h'), { used: 11n, running: 0 });
       expect(await hold('h', 0n, 10n)).toMatchObject({ done: false, used: 11n });

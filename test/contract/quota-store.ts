@@ -383,25 +383,6 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(await item()).toEqual(before);
       });
 
-      test('that begins takes a waiting entry over, once, and a close of what waits does not touch it then', async () => {
-        const entry = entryOf({ amount: 2n, queued: true });
-        await give({ open: new Map([['call', entry]]), permits: placed('call') });
-        const before = await item();
-        const write = { account, id: 'call', entry, until, startsRun: true };
-        expect(await opened.store.renew({ ...write, entry: entryOf({ amount: 2n }) })).toMatchObject({
-          done: false,
-        });
-        expect(await opened.store.renew(write)).toMatchObject({ done: true });
-        const begun = { ...before, open: new Map([['call', { ...entry, queued: undefined, until }]]) };
-        expect(await item()).toEqual(begun);
-        expect(await opened.store.renew(write)).toEqual({ done: false, item: begun });
-        expect(await opened.store.close(closeOf(account, { entry }))).toMatchObject({ done: false });
-        expect(await item()).toEqual(begun);
-        expect(await opened.store.close(closeOf(account, { entry: entryOf({ amount: 2n }) }))).toMatchObject({
-          done: true,
-        });
-      });
-
       test('leaves a waiting entry waiting', async () => {
         const entry = entryOf({ amount: 2n, queued: true });
         await give({ open: new Map([['call', entry]]) });

@@ -13,14 +13,6 @@ export const money: Mutants = {
     noticed: `${unit}/stored/frozen-tariff.test.ts`,
     by: /is held and charged by the old one/,
   },
-  "a run is sent today's limit, whatever it holds": {
-    file: 'shared/relay/money/bill.ts',
-    find: "slot === '' ? coverOutput(costs, amount - (call.tariff.search ?? 0n)) : undefined;",
-    replace:
-      "slot === '' && costs.length > 9\n        ? coverOutput(costs, amount - (call.tariff.search ?? 0n))\n        : undefined;",
-    noticed: `${unit}/stored/frozen-tariff.test.ts`,
-    by: /is sent no limit above its hold/,
-  },
   'files are looked for in the messages alone, and not in the body that goes up': {
     file: 'shared/billing/estimate/input-tokens.ts',
     find: '[native?.body ?? { messages, tools }, unknown, carried]',
@@ -169,12 +161,19 @@ export const money: Mutants = {
     noticed: `${unit}/stored/background.test.ts`,
     by: /is accepted when its run had begun/,
   },
-  'a run does not take over what waits for it': {
-    file: 'shared/relay/stored/handed-call.ts',
-    find: 'entry, until, startsRun: true });',
-    replace: 'entry, until });',
+  'a background call is accepted whatever its account has': {
+    file: 'shared/relay/stored/accept.ts',
+    find: 'const limitHeaders = await prove();',
+    replace: 'const limitHeaders = {};\n  void prove;',
     noticed: `${unit}/stored/background.test.ts`,
-    by: /a run/,
+    by: /is more than an empty account has/,
+  },
+  'a second try of a run holds its budget under the name of the first': {
+    file: 'shared/relay/money/reservations.ts',
+    find: 'call: `${need.id}.${tries}` };',
+    replace: 'call: need.id };',
+    noticed: simulation,
+    by: /no money is lost or made/,
   },
   'a sweep forgets what it could not close': {
     file: 'shared/relay/jobs/sweeper.ts',

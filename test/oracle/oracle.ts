@@ -30,8 +30,6 @@ interface Call {
   /** What its expiry charged. */
   expiredFor?: bigint;
   charged: bigint;
-  /** A background call whose run has not begun: nothing may be asked of an upstream, and its expiry costs nothing. */
-  waits?: boolean;
   /** It was closed. A late try of its reserve may open it once more, for nothing. */
   isClosed: boolean;
   /** Its ledger row is written, so its budget has what it cost in place of what it held. */
@@ -93,21 +91,8 @@ export class Oracle {
     this.calls.set(id, { asked, charged: 0n, isClosed: false, isInLedger: false });
   }
 
-  /** A background call is accepted, for a run that will begin, or never. */
-  waits(id: string): void {
-    this.call(id).waits = true;
-  }
-
-  /** Its run has taken over what it holds. */
-  began(id: string): void {
-    const call = this.call(id);
-    agree(!call.isClosed, `the run of ${id} begins after its close`);
-    call.waits = false;
-  }
-
   /** `outputMax`: what the request that reached the upstream allowed. */
   delivered(id: string, delivered: Delivered, outputMax: number | undefined): void {
-    agree(this.call(id).waits !== true, `the upstream hears of ${id}, whose run has not begun`);
     Object.assign(this.call(id), { delivered, outputMax });
   }
 
@@ -151,7 +136,6 @@ export class Oracle {
     const { kind, charge, cost } = how;
     agree(holding !== undefined, `${id} was closed, but held nothing`);
     if (call.isClosed) return this.#closedAgain(id, call, charge);
-    agree(!call.waits || kind === 'released', `${id} is ${kind}, but its run never began`);
     call.isClosed = true;
     const isNothing = !delivered || this.endings.isNothing(delivered);
     const isMade = kind === 'settled' || kind === 'expired';

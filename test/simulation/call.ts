@@ -22,7 +22,6 @@ import {
 } from './accounts.ts';
 import type { Server } from './server.ts';
 import type { SeededRandom } from './seeded-random.ts';
-import { handedReservation } from '../../shared/relay/stored/handed-call.ts';
 import { texts } from './texts.ts';
 import { bodyFor, deliver, limitIn, type AskedUpstream } from './upstream.ts';
 import { hold } from './watch.ts';
@@ -54,12 +53,12 @@ export interface CallToMake {
   accepts?: ((accepted: AcceptedCall) => void) | undefined;
 }
 
-/** A call whose reservation waits for its run. */
+/** A call whose run reserves for it. */
 export interface AcceptedCall {
   call: BillableCall;
+  /** The same as a bill gets it. */
+  billed: BillableCall;
   asked: CallAsked;
-  /** As it is stored. Undefined: nothing is reserved. */
-  handed: string | undefined;
 }
 
 /** One call as a function makes it, with the real bill: undefined for a free one that touches nothing. */
@@ -71,15 +70,15 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   oracle.asked(id, asked);
   server.call = call;
   const faultsBefore = faults();
-  let bill: Bill;
+  const tariff = tariffOf(call, mutation?.charges?.([...snapshot.charges]));
+  const billed = { ...call, tariff };
+  let bill: Bill | undefined;
   try {
-    const tariff = tariffOf(call, mutation?.charges?.([...snapshot.charges]));
-    const queued = made.accepts !== undefined;
-    const billed = { ...call, tariff, queued };
     const ports = { clock: environment, inflate: zlibInflate };
     const admitted = await Bill.admit(reservations, ports, billed, () => Promise.resolve());
     // As if more had been read for it meanwhile.
-    bill = await admitted.open(queued ? { ...billed } : billed);
+    if (made.accepts) await admitted.proveWhole({ ...billed });
+    else bill = await admitted.open(billed);
   } catch (error) {
     await reservations.cancelled(id);
     const { status } = asRefusal(error);
@@ -92,14 +91,13 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     if (faults() > faultsBefore) server.losesBudget();
     return { id, account, refused: true, stoodStill: environment.stoodStill };
   }
-  server.opened = true;
-  if (!made.accepts) return answer(server, { random, call, asked, bill });
+  if (bill) {
+    server.opened = true;
+    return answer(server, { random, call, asked, bill });
+  }
   await environment.sleep(random.integer(0, 3_000));
-  bill.handOn();
-  const { reserved } = bill;
-  made.accepts({ call, asked, handed: reserved && JSON.stringify(handedReservation(reserved)) });
-  await reserved?.besides;
-  return { id, account, refused: false, limited: bill.limitedTo !== undefined };
+  made.accepts?.({ call, billed, asked });
+  return { id, account, refused: false };
 }
 
 interface CallToAnswer {
@@ -126,9 +124,7 @@ export async function answer(
     .find((item) => item.open.has(id))
     ?.open.get(id);
   hold(
-    environment.stoodStill ||
-      !(written || asked.official) ||
-      (open?.tombstone === false && open.queued !== true),
+    environment.stoodStill || !(written || asked.official) || open?.tombstone === false,
     `the upstream hears of ${id}, but nothing is open for it`,
   );
   const answering = random.pick([asked.model, ...(asked.others ?? [])]);

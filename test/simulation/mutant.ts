@@ -115,7 +115,7 @@ const ofTheStore = {
   overdraft_served: {
     what: 'a reserve does not test whether its part says that another one may owe',
     noticed: /is paid by a sum below zero/,
-    kind: { ...easy, bursts: true, corrections: 5 },
+    kind: { ...easy, bursts: true, corrections: 12, background: 0 },
   },
   no_overdraft: {
     what: 'a part goes below zero, and the others do not say so',
@@ -169,7 +169,7 @@ const ofPrices = {
   },
   official_charged: {
     what: 'an official call is paid like any other',
-    noticed: /but nothing is to pay|is charged/,
+    noticed: /but nothing is to pay|is charged|has a cost of/,
     reservations: changed({
       request: ({ need, entry, ...request }) => ({
         ...request,
@@ -300,19 +300,17 @@ const ofCalls = {
     noticed: /tokens in messages, but the upstream is sent|from an honest upstream/,
     body: limitless('messages'),
   },
-  waiting_expires_as_crashed: {
-    what: 'a background call that never began is charged for its input',
-    noticed: /but its run never began/,
+  no_reserve: {
+    what: 'a run asks the upstream, though its reserve was never written',
+    noticed: /but nothing is open for it/,
     kind: { ...easy, background: 1 },
-    sweeps: (close) => (write) => {
-      const charge = write.entry.slot === '' && !write.entry.official ? write.entry.input : 0n;
-      return close({ ...write, closeRecord: { ...write.closeRecord, kind: 'expired', charge } });
-    },
   },
-  no_take_over: {
-    what: 'a run asks the upstream, though its take-over was never written',
-    noticed: /but nothing is open for it|whose run has not begun/,
+  runs_twice: {
+    what: 'each delivery of an event runs its response',
+    noticed:
+      /was charged 2 times|is charged \d+ again|was closed without being open|is off by|@.* sums to|settled sums|is charged late/,
     kind: { ...easy, background: 1 },
+    runsTwice: true,
   },
   sweeper_refunds_all: {
     what: 'the sweeper releases all that a crashed call held, its input included',

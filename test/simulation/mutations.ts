@@ -35,6 +35,8 @@ export interface Mutation {
   reservations?: (ports: ReservationsPorts, call: () => BillableCall | undefined) => Reservations;
   /** The sweeper's store. */
   sweeps?: (close: QuotaStore['close']) => QuotaStore['close'];
+  /** Every delivery of an event runs. */
+  runsTwice?: boolean;
   losesBudgetCount?: boolean;
   holdsNoBudget?: boolean;
 }

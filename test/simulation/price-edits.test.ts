@@ -5,7 +5,5 @@ it('background responses are charged what was agreed, whatever is edited, dies o
   const ran = await runEdited(1, 150);
   expect(ran).toMatchObject({ wrong: [], difference: 0n, open: 0 });
   const { edits, deaths, faults, closes } = ran;
-  expect(
-    [edits, deaths, faults, closes['settled'], closes['released'], closes['expired']].every(Boolean),
-  ).toBe(true);
+  expect([edits, deaths, faults, closes['settled'], closes['expired']].every(Boolean)).toBe(true);
 });

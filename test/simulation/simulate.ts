@@ -146,7 +146,7 @@ function taleOf(world: World): Tale {
     limited: world.seen.limited,
     renewed: world.seen.renewed,
     ranLater: world.seen.ranLater,
-    neverRan: world.seen.neverRan,
+    refusedLater: world.seen.refusedLater,
     meteredOnCounters: world.seen.meteredOnCounters,
     meteredInParts: world.seen.meteredInParts,
     pastCrashed: world.seen.pastCrashed,

@@ -70,6 +70,7 @@ export class StoredCounters extends MemoryKeyCounters {
         const hold = (): ReturnType<KeyCounters['hold']> => this.hold(counter, isHeld ? amount : 0n, most);
         return send(counter.key, reporting(counter.key, hold), true);
       },
+      use: (counter) => network.send(() => this.use(counter)),
       change: (counter, by) =>
         send(
           counter.key,

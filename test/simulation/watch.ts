@@ -37,7 +37,6 @@ export class Watch {
   saw(change: Change, nowMs: number): void {
     this.#entries(change, nowMs);
     if (change.reserve) this.#opened(change, change.reserve);
-    if (change.renew?.startsRun) this.oracle.began(change.renew.id);
     if (change.close) this.#closed(change, change.close);
     // A transaction tells of each part that it changes, and a late charge changes one.
     if (change.late) this.#chargedLate(change.late.row.id.replace('late#', ''), change.late.difference);
@@ -68,7 +67,6 @@ export class Watch {
     );
     hold(metered || entry.amount <= 0n || available >= 0n, `${id} is paid by a sum below zero: ${available}`);
     this.oracle.opened(id, entry);
-    if (entry.queued) this.oracle.waits(id);
     // Counts of the month before are dropped when they are met.
     const stale = before?.plan.get(slot?.staleKey ?? '') ?? 0;
     const { planCalls } = this.oracle.account(account);

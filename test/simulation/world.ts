@@ -63,7 +63,7 @@ export class World {
     joinedInDebt: 0,
     exactBudgets: 0,
     ranLater: 0,
-    neverRan: 0,
+    refusedLater: 0,
     meteredOnCounters: 0,
     meteredInParts: 0,
   };
@@ -130,12 +130,13 @@ export class World {
           .then((report) => {
             if (report) this.reports.push(report);
             if (report?.refused === false) this.seen.ranLater += 1;
+            if (report?.refused && report.stoodStill !== true) this.seen.refusedLater += 1;
             server.free();
           })
           .catch((error: unknown) => this.fail(error));
       });
     if (!random.chance(0.2)) return;
-    scheduler.after(delay(), () => this.watched(cancelLater(this.#newServer(), { later, random })));
+    scheduler.after(delay(), () => cancelLater({ later }));
   }
 
   /** A grant as ops write it; the stream tells of it once, or more often, or never. */
@@ -278,9 +279,8 @@ export class World {
       this.seen.joinedInDebt += 1;
     if (close?.entry.metered && after.shard >= firstCounter) this.seen.meteredOnCounters += 1;
     if (close?.entry.metered && after.shard < firstCounter) this.seen.meteredInParts += 1;
-    if (renew && !renew.startsRun) this.seen.renewed += 1;
+    if (renew) this.seen.renewed += 1;
     if (reserve?.expiredLeases?.size) this.seen.pastCrashed += 1;
-    if (close && before?.open.get(close.id)?.queued) this.seen.neverRan += 1;
     if (amount < 0n && after.shard > 0) this.seen.correctedInParts += 1;
   }
 

@@ -25,6 +25,10 @@ export class MemoryKeyCounters implements KeyCounters {
     return { done: true, ...this.#useOf(hold) };
   }
 
+  async use(counter: Parameters<KeyCounters['use']>[0]): Promise<BudgetUse> {
+    return this.#useOf(counter);
+  }
+
   async change(...[counter, by]: Parameters<KeyCounters['change']>): Promise<void> {
     const use = this.#useOf(counter);
     const next = { used: use.used + by.used, running: use.running + by.running };

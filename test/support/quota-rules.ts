@@ -3,7 +3,6 @@
  * what DynamoDB's expressions are compared with.
  */
 import {
-  type OpenEntry,
   type QuotaItem,
   type RateCount,
   refundOf,
@@ -78,11 +77,10 @@ export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
 
 export const mayRenew = (item: QuotaItem, { id, entry }: RenewWrite): boolean => isOpenAs(item, id, entry);
 
-export function afterRenew(item: QuotaItem, { id, until, startsRun: begins }: RenewWrite): QuotaItem {
+export function afterRenew(item: QuotaItem, { id, until }: RenewWrite): QuotaItem {
   const next = copy(item);
-  const { queued, ...entry } = next.open.get(id) ?? {};
-  const kept = { ...entry, until, ...(queued && !begins && { queued }) } as OpenEntry;
-  if (next.open.has(id)) next.open.set(id, kept);
+  const entry = next.open.get(id);
+  if (entry) next.open.set(id, { ...entry, until });
   return next;
 }
 

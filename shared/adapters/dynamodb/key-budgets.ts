@@ -57,6 +57,10 @@ export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounte
       // An earlier try, whose reply was lost, was applied.
       return { done: done || item['hold']?.S === hold.name, ...useOf(item) };
     },
+    async use(counter) {
+      const input = { ...table.at({ id: budgetCounterId(counter) }), ConsistentRead: true };
+      return useOf((await client.call('GetItem', input, once)).Item ?? {});
+    },
     async change(counter, by) {
       const [UpdateExpression, values] = budgetChange(counter.expires, by);
       await update(budgetCounterId(counter), expressed({ UpdateExpression }, values));

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ChatPorts } from '../../relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import type { RunEvent } from '../../relay/background-run.ts';
-import { requestIdOf } from '../../relay/stored/handed-call.ts';
+import { requestIdOf } from '../../relay/stored/accepted-call.ts';
 import type { RequestLog } from '../../relay/ports/telemetry.ts';
 import { CallTrace, readTraceParent, otlpExporter } from './call-trace.ts';
 import type { ExporterParts, SpanAttributes, TraceParent } from './call-trace.ts';

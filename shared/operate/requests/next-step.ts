@@ -93,7 +93,7 @@ const advice: readonly [RegExp, string][] = [
     'a fault of the relay: the line `fault` with this request_id has its frames (saved query "Faults, with frames")',
   ],
   [
-    / (not_in_tariff|hold_outgrown)$/,
+    / not_in_tariff$/,
     'a rule, an alias, a channel or a setting was edited between its acceptance and its run. Nothing was charged: the customer sends it again',
   ],
   [

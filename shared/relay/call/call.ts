@@ -77,8 +77,6 @@ export interface ChatCall extends CanonicalCall, Serving {
   readonly stateDropped: boolean;
   /** Which way the call came in, so that no channel sends it back here. Absent: the host does not say. */
   readonly entry?: { readonly host: string; readonly hops: string } | undefined;
-  /** A run of its own answers it, which has not begun. */
-  readonly queued?: boolean | undefined;
   /** A run answers it, for which no client waits: how long a channel may take in all does not end it. */
   readonly isRun?: boolean | undefined;
   /** When the request must end, in epoch milliseconds. */

@@ -21,7 +21,6 @@ import { budgetPeriod } from '../../billing/budget-period.ts';
 import { estimateInput, mediaReaderFor, type MediaReader } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import {
-  coverOutput,
   listPlanSlots,
   listAliasSlots,
   type SlotQuery,
@@ -36,7 +35,7 @@ import { upstreamModelOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
 import { callTo, outputLimit } from '../call/serving-channels.ts';
 import { rateHeaders } from '../http/http.ts';
-import { refuse, type Refusal } from '../http/refusal.ts';
+import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { CallBudget, Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
@@ -90,6 +89,8 @@ export interface AdmittedBill {
   open(call: BillableCall): Promise<Bill>;
   /** Throws a Refusal when the account cannot pay as much as is known of the call, before more is read for it. */
   prove(): Promise<void>;
+  /** The same of the whole call, by a fresh look at its account. Returns headers about limits. */
+  proveWhole(call: BillableCall): Promise<Record<string, string>>;
 }
 
 /** Reserves before the upstream is called and settles once after the call's end. */
@@ -127,36 +128,30 @@ export class Bill {
       async prove() {
         if (admitted.request) await reservations.prove({ ...admitted.request, rateCount });
       },
+      async proveWhole(whole) {
+        const { request } = whole === call ? admitted : await priced(ports, whole);
+        if (request) await reservations.prove({ ...request, rateCount }, true);
+        return minuteHeaders(call, rateCount, clock.now());
+      },
     };
   }
 
   /**
-   * For a call whose reservation another invocation made. Channels and settings may have changed since, so the reserved amount limits
-   * the answer. Throws a Refusal when it covers no answer.
+   * For the run of a background response: the minute of its key counted it when it was accepted. Throws a Refusal.
+   * @param part where a version before decision 93 reserved for the call
    */
-  static async resume(
+  static async openRun(
     reservations: Reservations,
     ports: BillPorts,
-    { call, reservation }: { call: BillableCall; reservation: Reservation | undefined },
+    call: BillableCall,
+    { waiting, part }: Pick<ReservationRequest, 'waiting' | 'part'>,
   ): Promise<Bill> {
-    const costs = await costsOf(ports, call);
-    const { amount = 0n, slot = '' } = reservation?.entry ?? {};
-    const limitedTo =
-      amount > 0n && slot === '' ? coverOutput(costs, amount - (call.tariff.search ?? 0n)) : undefined;
-    const fewest = Math.max(1, ...[call, ...(call.alias?.models ?? [])].map(({ limits }) => limits.fewest));
-    if (limitedTo !== undefined && limitedTo < fewest)
-      throw refuse(
-        'unavailable',
-        'The configuration was changed, and the amount reserved for this request no longer covers it. Nothing was charged; send it again.',
-        { reason: 'hold_outgrown' },
-      );
-    const held = reservation && { ...reservation, payment: { ...reservation.payment, limitedTo } };
-    return new Bill({ reservations, clock: ports.clock, call, costs, reservation: held });
-  }
-
-  /** Leaves the reservation open, for another invocation that goes on with the call. */
-  handOn(): void {
-    this.#ended.abort('handed on');
+    const { costs, request } = await priced(ports, call);
+    const own = request && { ...request, rpm: undefined, waiting, part };
+    // The entry that is there holds its part of the budget.
+    const asked = own && part !== undefined ? { ...own, budget: undefined } : own;
+    const reservation = asked && (await reservations.reserve(asked));
+    return new Bill({ reservations, clock: ports.clock, call, costs, reservation });
   }
 
   get reserved(): Reservation | undefined {
@@ -207,11 +202,7 @@ export class Bill {
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
     const { call, clock } = this.#of;
-    const { rpm } = call.key;
-    const count = this.reserved?.rateCount;
-    if (rpm !== undefined && count !== undefined)
-      Object.assign(headers, rateHeaders(rpm, Math.max(0, rpm - count), clock.now()));
-    return headers;
+    return { ...headers, ...minuteHeaders(call, this.reserved?.rateCount, clock.now()) };
   }
 
   /** Official mode only: computes what a usage and a search would have cost, in yuan. */
@@ -284,6 +275,13 @@ export class Bill {
     };
   }
 }
+
+const minuteHeaders = (
+  { key: { rpm } }: Pick<ChatCall, 'key'>,
+  count: number | undefined,
+  nowMs: number,
+): Record<string, string> =>
+  rpm === undefined || count === undefined ? {} : rateHeaders(rpm, Math.max(0, rpm - count), nowMs);
 
 /** The limit that bounds the cost. Undefined: output costs nothing, or the call costs the same at any length. */
 const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
@@ -475,7 +473,6 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     price: formatPrice(asked, { prompt_tokens: estimate.inputTokens }),
     tariff: keptTariff(call.tariff),
     official: model.official,
-    ...(call.queued && { queued: true }),
   };
   const budget = need.reservesNothing ? undefined : callBudget(call, need.key);
   const unknownPart = costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart;

@@ -111,7 +111,6 @@ const tombstoneOf = ({ entry }: GuardedReserve, clock: Clock): OpenEntry => ({
   budget: undefined,
   tariff: undefined,
   tombstone: true,
-  queued: undefined,
 });
 
 const isMissing = (reply: WriteReply): boolean => !reply.done && !reply.item;

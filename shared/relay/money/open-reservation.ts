@@ -15,7 +15,7 @@ export type ReservationsPorts = Pick<
 /** A key's budget in the period of a call. */
 export interface CallBudget {
   counter: BudgetCounter;
-  /** The request's id. */
+  /** Names the holds of one try to reserve: the request's id, and the number of the try where there are several. */
   call: string;
   most: NanoYuan;
   resetsAtMs: number;
@@ -34,10 +34,11 @@ export interface ReservationRequest {
   /** Which call of the key's minute it is. Absent: the key has no limit, or the call is not admitted yet. */
   rateCount?: number | undefined;
   budget?: CallBudget | undefined;
-  entry: Pick<
-    OpenEntry,
-    'input' | 'searchPrice' | 'key' | 'model' | 'price' | 'tariff' | 'official' | 'queued'
-  >;
+  /** Who can wait: what is free again in a moment is asked for again, until this time (epoch milliseconds) or the signal. */
+  waiting?: { untilMs: number; signal: AbortSignal } | undefined;
+  /** The shard in which an earlier version reserved under the same id: the call takes that reservation for its own. */
+  part?: number | undefined;
+  entry: Pick<OpenEntry, 'input' | 'searchPrice' | 'key' | 'model' | 'price' | 'tariff' | 'official'>;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */
   refused(reason: ReserveRefusal, item: QuotaItem): Promise<Refusal>;
 }

@@ -19,10 +19,11 @@ import {
   type ReserveNeed,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
-import { type Refusal, refuse } from '../http/refusal.ts';
+import type { NanoYuan } from '../../billing/price.ts';
+import { Refusal, refuse } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
 import type { WriteReply, QuotaStore } from '../ports/money-stores.ts';
-import { Backoff } from '../retry.ts';
+import { Backoff, retried } from '../retry.ts';
 import type { GuardedReserve } from './late-settle.ts';
 import {
   type Reservation,
@@ -36,9 +37,9 @@ import { CachedBalances } from './cached-balances.ts';
 
 /** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
 const lateSettleBudgetMs = 4_000;
-/** Of a cancel of what waits for its run, for which a client waits. Without it the sweeper closes it, for nothing. */
-const queuedBudgetMs = 1_500;
 const countBudgetMs = 1_500;
+/** Between the tries of a call that can wait. */
+const waitPauseMs = 1_000;
 /** Of what may be repeated for long: a settle, a cancel. */
 const longPauseMsMax = 1_000;
 const renewBudgetMs = 30_000;
@@ -124,21 +125,34 @@ export class Reservations {
   /**
    * Throws the Refusal of a call that the account cannot pay, before work is done for it. Reads the balance where what is known of it
    * does not pay; takes nothing.
+   * @param isFresh reads balance, limits and the key's budget in any case
    */
-  async prove(request: ReservationRequest): Promise<void> {
+  async prove(request: ReservationRequest, isFresh = false): Promise<void> {
     const again = this.refusalAgain(request);
     if (again) throw await again;
-    const { account, need } = request;
+    const { account } = request;
+    let { need } = request;
     const known = this.#balances.storedOf(account) ?? createQuotaItem(account);
-    if (!isRefusal(planReservation(need, known))) return;
+    if (!isFresh && !isRefusal(planReservation(need, known))) return;
+    const budget = isFresh ? await this.#budgetUse(request) : undefined;
+    if (budget) need = { ...need, budgetLeft: budget.left };
     const { readSums } = await import('./shards.ts');
     // An image that is a second old may pay. It must not say that an account has no money.
-    for (const exact of [false, true]) {
+    for (const exact of isFresh ? [true] : [false, true]) {
       const sums = await readSums(this.#ports, request, exact);
       const plan = planReservation(need, sums);
+      if (isRefusal(plan) && plan.reason === 'budget') plan.isShared = budget?.isShared === true;
       if (isRefusal(plan) && exact) throw await this.refused(request, plan, sums);
       if (!isRefusal(plan)) return this.#balances.sawSums(sums, sums.shards?.[0].shardCount ?? 1);
     }
+  }
+
+  async #budgetUse({
+    budget,
+  }: ReservationRequest): Promise<{ left: NanoYuan; isShared: boolean } | undefined> {
+    if (!budget) return undefined;
+    const { used, running } = await retried(this.#ports, () => this.#ports.counters.use(budget.counter));
+    return { left: budget.most - used, isShared: running > 0 };
   }
 
   /** The refusal of a call by the sums of its account, which is remembered unless it is the key's own. */
@@ -152,6 +166,26 @@ export class Reservations {
    * resolves, unless the event `reserve_unknown` is logged.
    */
   async reserve(request: ReservationRequest): Promise<Reservation> {
+    const { waiting, need } = request;
+    if (!waiting) return this.#reserveNow(request);
+    const { clock } = this.#ports;
+    for (let tries = 1; ; tries += 1) {
+      const now = { ...need, nowMs: clock.now() };
+      // A hold of the same name as the one before would count as its repeat.
+      const budget = request.budget && { ...request.budget, call: `${need.id}.${tries}` };
+      try {
+        return await this.#reserveNow({ ...request, need: now, budget });
+      } catch (error) {
+        const endsSoon = error instanceof Refusal && error.headers['retry-after'] !== undefined;
+        // After a try that may still be applied no other one may be made under the same id.
+        const isOver = this.#cancelling.has(need.id) || clock.now() + waitPauseMs > waiting.untilMs;
+        if (!endsSoon || isOver || waiting.signal.aborted) throw error;
+      }
+      await clock.sleep(waitPauseMs, waiting.signal);
+    }
+  }
+
+  async #reserveNow(request: ReservationRequest): Promise<Reservation> {
     const again = this.refusalAgain(request);
     if (again) throw await again;
     const { account } = request;
@@ -206,8 +240,7 @@ export class Reservations {
     this.#balances.closed(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     // The last try must have ended, and its failure been logged, before the host kills.
-    const wholeMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
-    const budgetMs = entry.queued ? Math.min(wholeMs, queuedBudgetMs) : wholeMs;
+    const budgetMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
     const backoff = new Backoff(this.#ports, budgetMs, { pauseMsMax: longPauseMsMax });
     try {
       const reply = await this.#settle(write, backoff);
@@ -218,8 +251,7 @@ export class Reservations {
       }
     } catch (error) {
       const { lossOf } = await import('../../billing/audit/loss-lines.ts');
-      // Of what waits for its run nothing is lost.
-      if (!entry.queued) this.#ports.log.event('settle_lost', lossOf(write));
+      this.#ports.log.event('settle_lost', lossOf(write));
       this.#ports.log.fault(id, error);
       return;
     }
@@ -319,13 +351,13 @@ const leaseMs = 60_000;
 const renewEveryMs = leaseMs - 2_000;
 
 /** The end of a lease that starts now, in Unix seconds. No call lives longer than its host. */
-export const leaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
+const leaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
   Math.ceil(Math.min(nowMs + leaseMs, hostDeadlineMs) / 1000);
 
 /** A settle must finish before the host kills the invocation, some seconds after the deadline. */
 const settleBudgetMs = 4_000;
 
-export const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
+const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
   deadlineMs + settleBudgetMs;
 
 class ReserveTries implements ReserveUnderWay {
@@ -373,7 +405,8 @@ class ReserveTries implements ReserveUnderWay {
   async run(): Promise<Reservation> {
     const { need, rateCount } = this.request;
     await this.#openBudget();
-    let item = this.guessOn(this.request.parts);
+    const { parts, part } = this.request;
+    let item = { ...this.guessOn(parts), ...(part !== undefined && { part }) };
     const payments: CallPayment[] = [];
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
       const onPart = item.shardCount === 1 ? need : shareNeed(this.roomyNeed(item), item);

@@ -174,6 +174,8 @@ export interface KeyCounters {
     amount: NanoYuan,
     most: NanoYuan,
   ): Promise<BudgetUse & { done: boolean }>;
+  /** What is held of a budget, and by how many calls. */
+  use(counter: BudgetCounter): Promise<BudgetUse>;
   /** Changes what is held and how many calls hold it, without a condition. Throws StoreBusy if it changed nothing. */
   change(counter: BudgetCounter, by: BudgetUse): Promise<void>;
 }

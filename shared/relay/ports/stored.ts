@@ -73,7 +73,9 @@ export interface ResponseBody {
   response: JsonRecord;
   /** The state of the turn, sealed, for the calls that go on from it. Undefined: it has none. */
   seal?: string | undefined;
-  /** What a run needs to answer it. Undefined: it is answered, or was never a background response. */
+  /** An accepted background call, for its run. Undefined once it is answered. */
+  call?: JsonRecord | undefined;
+  /** The same by a version before decision 93, which had reserved for it. That version must find no `call` here: it would run it for nothing. */
   request?: JsonRecord | undefined;
 }
 

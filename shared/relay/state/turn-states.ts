@@ -100,8 +100,7 @@ export async function reserveThenOpen<Held extends { cancel(): Promise<void> }>(
   reserve: () => Promise<Held>,
 ): Promise<{ bill: Held; turns: TurnStates }> {
   const { call, read } = checked;
-  // A run of its own looks for them.
-  const bare = call.queued ? new Map<string, ChatMessage>() : bareTurns(call, read.sealed);
+  const bare = bareTurns(call, read.sealed);
   const refused = new AbortController();
   const { signal } = refused;
   const looking = bare.size > 0 ? lookUp(ports, call, { callIds: [...bare.keys()], signal }) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Accepts a call that is answered later: reserves, stores the request, starts its run, and answers with the queued response.
- * Must never answer that it is accepted when it cannot run, nor refuse it when it may.
+ * Accepts a call that is answered later: stores the request, starts its run, and answers with the queued response. Nothing is
+ * reserved yet. Must never answer that it is accepted when nothing can run it, nor refuse it when a run may have begun.
  */
 import { type EndpointRequest, streamedAnswer } from '../../endpoints/endpoint.ts';
 import { createdFrame } from '../../endpoints/responses/stored-response.ts';
@@ -11,13 +11,12 @@ import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { jsonResponse } from '../http/refusal.ts';
-import type { Bill } from '../money/bill.ts';
 import { ResponseTooLarge, type ResponseHead, type StoredResponse } from '../ports/stored.ts';
 import type { Conversation } from './conversation.ts';
 import { follow } from './follow.ts';
 import { headOf } from './kept-answer.ts';
 import { retried } from '../retry.ts';
-import { type HandedCall, handedCall, withdrawnRun } from './handed-call.ts';
+import { acceptedCall, withdrawnRun } from './accepted-call.ts';
 
 interface AskedLater {
   call: ChatCall;
@@ -35,40 +34,29 @@ const nothingRuns =
   "This relay runs no background responses: send the request without 'background', and wait for its answer.";
 
 /**
- * Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then stays reserved or runs.
- * @param reserve throws when nothing is reserved
+ * Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then runs.
+ * @param prove throws when the call can't be paid as things are; returns headers about limits
  */
 export async function accept(
   ports: ChatPorts,
-  reserve: () => Promise<Bill>,
+  prove: () => Promise<Record<string, string>>,
   asked: AskedLater,
 ): Promise<RelayResponse> {
   const { call } = asked;
   const { startRun } = ports.stored;
   if (!startRun) throw new InvalidRequest('unsupported_parameter', 'background', nothingRuns);
-  const bill = await reserve();
+  const limitHeaders = await prove();
   const { requestId } = call.identity;
-  const handed = handedCall(call, { body: asked.body, reservation: bill.reserved, nowMs: ports.clock.now() });
-  const response = queuedResponse(call, asked, handed);
-  try {
-    await put(ports, response);
-    await start(ports, startRun, response.head);
-  } catch (error) {
-    await bill.cancel();
-    throw error;
-  }
-  bill.handOn();
+  const response = queuedResponse(call, asked, ports.clock.now());
+  await put(ports, response);
+  await start(ports, startRun, response.head);
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
   const queued = jsonResponse(requestId, response.body.response);
   const answer = streamed ? await followed(ports, asked, response) : queued;
-  const headers = { ...answer.headers, ...bill.headers };
+  const headers = { ...answer.headers, ...limitHeaders };
   await asked.claim?.keep({ status: answer.status, headers, body: streamed ? undefined : queued.body });
-  const finished = async (): Promise<void> => {
-    await bill.reserved?.besides;
-    await asked.claim?.finish(false);
-  };
-  return { ...answer, headers, done: Promise.all([finished(), answer.done]).then(() => {}) };
+  return { ...answer, headers, done: Promise.all([asked.claim?.finish(false), answer.done]).then(() => {}) };
 }
 
 /** A client that does not get the rest now knows the id, and comes back for it. */
@@ -144,16 +132,17 @@ async function withdrawn(ports: ChatPorts, head: ResponseHead): Promise<boolean>
 function queuedResponse(
   call: ChatCall,
   { read, body, conversation }: AskedLater,
-  handed: HandedCall,
+  nowMs: number,
 ): StoredResponse {
+  const accepted = acceptedCall(call, { body, nowMs });
   const whole = queuedObject(call.identity, read);
   const input = read.storage?.input(call.identity.requestId) ?? [];
   const head = headOf(call, { conversation, status: 'queued', input, whole });
   const streamed = isRecord(body) && body['stream'] === true;
-  const until = Math.ceil(handed.untilMs / 1000);
+  const until = Math.ceil(accepted.untilMs / 1000);
   return {
     head: { ...head, background: { streamed, until } },
-    body: { input, response: whole, request: { ...handed } },
+    body: { input, response: whole, call: { ...accepted } },
   };
 }
 

@@ -12,7 +12,7 @@ import { follow } from './follow.ts';
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
 import type { ClaimReply } from '../ports/runtime-stores.ts';
 import { queuedObject } from './accept.ts';
-import { withdrawnRun } from './handed-call.ts';
+import { withdrawnRun } from './accepted-call.ts';
 
 /** Throws a Refusal or StoreUnavailable. */
 export async function repeatResult(

@@ -1,7 +1,7 @@
 /**
  * The paths of one stored response, for keys that may store, also while the relay is closed. Every key of an account that
  * may store can read what the account stored. Must never tell apart what is unknown, malformed, foreign, expired or
- * deleted, must never let an answer be cached, and must never close the reservation of a run.
+ * deleted, and must never let an answer be cached.
  */
 import {
   includedIn,
@@ -21,9 +21,8 @@ import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from 
 import { jsonResponse, Refusal } from '../http/refusal.ts';
 import { retried } from '../retry.ts';
 import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
-import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
+import type { StoredResponse } from '../ports/stored.ts';
 import { conversationOf, readTurn } from './conversation.ts';
-import { releaseWaiting, waitingIn, type Waiting } from './handed-call.ts';
 import { isStoredId, noSuchResponse, StoredReader, type AskedStored, type StoredCaller } from './reads.ts';
 import { cancelledResponse } from './run.ts';
 
@@ -140,34 +139,20 @@ async function* oldestFirst(newestFirst: AsyncIterable<JsonRecord>): AsyncGenera
 
 /**
  * DELETE /v1/responses/{id}: nobody reads it from then on. A run that is answering it notices, and ends; one that waits never
- * begins, and what was reserved for it is free at once.
+ * begins.
  */
 async function remove(
   ports: ChatPorts,
   { key: { account } }: StoredCaller,
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
-  const { responses, runs } = ports.stored;
+  const { responses } = ports.stored;
   const head = (await retried(ports, () => responses.heads(account, [id]))).get(id);
-  let released = Promise.resolve();
-  if (head?.status === 'queued') {
-    const found = (await retried(ports, () => responses.read(account, [id]))).get(id);
-    const now = await retried(ports, () => runs.cancel(account, id));
-    const waiting = found && now && leftWaiting(found, now);
-    if (waiting) released = releaseWaiting(ports, waiting);
-  }
-  let isRemoved = false;
-  try {
-    // Also without a head: a try before this one may have come so far, or the answer may have been kept meanwhile.
-    isRemoved = await retried(ports, () => responses.remove(account, id));
-  } catch (error) {
-    // A refusal ends the invocation, and with it what goes on.
-    await released;
-    throw error;
-  }
+  // Also without a head: a try before this one may have come so far, or the answer may have been kept meanwhile.
+  const isRemoved = await retried(ports, () => responses.remove(account, id));
   // One that is repeated finds nothing, and it is deleted.
   if (!head && !isRemoved) throw noSuchResponse(id);
-  return { ...jsonResponse(request.id, deletedResponse(id)), done: released };
+  return jsonResponse(request.id, deletedResponse(id));
 }
 
 /** How long a caller waits for what its cancelled run had written, which the run writes when it sees that it is cancelled. */
@@ -179,7 +164,7 @@ const pollMs = 250;
  * second or two. Again, or after the end: the response as it is.
  */
 export async function cancel(
-  ports: Pick<ChatPorts, 'clock' | 'random' | 'quotas' | 'log' | 'stored'>,
+  ports: Pick<ChatPorts, 'clock' | 'random' | 'stored'>,
   { key: { account } }: Pick<StoredCaller, 'key'>,
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
@@ -193,17 +178,12 @@ export async function cancel(
     );
   const head = await retried(ports, () => ports.stored.runs.cancel(account, id));
   if (!head) throw noSuchResponse(id);
-  const waiting = leftWaiting(found, head);
-  const done = waiting ? releaseWaiting(ports, waiting) : Promise.resolve();
-  const { response } = (waiting ? found : await written(ports, reader, id)).body;
+  const isUnclaimed = head.status === 'cancelled' && head.background?.run === undefined;
+  const { response } = (isUnclaimed ? found : await written(ports, reader, id)).body;
   const shown =
     head.status === 'cancelled' ? cancelledResponse(response) : shownResponse(head.status, response);
-  return { ...jsonResponse(request.id, shown), done };
+  return jsonResponse(request.id, shown);
 }
-
-/** No run had claimed it, and none can any more, so what waits is nobody else's. */
-const leftWaiting = (found: StoredResponse, { status, background }: ResponseHead): Waiting | undefined =>
-  status === 'cancelled' && background?.run === undefined ? waitingIn(found) : undefined;
 
 /** With what its run had written, if that is there in time. */
 async function written(

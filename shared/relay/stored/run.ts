@@ -22,7 +22,7 @@ import {
   type EventLog,
 } from '../ports/stored.ts';
 import type { AnswerRecorder } from '../answer/answer.ts';
-import { requestIdOf } from './handed-call.ts';
+import { requestIdOf } from './accepted-call.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import { endMark, eventsKept } from './reads.ts';
 

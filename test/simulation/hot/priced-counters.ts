@@ -22,6 +22,7 @@ export class PricedCounters implements KeyCounters {
 
   countCall: KeyCounters['countCall'] = (...call) => this.#write(1, () => this.inner.countCall(...call));
   hold: KeyCounters['hold'] = (...hold) => this.#write(1, () => this.inner.hold(...hold));
+  use: KeyCounters['use'] = (counter) => this.inner.use(counter);
   change: KeyCounters['change'] = (...change) => this.#write(1, () => this.inner.change(...change));
 
   /** What the projector does a moment after a close, in the transaction that puts the ledger row. */

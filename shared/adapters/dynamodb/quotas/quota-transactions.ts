@@ -28,8 +28,6 @@ import {
   emptyAttributes,
   numberAttribute,
   entryAttribute,
-  flagsAttribute,
-  flagsIndex,
   rateKey,
   untilIndex,
   closeExpression,
@@ -283,14 +281,10 @@ export function tombstoneExpression({ id, entry }: TombstoneWrite): Expression {
   return c.expression();
 }
 
-export function renewExpression({ id, entry, until, startsRun: begins }: RenewWrite): Expression {
+export function renewExpression({ id, entry, until }: RenewWrite): Expression {
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
   const open = c.path('open', id);
   c.set.push(`${open}[${untilIndex}] = ${c.number('until', until)}`);
-  if (begins) {
-    const begun = flagsAttribute({ ...entry, queued: undefined });
-    c.set.push(`${open}[${flagsIndex}] = ${c.value('begun', begun)}`);
-  }
   return c.expression();
 }

@@ -70,8 +70,8 @@ const id = 'resp-01call00000000000000000001';
 
 async function neverBegin(rig: BillingRig): Promise<void> {
   await rig.call(later, { path });
-  const until = (rig.open[0]?.until ?? 0) + 1;
-  for (const write of rig.item ? closeExpired(rig.item, until, 0) : []) await rig.quotas.close(write);
+  await rig.clock.run(rig.clock.sleep(70_000));
+  await rig.clock.run(rig.runs());
 }
 
 async function cancelWaiting(rig: BillingRig): Promise<void> {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { closeExpired } from '../../../../shared/billing/quota-item.ts';
+import { closeExpired, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
+import { AccountRow } from '../../../../shared/config/rows/account-row.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { cancel } from '../../../../shared/relay/stored/routes.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
@@ -39,6 +40,11 @@ async function object(rig: BillingRig): Promise<Record<string, unknown> | undefi
   return (await rig.stored.responses.read('acme', [id])).get(id)?.body.response;
 }
 
+async function swept(rig: BillingRig): Promise<void> {
+  const nowSeconds = rig.clock.now() / 1000 + 180;
+  for (const write of rig.item ? closeExpired(rig.item, nowSeconds, 110) : []) await rig.quotas.close(write);
+}
+
 const spent = (rig: BillingRig): bigint | undefined => rig.item?.spent;
 
 function balanced(rig: BillingRig): void {
@@ -52,14 +58,8 @@ function balanced(rig: BillingRig): void {
 }
 
 const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
-  const ports = { clock: rig.clock, random: { next: () => 0.5 }, quotas: rig.store, stored: rig.stored };
-  const log = {
-    request: () => {},
-    event: () => {},
-    fault: (_: string, error: unknown) => void rig.faults.push(error),
-  };
   const response = await cancel(
-    { ...ports, log },
+    { clock: rig.clock, random: { next: () => 0.5 }, stored: rig.stored },
     { key: keyRow() },
     { id, request: { id: 'cancelling' } as RelayRequest },
   );
@@ -80,7 +80,7 @@ describe('an accepted background call', () => {
     balanced(rig);
   });
 
-  it('is queued, stored with its reservation, and started with its id alone', async () => {
+  it('is queued, stored, and started with its id alone, and nothing is reserved yet', async () => {
     const rig = rigOf();
     const answer = await accepted(rig);
     expect(answer.status).toBe(200);
@@ -95,22 +95,18 @@ describe('an accepted background call', () => {
     });
     expect(rig.stored.started).toEqual([of]);
     expect(rig.sent).toEqual([]);
-    expect(rig.open).toMatchObject([{ queued: true, amount: 178_000_000n }]);
+    expect(rig.open).toEqual([]);
     expect(await object(rig)).toEqual(shown);
     expect(JSON.stringify(await rig.stored.responses.read('acme', [id]))).not.toContain('sk-test');
   });
 
-  it('is refused soon while no store answers, and what it holds is free without a charge', async () => {
+  it('is refused soon while no store answers, and costs nothing', async () => {
     const rig = rigOf();
     rig.stored.failing = new StoreUnavailable('away');
-    rig.store.always('dropped', 'close');
     const { status, said } = await accepted(rig);
     expect(status).toBe(503);
     expect(said[0]?.atMs).toBeLessThan(10_000);
     expect(rig.events).toEqual([]);
-    rig.store.always('fine', 'close');
-    const nowSeconds = rig.clock.now() / 1000 + 180;
-    for (const write of rig.item ? closeExpired(rig.item, nowSeconds, 110) : []) await rig.store.close(write);
     balanced(rig);
     expect(spent(rig)).toBe(0n);
   });
@@ -142,6 +138,182 @@ describe('an accepted background call', () => {
     await rig.clock.run(run ?? Promise.resolve());
     expect(await object(rig)).toMatchObject({ status: 'completed' });
     expect(spent(rig)).toBe(11_000_000n);
+    balanced(rig);
+  });
+});
+
+describe('what a background call may cost', () => {
+  const refusedWith = async (rig: BillingRig, more: object = {}): Promise<unknown> => {
+    const { status, text } = await accepted(rig, more);
+    expect(status).toBe(429);
+    expect(rig.stored.started).toEqual([]);
+    return JSON.parse(text).error.code;
+  };
+
+  it('is more than an empty account has, which is refused at once', async () => {
+    const rig = new BillingRig({ key: { store: true } }).upstream({ steps: answered });
+    expect(await refusedWith(rig)).toBe('insufficient_quota');
+  });
+
+  it('is refused at once by a balance that was emptied a moment ago', async () => {
+    const rig = rigOf();
+    await rig.call({ ...ask, background: false }, { path });
+    rig.quotas.grant('acme', -yuan + 11_000_000n);
+    expect(await refusedWith(rig)).toBe('insufficient_quota');
+  });
+
+  it('is refused at once by the budget of its key', async () => {
+    const budget = { amount: 0.011, period: 'day' };
+    const rig = rigOf(answered, { key: { store: true, budget } });
+    expect(await refusedWith(rig)).toBe('insufficient_quota');
+    expect([...rig.counters.budgets.values()].every(({ used }) => used === 0n)).toBe(true);
+  });
+
+  it('is refused at once while its key has all its calls under way', async () => {
+    const rig = rigOf([delta('a'), 100_000, ...answered], {
+      key: { store: true, max_concurrency: 1 },
+      channels: [{ idle_seconds: 300 }],
+    });
+    await accepted(rig);
+    const run = rig.runs();
+    await rig.clock.run(rig.clock.sleep(1_000));
+    expect((await rig.call(ask, { path })).status).toBe(429);
+    await rig.clock.run(run);
+  });
+
+  it('is paid by a plan, whose call is counted when its run begins', async () => {
+    const plan = [{ id: 'basic', value: 1, models: ['m'] }];
+    const rig = new BillingRig({ key: { store: true }, plan }).granted(0n).upstream({ steps: answered });
+    await accepted(rig);
+    expect([...(rig.item?.plan.values() ?? [])]).toEqual([]);
+    await rig.clock.run(rig.runs());
+    expect(await object(rig)).toMatchObject({ status: 'completed' });
+    expect([...(rig.item?.plan.values() ?? [])]).toEqual([1]);
+    expect(spent(rig)).toBe(0n);
+  });
+
+  it('is not charged when the balance was spent before its run, and the response says so', async () => {
+    const rig = rigOf();
+    await accepted(rig);
+    rig.quotas.grant('acme', -yuan);
+    await rig.clock.run(rig.runs());
+    expect(rig.sent).toEqual([]);
+    expect(await object(rig)).toMatchObject({ status: 'failed', error: { code: 'insufficient_quota' } });
+    expect(rig.logged.at(-1)).toMatchObject({ request_id: requestId, code: 'insufficient_quota' });
+    expect(spent(rig)).toBe(0n);
+    balanced(rig);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  /** Another call of the key, which runs until it is closed. */
+  const busy = async (rig: BillingRig) => {
+    const entry = {
+      until: rig.clock.now() / 1000 + 900,
+      amount: 1n,
+      input: 0n,
+      key: keyRow().hash.slice(0, 12),
+      model: 'm',
+      price: '',
+      slot: '',
+      official: false,
+      tombstone: false,
+    };
+    const of = { account: 'acme', id: 'another', entry };
+    await rig.quotas.reserve({ ...of, permit: { key: entry.key, max: 1 } });
+    const closeRecord = { id: 'another', kind: 'released', charge: 0n, at: 0 } as const;
+    return () => rig.quotas.close({ ...of, releaseSlot: true, closeRecord });
+  };
+
+  it.each([
+    ['a concurrency permit', 20_000, 'completed', 11_000_000n],
+    ['a concurrency permit for no longer than a minute', 90_000, 'failed', 0n],
+  ])('is reserved once there is one: a run waits for %s', async (_case, freeMs, status, charge) => {
+    const rig = rigOf(answered, { key: { store: true, max_concurrency: 1 } });
+    await accepted(rig);
+    const over = await busy(rig);
+    const run = rig.runs();
+    await rig.clock.run(rig.clock.sleep(freeMs));
+    await over();
+    await rig.clock.run(run);
+    expect(await object(rig)).toMatchObject({ status });
+    if (status === 'failed')
+      expect(await object(rig)).toMatchObject({ error: { code: 'rate_limit_exceeded' } });
+    expect(spent(rig)).toBe(charge);
+    balanced(rig);
+  });
+
+  it('is nothing when it is cancelled while its run waits', async () => {
+    const rig = rigOf(answered, { key: { store: true, max_concurrency: 1 } });
+    await accepted(rig);
+    const over = await busy(rig);
+    const run = rig.runs();
+    await rig.clock.run(rig.clock.sleep(5_000));
+    await rig.clock.run(cancels(rig));
+    const cancelledMs = rig.clock.now();
+    await rig.clock.run(run);
+    expect(rig.clock.now() - cancelledMs).toBeLessThan(3_000);
+    await over();
+    expect(rig.sent).toEqual([]);
+    expect(await object(rig)).toMatchObject({ status: 'cancelled' });
+    expect(spent(rig)).toBe(0n);
+    balanced(rig);
+  });
+
+  it('is metered as it was when the call was accepted', async () => {
+    const account = AccountRow.parse({ account: 'acme', metered: true });
+    const keys = { [demoKey]: { row: keyRow({ store: true }), account } };
+    const rig = new BillingRig({ keys }).granted(0n).upstream({ steps: answered });
+    await accepted(rig);
+    await rig.clock.run(rig.runs());
+    expect(await object(rig)).toMatchObject({ status: 'completed' });
+    const items = [...rig.quotas.items.values()];
+    expect(items.map(({ available }) => available).every((available) => available === 0n)).toBe(true);
+    expect(items.reduce((sum, { metered = 0n }) => sum + metered, 0n)).toBe(11_000_000n);
+  });
+});
+
+describe('a response that a version before decision 93 accepted', () => {
+  /** As that version left it: the request under another name, and a reservation that waits for its run. */
+  async function acceptedBefore(rig: BillingRig): Promise<OpenEntry> {
+    await accepted(rig);
+    const stored = (await rig.stored.responses.read('acme', [id])).get(id);
+    if (!stored) throw new Error('nothing is stored');
+    const { call, ...body } = stored.body;
+    rig.stored.set({ ...stored, body: { ...body, request: { ...call, reservation: { part: 0 } } } });
+    const entry = {
+      until: rig.clock.now() / 1000 + 60,
+      amount: 178_000_000n,
+      input: 5_000_000n,
+      key: keyRow().hash.slice(0, 12),
+      model: 'm',
+      price: '1:tokens:1:2',
+      slot: '',
+      official: false,
+      tombstone: false,
+      queued: true,
+    };
+    await rig.quotas.reserve({ account: 'acme', id: requestId, entry });
+    return entry;
+  }
+
+  it('is run on the reservation that waits for it, and charged once', async () => {
+    const rig = rigOf();
+    await acceptedBefore(rig);
+    await rig.clock.run(Promise.all([rig.runs(), rig.runs()]));
+    expect(rig.sent).toHaveLength(1);
+    expect(await object(rig)).toMatchObject({ status: 'completed' });
+    expect(rig.item?.settled).toBe(1);
+    expect(spent(rig)).toBe(11_000_000n);
+    balanced(rig);
+  });
+
+  it('costs nothing when it never runs: its reservation expires', async () => {
+    const rig = rigOf();
+    await acceptedBefore(rig);
+    await rig.clock.run(cancels(rig));
+    await rig.clock.run(rig.clock.sleep(200_000));
+    await swept(rig);
+    expect(spent(rig)).toBe(0n);
     balanced(rig);
   });
 });
@@ -197,37 +369,24 @@ describe('a run', () => {
     balanced(rig);
   });
 
-  it('asks no upstream when its reservation is closed, whoever did that', async () => {
+  it('charges once when the reply of its reserve is lost', async () => {
     const rig = rigOf();
     await accepted(rig);
-    const [entry] = rig.open;
-    if (!entry) throw new Error('nothing is open');
-    const closeRecord = { id: requestId, kind: 'released', charge: 0n, at: 0 } as const;
-    await rig.quotas.close({ account: 'acme', id: requestId, entry, releaseSlot: true, closeRecord });
-    await rig.clock.run(rig.runs());
-    expect(rig.sent).toEqual([]);
-    expect(await object(rig)).toMatchObject({ status: 'failed' });
-    expect(spent(rig)).toBe(0n);
-    balanced(rig);
-  });
-
-  it('charges once when the reply of its take-over is lost', async () => {
-    const rig = rigOf();
-    await accepted(rig);
-    rig.store.meets('renew', 'lost');
+    rig.store.meets('reserve', 'lost');
     await rig.clock.run(rig.runs());
     expect(await object(rig)).toMatchObject({ status: 'completed' });
     expect(spent(rig)).toBe(11_000_000n);
     balanced(rig);
   });
 
-  it.each(['lost', 'dropped'] as const)('releases all when every take-over is %s', async (fault) => {
+  it.each(['lost', 'dropped'] as const)('fails and costs nothing when every reserve is %s', async (fault) => {
     const rig = rigOf();
     await accepted(rig);
-    rig.store.always(fault, 'renew');
+    rig.store.always(fault, 'reserve');
     await rig.clock.run(rig.runs());
     expect(rig.sent).toEqual([]);
-    expect(await object(rig)).toMatchObject({ status: 'failed' });
+    expect(await object(rig)).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
+    await swept(rig);
     expect(spent(rig)).toBe(0n);
     balanced(rig);
   });
@@ -294,7 +453,7 @@ describe('a run', () => {
 });
 
 describe('cancel', () => {
-  it('of a queued response releases its reservation, and nothing runs', async () => {
+  it('of a queued response costs nothing, and nothing runs', async () => {
     const rig = rigOf();
     await accepted(rig);
     expect(await rig.clock.run(cancels(rig))).toMatchObject({
@@ -308,7 +467,7 @@ describe('cancel', () => {
     expect(rig.sent).toEqual([]);
     expect(await rig.clock.run(cancels(rig))).toMatchObject({ status: 'cancelled' });
     expect(spent(rig)).toBe(0n);
-    expect(rig.item?.settled).toBe(1);
+    expect(rig.item?.settled).toBe(0);
   });
 
   it('stops a run, shows what it had written, and charges that', async () => {
@@ -364,19 +523,16 @@ describe('a deleted response', () => {
     return status;
   };
 
-  it('that was queued is released at once, gives the call of its plan back, and never runs', async () => {
-    const plan = [{ id: 'basic', value: 5, models: ['m'] }];
-    const rig = rigOf(answered, { plan });
+  it('that was queued costs nothing, and never runs', async () => {
+    const rig = rigOf();
     await accepted(rig);
     expect(await rig.clock.run(deletes(rig))).toBe(200);
-    expect([...(rig.item?.plan.values() ?? [])]).toEqual([0]);
-    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
     balanced(rig);
     await rig.clock.run(rig.runs());
     expect(await rig.clock.run(deletes(rig))).toBe(404);
     expect(rig.sent).toEqual([]);
     expect(await head(rig)).toBeUndefined();
-    expect(rig.item?.settled).toBe(1);
+    expect(rig.item?.settled).toBe(0);
     expect(rig.faults).toEqual([]);
   });
 });

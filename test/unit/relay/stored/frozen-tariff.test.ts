@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
-import { callIn } from '../../../../shared/relay/stored/handed-call.ts';
 import { byCall, byTokens, free, yuan } from '../../../support/billing-rig.ts';
 import { best, channelOf, charges as ofAlias } from '../../../support/alias-rig.ts';
 import {
@@ -28,12 +27,10 @@ interface Scene extends RigOptions {
   body?: object;
   /** From the acceptance to the run. */
   waitMs?: number;
-  /** The stored request is as the previous version wrote it. */
-  isOld?: boolean;
 }
 
 /** A background response whose configuration is edited between its acceptance and its run. */
-async function endOf(edit: Edit, { body = {}, waitMs = 0, isOld = false, ...given }: Scene = {}) {
+async function endOf(edit: Edit, { body = {}, waitMs = 0, ...given }: Scene = {}) {
   const keys = { [demoKey]: { row: keyRow({ store: true }) } };
   const options: RigOptions = { charges: [byTokens], keys, ...given };
   const rig = new CoreRig(options);
@@ -42,12 +39,12 @@ async function endOf(edit: Edit, { body = {}, waitMs = 0, isOld = false, ...give
   const asked = { model: 'm', input: 'hi', max_output_tokens: 78, background: true, ...body };
   expect((await rig.post(asked, { path, id: requestId })).status).toBe(200);
   const account = () => rig.quotas.items.get('acme');
-  const amount = [...(account()?.open.values() ?? [])][0]?.amount;
-  const stored = (await rig.stored.responses.read('acme', [id])).get(id);
-  if (isOld && stored) {
-    delete callIn(stored)?.tariff;
-    rig.stored.set(stored);
-  }
+  let amount: bigint | undefined;
+  const reserve = rig.quotas.reserve.bind(rig.quotas);
+  rig.quotas.reserve = (write) => {
+    amount = write.entry.amount;
+    return reserve(write);
+  };
   edit(options);
   await rig.clock.run(rig.clock.sleep(waitMs));
   await rig.clock.run(rig.runs());
@@ -130,30 +127,35 @@ describe('a background response whose price is edited before it runs', () => {
     settings: { limits: { ...defaultSettings.limits, defaultOutputTokens } },
   });
   it.each<[string, Scene, Edit]>([
-    ['the default of all models', defaulting(78), (options) => Object.assign(options, defaulting(400))],
+    ['of all models', defaulting(78), (options) => Object.assign(options, defaulting(400))],
     [
-      'the default of its rule',
+      'of its rule',
       { charges: [{ ...byTokens, default_output_tokens: 78 }] },
       charging({ ...byTokens, default_output_tokens: 400 }),
     ],
-    [
-      "its channel's maximum",
-      { channels: [{ params: { max_output_tokens: 78 } }] },
-      (options) => void (options.channels = [{ params: { max_output_tokens: 400 } }]),
-    ],
-  ])('is sent no limit above its hold when a larger one comes into force: %s', async (_case, scene, edit) => {
-    const end = await endOf(edit, { body: { max_output_tokens: undefined }, ...scene });
-    expect(end).toMatchObject({ held, limit: 78, charged: agreed });
-  });
+  ])(
+    'has the default limit that it was accepted with, when a larger one comes into force: %s',
+    async (_case, scene, edit) => {
+      const end = await endOf(edit, { body: { max_output_tokens: undefined }, ...scene });
+      expect(end).toMatchObject({ held, limit: 78, charged: agreed });
+    },
+  );
 
-  it('is refused when its channel sets a limit that its hold does not cover', async () => {
-    const edit: Edit = (options) => void (options.channels = [{ params: { set: { max_tokens: 5_000 } } }]);
-    const end = await endOf(edit, {
-      body: { max_output_tokens: 2_000, input: 'hi' },
-      charges: [{ ...byTokens, output: 0.1 }],
-    });
-    expect(end).toMatchObject({ charged: 0n, status: 'failed', reason: 'hold_outgrown', faults: [] });
-  });
+  it.each<[string, Scene, Edit, number]>([
+    [
+      'maximum',
+      { channels: [{ params: { max_output_tokens: 78 } }], body: { max_output_tokens: undefined } },
+      (options) => void (options.channels = [{ params: { max_output_tokens: 400 } }]),
+      400,
+    ],
+    ['minimum', {}, (options) => void (options.channels = [{ params: { set: { max_tokens: 450 } } }]), 450],
+  ])(
+    'reserves for the limit that its channel has when it runs: a larger %s',
+    async (_case, scene, edit, limit) => {
+      const covering = 22_000_000n + 2_000_000n * BigInt(limit);
+      expect(await endOf(edit, scene)).toMatchObject({ held: covering, limit, charged: agreed });
+    },
+  );
 });
 
 describe('a background response to an alias that is edited before it runs', () => {
@@ -193,16 +195,5 @@ describe('a background response to an alias that is edited before it runs', () =
     const end = await endOf(edit, scene('small'));
     expect(end).toMatchObject({ charged: 0n, status: 'failed', reason: 'not_in_tariff', faults: [] });
     expect(end.error).toMatchObject({ message: expect.stringContaining('Nothing was charged') });
-  });
-});
-
-describe('a background response that the previous version accepted', () => {
-  it('runs and settles', async () => {
-    expect(await endOf(() => {}, { isOld: true })).toMatchObject({ held, charged: agreed, limit: 78 });
-  });
-
-  it('is refused when its price has outgrown what it holds', async () => {
-    const end = await endOf(charging(dearer), { isOld: true });
-    expect(end).toMatchObject({ charged: 0n, status: 'failed', reason: 'hold_outgrown' });
   });
 });
