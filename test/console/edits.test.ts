@@ -95,11 +95,11 @@ describe('a form of a row that somebody else changed meanwhile', () => {
     expect(await visitor.follow(asked)).toMatch(/rises by 200 %/);
     const path = new URL(asked.headers.get('location') ?? '', visitor.base).href.slice(visitor.base.length);
     const confirm = { form_token: tokenIn(await visitor.page('charges/7')) };
-    expect(await visitor.follow(await visitor.post(path, confirm))).toContain('1 row is written');
+    expect(await visitor.follow(await visitor.post(path, confirm))).toContain('Saved 1 row');
     await put(rig.client, 'charges', [{ ...rule, cached_input: 0.1 }]);
     for (const reply of [await visitor.get(path), await visitor.post(path, confirm)]) {
       expect(reply.status).toBe(404);
-      expect(await reply.text()).toContain('This step is over');
+      expect(await reply.text()).toContain('This step has expired');
     }
 
     for (const from of ['', '2099-01-01']) {
@@ -135,7 +135,7 @@ it('refuses a time of a leak that is none before the key is replaced, so that no
   for (const since of ['1e400', '99999w', 'tomorrow', '25:00', '']) {
     const reply = await visitor.send(`keys/${key.hash}/leaked`, { since, successor: 'yes' });
     expect([since, reply.status]).toEqual([since, 422]);
-    expect(await reply.text()).toMatch(/id="since-error">found .+, wanted a time such as/);
+    expect(await reply.text()).toMatch(/id="since-error">enter a time such as/);
   }
 });
 

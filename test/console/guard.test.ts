@@ -233,7 +233,7 @@ describe('a page that goes wrong', () => {
     const reply = await broken.get('');
     const page = await reply.text();
     expect(reply.status).toBe(500);
-    expect(page).toContain('A mistake of this console');
+    expect(page).toContain('Something went wrong');
     expect(page).not.toMatch(/inner words|sk-secret|\.ts:|node:/);
     expect(rig.faults.splice(0).map(String)).toEqual(['Error: inner words with sk-secret-of-nobody']);
   });
@@ -259,7 +259,7 @@ it('says that its port is in use, or is none, without a word of a bug', async ()
   const taken = Number(new URL(address).port);
   for (const [port, why] of [
     [taken, `port ${taken} is in use: `],
-    [99_999, 'port 99999 cannot be listened on'],
+    [99_999, 'port 99999 is not available'],
   ] as const)
     await expect(serveConsole(rig.ports, { ...words, port })).rejects.toMatchObject({
       message: expect.stringContaining(why),
@@ -280,7 +280,7 @@ it('starts as a command that says one address, serves it, and ends with Ctrl-C',
   const one = await enter({ address: own, ended: Promise.resolve(), stop: () => undefined });
   const page = await one.page('customers');
   expect(page).toContain('acme');
-  expect(page).toContain('read only');
+  expect(page).toContain('read-only');
   child.kill('SIGINT');
   expect(await ended).toEqual([0, null]);
   expect(await errors).not.toContain(new URL(own).searchParams.get('token'));

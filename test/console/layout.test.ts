@@ -16,20 +16,20 @@ const textOf = (markup: unknown): string => (markup as { toString(): string }).t
 
 describe('figures of pages', () => {
   it.each([
-    ['0', '0.00'],
-    ['1234567.891', '1,234,567.89'],
-    ['-5.5', '−5.50'],
-    ['0.000000001', '0.000000001'],
-    ['0.0014', '0.0014'],
-    ['0.01', '0.01'],
-    ['999.995', '1,000.00'],
-    ['-0.004', '−0.004'],
+    ['0', '¥0.00'],
+    ['1234567.891', '¥1,234,567.89'],
+    ['-5.5', '−¥5.50'],
+    ['0.000000001', '¥0.000000001'],
+    ['0.0014', '¥0.0014'],
+    ['0.01', '¥0.01'],
+    ['999.995', '¥1,000.00'],
+    ['-0.004', '−¥0.004'],
   ])(
     'show %s yuan as %s: short, or what a small amount needs to be seen, and all of it as title',
     (amount, words) => {
       const text = textOf(yuan(parseYuan(amount) ?? 0n));
       expect(text.replaceAll(/\s/g, '')).toContain(`>${words}<`);
-      expect(text).toContain(`title="${amount} yuan"`);
+      expect(text).toContain(`title="${amount.replace(/^-?/, (sign) => `${sign && '−'}¥`)}"`);
     },
   );
 

@@ -194,7 +194,7 @@ describe('the page that is watched', () => {
   it('says that it is not live any more when the console refuses it', async () => {
     const { page } = await watched();
     await page.evaluate('sources[0].readyState = 2; sources[0].dispatchEvent(new Event("error"))');
-    expect(await page.getByRole('status').innerText()).toMatch(/^Not live: the console ended/);
+    expect(await page.getByRole('status').innerText()).toMatch(/^Disconnected: the console stopped/);
     expect(await page.getByRole('button').innerText()).toBe('Watch live');
   });
 });

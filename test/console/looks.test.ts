@@ -150,13 +150,13 @@ describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
       await look(at);
     }
     await page.goto(`${base}channels/upstream-0/invoice`);
-    await page.getByLabel('Invoice, CSV').fill(`${invoiceOf(30, 20)}\n${modelAt(39)},about 3`);
+    await page.getByLabel('Invoice (CSV)').fill(`${invoiceOf(30, 20)}\n${modelAt(39)},about 3`);
     await page.getByRole('button', { name: 'Compare' }).click();
     await look('invoice, refused');
-    await page.getByLabel('Month, UTC').fill(invoicedMonth(nowMs));
+    await page.getByLabel('Month (UTC)').fill(invoicedMonth(nowMs));
     await page.getByRole('button', { name: 'Compare' }).click();
     await look('invoice, compared');
-    await page.getByText('Change something').click();
+    await page.getByText('Edit and compare again').click();
     await look('invoice, compared, to be changed');
     expect(cut).toEqual([]);
     expect(complaints.filter((each) => !/404|422/.test(each))).toEqual([]);

@@ -58,7 +58,7 @@ describe('the overview that is watched', () => {
     await registry.register([3, 4].map((at) => ({ item: accountAt(at), atSeconds })));
     const { page } = await opened();
     const tile = page.locator('.tiles li').first();
-    await expect.poll(() => tile.innerText(), { timeout: 10_000 }).toMatch(/Under way\s+2\s+3.00¥ held/);
+    await expect.poll(() => tile.innerText(), { timeout: 10_000 }).toMatch(/In flight\s+2\s+¥3.00 reserved/);
   });
 
   it('reads the log of AWS after a press that says its price, and no sooner', async () => {
@@ -74,10 +74,10 @@ describe('the overview that is watched', () => {
     const { page } = await opened({ ...rig.ports, log, target: { ...rig.ports.target, local: false } });
     const refused = page.locator('#overview-refused');
     // An hour holds 100 MB, and is read twelve times.
-    expect(await refused.innerText()).toMatch(/reads 1\.2 GB, 0\.006 dollars an hour/);
-    await expect.poll(() => page.locator('#overview-look').innerText()).toContain('Looked at');
+    expect(await refused.innerText()).toMatch(/reads 1\.2 GB, 0\.006 dollars per hour/);
+    await expect.poll(() => page.locator('#overview-look').innerText()).toContain('Updated');
     expect([counted, await page.locator('.live').getAttribute('data-hours')]).toEqual([0, null]);
-    await refused.getByRole('link', { name: 'Count them' }).click();
+    await refused.getByRole('link', { name: 'Count refused calls' }).click();
     expect(await refused.innerText()).toMatch(/limit_rate\s+7/);
     expect([counted > 0, await page.locator('.live').getAttribute('data-hours')]).toEqual([true, '12']);
   });

@@ -79,7 +79,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     const { requests, bytes } = rig.ports.traffic();
     expect(reply.status).toBe(200);
     expect(headsIn(page, 'Models, the largest difference first')).toHaveLength(150);
-    expect(page).toContain('The first of 5000 models and 200 warnings');
+    expect(page).toContain('5000 models and 200 warnings');
     expect(requests - before.requests).toBeLessThanOrEqual(10);
     expect(bytes - before.bytes).toBeGreaterThan(100 * 1024);
     expect(bytes - before.bytes).toBeLessThanOrEqual(2 * 1024 * 1024);
@@ -131,9 +131,9 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     for (const amount of [shown.available, shown.granted, shown.spent, use.charged])
       expect(page).toContain(`<data value="${amount}"`);
     expect(page).toContain(`${use.calls.toLocaleString('en')} calls, `);
-    expect(headsIn(page, 'Use by model')).toEqual(use.models.slice(0, 150).map(({ model }) => model));
+    expect(headsIn(page, 'Usage by model')).toEqual(use.models.slice(0, 150).map(({ model }) => model));
     for (const { grantId } of shown.grants) expect(page).toContain(`<code>${grantId}</code>`);
-    expect(page.includes('The newest 20')).toBe(!shown.all_grants);
+    expect(page.includes('Showing the newest 20')).toBe(!shown.all_grants);
 
     const before = rig.ports.traffic();
     const view = await viewCustomer(rig.ports, account);
@@ -183,7 +183,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     const page = await visitor.page('audit');
     expect(page).toMatch(new RegExp(`${account}</a>[^]*differs by`));
     const after = await visitor.page(nextIn(page) ?? '');
-    expect(after).toContain('Looked at 300 customers');
+    expect(after).toContain('Checked 300 customers');
     expect(after).not.toContain('differs by');
     expect(costOf(after).requests).toBeLessThanOrEqual(10);
   });
@@ -202,7 +202,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     expect(await visitor.page('charges/17')).not.toContain('value="20"');
 
     const off = await confirmOf('channels/upstream-3/switch');
-    expect(off).toMatch(/Nobody serves any more:<\/strong>\s*vendor-/);
+    expect(off).toMatch(/No longer served:<\/strong>\s*vendor-/);
   }, 60_000);
 
   it('says when each channel was called last, as far back as sums are read', async () => {
@@ -213,6 +213,6 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     expect(nowMs - Date.parse(since)).toBeGreaterThan(3 * 86_400_000);
     expect(page).toContain('>today</time>');
     // Ten days are not known, so it is not called idle.
-    expect(page).toMatch(new RegExp(`>unused</a>[^]*none since ${since}`));
+    expect(page).toMatch(new RegExp(`>unused</a>[^]*no calls since ${since}`));
   });
 });

@@ -153,7 +153,7 @@ describe('the plan of a customer', () => {
   });
 
   it.each([
-    [['plan.since=2026-10-05'], 'plan.since: plan.level is missing beside it'],
+    [['plan.since=2026-10-05'], 'plan.since: set plan.level as well'],
     [['plan.level=4'], 'plan.level: found 4, wanted a plan level'],
     [['plan.level=1', 'plan.since=05.10.2026'], 'plan.since: found "05.10.2026", wanted a time such as 2h'],
     [

@@ -156,7 +156,7 @@ describe('customer new', () => {
     [['plan=1'], 'plan: has parts, written plan.level=..., plan.since=..., plan.until=...'],
     [['models=gpt-4o'], 'models: its key has them, not the account: write --models a,b'],
     [['enabled=false'], 'enabled: a new customer can call'],
-    [['plan.since=2026-10-05'], 'plan.since: plan.level is missing beside it'],
+    [['plan.since=2026-10-05'], 'plan.since: set plan.level as well'],
   ])('refuses %j before anything is written', async (options, message) => {
     const run = await rig.ops(['customer', 'new', 'wrong', ...options, '--yes']);
     expect(run.code).toBe(2);

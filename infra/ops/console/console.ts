@@ -234,14 +234,14 @@ const withoutIndent = (text: string): string =>
 const refusedPage = ({ identity }: Visit): Page => notePage(403, refusedWords(identity));
 const gone = notePage(
   404,
-  'This step is over: it was carried out, or half an hour has passed, or the console was started again. Nothing is done twice. Look at the list, then begin again if it is still needed.',
+  'This step has expired or was already completed. A step is valid for 30 minutes, until the console restarts, and nothing is done twice. Check the list, then start over if needed.',
 );
 const overtaken = (again: string): Page => ({
   ...notePage(
     409,
-    'What this does is no longer what was shown: something changed meanwhile. Nothing was written.',
+    'Something changed in the meantime, so this would no longer do what was shown. Nothing was saved.',
   ),
-  actions: html`<a class="button" href="${again}">Look at it again</a>`,
+  actions: html`<a class="button" href="${again}">Review again</a>`,
 });
 
 /**

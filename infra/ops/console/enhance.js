@@ -42,7 +42,7 @@ function makeSortable(table) {
 }
 
 function makeFilterable(table, number) {
-  const words = 'Filter these rows';
+  const words = 'Filter rows';
   table
     .closest('.scroll')
     .insertAdjacentHTML(
@@ -84,7 +84,7 @@ function decoded(bytes) {
 function takeSheet(area) {
   const bound = () => {
     const sent = new URLSearchParams({ csv: area.value.replaceAll('\n', '\r\n') }).toString().length;
-    const words = 'More than a form may have, 256 KB: the command line takes more.';
+    const words = 'Larger than 256 KB. Use the command line, which accepts more.';
     area.setCustomValidity(sent > 255 * 1024 ? words : '');
     area.reportValidity();
   };
@@ -139,7 +139,7 @@ function showAllLocal() {
 function offerZones(button) {
   button.hidden = false;
   button.textContent = isLocal ? 'Local time' : 'UTC';
-  button.title = isLocal ? 'Show times in UTC' : 'Show times of this browser’s zone';
+  button.title = isLocal ? 'Show times in UTC' : 'Show times in local time';
   button.addEventListener('click', () => {
     document.cookie = `relay_zone=${isLocal ? 'utc' : 'local'}; path=/; max-age=31536000; samesite=strict`;
     location.reload();

@@ -45,17 +45,17 @@ function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | 
   const { headers, method, url } = request;
   const host = headers.get('host') ?? new URL(url).host;
   if (hosts && !hosts.includes(host))
-    return { status: 421, why: 'This address is not the console’s own. Open the address that it printed.' };
+    return { status: 421, why: 'Unknown host. Open the address that the console printed.' };
   if (url.length > addressLengthMax) return { status: 414, why: 'The address is too long.' };
   if (method === 'GET') return undefined;
   // HEAD would take a new key, which is shown once, and show it to nobody.
-  if (method !== 'POST') return { status: 405, why: 'Pages are read with GET and written with POST.' };
+  if (method !== 'POST') return { status: 405, why: 'Only GET and POST are supported.' };
   // A browser sends Origin with every form; a request without one is not from a page of this console.
   const isOwn = headers.get('origin') === `${new URL(url).protocol}//${host}`;
   if (!isOwn || (headers.get('sec-fetch-site') ?? 'same-origin') !== 'same-origin')
-    return { status: 403, why: 'This form was sent by another site.' };
+    return { status: 403, why: 'This form was sent from another site.' };
   if (headers.get('content-type')?.split(';')[0] !== 'application/x-www-form-urlencoded')
-    return { status: 400, why: 'This is not a form of the console.' };
+    return { status: 400, why: 'This is not a console form.' };
   return undefined;
 }
 
@@ -76,14 +76,14 @@ export function cookieIn({ headers }: Request, name: string): string | undefined
 
 const tooLarge: GuardRefusal = {
   status: 413,
-  why: 'The form is too large: it may have 256 KB, as a browser sends it. Nothing was written: send less at once, or use the command line, which takes more.',
+  why: 'The form is too large (256 KB at most, as a browser sends it). Nothing was saved. Send less at a time, or use the command line, which accepts more.',
 };
 
 /** A plan of 500 entries. */
 const fieldsMax = 2_003;
 const tooMany: GuardRefusal = {
   status: 413,
-  why: `The form has too many fields: it may have ${fieldsMax}. Nothing was written: the command line takes a row of any length.`,
+  why: `The form has too many fields (${fieldsMax} at most). Nothing was saved. Use the command line, which accepts a row of any length.`,
 };
 
 /** The fields of a form that this session made, none of a page; or why it may not go on. Of several with one name the last counts. */
@@ -105,7 +105,7 @@ export async function admitted(
   if (isSame(fields['form_token'] ?? '', formToken)) return { fields };
   return {
     status: 403,
-    why: 'This form is of another session. Nothing was written: load the page again, then repeat.',
+    why: 'This form belongs to another session. Nothing was saved. Reload the page and try again.',
   };
 }
 

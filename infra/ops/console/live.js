@@ -99,8 +99,8 @@ function watch(bar) {
     source.addEventListener('message', hear);
     source.addEventListener('error', () => {
       if (source?.readyState === EventSource.CLOSED)
-        turn(false, 'Not live: the console ended, or too many of its pages are watched');
-      else if (Date.now() - heardMs > 5_000) say('Connecting again');
+        turn(false, 'Disconnected: the console stopped, or too many pages are live');
+      else if (Date.now() - heardMs > 5_000) say('Reconnecting');
     });
   };
   const turn = (on, text) => {

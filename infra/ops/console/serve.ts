@@ -80,8 +80,8 @@ async function listening(server: Server, port: number): Promise<void> {
     await once(server, 'listening');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    const why = code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${code})`;
-    throw usageFailure(`port ${port} ${why}: without --port the console takes a free one`);
+    const why = code === 'EADDRINUSE' ? 'is in use' : `is not available (${code})`;
+    throw usageFailure(`port ${port} ${why}: omit --port to use a free one`);
   }
 }
 
@@ -92,7 +92,7 @@ async function answer(
 ): Promise<Response> {
   const request = requestOf(message);
   const url = request && URL.parse(request.url);
-  if (!request || !url || !handle) return plain(400, 'This is not a request of a browser.');
+  if (!request || !url || !handle) return plain(400, 'This is not a browser request.');
   if (url.pathname === '/enter') return enter(session, request, url);
   const identity = session.identityOf(request);
   // Who has no session does not learn whether a page exists.
@@ -102,7 +102,7 @@ async function answer(
 }
 
 const noSession =
-  'This console has no session for this browser: it ended after 30 idle minutes, or the address was opened elsewhere first. Start `npx --no relay-ops console` again.';
+  'This browser has no console session: it expired after 30 idle minutes, or the address was opened elsewhere first. Run `npx --no relay-ops console` again.';
 
 function enter(session: Session, request: Request, { searchParams, host }: URL): Response {
   const isLoopback = /^(127\.0\.0\.1|localhost):\d+$/.test(host);

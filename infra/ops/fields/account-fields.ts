@@ -2,7 +2,7 @@
 import { choiceField, flagField, third, typed, typedFlag, typedNumber, type RowField } from './row-field.ts';
 
 const limitField = (name: string, label: string): RowField =>
-  third(name, label, 'Over all keys. Empty: no limit.', { input: 'numeric' });
+  third(name, label, 'Across all keys. Leave empty for no limit.', { input: 'numeric' });
 
 /** Without a level there is no plan. */
 const planTime = (part: string, label: string, placeholder: string, help: string): RowField => ({
@@ -15,38 +15,43 @@ const planTime = (part: string, label: string, placeholder: string, help: string
 });
 
 export const accountFields: readonly RowField[] = [
-  { name: 'note', label: 'Note', help: 'For you. The customer does not see it.' },
+  { name: 'note', label: 'Note', help: 'For you; the customer does not see it.' },
   {
-    ...choiceField('enabled', 'Calls', { yes: 'allowed', no: 'refused, with every key' }),
+    ...choiceField('enabled', 'Calls', { yes: 'allowed', no: 'rejected, for all keys' }),
     shown: (value) => (value === undefined || value === true ? 'yes' : 'no'),
     typed: (text) => (typedFlag(text) === true ? undefined : typedFlag(text)),
   },
-  limitField('concurrency', 'Calls at once'),
-  limitField('rpm', 'Calls a minute'),
-  limitField('tpm', 'Tokens a minute'),
+  limitField('concurrency', 'Concurrent calls'),
+  limitField('rpm', 'Calls per minute'),
+  limitField('tpm', 'Tokens per minute'),
   {
     name: 'alert_below',
-    label: 'Alert below, yuan',
+    label: 'Alert below (¥)',
     input: 'decimal',
-    help: 'Empty: no alert.',
+    help: 'Leave empty for no alert.',
     typed: typedNumber,
   },
-  { name: 'contact.email', label: 'E-mail', input: 'email', help: 'Alerts of the account go there.' },
-  { name: 'contact.webhook', label: 'Webhook', help: 'An address that alerts are posted to, signed.' },
+  { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
+  { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },
   flagField(
     'metered',
     'Metered',
     'no',
-    'Calls are counted and charged to no balance, so no balance bounds them.',
+    'Calls are counted but not paid from the balance, so the balance does not limit them.',
   ),
   {
     ...choiceField('plan.level', 'Plan', { 1: 'level 1', 2: 'level 2', 3: 'level 3' }, 'no plan'),
     width: 'third',
-    help: 'Of the table of plans. It covers calls in the place of the balance.',
+    help: 'Pays for calls instead of the balance. Plans are defined in the settings.',
     typed: typedNumber,
   },
-  planTime('since', 'Plan since', '2026-11-01', 'Months are counted from here. Empty: as it is, else today.'),
-  planTime('until', 'Plan until', '2027-11-01', 'It covers no call from then on. Empty: no end.'),
+  planTime(
+    'since',
+    'Plan since',
+    '2026-11-01',
+    'Plan months start on this day. Leave empty to keep it, or for today.',
+  ),
+  planTime('until', 'Plan until', '2027-11-01', 'The plan ends here. Leave empty for no end.'),
 ];
 
 /** Of one that is made: it can call. */

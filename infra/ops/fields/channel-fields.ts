@@ -29,10 +29,10 @@ const typedSecrets =
     // `planSetRow` expands a bare name, because it knows the row's host.
     if (secrets.some((each) => !isReference(each) && (local || !storedName.test(each))))
       throw usageFailure(
-        'secret: found no reference, wanted ssm:/relay/<stack>/channels/<host>/<name> or secretsmanager:<stack>/channels/<host>/<name>: store the key first',
+        'secret: enter a reference, ssm:/relay/<stack>/channels/<host>/<name> or secretsmanager:<stack>/channels/<host>/<name>, and store the key first',
       );
     const foreign = secrets.find((each) => isReference(each) && !isOfStack(each, stack));
-    if (foreign !== undefined) throw usageFailure(`secret: stack ${stack} may not read ${foreign}`);
+    if (foreign !== undefined) throw usageFailure(`secret: stack ${stack} can’t read ${foreign}`);
     return secrets.length > 1 ? secrets : secrets[0];
   };
 
@@ -47,10 +47,10 @@ const isPair = ([name, upstream, ...more]: string[]): boolean =>
 /** `smart = deepseek-chat`, one a line. */
 const mapperField: RowField = {
   name: 'mapper',
-  label: 'Names at the upstream',
+  label: 'Upstream model names',
   kind: 'area',
   placeholder: 'smart = deepseek-chat',
-  help: 'Where they differ, a line each or apart by commas: `smart = deepseek-chat`.',
+  help: 'Where they differ from the public names, one per line: `smart = deepseek-chat`.',
   shown: (value) =>
     Object.entries(asRecord(plainValue(value)))
       .map(([name, upstream]) => `${name} = ${shownValue(upstream)}`)
@@ -58,14 +58,13 @@ const mapperField: RowField = {
   typed(text) {
     const lines = text.split(/[\n,]/).filter((line) => line.trim() !== '');
     const pairs = lines.map((line) => line.split('=').map((each) => each.trim()));
-    if (!pairs.every(isPair))
-      throw usageFailure('mapper: found a line without one =, wanted public = upstream');
+    if (!pairs.every(isPair)) throw usageFailure('mapper: write each line as public = upstream');
     return pairs.length === 0 ? undefined : Object.fromEntries(pairs as [string, string][]);
   },
 };
 
 const secondsField = (name: string, label: string, byDefault: string): RowField =>
-  third(name, label, `Empty: ${byDefault}.`, { shown: shownNumber });
+  third(name, label, `Default: ${byDefault}.`, { shown: shownNumber });
 
 /** Of its type alone; and attributes of other types that the row has all the same, to be taken out. Undefined: of all types. */
 const typeFields = (type: string | undefined, row: RawRow): RowField[] =>
@@ -80,41 +79,44 @@ const typeFields = (type: string | undefined, row: RawRow): RowField[] =>
     }));
 
 export const fieldsOfType = (type: string | undefined, row: RawRow, target: Target): readonly RowField[] => [
-  { name: 'name', label: 'Name', help: 'For people.' },
+  { name: 'name', label: 'Name', help: 'Shown to operators.' },
   {
     name: 'endpoint',
     label: 'Endpoint',
-    help: 'The base address, mostly ending in /v1. Empty: that of the type, if it has one.',
+    help: 'The base URL, usually ending in /v1. Default: the URL of the type, if it has one.',
   },
   ...typeFields(type, row),
   {
     name: 'secret',
     label: 'Secret',
-    help: 'A reference such as `ssm:/relay/.../channels/<host>/vendor`, or just the name if it is stored for the host of the endpoint. Never the key itself. Separate several by commas.',
+    help: 'A reference such as `ssm:/relay/.../channels/<host>/vendor`, or its name alone if it is stored for the endpoint’s host. Never the key itself. Separate several by commas.',
     typed: typedSecrets(target),
   },
-  namesField('models', 'Models', 'Names that clients use, apart by commas or lines.'),
+  namesField('models', 'Models', 'Names that clients use, separated by commas or lines.'),
   mapperField,
-  third('priority', 'Priority', 'Higher is tried first. Empty: 0.', { input: 'numeric', shown: shownNumber }),
-  third('weight', 'Weight', 'Share among channels of the same priority. Empty: 1.', { shown: shownNumber }),
+  third('priority', 'Priority', 'Higher is tried first. Default: 0.', {
+    input: 'numeric',
+    shown: shownNumber,
+  }),
+  third('weight', 'Weight', 'Share among channels of the same priority. Default: 1.', { shown: shownNumber }),
   {
-    ...choiceField('state', 'State', { on: 'on', off: 'off' }),
+    ...choiceField('state', 'State', { on: 'enabled', off: 'disabled' }),
     width: 'third',
     shown: (value) => (value === true ? 'on' : 'off'),
     typed: (text) => (text === 'on' || text === 'off' ? text === 'on' : typedFlag(text)),
   },
-  secondsField('connect_seconds', 'Seconds to connect', '5'),
-  secondsField('first_content_seconds', 'Seconds to first content', '120, more for long prompts'),
-  secondsField('total_seconds', 'Seconds in all', '600'),
+  secondsField('connect_seconds', 'Connect timeout (s)', '5'),
+  secondsField('first_content_seconds', 'First content timeout (s)', '120, more for long prompts'),
+  secondsField('total_seconds', 'Total timeout (s)', '600'),
   jsonField(
     'cost',
     'Cost',
-    'JSON, by the upstream\'s name of a model or `*`, for 1,000 tokens: `{"*": {"input": 0.002, "output": 0.008, "currency": "USD", "rate": 7.2}}`.',
+    'JSON by upstream model name or `*`, per 1,000 tokens: `{"*": {"input": 0.002, "output": 0.008, "currency": "USD", "rate": 7.2}}`.',
   ),
   jsonField(
     'params',
-    'What the upstream takes',
-    'JSON: `set`, `drop`, `efforts`, `model_rules` and others of docs/tables.md. A probe finds most of it.',
+    'Upstream parameters',
+    'JSON: `set`, `drop`, `efforts`, `model_rules` and others of docs/tables.md. A probe finds most of them.',
   ),
 ];
 
@@ -122,5 +124,5 @@ export const typeField: RowField = choiceField(
   'type',
   'Type',
   Object.fromEntries(channelTypeNames.map((name) => [name, name])),
-  `${defaultChannelType}, as it is by default`,
+  `${defaultChannelType} (default)`,
 );

@@ -7,12 +7,12 @@ const noModels = '(none)';
 
 /** Of a key that is made for a customer. */
 export const keyFields: readonly RowField[] = [
-  { name: 'name', label: 'Name', help: 'For people: whose or what it is.' },
+  { name: 'name', label: 'Name', help: 'Who or what uses the key.' },
   {
     name: 'models',
     label: 'Models',
     kind: 'area',
-    help: `The only models it may call, apart by commas or lines. Empty: every model. ${noModels}: none.`,
+    help: `The only models it may call, separated by commas or lines. Leave empty for all models, or enter ${noModels}.`,
     shown: (value) => {
       const shown = shownValue(value).replaceAll(', ', '\n');
       return value !== undefined && shown === '' ? noModels : shown;
@@ -23,33 +23,37 @@ export const keyFields: readonly RowField[] = [
       return list.length === 0 ? undefined : list;
     },
   },
-  third('rpm', 'Calls a minute', 'Empty: no limit.', { input: 'numeric' }),
-  third('max_concurrency', 'Calls at once', 'Empty: no limit.', { input: 'numeric' }),
+  third('rpm', 'Calls per minute', 'Leave empty for no limit.', { input: 'numeric' }),
+  third('max_concurrency', 'Concurrent calls', 'Leave empty for no limit.', { input: 'numeric' }),
   {
     name: 'expires_at',
-    label: 'Works until',
+    label: 'Expires',
     width: 'third',
     placeholder: '2027-01-01',
-    help: 'Such as 30d or 2027-01-01. Empty: no end.',
+    help: 'For example 30d or 2027-01-01. Leave empty for never.',
   },
-  third('budget.amount', 'Budget, yuan', 'The most it may spend of the balance. Empty: no budget.'),
+  third('budget.amount', 'Budget (¥)', 'The most it may spend of the balance. Leave empty for no budget.'),
   {
-    ...choiceField('budget.period', 'Budget of', { month: 'a month', day: 'a day' }),
+    ...choiceField('budget.period', 'Budget period', { month: 'per month', day: 'per day' }),
     width: 'third',
     typed: (text, field) => (field('budget.amount') === '' ? undefined : text || 'month'),
   },
-  { ...flagField('store', 'May store responses', 'as the setting store says'), width: 'third' },
-  flagField('official', 'Official mode', 'no', 'Calls deduct nothing from the balance.'),
+  { ...flagField('store', 'May store responses', 'as in the setting store'), width: 'third' },
+  flagField('official', 'Official mode', 'no', 'Calls are not charged to the balance.'),
   flagField(
     'manage',
-    'Makes keys',
+    'Can manage keys',
     'no',
-    'Its holder makes, changes and ends keys that may no more than it.',
+    'May create, change and revoke keys that have no more permissions than itself.',
   ),
 ];
 
 /** Of one that is there. */
 export const heldKeyFields: readonly RowField[] = [
-  { name: 'account', label: 'Customer', help: 'Who pays. Earlier calls stay where they were paid.' },
+  {
+    name: 'account',
+    label: 'Customer',
+    help: 'Who pays for calls from now on. Earlier calls stay with who paid them.',
+  },
   ...keyFields,
 ];

@@ -140,7 +140,7 @@ export function writtenRow(
   for (const [name, text] of texts)
     if (name.includes('.') && text !== '' && partAt(made, name) === undefined) {
       const beside = fields.find((each) => topOf(each.name) === topOf(name))?.name;
-      throw usageFailure(`${name}: ${beside} is missing beside it`);
+      throw usageFailure(`${name}: set ${beside} as well`);
     }
   return made;
 }
@@ -231,5 +231,5 @@ export function typedJson(name: string, text: string): Record<string, unknown> {
   const value = parseJson(text);
   if (isRecord(value)) return value;
   // Without the parser's message, which quotes the text: it may contain a secret.
-  throw usageFailure(`${name}: found no JSON, wanted a map such as {"params": {...}}`);
+  throw usageFailure(`${name}: enter a JSON object such as {"params": {...}}`);
 }

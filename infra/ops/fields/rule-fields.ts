@@ -4,7 +4,7 @@ import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { shownValue } from '../markup.ts';
 import { choiceField, namesField, third, typedNumber, type RowField } from './row-field.ts';
 
-export const typeWords = { 'token-billing': 'by token', 'times-billing': 'by call', 'non-billing': 'free' };
+export const typeWords = { 'token-billing': 'per token', 'times-billing': 'per call', 'non-billing': 'free' };
 
 /** As they are shown everywhere: for a million tokens. A price by call is one, and what is no number stays as it is. */
 const shownPrice = (price: unknown, row: RawRow): string =>
@@ -16,7 +16,7 @@ function typedPrice(text: string, field: (name: string) => string): number | str
   return price !== undefined && price >= 0 && Number.isFinite(price) ? price : typedNumber(text);
 }
 
-export const fromField = { name: 'from', label: 'From', placeholder: 'next monday' };
+export const fromField = { name: 'from', label: 'Starts', placeholder: 'next monday' };
 
 const prices = { shown: shownPrice, typed: typedPrice };
 
@@ -30,12 +30,12 @@ export const ruleFields: readonly RowField[] = [
     ),
     typed: (text) => text,
   },
-  { ...namesField('models', 'Models', 'Apart by commas or lines.'), required: true },
-  third('input', 'Input, yuan', 'For a million tokens.', prices),
-  third('output', 'Output, yuan', 'For a million tokens, or by call for a call.', prices),
-  third('cached_input', 'Cached input, yuan', 'For a million tokens. Empty: as input.', prices),
+  { ...namesField('models', 'Models', 'Separated by commas or lines.'), required: true },
+  third('input', 'Input (¥)', 'Per 1M tokens.', prices),
+  third('output', 'Output (¥)', 'Per 1M tokens, or per call.', prices),
+  third('cached_input', 'Cached input (¥)', 'Per 1M tokens. Leave empty for the input price.', prices),
   {
     ...fromField,
-    help: 'Empty: at once. Later: a rule of its own begins then, by itself; this one stays until then.',
+    help: 'Leave empty to start now. A later time creates a new rule that starts then; this one applies until then.',
   },
 ];

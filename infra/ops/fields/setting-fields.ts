@@ -21,14 +21,14 @@ interface SettingForm {
 const parts = (about: string, ...fields: RowField[]): SettingForm => ({ about, fields: () => fields });
 
 const flag = (about: string, isDefault: boolean): SettingForm =>
-  parts(about, flagField('value', about, `${isDefault ? 'yes' : 'no'}, as it is by default`));
+  parts(about, flagField('value', about, `${isDefault ? 'yes' : 'no'} (default)`));
 
 const text = (about: string, more: Partial<RowField> = {}): SettingForm =>
-  parts(about, { name: 'value', label: about, help: 'Empty: its default.', ...more });
+  parts(about, { name: 'value', label: about, help: 'Leave empty for the default.', ...more });
 
 const names = (about: string, help: string): SettingForm =>
   text(about, {
-    ...namesField('value', about, `${help} Apart by commas or lines. Empty: its default.`),
+    ...namesField('value', about, `${help} Separated by commas or lines. Leave empty for the default.`),
     typed: typedNames,
   });
 
@@ -41,7 +41,7 @@ const switchIn = (value: unknown): boolean =>
   value === true || (isRecord(value) && value['all_keys'] !== false);
 
 const figure = (name: string, label: string, byDefault: string): RowField =>
-  third(`value.${name}`, label, `Empty: ${byDefault}.`, { input: 'numeric' });
+  third(`value.${name}`, label, `Default: ${byDefault}.`, { input: 'numeric' });
 
 const secretField = (name: string, path: string): RowField => ({
   name,
@@ -54,7 +54,7 @@ const timeField = (name: string, label: string, none: string): RowField => ({
   label,
   width: 'third',
   placeholder: 'tomorrow 14:00',
-  help: `UTC. Empty: ${none}.`,
+  help: `UTC. Leave empty for ${none}.`,
 });
 
 const noticeFields = (index: number): RowField[] => {
@@ -64,12 +64,12 @@ const noticeFields = (index: number): RowField[] => {
       name: `${at}.text`,
       label: `Notice ${index + 1}`,
       kind: 'area',
-      help: 'What all customers read, on the pages and in the account. Empty: it is taken back, with its times.',
+      help: 'Shown to all customers, on their pages and in the API. Leave empty to remove the notice.',
     },
-    timeField(`${at}.from`, 'From', 'at once'),
-    timeField(`${at}.until`, 'Until', 'until it is taken back'),
+    timeField(`${at}.from`, 'From', 'now'),
+    timeField(`${at}.until`, 'Until', 'no end'),
     {
-      ...namesField(`${at}.models`, 'About the models', 'Empty: about none.'),
+      ...namesField(`${at}.models`, 'Affected models', 'Leave empty for none.'),
       width: 'third',
       typed: typedNames,
     },
@@ -79,97 +79,99 @@ const noticeFields = (index: number): RowField[] => {
 /** In the order of the page. A setting without a line has a field for its value as JSON. */
 export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   notices: { about: 'Notices to customers', fields: (value) => listFields(value, noticeFields) },
-  relay_closed: flag('The relay is closed: every call is refused', false),
-  'subscription.enabled': flag('Plans cover calls', false),
+  relay_closed: flag('Close the relay: reject every call', false),
+  'subscription.enabled': flag('Plans pay for calls', false),
   unpriced_models: parts(
     'Models without a price',
     choiceField(
       'value',
       'Models without a price',
-      { free: 'free: calls cost nothing', refuse: 'refuse: calls are refused' },
-      'free, as it is by default',
+      { free: 'free: calls cost nothing', refuse: 'refuse: calls are rejected' },
+      'free (default)',
     ),
   ),
   limits: parts(
-    'Limits of calls and of accounts',
-    figure('account_concurrency', 'Calls at once, an account', 'no limit'),
-    figure('account_rpm', 'Calls a minute, an account', 'no limit'),
-    figure('account_tpm', 'Tokens a minute, an account', 'no limit'),
-    figure('default_output_tokens', 'Output tokens where a call names none', '16384'),
-    figure('request_seconds', 'Seconds of a request', '600'),
-    figure('state_days', 'Days that the state of turns is kept', '30'),
-    flagField('value.count_free', 'Free calls count', 'yes, as it is by default'),
+    'Limits of calls and customers',
+    figure('account_concurrency', 'Concurrent calls per customer', 'no limit'),
+    figure('account_rpm', 'Calls per minute per customer', 'no limit'),
+    figure('account_tpm', 'Tokens per minute per customer', 'no limit'),
+    figure('default_output_tokens', 'Output tokens if a call sets no limit', '16384'),
+    figure('request_seconds', 'Request timeout (s)', '600'),
+    figure('state_days', 'Days to keep turn state', '30'),
+    flagField('value.count_free', 'Count free calls', 'yes (default)'),
   ),
-  contact: text('What refusals and pages say whom to ask'),
+  contact: text('Contact shown on pages and in errors'),
   seller: parts(
-    'Who sells, as statements name it',
+    'Seller named on statements',
     { name: 'value.name', label: 'Name' },
-    { name: 'value.address', label: 'Address', kind: 'area', help: 'In lines, as on a letter.' },
+    { name: 'value.address', label: 'Address', kind: 'area', help: 'One line each, as on a letter.' },
   ),
-  page: flag('The page of models', true),
-  account_page: flag('The account page', true),
-  time_zone: text('The calendar of budgets', {
+  page: flag('Models page', true),
+  account_page: flag('Account page', true),
+  time_zone: text('Time zone of budgets', {
     placeholder: 'Asia/Shanghai',
-    help: 'A time zone. Empty: UTC.',
+    help: 'Default: UTC.',
   }),
   store: parts(
     'Stored responses',
     {
-      ...flagField('value.all_keys', 'Keys that do not say otherwise may store', 'no, as it is by default'),
+      ...flagField('value.all_keys', 'Keys may store unless they say otherwise', 'no (default)'),
       // The value may be a switch alone.
       shown: (_, { value }) => (switchIn(value) ? 'yes' : 'no'),
     },
-    figure('days', 'Days that they are kept', '30'),
-    figure('event_minutes', 'Minutes that the events of a background response are kept', '10'),
+    figure('days', 'Days to keep them', '30'),
+    figure('event_minutes', 'Minutes to keep events of background responses', '10'),
   ),
   aliases: parts(
-    'Names that stand for models, in the order in which they are tried',
-    jsonField('value', 'Aliases', 'A map: `{"smart": ["gpt-4o", "glm-5"]}`.'),
+    'Names that stand for several models, tried in order',
+    jsonField('value', 'Aliases', 'JSON: `{"smart": ["gpt-4o", "glm-5"]}`.'),
   ),
   alerts: parts(
-    'Whom alerts of accounts go to',
-    { name: 'value.webhook', label: 'Webhook', help: 'An address that alerts are posted to.' },
+    'Where account alerts go',
+    { name: 'value.webhook', label: 'Webhook', help: 'An address that receives the alerts.' },
     secretField('value.secret', 'alerts/<name>'),
-    figure('plan_days', 'Days before the end of a plan', '7'),
-    figure('key_days', 'Days before the end of a key', '7'),
+    figure('plan_days', 'Days before a plan ends', '7'),
+    figure('key_days', 'Days before a key expires', '7'),
   ),
   search: parts(
-    'Where models named web-... search',
+    'Web search for models named web-...',
     choiceField('value.type', 'Provider', { searxng: 'searxng', tavily: 'tavily' }, 'none'),
-    { name: 'value.endpoint', label: 'Endpoint', help: 'The base address; Tavily has its own.' },
+    { name: 'value.endpoint', label: 'Endpoint', help: 'The base URL. Not needed for Tavily.' },
     secretField('value.secret', 'search/<host>/<name>'),
     figure('results', 'Results', '5'),
-    { name: 'value.language', label: 'Language', placeholder: 'en', help: 'For SearXNG alone.' },
+    { name: 'value.language', label: 'Language', placeholder: 'en', help: 'SearXNG only.' },
     third(
       'value.price',
-      'Price of a search, yuan',
-      'Empty: free, and only for calls that pay for their model.',
+      'Price per search (¥)',
+      'Leave empty for free searches, which only calls that pay for their model get.',
     ),
-    third('value.cost', 'Cost of a search, yuan', 'What the provider bills you. Empty: 0.'),
-    figure('per_minute', 'Searches a minute, a key', '30 without a price, else no limit'),
+    third('value.cost', 'Cost per search (¥)', 'What the provider bills you. Default: 0.'),
+    figure('per_minute', 'Searches per minute per key', '30 without a price, else no limit'),
   ),
   end_users: parts(
-    'What upstreams get as end user',
+    'End user sent to upstreams',
     flagField(
       'value.hash_accounts',
-      'A hash of the account where the client names none',
-      'yes, as it is by default',
+      'Send a hash of the account if the client names no end user',
+      'yes (default)',
     ),
   ),
-  cors_origins: names('Origins whose pages may call the relay', 'Such as https://app.example.com.'),
-  content_urls: names('How URLs of images and files may begin', 'Such as https: and data:image/.'),
-  top_up_url: text('Where customers top up', { help: '{account} stands for the account. Empty: nowhere.' }),
+  cors_origins: names('Origins whose pages may call the relay', 'For example https://app.example.com.'),
+  content_urls: names('Allowed beginnings of image and file URLs', 'For example https: and data:image/.'),
+  top_up_url: text('Where customers top up', {
+    help: '{account} stands for the account. Leave empty for none.',
+  }),
   model_facts: parts(
-    'What the page of a model says beside its prices',
+    'Facts shown on model pages',
     jsonField(
       'value',
       'Facts',
-      'A map by model: `{"gpt-4o": {"context": 128000, "takes": ["text", "image"]}}`.',
+      'JSON by model: `{"gpt-4o": {"context": 128000, "takes": ["text", "image"]}}`.',
     ),
   ),
   payments: parts(
     'Payments by Stripe',
-    jsonField('value', 'Payments', 'A map {stripe}: see docs/payments.md. Secrets are references.'),
+    jsonField('value', 'Payments', 'JSON {stripe}: see docs/payments.md. Secrets are references.'),
   ),
 };
 
@@ -180,7 +182,7 @@ export const settingFields = (name: string, { value }: RawRow): readonly RowFiel
       name: 'value',
       label: 'Value',
       kind: 'area',
-      help: 'JSON, or else text. Empty: its default.',
+      help: 'JSON or text. Leave empty for the default.',
       shown: (each) => (typeof each === 'string' ? each : (JSON.stringify(each) ?? '')),
       typed: (typed) => (typed === '' ? undefined : (parseJson(typed) ?? typed)),
     },
@@ -193,15 +195,15 @@ const itemFields = (index: number): RowField[] => {
       name: `${at}.id`,
       label: `Entry ${index + 1}`,
       width: 'third',
-      help: 'Its id, in usage. Empty: no entry.',
+      help: 'Its ID in usage. Leave empty for no entry.',
     },
-    { name: `${at}.name`, label: 'Name', width: 'third', help: 'For customers.' },
-    third(`${at}.value`, 'Calls a month', '-1 is unlimited.', { input: 'numeric' }),
-    { ...namesField(`${at}.models`, 'Models', 'Apart by commas or lines.'), typed: typedNames },
+    { name: `${at}.name`, label: 'Name', width: 'third', help: 'Shown to customers.' },
+    third(`${at}.value`, 'Calls per month', '-1 means unlimited.', { input: 'numeric' }),
+    { ...namesField(`${at}.models`, 'Models', 'Separated by commas or lines.'), typed: typedNames },
   ];
 };
 
 export const planFields = (row: RawRow): RowField[] => [
-  { name: 'price', label: 'Price, yuan', input: 'decimal', help: 'Shown to customers.', typed: typedNumber },
+  { name: 'price', label: 'Price (¥)', input: 'decimal', help: 'Shown to customers.', typed: typedNumber },
   ...listFields(row['items'], itemFields),
 ];

@@ -6,7 +6,7 @@ import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { counted, grouped } from '../../../../shared/operate/plan.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { percent, yuanText } from '../../console/layout/figures.ts';
+import { percent, roundedYuan } from '../../console/layout/figures.ts';
 import { callsPlot, chargedPlot } from '../../console/layout/plot.ts';
 import { head, number, table, type PageColumn } from '../../console/layout/table.ts';
 import { fileOf } from '../../html-file.ts';
@@ -47,7 +47,7 @@ const failedShare = ({ counts }: DailyFigures): string => percent(counts.failure
 
 /** With the minus of a keyboard, since it is pasted into mails and sheets. */
 const plainYuan = (amount: NanoYuan | undefined): string =>
-  amount === undefined ? '-' : yuanText(amount).replace('−', '-');
+  amount === undefined ? '-' : roundedYuan(amount).replace('−', '-');
 
 const earnedOf = ({ figures }: Figured): NanoYuan | undefined => marginOf(figures).earned;
 

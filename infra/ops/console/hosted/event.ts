@@ -20,8 +20,11 @@ export function requestOf(event: UrlEvent, { local, publicHost, ...host }: Host)
   const name = event.headers['x-forwarded-host'] ?? '';
   // Without a domain of its own the function cannot know its name; the distribution answers to no other.
   const isOwn = publicHost === undefined ? /^[a-z0-9]+\.cloudfront\.net$/.test(name) : name === publicHost;
-  if (!isOwn) return plain(421, 'This address is not the console’s own.');
-  return browserRequest(event, `${local ? 'http' : 'https'}://${name}`) ?? plain(400, 'Not of a browser.');
+  if (!isOwn) return plain(421, 'Unknown host.');
+  return (
+    browserRequest(event, `${local ? 'http' : 'https'}://${name}`) ??
+    plain(400, 'This is not a browser request.')
+  );
 }
 
 const kept = ['accept', 'content-type', 'last-event-id', 'origin', 'sec-fetch-dest', 'sec-fetch-site'];

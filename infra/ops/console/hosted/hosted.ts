@@ -47,7 +47,7 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
 
   const begin = async ({ origin, searchParams }: URL): Promise<Response> => {
     const started = await login.begin(`${origin}${consoleBase}callback`).catch(onRefused);
-    if (!started) return note(503, 'The issuer does not answer. Try it again in a minute.');
+    if (!started) return note(503, 'The login provider is not responding. Try again in a minute.');
     const { address, begun } = started;
     const to = searchParams.get('to') ?? '';
     const kept = { ...begun, to: to.length > toLengthMax ? '' : to, untilMs: clock.now() + loginMs };
@@ -59,15 +59,12 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
     const over = (status: number, words: string) => note(status, words, [cookies.clear('login')]);
     const begun = begunIn(cookies.get(request, 'login'));
     if (!begun || begun.untilMs < clock.now())
-      return over(400, 'This login is over, or was begun in another browser.');
+      return over(400, 'This login has expired, or was started in another browser.');
     const person = await login.end(url, begun).catch(onRefused);
     // The issuer takes a code once; this holds where it does not.
-    if (!person || !(await consoles.isFirst(begun.state))) return over(403, 'The login did not succeed.');
+    if (!person || !(await consoles.isFirst(begun.state))) return over(403, 'The login failed.');
     if (roleOf(person, options.roles) === undefined)
-      return over(
-        403,
-        `You are ${person.name}, to whom this console gives no role. Ask an operator for one.`,
-      );
+      return over(403, `${person.name} has no role in this console. Ask an operator for access.`);
     const before = cookies.get(request, 'session');
     if (before) await consoles.endSession(before);
     const session = await consoles.beginSession(person);
@@ -93,7 +90,7 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
       const to = new URLSearchParams({ to: path + url.search });
       return isGet && isOpened
         ? redirect(`${consoleBase}login?${to.toString()}`)
-        : note(401, 'Your session is over. Nothing was written.');
+        : note(401, 'Your session has expired. Nothing was saved.');
     }
     const { name, formToken } = session;
     url.pathname = `/${path}`;
@@ -122,16 +119,18 @@ function hostingOf(
     async refusedRefund(identity: Identity, amount) {
       if (may(identity, 'operator')) return undefined;
       if (limit === undefined)
-        return `The option console.supportRefundYuanADay of the deployment is ${given}, wanted yuan with at most 9 decimals: until it is mended, support refunds nothing. Nothing was written. Ask an operator.`;
+        return `The deployment option console.supportRefundYuanADay is invalid (${given}): use yuan with at most 9 decimals. Until it is fixed, support can’t refund. Nothing was saved. Ask an operator.`;
       if (await consoles.countRefund(identity.name, amount, limit)) return undefined;
-      return `Support refunds at most ${formatYuan(limit)} yuan a day each, and this would be more than is left of yours today. Nothing was written. Ask an operator.`;
+      return `Each person in support can refund at most ¥${formatYuan(limit)} a day, and this is more than you have left today. Nothing was saved. Ask an operator.`;
     },
     async leave(request) {
       const session = cookies.get(request, 'session');
       if (session) await consoles.endSession(session);
-      return note(200, 'You are logged out here. Your account at the issuer may still be logged in.', [
-        cookies.clear('session'),
-      ]);
+      return note(
+        200,
+        'You are logged out of the console. You may still be logged in at the login provider.',
+        [cookies.clear('session')],
+      );
     },
   };
 }
@@ -139,7 +138,7 @@ function hostingOf(
 const lines = (texts: readonly string[]): string[] => texts.map((text) => masked(text));
 
 const reasonOf = (error: unknown): string =>
-  error instanceof Failure ? `not done: ${error.message}` : 'a mistake of the console: see its log';
+  error instanceof Failure ? `failed: ${error.message}` : 'console error: see its log';
 
 /** With a certificate their names bind them to this host and to TLS. */
 function cookiesOf(isLocal: boolean) {
@@ -201,7 +200,7 @@ const note = async (status: number, words: string, cookies: readonly string[] = 
         <main>
           <h1>Relay console</h1>
           <p>${words}</p>
-          <p><a href="${consoleBase}">To the console</a></p>
+          <p><a href="${consoleBase}">Open the console</a></p>
         </main>
       </body>
     </html> `;

@@ -55,7 +55,7 @@ export const handler = awslambda.streamifyResponse(
   async (event: LambdaFunctionURLEvent, connection, { awsRequestId: id }) => {
     const response = await answer(event).catch((error: unknown) => {
       log.fault(id, error);
-      return plain(500, 'Something went wrong that should not. The log of the function console has it.');
+      return plain(500, 'Something went wrong. See the log of the function console.');
     });
     const { status: statusCode, headers } = response;
     const cookies = headers.getSetCookie();

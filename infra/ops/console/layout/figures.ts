@@ -22,16 +22,18 @@ export function short(value: number): string {
 
 /** With two decimals, or as many as a small amount needs to be seen; the title has all of them. */
 export function yuan(amount: NanoYuan): Markup {
-  return html`<data value="${formatYuan(amount)}" title="${formatYuan(amount)} yuan"
-    >${yuanText(amount)}<span class="unit">¥</span></data
-  >`;
+  return html`<data value="${formatYuan(amount)}" title="${exactYuan(amount)}">${yuanText(amount)}</data>`;
 }
 
 /** All decimals, where amounts must add up to be believed. */
-export const exactYuan = (amount: NanoYuan): Markup =>
-  html`${formatYuan(amount).replace('-', '−')}<span class="unit">¥</span>`;
+export const exactYuan = (amount: NanoYuan): string => withYuanSign(formatYuan(amount));
 
-export function yuanText(amount: NanoYuan): string {
+export const yuanText = (amount: NanoYuan): string => withYuanSign(roundedYuan(amount));
+
+/** `-0.5` becomes `−¥0.5`. */
+export const withYuanSign = (amount: string): string => amount.replace(/^[-−]?/, (sign) => `${sign && '−'}¥`);
+
+export function roundedYuan(amount: NanoYuan): string {
   const size = amount < 0n ? -amount : amount;
   const decimals = size === 0n || size >= 1_000_000_000n ? 2 : size >= 1_000_000n ? 4 : 9;
   const unit = 10n ** BigInt(9 - decimals);
@@ -93,7 +95,7 @@ export function clockTime(timeMs: number, nowMs: number): Markup {
 /** A time of a row, which may be anything. */
 export function writtenTime(value: unknown, nowMs: number, show = when): Markup {
   const timeMs = typeof value === 'string' ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(timeMs) ? html`${value === undefined ? '–' : 'unreadable'}` : show(timeMs, nowMs);
+  return Number.isNaN(timeMs) ? html`${value === undefined ? '–' : 'invalid'}` : show(timeMs, nowMs);
 }
 
 /** Who wrote a row and when, by its notes. An ARN is shown by its end. */
@@ -112,12 +114,12 @@ export const writer = (who: string): Markup =>
 export function margin(figures: DailyFigures): Content {
   const { earned } = marginOf(figures);
   if (earned === undefined)
-    return html`<span class="soft" title="No channel that served it says its cost">unknown</span>`;
+    return html`<span class="soft" title="No channel that served these calls has a cost">unknown</span>`;
   const charged = figures.amounts.bought_charged ?? 0n;
-  return html`<span title="${percent(earned, charged)} of what was charged">${yuan(earned)}</span>`;
+  return html`<span title="${percent(earned, charged)} of charges">${yuan(earned)}</span>`;
 }
 
 export function marginText(figures: DailyFigures): string {
   const { earned } = marginOf(figures);
-  return earned === undefined ? 'margin unknown: no cost' : `margin ${yuanText(earned)} ¥`;
+  return earned === undefined ? 'margin unknown: no cost set' : `margin ${yuanText(earned)}`;
 }

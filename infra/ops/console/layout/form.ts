@@ -24,13 +24,14 @@ export function form({ action, formToken, fields, verb, cancel, tried }: FormOf)
   const problem = tried?.problem;
   const errors = problem === undefined ? new Map<string, string>() : errorsByField(problem, fields);
   const first = fields.find(({ name }) => errors.has(name))?.name;
-  const needed = errors.size === 1 ? 'One field needs a change.' : `${errors.size} fields need a change.`;
+  const needed =
+    errors.size === 1 ? 'Correct the marked field.' : `Correct the ${errors.size} marked fields.`;
   return html`<form method="post" action="${action}" class="stacked">
     <input type="hidden" name="form_token" value="${formToken}" />
     ${
       problem !== undefined &&
       html`<p class="notice bad" role="alert">
-        ${errors.size === 0 ? problem : `Nothing was written. ${needed}`}
+        ${errors.size === 0 ? problem : `Nothing was saved. ${needed}`}
       </p>`
     }
     ${fields.map((field) => fieldOf(withTried(field, tried), { error: errors.get(field.name), isFirst: field.name === first }))}
@@ -77,7 +78,7 @@ function fieldOf(
     ${
       mark !== undefined &&
       html`<p class="mark ${mark.kind}" id="${name}-mark">
-        <strong>${mark.kind === 'bad' ? '_problem' : '_warning'}</strong> ${mark.words}
+        <strong>${mark.kind === 'bad' ? 'Error:' : 'Warning:'}</strong> ${mark.words}
       </p>`
     }
     ${help !== undefined && html`<p class="help" id="${name}-help">${withCode(help)}</p>`}
@@ -121,7 +122,7 @@ export function errorsByField(
   fields: readonly Pick<Field, 'name' | 'alsoNamed'>[],
 ): Map<string, string> {
   const errors = new Map<string, string>();
-  for (const part of problem.replace(/^nothing was written: /, '').split('; ')) {
+  for (const part of problem.replace(/^nothing was (?:written|saved): /, '').split('; ')) {
     const [, path = '', words = ''] = /^-{0,2}([\w-]+[\w.[\]-]*):? (.*)$/s.exec(part) ?? [];
     const written = path.replaceAll('-', '_').replaceAll(/\[(\d+)\]/g, '.$1');
     const isIn = (name: string | undefined): boolean =>

@@ -72,13 +72,13 @@ export function frame(page: Page, framing: Framing): Markup {
         ${scripts.map((script) => html`<script src="${script}" defer></script>`)}
       </head>
       <body class="console">
-        <a class="skip" href="./${path}#content">Skip to the content</a>
+        <a class="skip" href="./${path}#content">Skip to content</a>
         <header class="top">
           <a class="brand" href="./">Relay <span>console</span></a>
-          <span class="where" title="The tables that this console works on">${where}</span>
+          <span class="where" title="The tables that this console reads and writes">${where}</span>
           <button type="button" data-zone hidden>UTC</button>
           <span class="who"
-            >${role !== 'operator' && html`<span class="badge calm">${role === 'viewer' ? 'read only' : role}</span> `}${name}</span
+            >${role !== 'operator' && html`<span class="badge calm">${role === 'viewer' ? 'read-only' : role}</span> `}${name}</span
           >
           ${isHosted && actionButton('logout', formToken, 'Log out')}
         </header>

@@ -41,7 +41,7 @@ export function plot({ title, unit, points, series }: Plot): Markup {
     <ul class="legend">
       ${series.map((each) => html`<li class="${each.tone}">${each.name} <b>${wholeOf(each)}</b></li>`)}
     </ul>
-    <svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}: the figures are below">
+    <svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}: see the figures below">
       ${ticks.map((tick) => gridLine(place.yOf(tick), short(tick)))}
       ${points.map(
         (point, at) =>
@@ -119,7 +119,7 @@ const outcomes = [
 export const outcomesPlot = (all: readonly RequestPoint[], points: readonly string[]): Markup =>
   plot({
     title: 'Requests',
-    unit: 'ended in each step',
+    unit: 'per interval',
     points,
     series: outcomes.map(([name, tone]) => ({ name, tone, values: all.map((point) => point[name]) })),
   });

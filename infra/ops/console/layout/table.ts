@@ -183,17 +183,17 @@ export function allFigures<Row>(of: (row: Row) => DailyFigures) {
     failed: number('Failed', (row) => percent(count(row, 'failures'), count(row, 'calls')), {
       sortBy: (row) => count(row, 'failures') / Math.max(1, count(row, 'calls')),
     }),
-    plan: number('On a plan', (row) => grouped(count(row, 'plan_calls')), {
-      about: 'calls without a charge',
+    plan: number('On plan', (row) => grouped(count(row, 'plan_calls')), {
+      about: 'calls paid by a plan',
     }),
     input: tokens('Input', 'prompt_tokens'),
     cached: tokens('Cached', 'cached_tokens', 'tokens of the input'),
     output: tokens('Output', 'completion_tokens'),
-    firstContent: number('First content, 95 %', (row) => withinWords(within(row)), {
+    firstContent: number('First content, p95', (row) => withinWords(within(row)), {
       sortBy: (row) => within(row) ?? 0,
     }),
     charged: money('Charged', (row) => of(row).amounts.charged ?? 0n),
-    margin: number('Margin', (row) => margin(of(row)), { about: 'of the calls whose cost is known' }),
+    margin: number('Margin', (row) => margin(of(row)), { about: 'only calls with a known cost' }),
   } satisfies Record<string, PageColumn<Row>>;
 }
 

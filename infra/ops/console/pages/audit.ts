@@ -38,59 +38,59 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
   ]);
   return {
     title: 'Audit',
-    body: html`<h2>Rows</h2>
+    body: html`<h2>Configuration</h2>
       ${findingTable(findings)}
       <h2>Balances</h2>
       ${balanceTable(balances, visit)}
-      <h2>Money of a customer</h2>
-      ${lead(`Recomputes each charge from its row and compares balance, grants, rows and sums. It reads all rows of the customer, of at most ${grouped(rowsMax)}.`)}
+      <h2>Audit one customer</h2>
+      ${lead(`Recomputes each charge from its ledger row, and compares balance, grants, rows and daily sums. Reads all rows of the customer, ${grouped(rowsMax)} at most.`)}
       ${form({
         action: 'audit',
         formToken: identity.formToken,
         fields: [{ name: 'account', label: 'Customer', required: true, value: query('account') }],
-        verb: 'Audit it',
+        verb: 'Run audit',
         tried,
       })}
-      <h2>Every charge of all customers</h2>
-      ${lead('That reads the whole ledger: minutes for a million rows, so no page does it.')}
+      <h2>Audit all customers</h2>
+      ${lead('This reads the whole ledger, which takes minutes per million rows, so it runs from the command line:')}
       ${command(ports.target, 'audit')}
       ${
         options.exports &&
-        html`<h2>Everything in one file</h2>
-          ${lead('Channels, prices, plans, settings, customers, keys (their hashes), grants and the whole ledger, a JSON object a line. No secret, no prompt, no answer.')}
-          ${actionButton('export', identity.formToken, 'Download it')}`
+        html`<h2>Export</h2>
+          ${lead('All channels, prices, plans, settings, customers, keys (hashes only), grants and ledger rows as JSON Lines. The file has no secrets, prompts or answers.')}
+          ${actionButton('export', identity.formToken, 'Download export')}`
       }`,
   };
 }
 
 function balanceTable({ count, findings, next }: AuditedBalances, { query }: Visit): Markup {
   const isFirst = query('after') === '';
-  const words = next === undefined ? (isFirst ? ', all there are' : ', the last ones') : '';
+  const words = next === undefined ? (isFirst ? ' (all)' : ' (last page)') : '';
   return html`${table(findings, {
-    caption: 'Balances that do not add up',
+    caption: 'Balances that don’t add up',
     markOf: () => 'bad',
     empty: emptyState(
-      count === 0 ? 'No customer yet' : 'These balances add up',
-      'What was granted is what was spent, is reserved and is left. Charges are not recomputed.',
+      count === 0 ? 'No customers yet' : 'These balances add up',
+      'Granted is the sum of spent, reserved and available. Charges are not recomputed here.',
     ),
     columns: [
       head('Customer', ({ account }) => customerLink(account)),
-      column('What', ({ finding }) => wide(finding)),
+      column('Problem', ({ finding }) => wide(finding)),
     ],
   })}
-  ${pager(`Looked at ${counted(count, 'customer')}${words}`, next && pathWith('audit', { after: next }))}`;
+  ${pager(`Checked ${counted(count, 'customer')}${words}`, next && pathWith('audit', { after: next }))}`;
 }
 
 async function audited({ ports, field }: Visit): Promise<Answered> {
   const account = field('account');
-  if (account === '') throw usageFailure('account: found nothing, wanted a name');
+  if (account === '') throw usageFailure('account: enter a name');
   const quota = await ports.ledger.quota(account);
-  if (!quota) throw usageFailure(`account: there is no balance of ${account}, so nothing to audit`);
+  if (!quota) throw usageFailure(`account: ${account} has no balance to audit`);
   if ('problem' in quota) throw new Failure(quota.problem);
   const rows = quota.row.settled;
   if (rows > rowsMax)
     throw usageFailure(
-      `account: ${account} has ${grouped(rows)} rows, more than a page audits: npx --no relay-ops audit --account ${shellWord(account)}`,
+      `account: ${account} has ${grouped(rows)} rows, too many for this page. Run npx --no relay-ops audit --account ${shellWord(account)}`,
     );
   const audit = await auditLedger(ports, { account, waitMs: 0 });
   const words = `${counted(audit.rows, 'row')} of ${account}`;
@@ -99,9 +99,9 @@ async function audited({ ports, field }: Visit): Promise<Answered> {
     title: `Audit ${account}`,
     back: 'audit',
     outcome: {
-      lines: [length === 0 ? `All ${words} add up.` : `${counted(length, 'finding')} in ${words}.`],
+      lines: [length === 0 ? `All ${words} add up.` : `Found ${counted(length, 'problem')} in ${words}.`],
       warnings: [...audit.findings, ...audit.aboveHold],
-      next: [[customerPath(account), `To ${account}`]],
+      next: [[customerPath(account), `Open ${account}`]],
     },
   };
 }

@@ -16,9 +16,9 @@ import { formPage, proposedWrites, type Proposal, type Routes, type Visit } from
 
 /** `back`: the list that it belongs to. */
 const bulks: readonly { sheet: Sheet; back: string; title: string }[] = [
-  { sheet: keySheet, back: 'keys', title: 'Keys as CSV' },
-  { sheet: customerSheet, back: 'customers', title: 'Customers as CSV' },
-  { sheet: ruleSheet, back: 'charges', title: 'Prices as CSV' },
+  { sheet: keySheet, back: 'keys', title: 'Edit keys as CSV' },
+  { sheet: customerSheet, back: 'customers', title: 'Edit customers as CSV' },
+  { sheet: ruleSheet, back: 'charges', title: 'Edit prices as CSV' },
 ];
 type Bulk = (typeof bulks)[number];
 
@@ -43,12 +43,12 @@ const csvPage = ({ sheet, title, back }: Bulk) =>
       title,
       intro: [
         lead(
-          'Copy it into a spreadsheet, change cells, paste the whole back. Lines may be left out: their rows stay. An empty cell is the default.',
+          'Copy the CSV into a spreadsheet, change cells, and paste it back. Rows that you leave out stay as they are. An empty cell means the default.',
         ),
         fitting.length < lines.length &&
           notice(
             'warning',
-            `The first ${grouped(fitting.length)} of ${grouped(lines.length)}: add ?text= and a part of a name to the address.`,
+            `Showing the first ${grouped(fitting.length)} of ${grouped(lines.length)} rows. To narrow them down, add ?text= and part of a name to the address.`,
           ),
       ],
       fields: [
@@ -57,25 +57,23 @@ const csvPage = ({ sheet, title, back }: Bulk) =>
           label: counted(fitting.length, 'row'),
           kind: 'area',
           value: header + fitting.join(''),
-          help: `Columns that are not named here are not read; ${markColumn} refuses a row that somebody else changed since.`,
+          help: `Other columns are ignored. ${markColumn} rejects a row that somebody else has changed since.`,
         },
       ],
-      verb: 'Compare',
+      verb: 'Review changes',
       cancel: back,
     };
   });
 
 async function propose(visit: Visit, { sheet, title, back }: Bulk): Promise<Proposal> {
   const plan = await planSheet(visit.ports, sheet, { csv: visit.field('csv'), max: editsMax });
-  if (plan.changes.length === 0) throw usageFailure('csv: nothing differs from the rows');
+  if (plan.changes.length === 0) throw usageFailure('csv: no row has changed');
   if ('edit' in plan) return rowProposal(visit, plan, { title, back });
   return proposedWrites(visit, plan, {
-    title: `Write ${counted(plan.changes.length, 'row')}`,
+    title: `Save ${counted(plan.changes.length, 'row')}`,
     back,
-    verb: 'Write them',
+    verb: 'Save',
     grave: plan.questions.length > 1,
-    said: (made) => ({
-      lines: [`${counted(made.length, 'row is', 'rows are')} written; live within 30 seconds.`],
-    }),
+    said: (made) => ({ lines: [`Saved ${counted(made.length, 'row')} (live within 30 s).`] }),
   });
 }

@@ -31,7 +31,7 @@ export function channelFormPages(routes: Routes): void {
   routes.form('/channels/:id/edit', { page: editPage, propose: proposeEdit });
   routes.form('/channels/:id/test', { page: askPage('Test'), propose: proposeTest });
   routes.form('/channels/:id/probe', { page: askPage('Probe'), propose: proposeProbe });
-  routes.form('/channels/:id/switch', { page: askPage('Switch'), propose: proposeSwitch });
+  routes.form('/channels/:id/switch', { page: askPage('Enable or disable'), propose: proposeSwitch });
 }
 
 const typeOf = (row: RawRow, tried?: SentForm): string =>
@@ -55,13 +55,13 @@ const isHidden = (name: string): boolean =>
     'total_seconds',
   ].includes(name);
 
-const othersHelp = 'JSON: `dialect` and others, as docs/tables.md has them.';
+const othersHelp = 'JSON with other attributes of docs/tables.md, such as `dialect`.';
 
 /** Of a row with a problem, a text may be a secret in a wrong attribute: it is not shown, and stays if nothing is typed. */
 function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {
   const fields = wholeRowFields(own, row, othersHelp);
   if (channel?.state !== 'bad') return fields;
-  const help = 'Not shown while the row has a problem. Empty: it stays as it is.';
+  const help = 'Hidden while the row is invalid. Leave empty to keep the value.';
   const isNoList = !Array.isArray(row['models']);
   return fields.map((field): Field => {
     if (isHidden(field.name)) return Object.assign({}, field, { value: '', help });
@@ -75,7 +75,7 @@ const editPage = formPage(async (visit, tried) => {
     visit.ports.tables.get('channels', id),
     listChannels(visit.ports),
   ]);
-  if (!row) throw usageFailure(`there is no channel ${id}`);
+  if (!row) throw usageFailure(`channel ${id} does not exist`);
   const channel = channels.find((each) => each.id === id);
   const written = marksIn(row);
   const fields = fieldsOf(editedFields(row, visit.ports.target, tried), row, channel);
@@ -113,16 +113,18 @@ const newPage = formPage((visit, tried) => {
   return {
     title: 'New channel',
     intro: [
-      lead('Prices first: until a model has one, a relay that refuses unpriced models refuses its calls.'),
+      lead(
+        'Set prices first: a relay that refuses unpriced models rejects calls to a model without a price.',
+      ),
       tabs('Type', types, `channels-new?type=${type}`),
     ],
     fields: [
       {
         name: 'id',
-        label: 'Id',
+        label: 'ID',
         required: true,
         placeholder: 'vendor-1',
-        help: 'Names it in logs. It cannot be changed later.',
+        help: 'Identifies the channel in logs. It can’t be changed later.',
       },
       { name: 'type', label: 'Type', kind: 'hidden', value: type },
       ...fieldsOf(fieldsOfType(type, {}, visit.ports.target), { state: true }),
@@ -134,7 +136,7 @@ const newPage = formPage((visit, tried) => {
 async function proposeNew(visit: Visit): Promise<Proposal> {
   const { ports, field } = visit;
   const id = field('id');
-  if (id === '') throw usageFailure('id: found nothing, wanted a name');
+  if (id === '') throw usageFailure('id: enter a name');
   const type = typeOf({}, { fields: visit.fields });
   const attributes = { ...typedWholeRow(fieldsOfType(type, {}, ports.target), field, {}), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
@@ -151,14 +153,19 @@ const askPage = (verb: string) =>
 async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
   const id = part('id');
   const plan = await planChannelTest(ports, { id });
-  const words = { title: `Test ${id}`, back: channelPath(id), verb: 'Send it' };
-  const effect = [...plan.effect, 'One small real request. The upstream charges for it; no row is written.'];
+  const words = { title: `Test ${id}`, back: channelPath(id), verb: 'Send test request' };
+  const effect = [
+    ...plan.effect,
+    'Sends one small real request, which the upstream bills. Nothing is saved.',
+  ];
   return proposed({ ...plan, effect }, words, async () => {
     const { url, status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
     const other =
-      url === plan.call.built.request.url ? '' : ` It came to POST ${url}; the first was refused.`;
+      url === plan.call.built.request.url
+        ? ''
+        : ` Retried as POST ${url}, because the first request was rejected.`;
     const said = `Status ${status} after ${milliseconds(elapsedMs)}.${other}`;
-    if (answer === undefined) throw new Failure(`${said} No answer came back: ${body || 'an empty body'}`);
+    if (answer === undefined) throw new Failure(`${said} No answer: ${body || 'the body is empty'}`);
     return { lines: [said, `${answer.model} answered: ${answer.text || `nothing (${answer.ending})`}`] };
   });
 }
@@ -166,16 +173,20 @@ async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
 async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
   const id = part('id');
   const plan = await planProbe(ports, { id });
-  return proposed(plan, { title: `Probe ${id}`, back: channelPath(id), verb: 'Send them' }, async () => {
-    const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
-    return {
-      lines: [
-        `${counted(sent, 'call was', 'calls were')} sent. What they show is written as _can; to params.model_rules: ${JSON.stringify(rules)}`,
-      ],
-      warnings: said,
-      details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,
-    };
-  });
+  return proposed(
+    plan,
+    { title: `Probe ${id}`, back: channelPath(id), verb: 'Send probe calls' },
+    async () => {
+      const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
+      return {
+        lines: [
+          `Sent ${counted(sent, 'call')}. The findings are saved as _can and params.model_rules: ${JSON.stringify(rules)}`,
+        ],
+        warnings: said,
+        details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,
+      };
+    },
+  );
 }
 
 async function proposeSwitch(visit: Visit): Promise<Proposal> {
@@ -184,6 +195,11 @@ async function proposeSwitch(visit: Visit): Promise<Proposal> {
   // One whose row has a problem can be stopped alone: its last good version serves.
   const on = channel?.state === 'off';
   const plan = await planSwitchChannel(visit.ports, { id, on });
-  const [title, verb] = on ? [`Switch ${id} on`, 'Switch it on'] : [`Switch ${id} off`, 'Switch it off'];
-  return rowProposal(visit, plan, { title, verb, back: channelPath(id), grave: !on });
+  const verb = on ? 'Enable' : 'Disable';
+  return rowProposal(visit, plan, {
+    title: `${verb} ${id}`,
+    verb: `${verb} channel`,
+    back: channelPath(id),
+    grave: !on,
+  });
 }

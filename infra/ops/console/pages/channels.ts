@@ -24,18 +24,18 @@ export function channelPages(routes: Routes): void {
 export const channelPath = (id: string): string => `channels/${encodeURIComponent(id)}`;
 
 const restKinds: Record<RestingPlace['kind'], string> = {
-  rate_limit: 'rate limit',
-  credentials: 'key refused or unpaid',
-  failing: 'fails',
-  failures: 'failed lately',
+  rate_limit: 'rate limited',
+  credentials: 'key rejected or unpaid',
+  failing: 'failing',
+  failures: 'recent failures',
 };
 
 function restWords({ kind, atMs, model, failures }: RestingPlace, nowMs: number): string {
   const of = model === undefined ? '' : `${model}: `;
   if (kind === 'failures') return `${of}${counted(failures ?? 0, 'failure')}, ${span(nowMs - atMs)} ago`;
   return atMs > nowMs
-    ? `${of}${restKinds[kind]}, rests ${span(atMs - nowMs)}`
-    : `${of}${restKinds[kind]}, to be probed`;
+    ? `${of}${restKinds[kind]}, cooling down for ${span(atMs - nowMs)}`
+    : `${of}${restKinds[kind]}, due for a retry`;
 }
 
 /** `yesterday`, with the day as its title. Days are what is known. */
@@ -54,7 +54,7 @@ interface Now {
 function lastCallWords({ state, lastCall, isIdle }: ChannelWithSums, { nowMs, knownFrom }: Now): Content {
   if (lastCall !== undefined) return dayWords(lastCall, nowMs);
   if (state !== 'on' || knownFrom === undefined) return '–';
-  return isIdle ? badge(`idle since ${knownFrom}`, 'warning') : `none since ${knownFrom}`;
+  return isIdle ? badge(`idle since ${knownFrom}`, 'warning') : `no calls since ${knownFrom}`;
 }
 
 const lastFailureWords = ({ lastFailure }: ChannelWithSums, nowMs: number): Content =>
@@ -64,8 +64,8 @@ export function stateOf(
   { state, rests, isFailing }: Pick<ChannelWithSums, 'state' | 'rests'> & Partial<ChannelWithSums>,
   nowMs: number,
 ): Markup {
-  if (state === 'bad') return badge('not used', 'bad');
-  if (state === 'off') return badge('off');
+  if (state === 'bad') return badge('invalid', 'bad');
+  if (state === 'off') return badge('disabled');
   const [first] = rests;
   if (isFailing)
     return html`${badge('failing', 'bad')} ${first && badge(restWords(first, nowMs), 'warning')}`;
@@ -80,9 +80,9 @@ async function list(visit: Visit): Promise<Page> {
     actions: unlessReading(visit, html`<a class="button main" href="channels-new">New channel</a>`),
     body: html`${warnings(problems)}
     ${lead(
-      html`In the order in which calls try them: the highest priority first, then shares by weight. Figures
-      are of ${days.from} to today,
-      UTC${knownFrom !== undefined && `; last calls and failures are known since ${knownFrom}`}.`,
+      html`In the order in which calls try them: highest priority first, then by weight. Figures cover
+      ${days.from} to today
+      (UTC)${knownFrom !== undefined && `; last calls and failures are known since ${knownFrom}`}.`,
     )}
     ${channelTable(view, visit)}`,
   };
@@ -101,7 +101,7 @@ const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): 
   table(channels, {
     caption: 'Channels',
     markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
-    empty: emptyState('No channel yet', 'A channel is an upstream that serves models.'),
+    empty: emptyState('No channels yet', 'A channel connects an upstream that serves models.'),
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
       column('State', (channel) => stateOf(channel, nowMs)),
@@ -115,7 +115,7 @@ const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): 
         sortBy: ({ lastFailure }) => lastFailure ?? '',
       }),
       ...figures,
-      column('Mark', ({ problem, warning = '' }) => ((problem ?? warning) ? cut(problem ?? warning) : ''), {
+      column('Issue', ({ problem, warning = '' }) => ((problem ?? warning) ? cut(problem ?? warning) : ''), {
         has: ({ problem, warning }) => (problem ?? warning) !== undefined,
       }),
     ],
@@ -134,14 +134,14 @@ async function one(visit: Visit): Promise<Page> {
     actions: html`${unlessReading(visit, actionsOf(channel, visit))}<a
         class="button"
         href="${channelPath(id)}/invoice"
-        >Compare an invoice</a
+        >Reconcile invoice</a
       >`,
-    body: html`${problem !== undefined && notice('bad', html`<strong>_problem</strong> ${problem}`)}
-      ${warning !== undefined && notice('warning', html`<strong>_warning</strong> ${warning}`)}
+    body: html`${problem !== undefined && notice('bad', html`<strong>Error:</strong> ${problem}`)}
+      ${warning !== undefined && notice('warning', html`<strong>Warning:</strong> ${warning}`)}
       ${factsOf(channel, row, { nowMs: visit.nowMs, knownFrom })}
       ${
         rests.length > 0 &&
-        html`<h2>Known against it now</h2>
+        html`<h2>Current problems</h2>
           <ul>
             ${rests.map((each) => html`<li>${restWords(each, visit.nowMs)}</li>`)}
           </ul>`
@@ -161,7 +161,7 @@ function actionsOf({ id, state }: ChannelWithSums, { identity }: Visit): Markup 
     actionButton(`${path}/${action}`, identity.formToken, words);
   return html`<a class="button main" href="${path}/edit">Edit</a>${
       state !== 'bad' && html`${button('test', 'Test')}${button('probe', 'Probe')}`
-    }${button('switch', state === 'off' ? 'Switch on' : 'Switch off')}`;
+    }${button('switch', state === 'off' ? 'Enable' : 'Disable')}`;
 }
 
 function factsOf(channel: ChannelWithSums, row: RawRow, now: Now): Markup {
@@ -169,8 +169,8 @@ function factsOf(channel: ChannelWithSums, row: RawRow, now: Now): Markup {
   const isBad = channel.state === 'bad';
   const can = isBad ? undefined : row['_can'];
   const last = written(row, now.nowMs);
-  const secretWords = secret?.length === 0 ? 'none is sent' : html`<code>${secret?.join(', ')}</code>`;
-  const hidden = 'not shown while the row has a problem';
+  const secretWords = secret?.length === 0 ? 'none' : html`<code>${secret?.join(', ')}</code>`;
+  const hidden = 'hidden while the row is invalid';
   return definitions('facts', [
     ['State', stateOf(channel, now.nowMs)],
     ['Last call', lastCallWords(channel, now)],
@@ -178,9 +178,9 @@ function factsOf(channel: ChannelWithSums, row: RawRow, now: Now): Markup {
     ['Priority', priority ?? '–'],
     ['Weight', weight ?? '–'],
     ['Endpoint', endpoint === undefined ? hidden : html`<code>${endpoint}</code>`],
-    ['Secret', isBad ? 'not shown' : secretWords],
-    ...(can === undefined ? [] : [['Probe found', html`<code>${shownValue(can)}</code>`] as const]),
-    ...(last === undefined ? [] : [['Last written', last] as const]),
+    ['Secret', isBad ? hidden : secretWords],
+    ...(can === undefined ? [] : [['Found by probe', html`<code>${shownValue(can)}</code>`] as const]),
+    ...(last === undefined ? [] : [['Last changed', last] as const]),
   ]);
 }
 
@@ -195,7 +195,7 @@ function modelTable({ models = [] }: ChannelWithSums, served: readonly ServedDay
     rows.toSorted((a, b) => (b.sum.counts.calls ?? 0) - (a.sum.counts.calls ?? 0)),
     {
       caption: 'Models of the channel',
-      empty: emptyState('No model', 'A channel without models serves nothing: edit it.'),
+      empty: emptyState('No models', 'The channel serves nothing until you add models to it.'),
       columns: [
         head('Model', ({ model, isServed }) => html`${model} ${!isServed && badge('no longer served')}`),
         ...figures,

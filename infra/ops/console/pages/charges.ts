@@ -53,10 +53,10 @@ async function list(visit: Visit): Promise<Page> {
     actions: unlessReading(
       visit,
       html`<a class="button main" href="charges-new">New rule</a>
-        <a class="button" href="charges-csv">CSV</a>`,
+        <a class="button" href="charges-csv">Edit as CSV</a>`,
     ),
     body: html`${warnings(charges.problems)} ${gapNotice(gaps)}
-    ${lead('Prices are yuan for 1,000,000 tokens, or for a call. Rows have them for 1,000 tokens.')}
+    ${lead('Prices are in yuan per 1M tokens, or per call. Table rows hold them per 1,000 tokens.')}
     ${ruleTable(charges, visit)}`,
   };
 }
@@ -65,15 +65,17 @@ const gapNotice = ({ free, refused, unused }: ChargeGap): Content => [
   free.length > 0 &&
     notice(
       'warning',
-      html`<strong>Free:</strong> no rule names ${namesShown(free, linkedMax)}, and unpriced models are free.`,
+      html`<strong>Free:</strong> ${namesShown(free, linkedMax)} without a price. The relay serves unpriced
+        models for free.`,
     ),
   refused.length > 0 &&
     notice(
       'warning',
-      html`<strong>Refused:</strong> channels serve ${namesShown(refused, linkedMax)}, which no rule prices.`,
+      html`<strong>Rejected:</strong> ${namesShown(refused, linkedMax)} without a price. The relay rejects
+        calls to unpriced models.`,
     ),
   unused.length > 0 &&
-    html`<p class="soft">Priced, but no channel that is on serves it: ${namesShown(unused, linkedMax)}.</p>`,
+    html`<p class="soft">Priced, but not served by an enabled channel: ${namesShown(unused, linkedMax)}.</p>`,
 ];
 
 function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }: Visit): Markup {
@@ -81,7 +83,7 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }:
   return table(charges, {
     caption: 'Billing rules',
     markOf: ({ id }) => (shadowsOf(id).length > 0 ? 'warning' : undefined),
-    empty: html`${emptyState('No rule yet', 'Import prices of a public list, or make a rule.')}
+    empty: html`${emptyState('No price rules yet', 'Import a public price list, or create a rule.')}
     ${command(ports.target, 'charge import', '--help')}`,
     columns: [
       head('Rule', ({ id }) => (options.readOnly ? id : html`<a href="charges/${id}">${id}</a>`)),
@@ -97,20 +99,20 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }:
               ],
         ),
       ),
-      rates('Input, ¥', ({ input }) => input),
-      rates('Cached, ¥', ({ cached_input: cached }) => cached),
-      rates('Output, ¥', ({ output }) => output),
+      rates('Input (¥)', ({ input }) => input),
+      rates('Cached (¥)', ({ cached_input: cached }) => cached),
+      rates('Output (¥)', ({ output }) => output),
       column('From', ({ from }) => (from === undefined ? 'always' : when(from, nowMs)), {
         sortBy: ({ from }) => from,
       }),
       column(
-        'Mark',
+        'Notes',
         ({ id, tiers = [], service_tiers = {} }) => [
           tiers.length > 0 ? badge(counted(tiers.length, 'tier')) : nothing,
           ...Object.entries(service_tiers).map(([tier, factor]) => html` ${badge(`${tier} × ${factor}`)}`),
           ...shadowsOf(id).map(
             ({ by, models }) =>
-              html` ${badge(`rule ${by} prices ${models.length} of its models`, 'warning')}`,
+              html` ${badge(`rule ${by} overrides ${counted(models.length, 'model')}`, 'warning')}`,
           ),
         ],
         {
@@ -135,7 +137,7 @@ function rates(title: string, of: (rule: ChargeRow) => number | undefined): Page
     if (rule.type === 'token-billing') return perMillion(price);
     return title.startsWith('Output') ? String(price) : undefined;
   };
-  const unit = html`<span class="unit">a call</span>`;
+  const unit = html`<span class="unit">per call</span>`;
   return number(
     title,
     (rule) =>
@@ -147,12 +149,12 @@ function rates(title: string, of: (rule: ChargeRow) => number | undefined): Page
 }
 
 const othersHelp =
-  'JSON: `tiers`, `service_tiers`, `cache_write` and others, as the table has them: prices for 1,000 tokens.';
+  'JSON: `tiers`, `service_tiers`, `cache_write` and others, as in the table: prices per 1,000 tokens.';
 
 async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
   const rows = await ports.tables.scan('charges');
   const row = rows.find((each) => each['id'] === id);
-  if (!row) throw usageFailure(`there is no rule ${id}`);
+  if (!row) throw usageFailure(`rule ${id} does not exist`);
   return row;
 }
 
@@ -194,11 +196,11 @@ const modelPage = formPage(async ({ ports, part, nowMs }) => {
   return {
     title: `Price of ${model}`,
     intro: lead(
-      html`Rule <a href="charges/${id}">${id}</a> prices it. Other models of that rule keep their prices.`,
+      html`Set by rule <a href="charges/${id}">${id}</a>. Other models of that rule keep their prices.`,
     ),
     fields: [
       ...rowFields(priceFields, row),
-      { ...fromField, help: 'Empty: at once. Later: a rule of its own begins then, by itself.' },
+      { ...fromField, help: 'Leave empty to start now. A later time creates a new rule that starts then.' },
       ...announcedField(await listCharges(ports), model, nowMs),
       seenField(rowMark(row)),
     ],
@@ -211,8 +213,8 @@ function announcedField({ charges }: ChargeList, model: string, nowMs: number): 
   const later = laterRules(charges, [model], nowMs);
   if (later.length === 0) return [];
   const rules = later.map(({ id, from = 0 }) => `rule ${id} from ${isoTime(from)}`).join(', ');
-  const help = `Another price is announced: ${rules}. Type keep, delete, or a time to move it to.`;
-  return [{ name: 'announced', label: 'Announced price', required: true, value: '', help }];
+  const help = `Another price is scheduled: ${rules}. Enter keep, delete, or a new start time.`;
+  return [{ name: 'announced', label: 'Scheduled price', required: true, value: '', help }];
 }
 
 async function proposeModel(visit: Visit): Promise<Proposal> {
@@ -238,7 +240,7 @@ const newPage = formPage(async ({ ports }) => ({
       required: true,
       input: 'numeric',
       value: String(nextId(await ports.tables.scan('charges'))),
-      help: 'Of two rules that begin together, the lower number prices a model.',
+      help: 'If two rules start at the same time, the lower number wins.',
     },
     ...wholeRowFields(ruleFields, { type: 'token-billing' }, othersHelp),
   ],
@@ -247,8 +249,7 @@ const newPage = formPage(async ({ ports }) => ({
 
 async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = typedNumber(visit.field('id'));
-  if (typeof id !== 'number')
-    throw usageFailure(`id: found ${visit.field('id') || 'nothing'}, wanted a whole number`);
+  if (typeof id !== 'number') throw usageFailure('id: enter a whole number');
   const attributes = typedWholeRow(ruleFields, visit.field, {});
   const plan = await planSetRow(visit.ports, { table: 'charges', key: id, attributes, isNew: true });
   return rowProposal(visit, plan, { title: `New rule ${id}`, back: 'charges' });

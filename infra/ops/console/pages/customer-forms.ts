@@ -42,34 +42,36 @@ const ofCustomer = ({ part }: Visit) => {
 
 const newPage = formPage(() => ({
   title: 'New customer',
-  intro: lead('The account, its first top-up and a key in one step, with a message to send.'),
+  intro: lead(
+    'Creates the account, its first top-up and a key in one step, with a message for the customer.',
+  ),
   fields: [
     {
       name: 'account',
       label: 'Name',
       required: true,
       placeholder: 'acme',
-      help: 'As it stands in all tables. It cannot be changed later.',
+      help: 'Identifies the customer in all tables. It can’t be changed later.',
     },
     {
       name: 'amount',
       alsoNamed: 'grant',
-      label: 'Amount, yuan',
+      label: 'Amount (¥)',
       input: 'decimal',
       placeholder: '50',
-      help: 'What the balance begins with. Empty: nothing.',
+      help: 'The starting balance. Leave empty for none.',
     },
     ...rowFields(newAccountFields, {}),
     namesField(
       'models',
-      'Models of the key',
-      'The only models it may call, apart by commas or lines. Empty: every model.',
+      'Allowed models',
+      'The only models the key may call, separated by commas or lines. Leave empty for all models.',
     ),
     {
       name: 'link',
-      label: 'Link with the key in the message',
+      label: 'Include a link with the key in the message',
       kind: 'check',
-      help: 'It opens the account page with the key. Whoever sees the link has the key.',
+      help: 'The link opens the account page with the key. Anyone who sees the link has the key.',
     },
   ],
   cancel: 'customers',
@@ -77,7 +79,7 @@ const newPage = formPage(() => ({
 
 async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   const account = field('account');
-  if (account === '') throw usageFailure('account: found nothing, wanted a name');
+  if (account === '') throw usageFailure('account: enter a name');
   const models = typedList(field('models'));
   const plan = await planNewCustomer(ports, {
     account,
@@ -89,20 +91,20 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   const isLinked = field('link') === 'yes';
   return proposed(
     plan,
-    { title: `New customer ${account}`, back: 'customers', verb: 'Make it' },
+    { title: `New customer ${account}`, back: 'customers', verb: 'Create customer' },
     async () => {
       const made = await carryOutNewCustomer(ports, plan, appliedWaitMs);
       const { message, warnings } = welcomeSaid(plan, made, isLinked);
       const granted = plan.grant && made.grant && grantSaid(plan.grant, made.grant).lines;
       return {
         lines: [
-          `${account} is made, with the key ${made.hint}. It works within 5 seconds.`,
+          `Created customer ${account} with the key ${made.hint} (works within 5 s).`,
           ...(granted ?? []),
         ],
         warnings,
-        secret: { name: 'The key', value: made.secretKey },
+        secret: { name: 'API key', value: made.secretKey },
         message,
-        next: [[customerPath(account), `To ${account}`]],
+        next: [[customerPath(account), `Open ${account}`]],
       };
     },
   );
@@ -111,7 +113,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
 const keyPage = formPage((visit) => ({
   ...ofCustomer(visit),
   title: 'New key',
-  intro: lead('The key is shown once, after it is made.'),
+  intro: lead('The key is shown once, right after you create it.'),
   fields: rowFields(keyFields, {}),
 }));
 
@@ -120,12 +122,12 @@ async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
   const plan = await planCreateKey(ports, { account, attributes: typedRow(keyFields, field) });
   return proposed(
     plan,
-    { title: `New key of ${account}`, back: customerPath(account), verb: 'Make it' },
+    { title: `New key for ${account}`, back: customerPath(account), verb: 'Create key' },
     async () => {
       const made = await carryOutKey(ports, plan);
       return {
-        lines: [`A key of ${account} is made: ${made.hint}. It works within 5 seconds.`],
-        secret: { name: 'The key', value: made.secretKey },
+        lines: [`Created the key ${made.hint} for ${account} (works within 5 s).`],
+        secret: { name: 'API key', value: made.secretKey },
       };
     },
   );
@@ -134,7 +136,7 @@ async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
 const editPage = formPage(async (visit) => {
   const account = visit.part('account');
   const row = await visit.ports.tables.get('accounts', account);
-  if (!row) throw usageFailure(`there is no account ${account}`);
+  if (!row) throw usageFailure(`customer ${account} does not exist`);
   const fields = [...rowFields(accountFields, row), seenField(rowMark(row))];
   return { ...ofCustomer(visit), title: 'Edit', fields };
 });
@@ -148,7 +150,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   return proposedWrites(visit, plan, {
     title: `Edit ${account}`,
     back: customerPath(account),
-    verb: 'Write this',
+    verb: 'Save',
     grave: plan.questions.length > 0,
     said: () => ({ lines: plan.effect }),
   });
@@ -157,7 +159,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
 const closePage = formPage((visit) => ({
   ...ofCustomer(visit),
   title: 'Close',
-  intro: lead('All keys are refused. No row is deleted, so statements can be made later.'),
+  intro: lead('All keys are rejected. Nothing is deleted, so you can still create statements.'),
 }));
 
 async function proposeClose(visit: Visit): Promise<Proposal> {
@@ -166,7 +168,7 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
   return proposedWrites(visit, plan, {
     title: `Close ${account}`,
     back: customerPath(account),
-    verb: 'Close it',
+    verb: 'Close customer',
     grave: true,
     said: () => ({ lines: closedLines(plan) }),
   });
@@ -178,17 +180,17 @@ const grantPage = formPage((visit, tried) => ({
   fields: [
     {
       name: 'amount',
-      label: 'Amount, yuan',
+      label: 'Amount (¥)',
       input: 'decimal',
       required: true,
       placeholder: '50',
       value: visit.query('amount'),
-      help: 'At most 9 decimals. Below 0 is a correction.',
+      help: 'At most 9 decimals. A negative amount is a correction.',
     },
     {
       name: 'reason',
       label: 'Reason',
-      help: 'The customer sees it in their usage.',
+      help: 'The customer sees this in their usage.',
       placeholder: 'paid by card',
       value: visit.query('reason'),
     },
@@ -210,8 +212,8 @@ async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
   const input = { account, amount: field('amount'), reason: typed(field('reason')), id: typed(field('id')) };
   const plan = await planGrantAmount(ports, input);
   const path = customerPath(account);
-  return proposed(plan, { title: `Top up ${account}`, back: path, verb: 'Grant it' }, async () => {
+  return proposed(plan, { title: `Top up ${account}`, back: path, verb: 'Top up' }, async () => {
     const made = await carryOutGrant(ports, plan, appliedWaitMs);
-    return { ...grantSaid(plan, made), next: [[path, `To ${account}`]] };
+    return { ...grantSaid(plan, made), next: [[path, `Open ${account}`]] };
   });
 }

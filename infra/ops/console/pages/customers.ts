@@ -20,7 +20,7 @@ import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { counted, grouped } from '../../../../shared/operate/plan.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { percent, when, written, writtenTime, yuan, yuanText } from '../layout/figures.ts';
+import { percent, when, withYuanSign, written, writtenTime, yuan, yuanText } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { emptyBox, emptyState, lead, warnings, type Page } from '../layout/frame.ts';
 import { callsPlot, chargedPlot } from '../layout/plot.ts';
@@ -59,21 +59,21 @@ export function customerPages(routes: Routes): void {
 
 const orders = [
   ['customers', 'All'],
-  ['customers?order=spent', 'Spent most'],
-  ['customers?order=dry', 'Running dry'],
+  ['customers?order=spent', 'Top spenders'],
+  ['customers?order=dry', 'Running low'],
 ] as const;
 
 async function list(visit: Visit): Promise<Page> {
   const order = visit.query('order');
   const name = visit.query('name');
   const isSpending = order === 'spent' || order === 'dry';
-  const find = { action: 'customers', verb: 'Find' };
+  const find = { action: 'customers', verb: 'Search' };
   return {
     title: 'Customers',
     actions: unlessReading(
       visit,
       html`<a class="button main" href="customers-new">New customer</a>
-        <a class="button" href="customers-csv">CSV</a>`,
+        <a class="button" href="customers-csv">Edit as CSV</a>`,
     ),
     body: html`${tabs('Order', orders, isSpending ? `customers?order=${order}` : 'customers')}
     ${!isSpending && search({ ...find, fields: [{ name: 'name', label: 'Part of a name', value: name }] })}
@@ -90,7 +90,7 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
   });
   const words =
     count === undefined
-      ? html`${counted(customers.length, 'customer')}, in the order of the table; there are more`
+      ? html`${counted(customers.length, 'customer')} of this page, unsorted; there are more`
       : html`${customers.length} of ${counted(count, 'customer')}, by name`;
   return html`${warnings(problems)}
   ${table(customers, {
@@ -99,7 +99,7 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
     markOf: ({ state }) => (state === 'bad' ? 'bad' : undefined),
     empty:
       name === ''
-        ? emptyState('No customer yet', html`Make the first one: <a href="customers-new">New customer</a>.`)
+        ? emptyState('No customers yet', html`<a href="customers-new">Create the first customer</a>.`)
         : emptyState(`No name contains “${name}”`, html`<a href="customers">Show all customers</a>`),
   })}
   ${customers.length > 0 && pager(words, next && pathWith('customers', { name, after: next }))}`;
@@ -111,21 +111,21 @@ async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<
   const isDry = order === 'dry';
   return html`${lead(
     isDry
-      ? `Whose balance lasts shortest at the pace of ${month}, of the ${looked} who spent most. Plans are not counted.`
-      : `Who spent most in ${month} (UTC).`,
+      ? `Customers whose balance runs out first at the pace of ${month}, among the top ${looked} spenders. Plans are not counted.`
+      : `Customers by what they spent in ${month} (UTC).`,
   )}
   ${warnings(problems)}
   ${table(customers, {
-    caption: isDry ? 'Customers by how long their balance lasts' : 'Customers by what they spent',
+    caption: isDry ? 'Customers by days left' : 'Customers by spend',
     columns: columnsOf<SpendingCustomer>(
       nowMs,
-      number('Lasts', ({ daysLeft }) => lastsWords(daysLeft), {
+      number('Days left', ({ daysLeft }) => lastsWords(daysLeft), {
         about: 'at the pace of this month',
         sortBy: ({ daysLeft }) => daysLeft ?? Number.MAX_SAFE_INTEGER,
       }),
     ),
     markOf: ({ daysLeft = Infinity }) => (daysLeft < 1 ? 'bad' : daysLeft < 3 ? 'warning' : undefined),
-    empty: emptyState(`Nobody spent anything in ${month}`, html`<a href="customers">Show all customers</a>`),
+    empty: emptyState(`No spending in ${month}`, html`<a href="customers">Show all customers</a>`),
   })}
   ${pager(`${customers.length} of ${counted(active, 'customer')} with calls or grants in ${month}`)}`;
 }
@@ -133,16 +133,16 @@ async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<
 function lastsWords(days: number | undefined): Content {
   if (days === undefined) return '–';
   if (days === 0) return badge('empty', 'bad');
-  if (days < 1) return badge('under a day', 'bad');
-  if (days > 999) return 'years';
-  return Math.floor(days) === 1 ? '1 day' : `${Math.floor(days)} days`;
+  if (days < 1) return badge('less than 1', 'bad');
+  if (days > 999) return 'over 999';
+  return Math.floor(days);
 }
 
 function stateOf({ state, problem }: ListedCustomer): Markup {
-  if (state === 'on') return badge('on', 'good');
+  if (state === 'on') return badge('active', 'good');
   return state === 'off'
-    ? badge('off')
-    : html`<span title="${problem ?? ''}">${badge('not used', 'bad')}</span>`;
+    ? badge('closed')
+    : html`<span title="${problem ?? ''}">${badge('invalid', 'bad')}</span>`;
 }
 
 function balanceOf({ item, unknown }: ListedCustomer): Content {
@@ -196,17 +196,17 @@ async function one(visit: Visit): Promise<Page> {
       <h2>Keys</h2>
       ${keyTable(view.keys, visit, {
         empty: emptyState(
-          'No key',
+          'No keys',
           readOnly
-            ? 'Nobody can call with this account.'
-            : html`<a href="${path}/keys/new">Make a key</a>: without one nobody can call.`,
+            ? 'This customer can’t call without a key.'
+            : html`<a href="${path}/keys/new">Create a key</a> so that this customer can call.`,
         ),
       })}
       ${
         !view.hasAllKeys &&
         html`<p class="soft">
-          There may be more: the table of keys is larger than one page reads.
-          <a href="keys?text=${named}">Look further</a>
+          There may be more keys: the table is too large for one page.
+          <a href="keys?text=${named}">Search all keys</a>
         </p>`
       }
       <h2>Grants</h2>
@@ -223,15 +223,15 @@ function balanceTiles({ item, plan, use }: CustomerView): Markup {
   const { counts, amounts } = use.sum;
   const calls = counts.calls ?? 0;
   const reserved = sumReserved(item);
-  const underWay = html`${yuan(reserved)} more in ${counted(item.open.size, 'call')} under way`;
+  const underWay = html`${yuan(reserved)} more reserved by ${counted(item.open.size, 'call')} in flight`;
   return tiles([
     {
       name: 'Balance',
       value: yuan(item.available),
-      note: reserved > 0n ? underWay : 'nothing under way',
+      note: reserved > 0n ? underWay : 'no calls in flight',
       mark: item.available <= 0n && 'bad',
     },
-    { name: 'Granted', value: yuan(item.granted), note: 'since the beginning' },
+    { name: 'Granted', value: yuan(item.granted), note: 'all time' },
     { name: 'Spent', value: yuan(item.spent), note: counted(item.settled, 'call') },
     {
       name: use.isWhole ? `Last ${useDays} days` : `Since ${use.from}`,
@@ -254,10 +254,12 @@ function rowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Vi
       ({ name, used, value }) =>
         [
           `Plan: ${name}`,
-          `${grouped(used)} of ${value < 0 ? 'unlimited calls' : counted(value, 'call')}`,
+          value < 0
+            ? `${counted(used, 'call')} (unlimited)`
+            : `${grouped(used)} of ${counted(value, 'call')}`,
         ] as const,
     ),
-    ...(last === undefined ? [] : [['Last written', last] as const]),
+    ...(last === undefined ? [] : [['Last changed', last] as const]),
   ]);
 }
 
@@ -268,14 +270,14 @@ const attributeLabel = (name: string): string =>
 function usage({ use }: CustomerView): Markup {
   const { days, models } = use;
   if (days.length === 0)
-    return html`<h2>Use</h2>
-      ${emptyBox(`No call in ${useDays} days`, 'Use by day and model appears here some seconds after the first call.')}`;
+    return html`<h2>Usage</h2>
+      ${emptyBox(`No calls in ${useDays} days`, 'Usage by day and model appears here within seconds of the first call.')}`;
   const points = days.map(({ name }) => name);
-  return html`<h2>${use.isWhole ? `Use of the last ${useDays} days` : `Use since ${use.from}`}</h2>
-    ${!use.isWhole && html`<p class="soft">So many models were called that the days before are not read.</p>`}
-    <div class="columns">${chargedPlot(days, points, '¥ a day')} ${callsPlot(days, points, 'a day')}</div>
-    ${table(models.slice(0, modelsMax), { caption: 'Use by model', empty: nothing, columns: modelColumns })}
-    ${models.length > modelsMax && html`<p class="soft">The first ${modelsMax} of ${models.length} models; the statement has all.</p>`}`;
+  return html`<h2>${use.isWhole ? `Usage in the last ${useDays} days` : `Usage since ${use.from}`}</h2>
+    ${!use.isWhole && html`<p class="soft">Earlier days are left out because so many models were called.</p>`}
+    <div class="columns">${chargedPlot(days, points, '¥ per day')} ${callsPlot(days, points, 'per day')}</div>
+    ${table(models.slice(0, modelsMax), { caption: 'Usage by model', empty: nothing, columns: modelColumns })}
+    ${models.length > modelsMax && html`<p class="soft">Showing ${modelsMax} of ${models.length} models; the statement lists all.</p>`}`;
 }
 
 const modelsMax = 150;
@@ -289,16 +291,16 @@ const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): M
   html`${table(grants, {
     caption: 'Grants',
     markOf: ({ problem }) => (problem === undefined ? undefined : 'bad'),
-    empty: emptyState('No grant yet', 'A balance begins with a top-up.'),
+    empty: emptyState('No grants yet', 'The first grant creates the balance.'),
     columns: [
       head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
-      number('Amount', ({ amount }) => html`${amount}<span class="unit">¥</span>`, {
+      number('Amount', ({ amount }) => withYuanSign(amount), {
         sortBy: ({ amount }) => amount,
       }),
       column('Applied', ({ applied, problem }) => {
-        if (problem !== undefined) return html`${badge('not used', 'bad')} ${wide(problem)}`;
-        return applied === undefined ? badge('waits', 'warning') : writtenTime(applied, nowMs);
+        if (problem !== undefined) return html`${badge('invalid', 'bad')} ${wide(problem)}`;
+        return applied === undefined ? badge('pending', 'warning') : writtenTime(applied, nowMs);
       }),
     ],
   })}
-  ${!hasAllGrants && html`<p class="soft">The newest ${grants.length}; the statement has all of a month.</p>`}`;
+  ${!hasAllGrants && html`<p class="soft">Showing the newest ${grants.length}. A statement lists all grants of its month.</p>`}`;

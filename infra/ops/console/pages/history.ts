@@ -15,37 +15,37 @@ export function historyPages(routes: Routes): void {
 async function history({ ports, query, nowMs }: Visit): Promise<Page> {
   const day = query('day') || isoTime(nowMs).slice(0, 10);
   if (!/^\d{4}-\d\d-\d\d$/.test(day) || Number.isNaN(Date.parse(day)))
-    throw usageFailure(`day: found ${day}, wanted a day such as 2026-11-27`);
+    throw usageFailure(`day: invalid day ${day}, use one such as 2026-11-27`);
   const lines = await ports.consoles.history(day, Number(query('before')) || undefined);
   const oldest = lines.at(-1)?.number ?? 1;
   const previous = isoTime(Date.parse(day) - dayMs).slice(0, 10);
   return {
     title: `History of ${day}`,
-    body: html`${lead('Each write through the console that is deployed with the relay. Writes by the command line and by hand are in no line; rows say who wrote them last.')}
+    body: html`${lead('Every change made through the hosted console. Changes from the command line or in the tables themselves are not listed; each row says who changed it last.')}
       ${table(lines, {
-        caption: 'Writes',
-        empty: emptyState('Nothing was written', 'Not through a deployed console, on this day.'),
+        caption: 'Changes',
+        empty: emptyState('No changes', 'Nothing was saved through the hosted console on this day.'),
         columns: [
           head('When', ({ at }: HistoryLine | HistoryGap) =>
-            at === undefined ? 'no line' : when(Date.parse(at), nowMs),
+            at === undefined ? 'missing' : when(Date.parse(at), nowMs),
           ),
           number('Number', (line) => line.number),
           column('Who', (line) => line.at !== undefined && `${line.by}, ${line.role}`),
-          column('What', (line) =>
+          column('Change', (line) =>
             line.at === undefined
-              ? 'Not begun, or the line is gone'
+              ? 'Never started, or its entry is gone'
               : wide([html`<strong>${line.title}</strong> `, line.effect.join('; ')]),
           ),
           column('Result', (line) =>
             line.at === undefined
               ? ''
-              : wide(line.result?.join('; ') ?? 'none: under way, or ended in between'),
+              : wide(line.result?.join('; ') ?? 'none: still running, or interrupted'),
           ),
         ],
       })}
       <p>
-        ${oldest > 1 && html`<a href="history?day=${day}&before=${oldest}">Older ones of this day</a> &nbsp; `}
-        <a href="history?day=${previous}">The day before, UTC</a>
+        ${oldest > 1 && html`<a href="history?day=${day}&before=${oldest}">Older changes of this day</a> &nbsp; `}
+        <a href="history?day=${previous}">Previous day (UTC)</a>
       </p>`,
   };
 }

@@ -14,20 +14,25 @@ export function invoicePages(routes: Routes): void {
   routes.form('/channels/:id/invoice', { page: invoicePage, answer });
 }
 
-const marks = { '.': 'after a point', ',': 'after a comma' };
+const marks = { '.': 'point', ',': 'comma' };
 const fields: readonly Field[] = [
-  { name: 'csv', label: 'Invoice, CSV', kind: 'area', help: 'A model and an amount in each line.' },
-  { name: 'month', label: 'Month, UTC', help: 'Such as 2026-10.', width: 'third' },
-  { name: 'rate', label: 'Rate', help: 'Yuan for one unit of its currency. Empty: 1.', width: 'third' },
-  { ...choiceField('decimal', 'Decimals', marks, 'after a point, if clear'), width: 'third' },
-  { name: 'model_column', label: 'Column of models', help: 'Empty: Model.', width: 'third' },
-  { name: 'amount_column', label: 'Column of amounts', help: 'Empty: Amount.', width: 'third' },
+  { name: 'csv', label: 'Invoice (CSV)', kind: 'area', help: 'One model and one amount per line.' },
+  { name: 'month', label: 'Month (UTC)', help: 'For example 2026-10.', width: 'third' },
+  {
+    name: 'rate',
+    label: 'Exchange rate',
+    help: 'Yuan per unit of the invoice’s currency. Default: 1.',
+    width: 'third',
+  },
+  { ...choiceField('decimal', 'Decimal separator', marks, 'detect'), width: 'third' },
+  { name: 'model_column', label: 'Model column', help: 'Default: Model.', width: 'third' },
+  { name: 'amount_column', label: 'Amount column', help: 'Default: Amount.', width: 'third' },
 ];
 
 const invoicePage = formPage(({ part }) => ({
-  title: 'Compare an invoice',
+  title: 'Reconcile invoice',
   above: [[channelPath(part('id')), part('id')]],
-  intro: lead('What calls of the channel cost by its row, beside its vendor’s invoice. Nothing is written.'),
+  intro: lead('Compares the vendor’s invoice with the cost of the channel’s calls. Nothing is saved.'),
   fields,
   verb: 'Compare',
 }));
@@ -39,7 +44,7 @@ const keptCharactersMax = 40_000;
 
 async function answer({ field, fields: sent, identity, part, path, ports }: Visit): Promise<Answered> {
   const [channel, csv, mark] = [part('id'), field('csv'), field('decimal')];
-  if (csv.trim() === '') throw usageFailure('csv: found nothing, wanted the lines of the invoice');
+  if (csv.trim() === '') throw usageFailure('csv: paste the lines of the invoice');
   const delimiter = delimiterOf(csv);
   const { all, models, month, read, totals, warnings } = await reconcileChannel(ports, {
     channel,
@@ -53,10 +58,13 @@ async function answer({ field, fields: sent, identity, part, path, ports }: Visi
   const isCut = models.length > modelsMax || warnings.length > warningsMax;
   const tried = { fields: csv.length > keptCharactersMax ? { ...sent, csv: '' } : sent };
   const outcome = {
-    lines: [`In yuan, by ${read}.`, ...totals.slice(0, 9).map((at) => `Line ${at} is a total, not counted.`)],
+    lines: [
+      `Amounts in yuan, from ${read}.`,
+      ...totals.slice(0, 9).map((at) => `Skipped line ${at}: it is a total.`),
+    ],
     warnings: warnings.slice(0, warningsMax),
     details: html`${tiles(sums.slice(0, -1).map(({ title, show }) => ({ name: title, value: show(all) })))}
-      ${isCut && lead(`The first of ${models.length} models and ${warnings.length} warnings: npx --no relay-ops reconcile has all.`)}
+      ${isCut && lead(`Showing some of ${models.length} models and ${warnings.length} warnings. To see all, run npx --no relay-ops reconcile.`)}
       ${table(models.slice(0, modelsMax), {
         caption: 'Models, the largest difference first',
         empty: nothing,
@@ -64,7 +72,7 @@ async function answer({ field, fields: sent, identity, part, path, ports }: Visi
         markOf: ({ only }) => (only === null ? undefined : 'warning'),
       })}
       <details>
-        <summary>Change something and compare again</summary>
+        <summary>Edit and compare again</summary>
         ${form({ action: path, formToken: identity.formToken, fields, verb: 'Compare', tried })}
       </details>`,
   };

@@ -16,7 +16,7 @@ import {
   planRotateKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { writtenTime } from '../layout/figures.ts';
+import { exactYuan, writtenTime } from '../layout/figures.ts';
 import { heldKeyFields } from '../../fields/key-fields.ts';
 import { choiceField, rowFields, seenField, typedRow } from '../../fields/row-field.ts';
 import { search } from '../layout/form.ts';
@@ -38,7 +38,6 @@ import {
   customerPath,
   type Outcome,
 } from '../visit/visit.ts';
-import { formatYuan } from '../../../../shared/billing/price.ts';
 import {
   viewKeyUse,
   carryOutLeakedKey,
@@ -71,16 +70,16 @@ async function list(visit: Visit): Promise<Page> {
   const after = visit.query('after');
   const wanted = { text: text || undefined, after: after || undefined, limit: pageRows };
   const { keys, next } = await findKeys(visit.ports, wanted);
-  const choose = html`Keys belong to customers: <a href="customers">choose one</a>, then make a key.`;
+  const choose = html`Every key belongs to a customer: <a href="customers">choose one</a>, then create a key.`;
   return {
     title: 'Keys',
     actions: html`<a class="button" href="keys/check">Check a key</a>${unlessReading(
         visit,
-        html` <a class="button" href="${pathWith('keys-csv', { text })}">CSV</a>`,
+        html` <a class="button" href="${pathWith('keys-csv', { text })}">Edit as CSV</a>`,
       )}`,
     body: html`${search({
       action: 'keys',
-      verb: 'Find',
+      verb: 'Search',
       fields: [
         { name: 'text', label: 'Customer, hint or hash', value: text, placeholder: 'acme or sk-AbCd' },
       ],
@@ -89,23 +88,23 @@ async function list(visit: Visit): Promise<Page> {
       withAccount: true,
       empty:
         text === ''
-          ? emptyState('No key yet', choose)
-          : emptyState('No key fits', html`<a href="keys">Show all keys</a>`),
+          ? emptyState('No keys yet', choose)
+          : emptyState('No matching keys', html`<a href="keys">Show all keys</a>`),
     })}
     ${pager(
-      counted(keys.length, 'key') + (next === undefined ? '' : ', in the order of the table; there are more'),
+      counted(keys.length, 'key') + (next === undefined ? '' : ' of this page, unsorted; there are more'),
       next && pathWith('keys', { text, after: next }),
     )}`,
   };
 }
 
 const badges: Record<KeyView['state'], Markup> = {
-  usable: badge('works', 'good'),
+  usable: badge('active', 'good'),
   unknown: badge('unknown', 'bad'),
-  invalid: badge('not used', 'bad'),
+  invalid: badge('invalid', 'bad'),
   disabled: badge('disabled'),
   expired: badge('expired'),
-  kind: badge('kind', 'warning'),
+  kind: badge('unsupported', 'warning'),
 };
 
 export const keyTable = (
@@ -126,9 +125,9 @@ export const keyTable = (
       ...(withAccount
         ? [column('Customer', ({ row }: KeyView) => customerLink(shownValue(row['account'])))]
         : []),
-      column('May', ({ why }) => cut(why)),
-      column('Made', ({ row }) => writtenTime(row['_created'], nowMs)),
-      column('By key', ({ row }) => hashOf(shownValue(row['made_by'])), {
+      column('Permissions', ({ why }) => cut(why)),
+      column('Created', ({ row }) => writtenTime(row['_created'], nowMs)),
+      column('Created by key', ({ row }) => hashOf(shownValue(row['made_by'])), {
         has: ({ row, state }) => row['made_by'] !== undefined && state !== 'invalid',
       }),
       column('Hash', ({ row }) => hashOf(shownHash(shownValue(row['hash'])))),
@@ -143,7 +142,7 @@ function actionsOf({ row, state }: KeyView): Markup {
   const edit = html`<a href="${path}/edit">Edit</a>`;
   if (state === 'usable')
     return html`${edit} · <a href="${path}/rotate">Rotate</a> · <a href="${path}/disable">Disable</a> ·
-      <a href="${path}/leaked">Leaked</a>`;
+      <a href="${path}/leaked">Report leak</a>`;
   if (state === 'disabled') return html`${edit} · <a href="${path}/enable">Enable</a>`;
   // A row that cannot be read may hold a secret anywhere.
   return state === 'expired' ? edit : nothing;
@@ -169,8 +168,8 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, part, field } = visit;
   const { row } = await readableKey(ports, part('hash'));
   const plan = await planEditKey(ports, part('hash'), typedRow(heldKeyFields, field, row), field('seen'));
-  const said = `${plan.name} within 30 seconds: ${plan.rights}`;
-  const words = { title: 'Edit a key', back: 'keys', verb: 'Write this' };
+  const said = `Saved ${plan.name} (live within 30 s): ${plan.rights}`;
+  const words = { title: 'Edit a key', back: 'keys', verb: 'Save' };
   return proposedWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
 }
 
@@ -181,22 +180,24 @@ const switching = (
 ): FormRoute => ({
   page: formPage(async ({ ports, part }) => {
     const { name, hint } = await findKey(ports, part('hash'));
-    return { title: `${verb} ${hint}`, intro: lead(`${name}. Its row stays.`), cancel: 'keys' };
+    return { title: `${verb} ${hint}`, intro: lead(`${name}. The key is not deleted.`), cancel: 'keys' };
   }),
   async propose(visit) {
     const plan = await planOf(visit.ports, visit.part('hash'));
-    const words = { title: `${verb} a key`, back: 'keys', verb: `${verb} it`, grave: verb === 'Disable' };
+    const words = { title: `${verb} a key`, back: 'keys', verb: `${verb} key`, grave: verb === 'Disable' };
     return proposedWrites(visit, plan, { ...words, said: () => ({ lines: plan.effect }) });
   },
 });
 
 const rotatePage = formPage(async ({ ports, part }) => {
   const { name, hint } = await findKey(ports, part('hash'));
-  const label = 'The old key works for, hours';
+  const label = 'Hours until the old key stops working';
   return {
     title: `Rotate ${hint}`,
-    intro: html`<p>A new key with the same rights; ${name} works on for a while.</p>`,
-    fields: [{ name: 'grace', label, value: '24', input: 'decimal', help: '0 refuses it at once.' }],
+    intro: html`<p>
+      Creates a new key with the same permissions. ${name} keeps working for the time that you set.
+    </p>`,
+    fields: [{ name: 'grace', label, value: '24', input: 'decimal', help: '0 disables it at once.' }],
     cancel: 'keys',
   };
 });
@@ -206,15 +207,15 @@ async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
   const plan = await planRotateKey(ports, { written: part('hash'), graceHours });
   return proposed(
     plan,
-    { title: 'Rotate a key', back: 'keys', verb: 'Make the new key', grave: plan.questions.length > 0 },
+    { title: 'Rotate a key', back: 'keys', verb: 'Create new key', grave: plan.questions.length > 0 },
     async () => {
       const made = await carryOutKey(ports, plan);
       return {
         lines: [
-          `${made.hint} is made for ${plan.account}.`,
+          `Created the key ${made.hint} for ${plan.account}.`,
           `${plan.oldName} works until ${plan.oldWorksUntil}.`,
         ],
-        secret: { name: 'The new key', value: made.secretKey },
+        secret: { name: 'New API key', value: made.secretKey },
       };
     },
   );
@@ -222,15 +223,15 @@ async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
 
 const checkPage = formPage(() => ({
   title: 'Check a key',
-  intro: lead('Whether the relay accepts a key, and why. It is hashed, and kept nowhere.'),
-  fields: [{ name: 'key', label: 'The whole key', required: true, placeholder: 'sk-...' }],
-  verb: 'Check it',
+  intro: lead('Shows whether the relay accepts a key, and why. The key is not stored.'),
+  fields: [{ name: 'key', label: 'Full key', required: true, placeholder: 'sk-...' }],
+  verb: 'Check key',
   cancel: 'keys',
 }));
 
 async function checked({ ports, field }: Visit): Promise<Answered> {
   const { state, why, name } = await checkKey(ports, field('key'));
-  const line = `${name ?? 'This text'}: ${state === 'usable' ? 'the relay accepts it' : `refused (${state})`}. ${why}`;
+  const line = `${name ?? 'This key'}: ${state === 'usable' ? 'accepted' : `rejected (${state})`}. ${why}`;
   return { title: 'Check a key', back: 'keys', outcome: { lines: [line] } };
 }
 
@@ -239,18 +240,21 @@ const daysMax = 3650;
 const leakedPage = formPage(async ({ ports, part }) => {
   const { name, hint } = await findKey(ports, part('hash'));
   return {
-    title: `Leaked: ${hint}`,
+    title: `Report leak of ${hint}`,
     intro: lead(
-      `${name} is refused within 30 seconds, a new key with the same rights is made, and its calls are listed with a message for the customer.`,
+      `${name} stops working within 30 seconds. You get a new key with the same permissions, the calls of the old one, and a message for the customer.`,
     ),
     fields: [
       {
         name: 'since',
-        label: 'Its use since',
+        label: 'Show usage since',
         value: '1d',
-        help: 'Such as 2h, yesterday 14:05 or 2026-11-20: since when strangers may have had it.',
+        help: 'When strangers may have got the key: for example 2h, yesterday 14:05 or 2026-11-20.',
       },
-      choiceField('successor', 'New key', { yes: 'make one with the same rights', no: 'make none' }),
+      choiceField('successor', 'New key', {
+        yes: 'create one with the same permissions',
+        no: 'don’t create one',
+      }),
     ],
     cancel: 'keys',
   };
@@ -260,25 +264,29 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
   const sinceMs = momentOf(field('since'), nowMs, 'past');
   // Refused here: after the key is replaced, a time that is none would lose the new one.
   if (sinceMs === undefined || sinceMs >= nowMs || sinceMs < nowMs - daysMax * dayMs)
-    throw usageFailure(`since: found ${field('since') || 'nothing'}, wanted ${wantedMoment}, before now`);
+    throw usageFailure(`since: enter ${wantedMoment}, before now`);
   const alone = field('successor') === 'no';
   const plan = await planLeakedKey(ports, { written: part('hash'), sinceMs, alone });
   const path = customerPath(plan.account);
   const { earlier } = plan;
-  const verb = earlier ? 'Show its use' : 'Refuse it';
-  return proposed(plan, { title: `Leaked: ${plan.hint}`, back: path, verb, grave: !earlier }, async () => {
-    const made: LeakedKeyMade = earlier
-      ? { successor: undefined, use: await viewKeyUse(ports, plan.use) }
-      : await carryOutLeakedKey(ports, plan);
-    const refund = leakedRefund({ plan, use: made.use });
-    return {
-      ...shownOf(plan, made),
-      next: [
-        [path, `To ${plan.account}`],
-        ...(refund ? [[grantPath(refund), 'Refund what it spent'] as const] : []),
-      ],
-    };
-  });
+  const verb = earlier ? 'Show usage' : 'Revoke key';
+  return proposed(
+    plan,
+    { title: `Report leak of ${plan.hint}`, back: path, verb, grave: !earlier },
+    async () => {
+      const made: LeakedKeyMade = earlier
+        ? { successor: undefined, use: await viewKeyUse(ports, plan.use) }
+        : await carryOutLeakedKey(ports, plan);
+      const refund = leakedRefund({ plan, use: made.use });
+      return {
+        ...shownOf(plan, made),
+        next: [
+          [path, `Open ${plan.account}`],
+          ...(refund ? [[grantPath(refund), 'Refund what it spent'] as const] : []),
+        ],
+      };
+    },
+  );
 }
 
 /** The form of a grant, with what it is to have. Its amount may be less: the operator chooses. */
@@ -291,17 +299,19 @@ function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade
   return {
     lines: [
       earlier
-        ? `${name} was refused before.`
-        : `${name} is refused within 30 seconds. Calls that still run, and those until then, are not in its use: look again before you refund.`,
+        ? `${name} was disabled before.`
+        : `${name} stops working within 30 seconds. Calls that still run, and calls until then, are not listed yet: check again before you refund.`,
       ...(use
         ? [
-            `Since ${isoTime(use.sinceMs)} it made ${counted(use.sum.counts.calls ?? 0, 'call')} for ${formatYuan(use.sum.amounts.charged ?? 0n)} yuan, of which ${formatYuan(use.refunded)} were refunded.`,
+            `Since ${isoTime(use.sinceMs)} it made ${counted(use.sum.counts.calls ?? 0, 'call')} for ${exactYuan(use.sum.amounts.charged ?? 0n)}, of which ${exactYuan(use.refunded)} was refunded.`,
           ]
         : []),
     ],
-    warnings: use ? use.problems : [`Its use could not be read: ${problem}. Say once more that it leaked.`],
+    warnings: use
+      ? use.problems
+      : [`Its usage could not be read: ${problem}. Report the leak again to see it.`],
     details: use ? useTable(use) : nothing,
-    ...(successor && { secret: { name: 'The new key', value: successor.secretKey } }),
+    ...(successor && { secret: { name: 'New API key', value: successor.secretKey } }),
     message,
   };
 }
@@ -310,8 +320,8 @@ type Hour = KeyUse['hours'][number];
 
 const useTable = ({ hours }: KeyUse): Markup =>
   table(hours, {
-    caption: 'What the key was used for, by hour and model',
-    empty: 'It called nothing in this time.',
+    caption: 'Usage of the key by hour and model',
+    empty: 'No calls in this period.',
     columns: [
       head('Hour, UTC', ({ hour }) => hour.slice(0, 16).replace('T', ' ')),
       column('Model', ({ model }) => model),

@@ -28,12 +28,12 @@ export const basisOf = (shown: ShownProposal): string =>
 export function confirmPage({ identity }: Visit, { id, shown, path, fields }: KeptForm): Page {
   const { title, back, effect, questions, warnings: said, refusal, details, verb, grave } = shown;
   const isTyped = Object.keys(fields).some((name) => name !== 'form_token');
-  const again = isTyped ? html`<a href="${path}?again=${id}">Change the values</a>` : nothing;
+  const again = isTyped ? html`<a href="${path}?again=${id}">Edit</a>` : nothing;
   return {
     title,
     back,
     body: html`${refusal !== undefined && notice('bad', refusal)} ${warnings(said)}
-      <h2>What happens</h2>
+      <h2>What will happen</h2>
       <ul class="effect">
         ${effect.map((each) => html`<li>${each}</li>`)}
       </ul>
@@ -45,10 +45,10 @@ export function confirmPage({ identity }: Visit, { id, shown, path, fields }: Ke
               <div class="buttons">
                 <button type="submit" class="${grave ? 'grave' : 'main'}">${verb}</button>
                 ${again}
-                <a href="${back}">Cancel, write nothing</a>
+                <a href="${back}">Cancel</a>
               </div>
             </form>`
-          : html`<p class="buttons">${again} <a href="${back}">Back, nothing was written</a></p>`
+          : html`<p class="buttons">${again} <a href="${back}">Back</a></p>`
       }`,
   };
 }
@@ -76,40 +76,38 @@ export function resultPage({ title, back }: Pick<Proposal, 'title' | 'back'>, en
 const secretOf = ({ name, value }: NonNullable<Outcome['secret']>): Markup =>
   html`<h2>${name}</h2>
     <code class="secret" data-secret>${value}</code>
-    <p class="soft">
-      It is shown this once and stored nowhere: copy it now. Loading this page again does not show it.
-    </p>`;
+    <p class="soft">Save this key now; it can’t be shown again.</p>`;
 
 const messageOf = (lines: readonly string[]): Markup =>
-  html`<h2>To send</h2>
+  html`<h2>Message for the customer</h2>
     <pre class="command">${lines.join('\n')}</pre>`;
 
 /** Says nothing of the inside. */
-const fault =
-  'Something went wrong that should not. What it was stands in the terminal that started the console, or in its log.';
+const fault = 'Something went wrong. The error is in the terminal that started the console, or in its log.';
 
 const unfortunate = (words: string, path: string, link: string): Markup =>
   html`${notice('bad', words)}
     <p><a href="${path}">${link}</a></p>`;
 
 const statuses = { 1: 409, 2: 404, 3: 403 } as const;
+const titles = { 1: 'Not possible', 2: 'Not found or invalid', 3: 'Not allowed' } as const;
 
 /** Of a page that cannot be shown: an expected failure says what to do. */
 export function failurePage({ message, exitCode }: Failure, path: string): Page {
   const [section] = sectionOf(path);
   return {
-    title: exitCode === 3 ? 'Not allowed' : 'Not found, or not possible',
+    title: titles[exitCode],
     body: unfortunate(message, section === '' ? './' : section, 'Back to the list'),
     status: statuses[exitCode],
   };
 }
 
-export const notePage = (status: number, words: string, title = 'Not done'): Page => ({
+export const notePage = (status: number, words: string, title = 'Not completed'): Page => ({
   title,
   section: '',
-  body: unfortunate(words, './', 'To the overview'),
+  body: unfortunate(words, './', 'Go to the overview'),
   status,
 });
 
-export const faultPage = (): Page => notePage(500, fault, 'A mistake of this console');
-export const missingPage = (): Page => notePage(404, 'There is no such page.', 'Not found');
+export const faultPage = (): Page => notePage(500, fault, 'Something went wrong');
+export const missingPage = (): Page => notePage(404, 'This page does not exist.', 'Page not found');

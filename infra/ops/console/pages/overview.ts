@@ -97,11 +97,11 @@ async function overview(visit: Visit, refused: Refused, history: ChannelHistory)
       <div id="overview-now">${figuresOf(view)}</div>
       <div class="columns">
         <section>
-          <h2>Channels now</h2>
+          <h2>Channels</h2>
           <div id="overview-channels">${channelTable(view, visit, history)}</div>
         </section>
         <section>
-          <h2>To look at</h2>
+          <h2>Needs attention</h2>
           <div id="overview-findings">${shownFindings(view)}</div>
         </section>
       </div>
@@ -166,7 +166,7 @@ const watched = (visit: Visit, history: ChannelHistory): Watched => {
       }
       put(
         'look',
-        html`Looked at ${clockTime(nowMs, nowMs)}: ${counted(cost.requests, 'request')}, ${bytes(cost.bytes)}`,
+        html`Updated ${clockTime(nowMs, nowMs)}: ${counted(cost.requests, 'request')}, ${bytes(cost.bytes)}`,
       );
       return { parts, words: '', nowMs };
     },
@@ -178,7 +178,7 @@ const versionOf = ({ served }: OverviewNow, nowMs: number): Markup =>
 
 const unpublished = notice(
   'warning',
-  html`Nothing is published, so no call is served. Add a channel and its prices: the first valid rows are
+  html`Nothing is published yet, so the relay serves no calls. Add a channel and its prices; valid rows are
   published within seconds.`,
 );
 
@@ -187,8 +187,8 @@ const figuresOf = (view: OverviewNow): Markup =>
   ${
     (view.total.counts.calls ?? 0) === 0
       ? emptyBox(
-          'No call ended in this time',
-          'Choose a longer time, or make a call: figures appear here some seconds after it ended.',
+          'No calls in this period',
+          'Choose a longer period, or make a call. Figures appear within seconds of its end.',
         )
       : plotsOf(view.points)
   }`;
@@ -204,13 +204,13 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
   const { looked = 0, accounts = 0 } = underWay ?? {};
   return tiles([
     {
-      name: 'Under way',
+      name: 'In flight',
       value: underWay ? grouped(underWay.calls) : '–',
       note: !underWay
-        ? 'with the first look'
+        ? 'shown while live'
         : looked < accounts
-          ? `of ${looked} in ${counted(accounts, 'customer')}`
-          : html`${yuan(underWay.held)} held`,
+          ? `at ${looked} of ${counted(accounts, 'customer')}`
+          : html`${yuan(underWay.held)} reserved`,
     },
     { name: 'Calls', value: grouped(calls), note: `${short(tokens)} tokens` },
     {
@@ -222,19 +222,19 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
     {
       name: 'First content',
       value: withinWords(firstContentWithin(total, 0.95)),
-      note: 'of 95 % of calls',
+      note: 'p95',
     },
     { name: 'Charged', value: yuan(amounts.charged ?? 0n), note: marginText(total) },
     {
       name: 'Channels',
       value: `${on - resting} of ${on}`,
-      note: resting > 0 ? `${resting} rest` : 'ready',
+      note: resting > 0 ? `${resting} cooling down` : 'ready',
       mark: resting > 0 ? 'warning' : on > 0 ? 'good' : 'bad',
     },
     {
-      name: 'Rows with marks',
+      name: 'Configuration warnings',
       value: findings.length,
-      note: problems > 0 ? `${problems} not used` : 'all used',
+      note: problems > 0 ? counted(problems, 'invalid row') : 'all rows valid',
       mark: findings.length > 0 && (problems > 0 ? 'bad' : 'warning'),
     },
   ]);
@@ -244,14 +244,14 @@ function plotsOf(all: readonly TrafficPoint[]): Markup {
   const points = all.map(({ startMs }) => minuteText(startMs));
   const within = (share: number) => all.map(({ figures }) => firstContentWithin(figures, share) ?? null);
   return html`<div class="columns three">
-    ${callsPlot(all, points, 'ended in each step')} ${chargedPlot(all, points, '¥')}
+    ${callsPlot(all, points, 'per interval')} ${chargedPlot(all, points, '¥')}
     ${plot({
       title: 'Time to first content',
       unit: 'ms, upper bound',
       points,
       series: [
-        { name: '50 % within', values: within(0.5), tone: 'first', isLine: true },
-        { name: '95 % within', values: within(0.95), tone: 'second', isLine: true },
+        { name: 'p50', values: within(0.5), tone: 'first', isLine: true },
+        { name: 'p95', values: within(0.95), tone: 'second', isLine: true },
       ],
     })}
   </div>`;
@@ -263,17 +263,17 @@ const channelTable = (
   history: ChannelHistory,
 ): Markup =>
   table(channels, {
-    caption: 'Channels and what is known against them now',
+    caption: 'Channels and their state',
     isPlain: true,
     markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
     empty: emptyState(
-      'No channel yet',
-      html`A channel is an upstream that serves models. <a href="channels">Make the first one</a>.`,
+      'No channels yet',
+      html`A channel connects an upstream that serves models. <a href="channels">Create the first one</a>.`,
     ),
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
-      column('Now', (channel) => stateOf(channel, nowMs)),
-      column('Seen while watched', ({ id }) => strip(history.of(id, time), time)),
+      column('State', (channel) => stateOf(channel, nowMs)),
+      column('Health while live', ({ id }) => strip(history.of(id, time), time)),
       number('Priority', ({ priority }) => priority ?? '–'),
       number('Models', ({ models }) => models?.length ?? '–'),
     ],
@@ -289,7 +289,7 @@ function strip(cells: readonly (ChannelCondition | undefined)[], { fromMs, stepM
     viewBox="0 0 ${cells.length} 1"
     preserveAspectRatio="none"
     role="img"
-    aria-label="Health by time"
+    aria-label="Health over time"
   >
     ${starts.map((at, index) => {
       const cell = cells[at];
@@ -308,15 +308,15 @@ const findingsMax = 15;
 
 const shownFindings = ({ findings }: Pick<OverviewNow, 'findings'>): Markup =>
   html`${findingTable(findings.slice(0, findingsMax))}
-  ${findings.length > findingsMax && html`<p><a href="audit">All ${findings.length} rows with marks</a></p>`}`;
+  ${findings.length > findingsMax && html`<p><a href="audit">All ${findings.length} warnings</a></p>`}`;
 
 export const findingTable = (findings: OverviewNow['findings']): Markup =>
   table(findings, {
-    caption: 'Rows with a problem or a warning',
+    caption: 'Rows with an error or a warning',
     markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
     empty: emptyState(
-      'All rows of the configuration are good',
-      'Keys, accounts and grants: npx --no relay-ops check.',
+      'All configuration rows are valid',
+      'To check keys, customers and grants too, run npx --no relay-ops check.',
     ),
     columns: [
       head('Row', ({ table: name, key }) =>
@@ -324,8 +324,8 @@ export const findingTable = (findings: OverviewNow['findings']): Markup =>
           ? html`<a href="${name}/${encodeURIComponent(key)}">${name} ${key}</a>`
           : html`${name} ${key}`,
       ),
-      column('Mark', ({ problem }) => (problem === undefined ? '_warning' : '_problem')),
-      column('What', ({ problem, warning }) => wide(problem ?? warning)),
+      column('Type', ({ problem }) => (problem === undefined ? 'warning' : 'error')),
+      column('Message', ({ problem, warning }) => wide(problem ?? warning)),
     ],
   });
 
@@ -339,39 +339,39 @@ const modelsMax = 10;
 function modelTable(models: readonly Summed[], isWhole: boolean): Markup {
   const byCalls = models.toSorted((a, b) => (b.figures.counts.calls ?? 0) - (a.figures.counts.calls ?? 0));
   return html`${table(isWhole ? models : byCalls.slice(0, modelsMax), {
-    caption: 'Models of today',
+    caption: 'Models today',
     isPlain: !isWhole,
-    empty: emptyState('No call yet today', 'Sums of the day appear here with the first call that ends.'),
+    empty: emptyState('No calls today', 'Today’s sums appear here when the first call ends.'),
     columns: modelColumns,
   })}
   ${
     isWhole || models.length <= modelsMax
       ? nothing
       : html`<p>
-          The ${modelsMax} that were called most. <a href="./?models=all">All ${models.length} models</a>
+          The ${modelsMax} most called models. <a href="./?models=all">All ${models.length} models</a>
         </p>`
   }`;
 }
 
 const monthUnread = emptyBox(
-  'Read while this page is watched',
-  html`Or see <a href="customers?order=spent">who spent most</a>.`,
+  'Loads while this page is live',
+  html`Or see the <a href="customers?order=spent">top spenders</a>.`,
 );
 
 function monthOf({ month, count, total, customers, problems }: OverviewMonth): Markup {
   const { charged = 0n, granted = 0n } = total.amounts;
   return html`${warnings(problems)}
     ${table(customers, {
-      caption: 'Customers of the month by what they spent',
+      caption: 'Customers by spend this month',
       isPlain: true,
-      empty: emptyState('Nobody called this month', 'Make a customer and a key, then call with it.'),
+      empty: emptyState('No calls this month', 'Create a customer and a key, then make a call.'),
       columns: [
         head('Customer', ({ name }) => customerLink(name)),
         ...figureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'charged'),
       ],
     })}
     <p class="soft">
-      ${month}, UTC: in ${yuan(granted)} granted, out ${yuan(charged)} charged to
+      ${month} (UTC): ${yuan(granted)} granted, ${yuan(charged)} charged to
       <a href="customers?order=spent">${counted(count, 'customer')}</a>.
     </p>`;
 }
@@ -381,15 +381,15 @@ function refusedTable({ found, bytes: hourly, problem }: Refused): Markup {
     return emptyBox(
       'Not counted',
       problem ??
-        html`Only the log has them. Counting them, again each five minutes, reads ${priced(hourly)} an hour.
-          <a href="./?refused=yes">Count them</a>`,
+        html`Only the log has refused calls. Counting them every five minutes reads ${priced(hourly)} per
+          hour. <a href="./?refused=yes">Count refused calls</a>`,
     );
   return table(found.codes, {
-    caption: 'Refused calls of the last hour by code',
+    caption: 'Refused calls in the last hour by code',
     isPlain: true,
     empty: emptyState(
-      'Nothing was refused',
-      html`What failed is in <a href="requests?status=failed">requests</a>.`,
+      'No refused calls',
+      html`Failed calls are in <a href="requests?status=failed">requests</a>.`,
     ),
     columns: [
       head('Code', ({ code }) => html`<a href="requests?status=refused">${code}</a>`),

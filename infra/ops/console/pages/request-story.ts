@@ -51,7 +51,7 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
   const { ports, identity, nowMs } = visit;
   const [logged, ...others] = requests;
   if (others.length > 0)
-    throw usageFailure(`several requests begin so: ${requests.map((each) => each.id).join(', ')}`);
+    throw usageFailure(`several requests start with this ID: ${requests.map((each) => each.id).join(', ')}`);
   const id = logged?.id ?? writtenIn(visit);
   const isWhole = id.startsWith('grant#') || askedId(id).isWhole;
   const found = isWhole ? await bookedRequest(ports, id) : undefined;
@@ -64,24 +64,24 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
     title: row?.id ?? id,
     above: typeof account === 'string' ? [[pathWith('requests', { account }), account]] : [],
     actions: isRefundable ? html`<a class="button" href="${requestPath(row.id)}/refund">Refund</a>` : nothing,
-    body: html`${problem !== undefined && notice('bad', `The charge does not follow from the row: ${problem}`)}
+    body: html`${problem !== undefined && notice('bad', `The charge does not match its ledger row: ${problem}`)}
     ${
       row &&
       html`<p>
-        ${row.kind === 'grant' ? badge('grant') : statusBadge(listedOf(row).line)} of
+        ${row.kind === 'grant' ? badge('grant') : statusBadge(listedOf(row).line)} for
         ${customerLink(row.account)}, ${when(ledgerTimeMs(row), nowMs)}
       </p>`
     }
-    ${next !== undefined && notice('warning', html`<strong>Next:</strong> ${next}`)}
+    ${next !== undefined && notice('warning', html`<strong>Next step:</strong> ${next}`)}
     ${
       logged &&
-      html`<h2>What happened <span class="soft">by the log</span></h2>
+      html`<h2>What happened <span class="soft">from the log</span></h2>
         ${definitions('steps', storySteps(logged))}`
     }
     ${note !== undefined && notice('calm', note)}
     ${
       row
-        ? html`<h2>What it cost <span class="soft">by the ledger</span></h2>
+        ? html`<h2>What it cost <span class="soft">from the ledger</span></h2>
             ${definitions('steps', requestSteps(row, late))}`
         : emptyBox('Nothing was charged', isWhole ? notInLedger : partOfId)
     }`,
@@ -90,8 +90,8 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
 }
 
 const notInLedger =
-  'The ledger has no row of this id. The call was refused before it cost anything, is still under way, or ended within the last seconds.';
-const partOfId = 'This is the beginning of an id, which the ledger does not find.';
+  'The ledger has no row with this ID: the call was refused before it cost anything, is still running, or has just ended.';
+const partOfId = 'Enter the full ID to see what the request cost.';
 
 const refundPage = formPage(({ part }) => {
   const id = part('id');
@@ -99,8 +99,13 @@ const refundPage = formPage(({ part }) => {
     title: `Refund ${id}`,
     above: [[requestPath(id), id]],
     fields: [
-      { name: 'amount', label: 'Amount, yuan', input: 'decimal', help: 'Empty: all that is left.' },
-      { name: 'reason', label: 'Reason', help: 'The customer sees it in their usage.' },
+      {
+        name: 'amount',
+        label: 'Amount (¥)',
+        input: 'decimal',
+        help: 'Leave empty to refund all that is left.',
+      },
+      { name: 'reason', label: 'Reason', help: 'The customer sees this in their usage.' },
     ],
     cancel: requestPath(id),
   };
@@ -110,17 +115,18 @@ async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
   const id = part('id');
   const [amount, reason] = [typed(field('amount')), typed(field('reason'))];
   const plan = await planRefundCharge(ports, { id, amount, reason });
-  const words = { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund it' };
+  const words = { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund' };
   const proposal = proposed(plan, words, async () => ({
     ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
-    next: [[customerPath(plan.account), `To ${plan.account}`]],
+    next: [[customerPath(plan.account), `Open ${plan.account}`]],
   }));
   return { ...proposal, refunds: plan.amount };
 }
 
 export function statusBadge({ status, outcome, code, reason, retries }: ListedRequest['line']): Markup {
   const mark = { refused: 'warning', failed: 'bad', limited: 'bad', client_gone: 'calm' } as const;
-  const words = (status && code) ?? (outcome === 'client_gone' ? 'client left' : retries && 'retried');
+  const words =
+    (status && code) ?? (outcome === 'client_gone' ? 'client disconnected' : retries && 'retried');
   return html`<span title="${reason ?? ''}"
     >${both(badge(String(status ?? code), mark[outcome as keyof typeof mark] ?? 'good'), words || nothing)}</span
   >`;

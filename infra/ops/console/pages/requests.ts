@@ -92,12 +92,12 @@ function askedIn({ query, nowMs }: Visit): AskedRequests {
   const moment = (name: string, usual: string): number => {
     const written = query(name) || usual;
     const ms = written === '' ? nowMs : momentOf(written, nowMs, 'past');
-    if (ms === undefined) throw usageFailure(`${name}: found ${written}, wanted ${wantedMoment}`);
+    if (ms === undefined) throw usageFailure(`${name}: enter ${wantedMoment}`);
     return ms;
   };
   const status = typed(query('status')) as RequestStatus | undefined;
   if (status !== undefined && !requestStatuses.includes(status))
-    throw usageFailure(`status: found ${status}, wanted one of ${requestStatuses.join(', ')}`);
+    throw usageFailure(`status: choose one of ${requestStatuses.join(', ')}`);
   return {
     account: typed(query('account')),
     model: typed(query('model')),
@@ -147,10 +147,10 @@ type ReadList = Required<Pick<FoundList, 'asked' | 'view'>> & Pick<FoundList, 's
 async function list(visit: Visit, found: FoundList): Promise<Page> {
   const given = givenIn(visit);
   const { asked, view, problem } = found;
-  const idField = { name: 'id', label: 'Id of a request or an answer', placeholder: 'chatcmpl-01jd3k…' };
+  const idField = { name: 'id', label: 'Request or response ID', placeholder: 'chatcmpl-01jd3k…' };
   return {
     title: 'Requests',
-    actions: search({ action: 'requests/find', verb: 'Explain it', fields: [idField] }),
+    actions: search({ action: 'requests/find', verb: 'Explain', fields: [idField] }),
     body: html`${search({ action: 'requests', verb: 'Show', fields: filters.map((field) => Object.assign({}, field, { value: given[field.name] })), isDense: true })}
     ${placeTabs(given['account'] ?? '', 'requests')}
     ${tabs(
@@ -168,10 +168,10 @@ const placeTabs = (account: string, current: string): Markup =>
   account === ''
     ? nothing
     : tabs(
-        'Where',
+        'Source',
         [
-          [pathWith('requests', { account }), 'All requests, by the log'],
-          [pathWith('ledger', { account }), 'What was charged, by the ledger'],
+          [pathWith('requests', { account }), 'All requests (log)'],
+          [pathWith('ledger', { account }), 'Charges (ledger)'],
         ],
         pathWith(current, { account }),
       );
@@ -180,10 +180,10 @@ const askToRead = (bytes: number | undefined, given: Readonly<Record<string, str
   notice(
     'calm',
     html`<p>
-        This time takes much reading of the log: ${bytes === undefined ? '' : 'some '}${priced(bytes)}. Sums
-        of days, which cost nothing, are in <a href="./?hours=24">the overview</a> and in statements.
+        This period needs a large read of the log: ${bytes === undefined ? '' : 'about '}${priced(bytes)}.
+        Daily sums are free: see <a href="./?hours=24">the overview</a> and statements.
       </p>
-      <a class="button" href="${pathWith('requests', { ...given, read: 'yes' })}">Read it</a>`,
+      <a class="button" href="${pathWith('requests', { ...given, read: 'yes' })}">Read log</a>`,
   );
 
 function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
@@ -191,15 +191,15 @@ function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
   const given = givenIn(visit);
   const { requests, points, scannedBytes } = view;
   const total = totalOf(points);
-  const read = ports.target.local ? '' : `; ${priced(scannedBytes)} of the log were read`;
+  const read = ports.target.local ? '' : `; read ${priced(scannedBytes)} of the log`;
   return html`${given['to'] === '' && asked.toMs - asked.fromMs <= hourMs && watchBar(visit, asked, source)}
     <div id="requests-summary">${summary(points)}</div>
     ${table(requests, {
       ...requestTable(nowMs),
       caption: 'Requests',
       empty: emptyState(
-        'No such request in this time',
-        'Choose a longer time or fewer filters. A line is found some seconds after its call ended, on AWS up to two minutes.',
+        'No matching requests',
+        'Choose a longer period or fewer filters. A request appears within seconds of its end, on AWS within two minutes.',
       ),
     })}
     ${pager(
@@ -249,7 +249,7 @@ function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefi
     isPaid: !isFree,
     words: isFree
       ? ''
-      : `Watched live, each hour reads some ${priced(source && watchedBytes(ports, source, asked))}.`,
+      : `Watching live reads about ${priced(source && watchedBytes(ports, source, asked))} per hour.`,
   });
 }
 
@@ -260,7 +260,7 @@ const watchList: Watch = (visit, sinceMs) => {
     everyMs: watch.everyMs,
     async look() {
       const { requests, points, nowMs, scannedBytes } = await watch.look();
-      const read = ports.target.local ? '' : `, ${priced(scannedBytes)} read since it began`;
+      const read = ports.target.local ? '' : `, ${priced(scannedBytes)} read so far`;
       return {
         nowMs,
         words: `${isoTime(nowMs).slice(11, 19)} UTC${read}`,
@@ -294,10 +294,10 @@ const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | '
       both(account ? customerLink(account) : '–', hint),
     ),
     column('Model', ({ line: { model, alias, channel } }) => both(named(model, alias), servedBy(channel))),
-    number('Took', ({ line: { duration_ms: tookMs, FirstContentMs: firstMs } }) =>
+    number('Duration', ({ line: { duration_ms: tookMs, FirstContentMs: firstMs } }) =>
       both(lasted(tookMs), firstMs !== undefined && `first ${lasted(firstMs)}`),
     ),
-    number('Input, output', ({ line }) => both(known(line.prompt_tokens), known(line.completion_tokens))),
+    number('Tokens in, out', ({ line }) => both(known(line.prompt_tokens), known(line.completion_tokens))),
     money(
       'Charged',
       ({ line: { ChargeYuan: charge } }) => (charge === undefined ? undefined : parseYuan(charge.toFixed(9))),
@@ -313,12 +313,12 @@ const lasted = (ms: number | undefined): string => (ms === undefined ? '–' : m
 const known = (count: number | undefined): string => (count === undefined ? '–' : grouped(count));
 
 const named = (model: string | undefined, alias: string | undefined): Markup =>
-  html`${model || '–'}${alias !== undefined && html` <span class="soft">by ${alias}</span>`}`;
+  html`${model || '–'}${alias !== undefined && html` <span class="soft">via ${alias}</span>`}`;
 
 /** What a customer was charged, all of it, from its ledger. */
 async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
   const account = query('account');
-  if (account === '') throw usageFailure('account: found nothing, wanted a name');
+  if (account === '') throw usageFailure('account: enter a name');
   const before = query('before');
   const { rows, next } = await ports.pages.requests(account, before || undefined, 50);
   const { live: _live, ...columns } = requestTable(nowMs);
@@ -333,7 +333,7 @@ async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
       {
         ...columns,
         caption: 'Requests',
-        empty: emptyState('No request', 'This customer has no request in the ledger: is the name right?'),
+        empty: emptyState('No requests', 'The ledger has no requests of this customer. Check the name.'),
       },
     )}
     ${pager(`${counted(rows.length, 'request')}, newest first`, next && pathWith('ledger', { account, before: next }))}`,

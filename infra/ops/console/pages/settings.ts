@@ -30,7 +30,7 @@ async function list(visit: Visit): Promise<Page> {
   const { ports, nowMs, options } = visit;
   const [settings, plans] = [await listRows(ports, 'settings'), await listRows(ports, 'plans')];
   const said = [...settings, ...plans].flatMap(({ key, problem, warning }) => {
-    const words = problem === undefined ? warning : `is not used: ${problem}`;
+    const words = problem === undefined ? warning : `is invalid: ${problem}`;
     return words === undefined ? [] : [`${key} ${words}`];
   });
   const link = (path: string, key: string | number): Content =>
@@ -44,9 +44,9 @@ async function list(visit: Visit): Promise<Page> {
         empty: '',
         columns: [
           head('Setting', ({ key }) => link('settings', key)),
-          column('Is', ({ key }) => settingForms[key]?.about ?? ''),
+          column('Description', ({ key }) => settingForms[key]?.about ?? ''),
           column('Value', ({ shown }) => valueOf(shown)),
-          column('Written', ({ shown }) => writtenTime(shown?.at, nowMs), {
+          column('Changed', ({ shown }) => writtenTime(shown?.at, nowMs), {
             has: ({ shown }) => shown?.at !== undefined,
           }),
           column('By', ({ shown }) => (shown?.by === undefined ? '' : writer(shown.by)), {
@@ -60,7 +60,7 @@ async function list(visit: Visit): Promise<Page> {
         empty: '',
         columns: [
           head('Level', ({ key }) => link('settings/plans', key)),
-          number('Price, yuan', ({ shown }) => shownValue(shown?.row?.['price']) || '–'),
+          number('Price (¥)', ({ shown }) => shownValue(shown?.row?.['price']) || '–'),
           column('Covers', ({ shown }) => coversOf(shown)),
         ],
       })}`,
@@ -76,19 +76,19 @@ const withKnown = (rows: readonly ShownRow[], known: readonly (string | number)[
 
 function valueOf(shown: ShownRow | undefined): Content {
   if (shown === undefined) return html`<span class="soft">default</span>`;
-  return shown.row === undefined ? badge('not used', 'bad') : cut(shownValue(shown.row['value']));
+  return shown.row === undefined ? badge('invalid', 'bad') : cut(shownValue(shown.row['value']));
 }
 
 function coversOf(shown: ShownRow | undefined): Content {
-  if (shown === undefined) return html`<span class="soft">no such plan: calls are paid from balances</span>`;
-  return shown.row === undefined ? badge('not used', 'bad') : cut(coverWords(shown.row));
+  if (shown === undefined) return html`<span class="soft">not set: calls are paid from the balance</span>`;
+  return shown.row === undefined ? badge('invalid', 'bad') : cut(coverWords(shown.row));
 }
 
 const coverWords = (row: RawRow): string =>
   recordsIn(row['items'])
     .map(
       ({ id, value, models }) =>
-        `${shownValue(id)}: ${value === -1 ? 'unlimited' : shownValue(value)} ${value === 1 ? 'call' : 'calls'} a month of ${shownValue(models)}`,
+        `${shownValue(id)}: ${value === -1 ? 'unlimited' : shownValue(value)} ${value === 1 ? 'call' : 'calls'} a month (${shownValue(models)})`,
     )
     .join('; ');
 
@@ -109,7 +109,7 @@ const kinds = {
     isKnown: (key: string | number) => levels.includes(Number(key)),
     named: (key: string | number) => `Plan ${key}`,
     about: () =>
-      'It covers calls of the accounts that hold it, while the setting subscription.enabled is on. Empty its price and its entries, and it is deleted: calls are paid from balances then.',
+      'The plan pays for calls of the customers on it, while the setting subscription.enabled is on. Clear its price and entries to delete it; calls are then paid from balances.',
     fields: (_: string | number, row: RawRow) => planFields(row),
     written: ({ price, items }: RawRow): RawRow => ({ price, items: entriesWith('id', items) }),
   },
@@ -124,7 +124,7 @@ function entriesWith(name: string, list: unknown): unknown[] | undefined {
 async function rowOf({ ports, part }: Visit, of: keyof typeof kinds) {
   const kind = kinds[of];
   const key = kind.keyOf(part('key'));
-  if (!kind.isKnown(key)) throw usageFailure(`there is no ${kind.named(part('key')).toLowerCase()}`);
+  if (!kind.isKnown(key)) throw usageFailure(`${kind.named(part('key')).toLowerCase()} does not exist`);
   const found = (await listRows(ports, of)).find((each) => each.key === key);
   const row = found?.row ?? {};
   return { kind, key, found, row, fields: kind.fields(key, row) };
@@ -139,7 +139,7 @@ const rowForm = (of: keyof typeof kinds): FormRoute => ({
       intro: [
         lead(kind.about(key)),
         problem !== undefined &&
-          notice('bad', 'It is not used, so its values are not shown: what is written here replaces them.'),
+          notice('bad', 'This row is invalid, so its values are hidden. Saving replaces them.'),
       ],
       marks: { problem, warning },
       fields: [...rowFields(fields, row), ...(mark === undefined ? [] : [seenField(mark)])],
@@ -151,7 +151,7 @@ const rowForm = (of: keyof typeof kinds): FormRoute => ({
     const { kind, key, found, row, fields } = await rowOf(visit, of);
     const attributes = kind.written(typedRow(fields, field, row), key);
     const isEmpty = Object.values(attributes).every((value) => value === undefined);
-    if (isEmpty && !found) throw usageFailure('nothing was typed, and there is no row to delete');
+    if (isEmpty && !found) throw usageFailure('nothing to save: enter a value');
     const edit = { table: of, key };
     const plan = isEmpty
       ? await planRemoveRow(ports, edit, field('seen'))

@@ -7,7 +7,7 @@ import { statedColumns, viewStatement, viewStatements } from '../../../../shared
 import type { Statement, StatementDay } from '../../../../shared/operate/statement.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { clockTime, exactYuan, writtenTime } from '../layout/figures.ts';
+import { clockTime, exactYuan, withYuanSign, writtenTime } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { command, doubts, emptyState, lead, warnings, type Page } from '../layout/frame.ts';
 import {
@@ -39,7 +39,7 @@ async function statement(visit: Visit): Promise<Page> {
       verb: 'Show',
       fields: [
         { name: 'account', label: 'Customer', value: account },
-        { name: 'month', label: 'Month, UTC', value: month, placeholder: '2026-11' },
+        { name: 'month', label: 'Month (UTC)', value: month, placeholder: '2026-11' },
       ],
     })}
     ${
@@ -56,11 +56,11 @@ const amounts = viewColumns(statedColumns).slice(1);
 async function everybody({ ports, query }: Visit, month: string): Promise<Markup> {
   const after = query('after');
   const { statements, count, next, problems } = await viewStatements(ports, month, after);
-  const of = count === undefined ? ', in the order of the table' : ` of ${grouped(count)}, by name`;
+  const of = count === undefined ? ', unsorted; there are more' : ` of ${grouped(count)}, by name`;
   return html`${warnings(problems)}
   ${table(statements, {
     caption: `Statements of ${month}`,
-    empty: emptyState(`Nobody here had a call or a grant until ${month}`, 'Type a name, or another month.'),
+    empty: emptyState(`No calls or grants up to ${month}`, 'Enter a name, or another month.'),
     columns: [
       head(
         'Customer',
@@ -72,22 +72,22 @@ async function everybody({ ports, query }: Visit, month: string): Promise<Markup
     ],
   })}
   ${pager(`${counted(statements.length, 'customer')}${of}`, next && pathWith('statements', { month, after: next }))}
-  ${lead('The statement of each says whether it adds up. Of all at once, as pages and as one table:')}
+  ${lead('Each statement says whether it adds up. To create all statements, as pages and one CSV:')}
   ${command(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
 
 function shown(view: Statement, target: Target): Markup {
   const { account, month, opening, granted, charged, metered, closing, grants, days, sum, isRunning } = view;
   return html`<h2>
-      ${customerLink(account)}, ${month} ${isRunning && html`<span class="soft">until now</span>`}
+      ${customerLink(account)}, ${month} ${isRunning && html`<span class="soft">so far</span>`}
     </h2>
     ${
       view.problems.length > 0 &&
       doubts(
         view.problems,
         html`<p>
-          Sums follow calls within seconds: load the page again. If it stays, audit the customer, and make
-          sums of older versions anew.
+          Sums follow calls within seconds, so reload this page. If the problem stays, audit the customer, and
+          recompute the sums that older versions wrote.
         </p>`,
       )
     }
@@ -97,17 +97,17 @@ function shown(view: Statement, target: Target): Markup {
       { name: '− Charged', value: exactYuan(charged), note: counted(sum.counts.calls ?? 0, 'call') },
       ...(metered === 0n
         ? []
-        : [{ name: '+ Metered', value: exactYuan(metered), note: 'paid by no balance' }]),
+        : [{ name: '+ Metered', value: exactYuan(metered), note: 'not paid from the balance' }]),
       {
         name: isRunning ? 'Balance now' : 'Closing balance',
         value: exactYuan(closing),
-        note: view.problems.length === 0 ? 'exact' : 'not sure',
+        note: view.problems.length === 0 ? 'exact' : 'not verified',
       },
     ])}
     <h2>By model</h2>
     ${table(byModel(days), {
       caption: 'The month by model',
-      empty: emptyState('No call in this month', 'Calls count where they began, in UTC.'),
+      empty: emptyState('No calls in this month', 'A call counts in the month in which it started (UTC).'),
       columns: [head('Model', ({ model }) => model), ...columns],
     })}
     <h2>Top-ups and corrections</h2>
@@ -118,14 +118,14 @@ function shown(view: Statement, target: Target): Markup {
     })}
     <details>
       <summary>By day and model: ${counted(days.length, 'line')}</summary>
-      ${days.length > linesMax && lead(`The first ${linesMax}; the table below has all.`)}
+      ${days.length > linesMax && lead(`Showing the first ${linesMax} lines; the CSV has all.`)}
       ${table(days.slice(0, linesMax), {
         caption: 'The month by day and model',
         empty: nothing,
         columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...columns],
       })}
     </details>
-    ${lead('To send it to the customer, as a page and as a table:')}
+    ${lead('To send it to the customer, as a page and as CSV:')}
     ${command(target, `statement ${shellWord(account)}`, `--month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
 
@@ -160,5 +160,5 @@ const grantColumns: PageColumn<WrittenGrant>[] = [
   // On paper nobody knows which day today was.
   column('Applied (UTC)', ({ applied }) => writtenTime(applied, 0, clockTime)),
   column('Reason', ({ reason }) => wide(reason ?? '')),
-  number('Amount', ({ amount }) => html`${amount}<span class="unit">¥</span>`),
+  number('Amount', ({ amount }) => withYuanSign(amount), { sortBy: ({ amount }) => amount }),
 ];

@@ -22,23 +22,23 @@ async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
   type Version = (typeof versions)[number];
   return {
     title: 'Versions',
-    actions: html`<a class="button" href="versions/diff">Edits not published</a>`,
-    body: html`${lead('Each edit of channels, prices, plans and settings is published as a version.')}
+    actions: html`<a class="button" href="versions/diff">Unpublished changes</a>`,
+    body: html`${lead('Every change to channels, prices, plans and settings is published as a version.')}
     ${table(versions, {
       caption: 'Versions',
-      empty: emptyState('Nothing was published', 'The first valid row is published within seconds.'),
+      empty: emptyState('No versions yet', 'The first valid row is published within seconds.'),
       columns: [
         head('Version', ({ version }) => version, { sortBy: ({ version }) => version }),
         column('Published', ({ publishedAt }) => when(publishedAt * 1000, nowMs), {
           sortBy: ({ publishedAt }) => publishedAt,
         }),
-        column('State', ({ version }) => (version === served ? badge('serves', 'good') : nothing)),
+        column('State', ({ version }) => (version === served ? badge('current', 'good') : nothing)),
         column('What changed', ({ changed = [] }) => cut(changed.join('; ') || '–')),
         column('By', ({ by = [] }) => by.map((name) => [writer(name), ' '])),
-        column('Difference', ({ version }) => {
+        column('Compare', ({ version }) => {
           const former = versions.find((each) => each.version < version)?.version;
           if (former === undefined) return '–';
-          return html`<a href="versions/diff?from=${former}&to=${version}">compare with ${former}</a>`;
+          return html`<a href="versions/diff?from=${former}&to=${version}">Compare with ${former}</a>`;
         }),
         ...(options.readOnly
           ? []
@@ -46,14 +46,14 @@ async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
               actions(({ version }: Version) =>
                 version === served
                   ? nothing
-                  : actionButton(`versions/${version}/rollback`, identity.formToken, 'Roll back to it'),
+                  : actionButton(`versions/${version}/rollback`, identity.formToken, 'Roll back'),
               ),
             ]),
       ],
     })}
     ${
       versions.length >= publishedMax &&
-      html`<p class="soft">The newest ${publishedMax}. Older ones:</p>
+      html`<p class="soft">Showing the newest ${publishedMax}. To list older versions:</p>
         ${command(ports.target, 'version list', '--limit 1000')}`
     }`,
   };
@@ -80,14 +80,14 @@ async function diff(visit: Visit): Promise<Page> {
           name: 'from',
           label: 'From version',
           value: from,
-          help: 'Empty: the newest, with the tables.',
+          help: 'Leave empty to compare the newest version with the tables.',
         },
-        { name: 'to', label: 'To version', value: to, help: 'Empty: the newest.' },
+        { name: 'to', label: 'To version', value: to, help: 'Leave empty for the newest.' },
       ],
     })}
     ${
       differences.length === 0
-        ? emptyBox('No difference', `${names.from} and ${names.to} have the same rows.`)
+        ? emptyBox('No differences', `${names.from} and ${names.to} have the same rows.`)
         : differenceTable(differences)
     }`,
   };
@@ -100,7 +100,7 @@ const rollbackPage = formPage(({ part }) => ({
 
 async function proposeRollback(visit: Visit): Promise<Proposal> {
   const version = numberIn(visit.part('version'));
-  if (version === undefined) throw usageFailure('there is no such version');
+  if (version === undefined) throw usageFailure('this version does not exist');
   const plan = await planRollback(visit.ports, version);
   const title = `Roll back to version ${version}`;
   return rowProposal(visit, plan, { title, back: 'versions', verb: 'Roll back', grave: true });

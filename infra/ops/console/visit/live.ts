@@ -31,7 +31,7 @@ export function liveStreams(
     if (!isKnown) onFault(error, path);
     const words = isKnown
       ? error.message
-      : 'A mistake of this console: the terminal in which it runs has more.';
+      : 'Console error: see the terminal that runs the console, or its log.';
     return { event: framed({ trouble: masked(words) }), isTrouble: true };
   };
   const bodyOf = (watched: Watched, path: string): ReadableStream<Uint8Array> => {
@@ -64,7 +64,7 @@ export function liveStreams(
     );
   };
   return (begin, path) => {
-    if (count >= streamsMax) return refusal(503, `${streamsMax} pages are watched already`);
+    if (count >= streamsMax) return refusal(503, `${streamsMax} pages are live already`);
     try {
       const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
       return new Response(bodyOf(begin(), path), { headers });
@@ -102,9 +102,9 @@ export async function refusedWatch(
   counted?: (identity: Identity) => Promise<boolean>,
 ): Promise<Response | undefined> {
   if (!isSame(query('watch'), watchKeyOf(identity)))
-    return refusal(403, 'only a page of this session is watched');
+    return refusal(403, 'this page belongs to another session');
   return (await counted?.(identity)) === false
-    ? refusal(503, 'too many pages were watched: again in five minutes')
+    ? refusal(503, 'too many live pages: try again in five minutes')
     : undefined;
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../../../../shared/operate/what-if/edit-effects.ts';
 import { whatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { yuan } from '../layout/figures.ts';
+import { minuteText, yuan } from '../layout/figures.ts';
 import { lead, notice, warnings } from '../layout/frame.ts';
 import { badge, column, head, money, number, table, type PageColumn } from '../layout/table.ts';
 import { customerLink, proposedWrites, type Outcome, type Proposal, type Visit } from './visit.ts';
@@ -25,14 +25,14 @@ export async function rowProposal(
   plan: ConfigPlan,
   words: Pick<Proposal, 'title' | 'back' | 'grave'> & { verb?: string },
 ): Promise<Proposal> {
-  const proposal = proposedWrites(visit, plan, { verb: 'Write this', ...words, said });
+  const proposal = proposedWrites(visit, plan, { verb: 'Save', ...words, said });
   const comparison = proposal.refusal === undefined && (await compared(visit.ports, plan));
   const details = html`${differenceTable(plan.differences)} ${comparison}`;
   return { ...proposal, basis: basisOf(plan.differences), details };
 }
 
 const said = ({ length }: unknown[]): Outcome => ({
-  lines: [`${counted(length, 'row is', 'rows are')} written; live within 10 seconds.`],
+  lines: [`Saved ${counted(length, 'row')} (live within 10 s).`],
 });
 
 async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Markup> {
@@ -41,7 +41,7 @@ async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Ma
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     // An edit must not wait for its comparison.
-    return notice('warning', `It could not be compared with the last days: ${error.message}`);
+    return notice('warning', `The impact could not be computed: ${error.message}`);
   }
 }
 
@@ -63,8 +63,8 @@ export function differenceTable(differences: readonly RowDifference[]): Markup {
   );
   const more = all.length - differencesMax;
   return html`${table(all.slice(0, differencesMax), {
-    caption: 'Differences',
-    empty: 'No difference.',
+    caption: 'Changes',
+    empty: 'No changes.',
     columns: [
       head('Row', ({ row }) => row),
       column('Change', ({ change }) => change),
@@ -73,7 +73,7 @@ export function differenceTable(differences: readonly RowDifference[]): Markup {
       column('After', ({ after }) => html`<span class="wide new">${valueWords(after)}</span>`),
     ],
   })}
-  ${more > 0 && lead(`And ${counted(more, 'more attribute')}: npx --no relay-ops version diff shows all.`)}`;
+  ${more > 0 && lead(`${counted(more, 'more attribute')} not shown. To see all, run npx --no relay-ops version diff.`)}`;
 }
 
 const differencesMax = 200;
@@ -94,31 +94,31 @@ function effectTables(effects: WhatIf): Markup {
   const largest = changed.toSorted((a, b) => Number(sizeOf(b) - sizeOf(a)));
   const all: Row = { ...total, model: 'All models' };
   const rest = largest.slice(modelsMax);
-  return html`<h2>What it would have made of the last days</h2>
-    ${names('Nobody serves any more', 'their calls are refused', lost)}
-    ${names('Become free', 'their calls cost nothing', free)}
-    ${names('Served without a price', 'see the setting unpriced_models', unpriced)}
-    ${warnings(problems.map((each) => `${nameOf(each)} would not be used: ${each.problem}`))}
+  return html`<h2>Impact on the last 7 days</h2>
+    ${names('No longer served', 'calls would be rejected', lost)}
+    ${names('Free from now on', 'calls would cost nothing', free)}
+    ${names('No price', 'see the setting unpriced_models', unpriced)}
+    ${warnings(problems.map((each) => `${nameOf(each)} would be invalid: ${each.problem}`))}
     ${warnings([...unreadable, ...accounts.problems])}
     ${lead(
-      html`${counted(total.calls, 'call')} from ${days.from} to ${days.to}, UTC, by the prices of
-      ${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')}. Calls are taken to come as they came.`,
+      html`${counted(total.calls, 'call')} from ${days.from} to ${days.to} (UTC), at the prices of
+      ${minuteText(atMs)}. This assumes that the same calls would have been made.`,
     )}
     ${table(changed.length === 0 ? [] : [all, ...largest.slice(0, modelsMax)], {
       caption: 'Revenue and margin by model, before and after',
       markOf: (row) => (row.isLost ? 'bad' : undefined),
       empty:
         total.calls === 0
-          ? 'There was no call on these days, so nothing can be compared.'
-          : `${counted(models.length, 'model that was called stays as it is', 'models that were called stay as they are')}.`,
+          ? 'No calls on these days, so there is nothing to compare.'
+          : `No effect on the ${counted(models.length, 'model')} called on these days.`,
       columns,
     })}
-    ${rest.length > 0 && lead(`And ${counted(rest.length, 'model')} with a smaller change: npx --no relay-ops what-if has all.`)}
+    ${rest.length > 0 && lead(`${counted(rest.length, 'model changes', 'models change')} less than these. To see all, run npx --no relay-ops what-if.`)}
     ${
       changed.length > 0 &&
       total.unknownCostCalls > 0 &&
       html`<p class="soft">
-        The cost of ${counted(total.unknownCostCalls, 'call')} is not in the margin: no channel’s row says it.
+        The margin leaves out ${counted(total.unknownCostCalls, 'call')} of unknown cost.
       </p>`
     }
     ${emptySooner(accounts)}`;
@@ -143,7 +143,7 @@ const amount = (title: string, of: (row: Row) => Bounds): PageColumn<Row> =>
 
 const certainty = (side: 'revenue' | 'margin'): PageColumn<Row> =>
   column('Certainty', (row) => certaintyOf(row[side].before, row[side].after), {
-    about: 'how far the truth may be from these two amounts',
+    about: 'how exact the two amounts are',
   });
 
 const columns: PageColumn<Row>[] = [
@@ -160,20 +160,19 @@ const columns: PageColumn<Row>[] = [
 const soonerColumns: PageColumn<SoonerEmpty>[] = [
   head('Customer', ({ account }) => customerLink(account)),
   money('Balance', ({ available }) => available),
-  number('Lasts now, days', ({ daysBefore }) => daysBefore?.toFixed(1) ?? 'over 365'),
-  number('Lasts then, days', ({ daysAfter }) => daysAfter.toFixed(1)),
+  number('Days left now', ({ daysBefore }) => daysBefore?.toFixed(1) ?? 'over 365'),
+  number('Days left after', ({ daysAfter }) => daysAfter.toFixed(1)),
 ];
 
 const emptySooner = ({ looked, accounts, sooner }: WhatIf['accounts']): Markup =>
   looked === 0
     ? nothing
-    : html`<h3>Customers who run empty sooner</h3>
+    : html`<h3>Customers who would run out sooner</h3>
         ${table(sooner, {
-          caption: 'Customers who run empty sooner',
-          empty: `None of the ${looked} who spent most this month runs empty sooner within a year.`,
+          caption: 'Customers who would run out sooner',
+          empty: `None of the top ${looked} spenders of this month would run out sooner within a year.`,
           columns: soonerColumns,
         })}
         <p class="soft">
-          Of ${counted(accounts, 'customer')} with calls this month the ${looked} who spent most were looked
-          at.
+          Covers the top ${looked} spenders among ${counted(accounts, 'customer')} with calls this month.
         </p>`;

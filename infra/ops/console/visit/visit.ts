@@ -37,7 +37,7 @@ export const neededFor = (route: FormRoute | AskingRoute): Role =>
   'answer' in route ? 'viewer' : (route.by ?? 'operator');
 
 export const refusedWords = ({ role }: Identity): string =>
-  role === 'viewer' ? 'This console only reads.' : `Your role here is ${role}: it does not do this.`;
+  role === 'viewer' ? 'This console is read-only.' : `Your role (${role}) does not allow this.`;
 
 export interface ConsoleOptions {
   /** The values of the header Host that are answered: `127.0.0.1:4711`. Absent: it was checked before. */
@@ -158,7 +158,7 @@ export const formPage =
   (partsOf: (visit: Visit, tried: SentForm | undefined) => FormParts | Promise<FormParts>): PageView =>
   async (visit, tried) => {
     const made = await partsOf(visit, tried);
-    const { title, above = [], intro = '', fields = [], marks = {}, verb = 'Go on', cancel } = made;
+    const { title, above = [], intro = '', fields = [], marks = {}, verb = 'Continue', cancel } = made;
     const parts = { fields: withMarks(fields, marks), verb, cancel, tried };
     return {
       title,
@@ -216,7 +216,7 @@ export function proposedWrites(
   const questions = isNothing ? [] : plan.questions;
   return proposed({ ...plan, questions, ...(refusal !== undefined && { refusal }) }, words, async () => {
     const made = await carryOutWrites(ports, plan);
-    if (made.length === 0) throw new Failure('nothing was written: somebody else was faster');
+    if (made.length === 0) throw new Failure('nothing was saved: somebody else changed this first');
     return said(made);
   });
 }
