@@ -1,87 +1,46 @@
+/**
+ * Server-sent events: decodes those of upstreams and of the relay's own event log, and writes those of answers. Must never keep
+ * more of a stream than its limit.
+ */
+import { createParser } from 'eventsource-parser';
 import type { Machine } from './machine.ts';
 
-/** Limits of a stream of server-sent events. Lengths are in UTF-16 code units. */
-interface SseLimits {
-  lineLengthMax: number;
-}
-
+/** A line or an event has no end within the limit. */
 export class SseTooLong extends Error {
   override readonly name = 'SseTooLong';
 }
 
 /**
- * Converts text, cut at any position, to the `data` of each server-sent event (lines joined by a line feed).
- * Follows the HTML standard's "event stream" for line ends, comments and fields. Also accepts a last event
- * without a blank line after it, because some upstreams omit that line.
+ * Converts text, cut at any position, to the `data` of each server-sent event (lines joined by a line feed). Also accepts a
+ * last event without a blank line after it, because some upstreams omit that line.
  */
 export class SseDecoder implements Machine<string, string> {
-  readonly #limits: SseLimits;
-  #line = '';
-  #data: string[] = [];
-  #dataLength = 0;
-  #afterCarriageReturn = false;
+  readonly #lengthMax: number;
+  readonly #parser = createParser({ onEvent: ({ data }) => this.#add(data) });
+  readonly #events: string[] = [];
+  /** UTF-16 code units since the last event: the parser itself keeps a line or an event of any length. */
+  #openLength = 0;
 
-  constructor(limits: SseLimits) {
-    this.#limits = limits;
+  constructor({ lineLengthMax }: { lineLengthMax: number }) {
+    this.#lengthMax = lineLengthMax;
   }
 
   push(text: string): string[] {
-    const events: string[] = [];
-    let start = 0;
-    if (this.#afterCarriageReturn && text.length > 0) {
-      if (text[0] === '\n') start = 1;
-      this.#afterCarriageReturn = false;
-    }
-    const lineEnd = text.includes('\r') ? eitherLineEnd : lineFeedOnly;
-    for (;;) {
-      const end = lineEnd(text, start);
-      if (end < 0) break;
-      this.#take(this.#line + text.slice(start, end), events);
-      this.#line = '';
-      start = end + 1;
-      if (text[end] !== '\r') continue;
-      if (start === text.length) this.#afterCarriageReturn = true;
-      else if (text[start] === '\n') start += 1;
-    }
-    this.#line += text.slice(start);
-    if (this.#line.length > this.#limits.lineLengthMax)
-      throw new SseTooLong('a line of the stream is too long');
-    return events;
+    this.#openLength += text.length;
+    this.#parser.feed(text);
+    if (this.#openLength > this.#lengthMax) throw new SseTooLong('an event of the stream is too long');
+    return this.#events.splice(0);
   }
 
   end(): string[] {
-    const events: string[] = [];
-    this.#take(this.#line, events);
-    this.#take('', events);
-    this.#line = '';
-    return events;
+    this.#parser.feed('\n\n');
+    return this.#events.splice(0);
   }
 
-  #take(line: string, events: string[]): void {
-    if (line === '') {
-      if (this.#data.length > 0) events.push(this.#data.join('\n'));
-      this.#data = [];
-      this.#dataLength = 0;
-      return;
-    }
-    if (!line.startsWith('data')) return;
-    if (line.length > 4 && line[4] !== ':') return;
-    const value = line.slice(line[5] === ' ' ? 6 : 5);
-    this.#dataLength += value.length;
-    if (this.#dataLength > this.#limits.lineLengthMax)
-      throw new SseTooLong('an event of the stream is too long');
-    this.#data.push(value);
+  #add(data: string): void {
+    this.#events.push(data);
+    this.#openLength = 0;
   }
-}
-
-/** For texts without a CR, the usual case: searching for a CR again at every line takes quadratic time. */
-const lineFeedOnly = (text: string, from: number): number => text.indexOf('\n', from);
-
-function eitherLineEnd(text: string, from: number): number {
-  const lineFeed = text.indexOf('\n', from);
-  const carriageReturn = text.indexOf('\r', from);
-  if (carriageReturn < 0) return lineFeed;
-  return lineFeed < 0 ? carriageReturn : Math.min(lineFeed, carriageReturn);
 }
 
 /** A server-sent event without a name, as Chat Completions streams use it. `data` has no line breaks (it is JSON). */

@@ -60,6 +60,7 @@ describe('the packages', () => {
       '@aws-sdk/lib-dynamodb',
       '@aws-sdk/util-dynamodb',
       '@middy/core',
+      'eventsource-parser',
       'zod',
     ]);
   });

@@ -86,7 +86,7 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S13'],
     file: 'shared/upstreams/error-text.ts',
-    find: 'value.slice(0, 4 * sequenceLengthMax)',
+    find: 'value.slice(0, 4 * lengthMax)',
     replace: 'value',
     test: 'test/unit/upstreams/error-text.test.ts',
     name: 'no more than the start of a text is read',
@@ -199,7 +199,7 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S20'],
     file: 'shared/relay/answer/delivery.ts',
-    find: 'return this.#length > this.#sequenceLengthMax;',
+    find: 'return this.#length > this.#lengthMax;',
     replace: 'return false;',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'counts as gone when it takes nothing for 30 s, and its text is dropped',
