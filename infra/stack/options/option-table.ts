@@ -231,7 +231,7 @@ export const optionTable = {
   region: option(regionName, 'region of the stage, whatever the environment says'),
   frontDoor: option(
     z.literal(frontDoors, `one of ${frontDoors.join(', ')}`),
-    'what clients call: CloudFront with Function URLs, CloudFront with API Gateway, API Gateway in the region, or API Gateway for your VPCs only',
+    'what clients call: CloudFront, CloudFront with API Gateway, or API Gateway for everyone or for your VPCs',
     'cloudfront',
   ),
   vpcEndpointIds: option(idsOf('vpce', 10), 'VPC endpoints of execute-api that may call a private API'),
@@ -316,7 +316,7 @@ export const optionTable = {
   ),
   shifting: option(
     z.union([flag, z.literal('linear')], shiftingWanted),
-    'true: new versions get a tenth of the calls for five minutes, then all, and roll back on failures; "linear": a tenth more each minute; false: all at once',
+    'true: new versions get a tenth of the calls for five minutes, then all; "linear": a tenth more each minute; false: all at once',
     true,
   ),
   alarmTopicArn: option(
@@ -333,7 +333,7 @@ export const optionTable = {
   ),
   budget: option(
     fields({ monthlyUsd: count(1, 10_000_000), email: z.optional(email), topicArn: z.optional(topicArn) }),
-    'AWS Budgets mails at 80 % and 100 % of this amount for the whole AWS account, to alarmEmail unless it names somebody',
+    'mails when the whole AWS account costs more',
   ),
   alertSender: option(
     sender,
@@ -353,7 +353,7 @@ export const optionTable = {
   ),
   reservedConcurrency: option(
     count(1, 100_000),
-    'concurrent calls that AWS reserves for each of chat, responses and messages, and allows at most; half of it is the default of account_concurrency',
+    'concurrent calls reserved for each of chat, responses and messages, and allowed at most; account_concurrency is half of it by default',
   ),
   compute: option(
     z.literal(['functions', 'ecs'], 'functions or ecs'),
@@ -386,11 +386,11 @@ export const optionTable = {
       tasksMin: z.optional(count(1, 1000)),
       tasksMax: z.optional(count(1, 5000)),
     }),
-    'for compute ecs: an existing image, an existing VPC {id, zones, subnets, public}, the number of tasks (2 to 10)',
+    'for compute ecs: an existing image and VPC, and the number of tasks (2 to 10)',
   ),
   moneyConcurrency: option(
     count(5, 1000),
-    'concurrent calls that AWS reserves for each of ledger, grants, sweeper and config, and allows at most',
+    'concurrent calls reserved for each of ledger, grants, sweeper and config, and allowed at most',
   ),
   memory: option(fields(memory), 'megabytes by function, such as {"chat": 512}', {}),
   awsClient: option(
@@ -428,7 +428,7 @@ export const optionTable = {
       ],
       webAclWanted,
     ),
-    'true: a web ACL that limits the requests of each address; or the ARN of a WAF ACL (of the region for an API)',
+    'true: a web ACL that limits each address; or the ARN of yours (regional for an API)',
     false,
   ),
   webAclRequestsPerMinute: option(
