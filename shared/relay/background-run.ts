@@ -13,17 +13,17 @@ import { WorkBudget } from './call/work-budget.ts';
 import type { RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
 import {
-  heldCall,
+  createRelay,
+  handleCall,
   orThrow,
-  relayed,
-  relayOf,
-  withStates,
+  reserveWithStates,
+  withLimits,
   type Edge,
-  type HeldCall,
-  type RelayParts,
+  type RelayDeps,
+  type ReservedCall,
 } from './lifecycle.ts';
 import { Backoff } from './retry.ts';
-import { Bill } from './money/bill.ts';
+import { reserveForRun } from './money/bill.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { StoredResponse } from './ports/stored.ts';
 import { conversationOf } from './stored/conversation.ts';
@@ -50,7 +50,7 @@ const claimMsMax = 20_000;
 
 /** Rejects only when it is not known whether there is something to run. */
 export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: RunEvent) => Promise<void> {
-  const relay = relayOf(ports, endpoint);
+  const relay = createRelay(ports, endpoint);
   return async (event) => {
     const { account, id, run } = event;
     const snapshot = await ports.config.current();
@@ -62,7 +62,7 @@ export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: Ru
     const claimed = claimedRun(ports, { response, snapshot, event });
     const watching = claimed.watch.watch();
     try {
-      await drained(await relayed(relay, runEdge(relay, claimed)));
+      await drained(await handleCall(relay, runEdge(relay, claimed)));
     } finally {
       claimed.watch.stop();
       await watching;
@@ -103,7 +103,7 @@ function claimedRun(
 }
 
 /** A call whose client has its answer already: its key's minute counted it when it was accepted, and nobody waits for it. */
-function runEdge(relay: RelayParts, claimed: ClaimedRun): Edge {
+function runEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
   const { ports, reservations } = relay;
   const { response, watch, recorder } = claimed;
   const accepted = acceptedCallIn(response);
@@ -112,37 +112,37 @@ function runEdge(relay: RelayParts, claimed: ClaimedRun): Edge {
     requestId: requestIdOf(response.head.id),
     startedMs: accepted?.startedMs ?? ports.clock.now(),
     commitsAtOnce: true,
-    read: () =>
+    readCall: () =>
       readAccepted(relay, claimed, accepted).then(
         (checked): ReadCall => ({ checked }),
         (error: unknown) => ({ error }),
       ),
-    claim: () => Promise.resolve({ held: undefined }),
-    reserve: async (checked): Promise<HeldCall> => {
+    claimIdempotencyKey: () => Promise.resolve(undefined),
+    reserve: async (checked): Promise<ReservedCall> => {
       const waiting = { untilMs: accepted?.untilMs ?? 0, signal: watch.signal };
-      const part = accepted?.reservation?.part;
-      const held = await withStates(ports, checked, () =>
-        Bill.openRun(reservations, ports, checked.call, { waiting, part }),
+      const shard = accepted?.reservation?.part;
+      const held = await reserveWithStates(ports, checked, () =>
+        reserveForRun(reservations, ports, checked.call, { waiting, shard }),
       );
       await watch.look();
-      if (!watch.reason) return heldCall(checked, held);
+      if (!watch.reason) return withLimits(checked, held);
       await held.bill.cancel();
       throw refuse('unavailable', 'The response was stopped before it began.');
     },
-    stoppable,
-    recorder: () => Promise.resolve((seal) => recorder.sealing(seal)),
+    makeStoppable,
+    createRecorder: () => Promise.resolve((seal) => recorder.sealing(seal)),
     refusedFacts: {
       key: accepted?.key,
       model: typeof model === 'string' ? model : undefined,
       droppedTools: undefined,
     },
-    refused: (error) => recorder.fails(error),
+    storeRefusal: (error) => recorder.fails(error),
   };
 }
 
 /** The call as it was stored, with all that it goes on from. */
 async function readAccepted(
-  relay: RelayParts,
+  relay: RelayDeps,
   { response, snapshot, watch, deadlineMs }: ClaimedRun,
   accepted: AcceptedCall | undefined,
 ): Promise<CheckedCall> {
@@ -189,7 +189,7 @@ const tooLate = (): Refusal =>
  * What the upstream had written when the run was stopped stays, as an answer that ended at a limit. When nothing was asked of
  * an upstream it is a failure, so that nothing is charged.
  */
-function stoppable(dispatched: DispatchedCall, { signal, identity }: ChatCall): DispatchedCall {
+function makeStoppable(dispatched: DispatchedCall, { signal, identity }: ChatCall): DispatchedCall {
   let wasAsked = false;
   let isCut = false;
   // Before the attempt hears of it and reports a failure.

@@ -2,7 +2,7 @@
  * Handles the header Idempotency-Key: one claim per API key and header value. A repeat of a key that may store gets the first
  * result; of others no answer is ever kept.
  */
-import type { ClaimReply, IdempotencyClaim } from './ports/runtime-stores.ts';
+import type { ClaimReply, IdempotencyClaimWrite } from './ports/runtime-stores.ts';
 import { ResponseTooLarge, type StoredResult } from './ports/stored.ts';
 import type { ChatCall } from './call/call.ts';
 import type { ResultKeeper } from './answer/answer.ts';
@@ -37,7 +37,7 @@ const keptSeconds = 24 * 60 * 60;
 const keepMsMax = 2_000;
 
 /** A request's claim on its Idempotency-Key. */
-export interface HeldKey extends ResultKeeper {
+export interface IdempotencyClaim extends ResultKeeper {
   /** Ends the claim. `free`: nothing was charged, so the key may be used again. Never rejects. */
   finish(free: boolean): Promise<void>;
 }
@@ -49,14 +49,14 @@ interface KeyedRequest {
   request: RelayRequest;
 }
 
-/** `held`: the claim. `repeated`: the answer of a repeat. */
-export type Claimed = { held: HeldKey } | { repeated: RelayResponse };
+/** `repeated`: the answer of a repeat. Undefined: the request has no key. */
+export type Claimed = IdempotencyClaim | { repeated: RelayResponse } | undefined;
 
 /**
  * Claims the request's Idempotency-Key. A repeat is answered by the first result where that is kept. Throws when the key is
  * taken otherwise: a repeated request is then refused, free of charge.
  */
-export async function claimed(
+export async function claimIdempotencyKey(
   ports: ChatPorts,
   { call, body, read }: CheckedCall,
   { header, request }: KeyedRequest,
@@ -66,7 +66,7 @@ export async function claimed(
   const keeps = mayStore(call);
   const isRun = read.storage?.background === true;
   const { hash: owner, account } = call.key;
-  const claim: IdempotencyClaim = {
+  const write: IdempotencyClaimWrite = {
     owner,
     account,
     idempotencyKey: header,
@@ -76,13 +76,13 @@ export async function claimed(
     untilMs: Math.max(call.deadlineMs, isRun ? call.startedMs + runEndsMsMax : 0) + graceMs,
     namesMembers: keeps,
   };
-  const held = heldKey(ports, call, { claim, keeps, isStored: read.storage !== undefined });
-  const reply = await ports.idempotency.claim(claim).catch(async (error: unknown) => {
+  const claim = createClaim(ports, call, { write, keeps, isStored: read.storage !== undefined });
+  const reply = await ports.idempotency.claim(write).catch(async (error: unknown) => {
     // It may be applied: repeats would meet a call that never ran, for as long as it could have.
-    await within(ports.clock, hurriedMsMax, { work: held.finish(true), late: undefined });
+    await within(ports.clock, hurriedMsMax, { work: claim.finish(true), late: undefined });
     throw error;
   });
-  if (reply.state === 'claimed') return { held };
+  if (reply.state === 'claimed') return claim;
   // The first is running until its charge is written, and its client has the end of its answer before.
   if (keeps && reply.state !== 'other_body') {
     await countUnbilled(ports, call);
@@ -101,7 +101,7 @@ export async function claimed(
 }
 
 interface OpenClaim {
-  claim: IdempotencyClaim;
+  write: IdempotencyClaimWrite;
   /** The API key may store, so repeats are answered. */
   keeps: boolean;
   /** The answer is stored as a response, too: when that is removed, the result goes with it. */
@@ -109,7 +109,11 @@ interface OpenClaim {
 }
 
 /** Its `keep` must never hold up the end of a call for long, nor fail it: without a kept result a repeat is refused. */
-const heldKey = (ports: ClaimPorts, call: ChatCall, { claim, keeps, isStored }: OpenClaim): HeldKey => ({
+const createClaim = (
+  ports: ClaimPorts,
+  call: ChatCall,
+  { write, keeps, isStored }: OpenClaim,
+): IdempotencyClaim => ({
   keepsUpTo: keeps ? lengthMax : 0,
   keep: async (result) => {
     if (!keeps) return;
@@ -123,7 +127,7 @@ const heldKey = (ports: ClaimPorts, call: ChatCall, { claim, keeps, isStored }: 
   },
   finish: (free) =>
     new Backoff(ports, call.signal.aborted ? hurriedMsMax : finishMsMax)
-      .until(() => ports.idempotency.finish(claim, free))
+      .until(() => ports.idempotency.finish(write, free))
       .catch((error: unknown) => ports.log.fault(call.identity.requestId, error)),
 });
 

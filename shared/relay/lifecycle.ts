@@ -19,9 +19,9 @@
 import { costsNothing, flagText, isImplausible } from '../billing/usage.ts';
 import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import type { ErrorObject } from '../wire/invalid-request.ts';
-import { beginAnswer, type Answer, type AnswerParts } from './answer/answer.ts';
-import type { ChatCall, DispatchedCall, ServingModel } from './call/call.ts';
-import type { Claimed, HeldKey } from './idempotency.ts';
+import { createAnswer, type Answer, type AnswerInput, type AnswerReport } from './answer/answer.ts';
+import type { ChatCall, DispatchedCall, DispatchReport, ServingModel } from './call/call.ts';
+import type { Claimed, IdempotencyClaim } from './idempotency.ts';
 import {
   checkedCall,
   mayHaveStates,
@@ -31,7 +31,7 @@ import {
   type CheckedCall,
   type ReadCall,
   type RefusedCall,
-  type ReadParts,
+  type ReadDeps,
 } from './read-call.ts';
 import { callTo, ServingChannels } from './call/serving-channels.ts';
 import { WorkBudget } from './call/work-budget.ts';
@@ -40,7 +40,7 @@ import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Admission } from './money/admission.ts';
-import { Bill, servingFacts, type BillReport } from './money/bill.ts';
+import { admitCall, servingFacts, type Bill, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { TurnStates } from './state/turn-states.ts';
@@ -48,43 +48,43 @@ import type { Clock } from './ports/host.ts';
 import { RequestLogger, type RefusedFacts } from './request-log.ts';
 import type { SearchedRequest } from './search.ts';
 
-/** Where a call comes from and goes to: a client's request, or a background run. */
+/** How the calls of a client, and those of a background run, differ. */
 export interface Edge {
   requestId: string;
+  startedMs: number;
   /** Never rejects. */
-  read(): Promise<ReadCall>;
+  readCall(): Promise<ReadCall>;
   /** Throws a Refusal, an InvalidRequest or StoreUnavailable; so does `reserve`, and nothing then stays reserved. */
-  claim(checked: CheckedCall): Promise<Claimed | { held: undefined }>;
-  reserve(checked: CheckedCall, claim: HeldKey | undefined): Promise<Reserved>;
-  /** Who keeps the answer. */
-  recorder(held: HeldCall): Promise<AnswerParts['recorder']>;
+  claimIdempotencyKey(checked: CheckedCall): Promise<Claimed>;
+  reserve(checked: CheckedCall, claim: IdempotencyClaim | undefined): Promise<Reserved>;
+  /** Who stores the answer. */
+  createRecorder(reserved: ReservedCall): Promise<AnswerInput['recorder']>;
   /** Nobody waits for the status, and every failure is to be rendered. */
   commitsAtOnce: boolean;
-  /** What an answer is made of that may be stopped before its end. Absent: the call as it is dispatched. */
-  stoppable?(dispatched: DispatchedCall, call: ChatCall): DispatchedCall;
-  startedMs: number;
-  /** What the line of a refusal says of the call, whatever was read by then. Absent: what was read. */
+  /** Lets a call be stopped before its end, if that may happen. */
+  makeStoppable?(dispatched: DispatchedCall, call: ChatCall): DispatchedCall;
+  /** For the line of a refusal, in place of what was read of the call by then. */
   refusedFacts?: Pick<RefusedFacts, 'key' | 'model' | 'droppedTools'>;
-  /** Keeps a refusal for those who ask later. Never rejects. */
-  refused?(error: ErrorObject): Promise<void>;
+  /** Stores a refusal for those who ask later. Never rejects. */
+  storeRefusal?(error: ErrorObject): Promise<void>;
 }
 
-/** A call that may be sent to an upstream: what it costs is reserved. */
-export interface HeldCall extends CheckedCall {
+/** A call that may be sent to an upstream. */
+export interface ReservedCall extends CheckedCall {
   bill: Bill;
 }
 
-/** `answered`: a run will reserve for the call, or nothing will. */
-type Reserved = HeldCall | { answered: RelayResponse };
+/** `answered`: the call needs no upstream now. */
+type Reserved = ReservedCall | { answered: RelayResponse };
 
-/** What a function keeps over its calls. */
-export interface RelayParts extends ReadParts {
+/** What an endpoint keeps from call to call. */
+export interface RelayDeps extends ReadDeps {
   reservations: Reservations;
   health: HealthRecorder;
   logger: RequestLogger;
 }
 
-export function relayOf(ports: ChatPorts, endpoint: Endpoint): RelayParts {
+export function createRelay(ports: ChatPorts, endpoint: Endpoint): RelayDeps {
   const reservations = new Reservations(ports);
   return {
     ports,
@@ -98,123 +98,88 @@ export function relayOf(ports: ChatPorts, endpoint: Endpoint): RelayParts {
 }
 
 /** Never rejects: every error becomes a response and a log line. */
-export async function relayed(relay: RelayParts, edge: Edge): Promise<RelayResponse> {
-  const read = await edge.read();
-  if ('error' in read) return turnedAway(relay, edge, read);
+export async function handleCall(relay: RelayDeps, edge: Edge): Promise<RelayResponse> {
+  const read = await edge.readCall();
+  if ('error' in read) return refuseCall(relay, edge, read);
   const { checked } = read;
-  try {
-    const claim = await edge.claim(checked);
-    if ('repeated' in claim) return claim.repeated;
-    try {
-      return await paid(relay, edge, checked, claim.held);
-    } catch (error) {
-      await claim.held?.finish(true);
-      throw error;
-    }
-  } catch (error) {
-    return turnedAway(relay, edge, { error, caller: checked.source.caller, asked: checked });
-  }
-}
-
-/** When it throws, nothing is reserved any more. Else the end of the answer closes what the call holds. */
-async function paid(
-  relay: RelayParts,
-  edge: Edge,
-  checked: CheckedCall,
-  claim: HeldKey | undefined,
-): Promise<RelayResponse> {
-  const held = await edge.reserve(checked, claim);
-  if ('answered' in held) return held.answered;
-  const { call, bill } = held;
+  let claim: IdempotencyClaim | undefined;
+  let bill: Bill | undefined;
   let searched: SearchedRequest | undefined;
-  let answer: Answer;
+  let running: RunningCall;
   try {
-    if (call.model.web) searched = await (await import('./search.ts')).withSearch(relay.ports, call);
-    answer = await begun(relay, edge, { ...held, claim, searched });
+    const claimed = await edge.claimIdempotencyKey(checked);
+    if (claimed && 'repeated' in claimed) return claimed.repeated;
+    claim = claimed;
+    const reserved = await edge.reserve(checked, claim);
+    if ('answered' in reserved) return reserved.answered;
+    ({ bill } = reserved);
+    if (reserved.call.model.web) searched = await searchFor(relay, reserved.call);
+    const answer = await startAnswer(relay, edge, { ...reserved, claim, searched });
+    running = { ...reserved, claim, answer, ended: answer.stream() };
   } catch (error) {
-    await bill.cancel(searched?.isBilled);
-    throw error;
+    await bill?.cancel(searched?.isBilled);
+    await claim?.finish(true);
+    return refuseCall(relay, edge, { error, caller: checked.source.caller, asked: checked });
   }
-  const done = ended(relay, { ...held, claim, answer });
-  return { ...(await answer.response()), done };
+  const done = settleThenLog(relay, running);
+  return { ...(await running.answer.response()), done };
 }
 
-/** Begins to answer. */
-async function begun(
-  { ports, endpoint, health }: RelayParts,
+const searchFor = async ({ ports }: RelayDeps, call: ChatCall): Promise<SearchedRequest> =>
+  (await import('./search.ts')).withSearch(ports, call);
+
+interface RunningCall extends ReservedCall {
+  claim: IdempotencyClaim | undefined;
+  answer: Answer;
+  /** Resolves when the last text is on its way, and what is to be stored of it is stored. Never rejects. */
+  ended: Promise<AnswerReport>;
+}
+
+/** Dispatches the call, and prepares its answer. */
+async function startAnswer(
+  { ports, endpoint, health }: RelayDeps,
   edge: Edge,
-  held: HeldCall & { claim: HeldKey | undefined; searched: SearchedRequest | undefined },
+  reserved: ReservedCall & Pick<RunningCall, 'claim'> & { searched: SearchedRequest | undefined },
 ): Promise<Answer> {
-  const { call, read, bill, claim, searched } = held;
+  const { call, read, bill, claim, searched } = reserved;
   const dispatched = new Dispatch(ports, { call, searched, health });
-  const dispatch = edge.stoppable?.(dispatched, call) ?? dispatched;
-  const recorder = await edge.recorder(held);
+  const dispatch = edge.makeStoppable?.(dispatched, call) ?? dispatched;
+  const recorder = await edge.createRecorder(reserved);
   const { commitsAtOnce } = edge;
-  return beginAnswer(ports, call, {
-    read,
-    dispatch,
-    bill,
-    claim,
-    recorder,
-    commitsAtOnce,
-    form: endpoint,
-  });
+  return createAnswer(ports, call, { read, dispatch, bill, claim, recorder, commitsAtOnce, form: endpoint });
 }
 
 /**
- * A longer answer (UTF-16 code units) is closed after it was handed over. Until then it counts among its account's calls
+ * A longer answer (UTF-16 code units) is settled after it was handed over. Until then it counts among its account's calls
  * at once: it fills what buffers there are, and then the host waits with it for a client that takes nothing. Of a
- * shorter one the close waits for no client: it is on its way as the last text is.
+ * shorter one the settle waits for no client: it is on its way as the last text is.
  */
-const closedFirstLengthMax = 256 * 1024;
-/** Time after the request's deadline in which the rest of an answer is handed over. Less than what the host keeps. */
+const settledFirstLengthMax = 256 * 1024;
+/** Time after the request's deadline in which the remainder of an answer is handed over. Less than what the host keeps. */
 const handOverMs = 3_000;
 
-interface Ending {
-  call: ChatCall;
-  bill: Bill;
-  claim: HeldKey | undefined;
-  answer: Answer;
-}
-
-/** What ends a call, in this order; none skips another when one fails. Never rejects. */
-async function ended({ ports, logger }: RelayParts, { call, bill, claim, answer }: Ending): Promise<void> {
+/** Ends a call, in this order; no step skips another when it fails. Never rejects. */
+async function settleThenLog({ ports, logger }: RelayDeps, running: RunningCall): Promise<void> {
   const { clock, log } = ports;
-  const { requestId } = call.identity;
-  const fault = (error: unknown): void => log.fault(requestId, error);
-  // Its last text is on its way, and what was to be kept of it is kept.
-  const ending = await answer.ended;
-  const { report, outcome, measure, length, firstMs, end, status, refusal } = ending;
-  const { model: answered, channel } = report;
-  if (length > closedFirstLengthMax) await answer.delivery.handOver(call.deadlineMs);
+  const { call, bill, claim, answer } = running;
+  const logFault = (error: unknown): void => log.fault(call.identity.requestId, error);
+  const ended = await running.ended;
+  const { report, outcome, measure, length, firstMs, end, status, refusal } = ended;
+  if (length > settledFirstLengthMax) await answer.delivery.handOver(call.deadlineMs);
   // The charge first: who repeats the request meets a call that runs until its charge is written.
-  const serving = servingFacts(report, answered, outcome.usage);
-  const tier = report.sent.serviceTier;
-  const { isSearchBilled } = report;
-  const closing = { outcome, flag: flagText(measure.flags), end, answered, tier, serving, isSearchBilled };
-  const closed = bill.close(closing);
-  const billed: BillReport = await closed.catch((error: unknown) => (fault(error), {}));
-  if (billed.exceeded !== undefined)
-    log.event('charged_above_reserve', {
-      request_id: requestId,
-      account: call.key.account,
-      model: answered,
-      channel: channel?.id,
-      reserved: billed.exceeded,
-      charge: billed.charge,
-    });
-  // Nothing of these depends on another: the claim, the health of channels, and what the answer left to be written.
-  const ends = await Promise.allSettled([claim?.finish(costsNothing(outcome)), ...answer.writes()]);
-  for (const one of ends) if (one.status === 'rejected') fault(one.reason);
-  const isExpected = channel?.params.include_usage !== false;
-  const implausible = !costsNothing(outcome) && isImplausible(measure.flags, isExpected);
-  const durationMs = clock.now() - call.startedMs;
+  const settled = await settle(bill, ended).catch((error: unknown): BillReport => (logFault(error), {}));
+  logExcess(log, call, { report, settled });
+  // None of these depends on another: the claim, the health of channels, and what the answer left to be written.
+  const writes = await Promise.allSettled([claim?.finish(costsNothing(outcome)), ...answer.writes()]);
+  for (const write of writes) if (write.status === 'rejected') logFault(write.reason);
+  const reportsUsage = report.channel?.params.include_usage !== false;
+  const implausible = !costsNothing(outcome) && isImplausible(measure.flags, reportsUsage);
   const logged = logger.answered({
-    call: callTo(call, answered),
+    call: callTo(call, report.model),
     report,
-    billed,
+    billed: settled,
     measure: { ...measure, implausible },
-    ending: { status, end, refusal, durationMs },
+    ending: { status, end, refusal, durationMs: clock.now() - call.startedMs },
     reserved: bill.reserved,
     heard: { length, firstMs },
   });
@@ -226,8 +191,31 @@ async function ended({ ports, logger }: RelayParts, { call, bill, claim, answer 
   await logged;
 }
 
+function settle(bill: Bill, { report, outcome, measure, end }: AnswerReport): Promise<BillReport> {
+  const { model: answered, sent, isSearchBilled } = report;
+  const serving = servingFacts(report, answered, outcome.usage);
+  const flag = flagText(measure.flags);
+  return bill.close({ outcome, flag, end, answered, tier: sent.serviceTier, serving, isSearchBilled });
+}
+
+function logExcess(
+  log: ChatPorts['log'],
+  { identity, key }: ChatCall,
+  { report, settled }: { report: DispatchReport; settled: BillReport },
+): void {
+  if (settled.exceeded === undefined) return;
+  log.event('charged_above_reserve', {
+    request_id: identity.requestId,
+    account: key.account,
+    model: report.model,
+    channel: report.channel?.id,
+    reserved: settled.exceeded,
+    charge: settled.charge,
+  });
+}
+
 /** The answer and the line of a call that is refused. */
-function turnedAway(relay: RelayParts, edge: Edge, { error, caller, asked }: RefusedCall): RelayResponse {
+function refuseCall(relay: RelayDeps, edge: Edge, { error, caller, asked }: RefusedCall): RelayResponse {
   const { ports, endpoint, reservations, logger } = relay;
   const { requestId, startedMs, refusedFacts } = edge;
   const refusal = asRefusal(error);
@@ -243,49 +231,49 @@ function turnedAway(relay: RelayParts, edge: Edge, { error, caller, asked }: Ref
     refusal,
     ...refusedFacts,
   };
-  const kept = edge.refused?.(refusal.body.error) ?? Promise.resolve();
-  const done = Promise.all([logger.refused(facts), reservations.cancelled(requestId), kept]).then(() => {});
+  const stored = edge.storeRefusal?.(refusal.body.error);
+  const done = Promise.all([logger.refused(facts), reservations.cancelled(requestId), stored]).then(() => {});
   return { ...refusalResponse(refusal, requestId, endpoint), done };
 }
 
 /** A call as it is sent: with the states of its earlier turns, and the limits that the balance pays. */
-export const heldCall = (checked: CheckedCall, { bill, turns }: Held): HeldCall => {
+export const withLimits = (checked: CheckedCall, { bill, turns }: ReservedWithStates): ReservedCall => {
   const { call } = checked;
   const { alias } = call;
   const limitOf = (model: string): number | undefined =>
     bill.outputTokensLimit(model) ?? call.outputTokensAsked;
   const limited = (one: ServingModel): ServingModel => ({ ...one, outputTokensLimit: limitOf(one.model) });
-  const [first, ...rest] = alias?.models ?? [];
+  const [first, ...others] = alias?.models ?? [];
   const paidCall: ChatCall = Object.freeze({
     ...call,
     ...(turns && { states: turns.states, stateDropped: turns.dropped }),
-    ...(alias && first && { alias: { ...alias, models: [limited(first), ...rest.map(limited)] as const } }),
+    ...(alias && first && { alias: { ...alias, models: [limited(first), ...others.map(limited)] as const } }),
     outputTokensLimit: limitOf(call.model.base),
     limitedBy: bill.limitedBy,
   });
   return { ...checked, call: paidCall, bill };
 };
 
-/** `turns`: the states of earlier turns. Undefined: none can have one. */
-interface Held {
+interface ReservedWithStates {
   bill: Bill;
+  /** States of earlier turns. Undefined: none can have one. */
   turns: TurnStates | undefined;
 }
 
-/** What a reserve returns, with the states of the call's earlier turns. Throws what `reserveThenOpen` throws. */
-export async function withStates(
+/** Reserves, and opens the states of the call's earlier turns. Throws what `reserveThenOpenStates` throws. */
+export async function reserveWithStates(
   ports: ChatPorts,
   checked: CheckedCall,
   reserve: () => Promise<Bill>,
-): Promise<Held> {
+): Promise<ReservedWithStates> {
   if (!mayHaveStates(checked)) return { bill: await reserve(), turns: undefined };
-  const { reserveThenOpen } = await import('./state/turn-states.ts');
-  return reserveThenOpen(ports, checked, reserve);
+  const { reserveThenOpenStates } = await import('./state/turn-states.ts');
+  return reserveThenOpenStates(ports, checked, reserve);
 }
 
 /** Answers the clients of an endpoint, and of others in the same function. Of one that stores it also serves the paths of what is stored. */
 export function answerWith(ports: ChatPorts, first: Endpoint, ...others: Endpoint[]): Handle {
-  const kept = relayOf(ports, first);
+  const kept = createRelay(ports, first);
   return async (request) => {
     const endpoint = others.find(({ path }) => path === request.path) ?? first;
     const relay = { ...kept, endpoint };
@@ -302,7 +290,7 @@ export function answerWith(ports: ChatPorts, first: Endpoint, ...others: Endpoin
       request.path === counting?.path
         ? countingEdge(relay, counting, { request, over: over.signal })
         : clientEdge(asked, request, over.signal);
-    const response = await relayed(asked, edge);
+    const response = await handleCall(asked, edge);
     // Without a reason of ours, each abort makes a DOMException with a stack.
     return { ...response, done: response.done.finally(() => over.abort('over')) };
   };
@@ -312,7 +300,7 @@ export function answerWith(ports: ChatPorts, first: Endpoint, ...others: Endpoin
 const hostReserveMs = 5_000;
 
 /** @param over aborts when the call is over */
-function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal): Edge {
+function clientEdge(relay: RelayDeps, request: RelayRequest, over: AbortSignal): Edge {
   const { ports } = relay;
   const { clock, concurrencyGiven } = ports;
   const startedMs = clock.now();
@@ -328,15 +316,15 @@ function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal)
     requestId,
     startedMs,
     commitsAtOnce: false,
-    read: () => readRequest(relay, request, factsOf),
-    claim: async (checked) => {
+    readCall: () => readRequest(relay, request, factsOf),
+    claimIdempotencyKey: async (checked) => {
       const header = request.headers['idempotency-key'];
-      if (header === undefined) return { held: undefined };
-      const { claimed } = await import('./idempotency.ts');
-      return claimed(ports, checked, { header, request });
+      if (header === undefined) return undefined;
+      const { claimIdempotencyKey } = await import('./idempotency.ts');
+      return claimIdempotencyKey(ports, checked, { header, request });
     },
-    reserve: (checked, claim) => reserved(relay, request, checked, claim),
-    recorder: async ({ call, conversation, read: { storage } }) => {
+    reserve: (checked, claim) => reserveForClient(relay, request, checked, claim),
+    createRecorder: async ({ call, conversation, read: { storage } }) => {
       if (!storage) return undefined;
       const { KeptAnswer } = await import('./stored/kept-answer.ts');
       const kept = { ...ports, responses: ports.stored.responses };
@@ -347,7 +335,7 @@ function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal)
 
 /** A call whose input alone is looked at: it is answered in the place of its reserve. */
 function countingEdge(
-  relay: RelayParts,
+  relay: RelayDeps,
   counting: Counting,
   { request, over }: { request: RelayRequest; over: AbortSignal },
 ): Edge {
@@ -355,14 +343,14 @@ function countingEdge(
   const counted = { ...relay, endpoint: { ...relay.endpoint, read } };
   return {
     ...clientEdge(counted, request, over),
-    claim: () => Promise.resolve({ held: undefined }),
+    claimIdempotencyKey: () => Promise.resolve(undefined),
     reserve: async (checked) => {
       const { countTokens } = await import('./count-tokens.ts');
-      const whole = async (): Promise<CheckedCall> => {
+      const readAll = async (): Promise<CheckedCall> => {
         if (checked.read.unread) await relay.admission.prove(checked.call);
-        return withConversation(counted, request, checked);
+        return readConversation(counted, request, checked);
       };
-      return { answered: await countTokens(relay, counting, checked, whole) };
+      return { answered: await countTokens(relay, counting, checked, readAll) };
     },
   };
 }
@@ -389,20 +377,20 @@ function deadlineSignal(
 }
 
 /** Counts the call in its key's minute, reads what it goes on from, reserves within the limits, and opens the states that came back. */
-async function reserved(
-  relay: RelayParts,
+async function reserveForClient(
+  relay: RelayDeps,
   request: RelayRequest,
   checked: CheckedCall,
-  claim: HeldKey | undefined,
+  claim: IdempotencyClaim | undefined,
 ): Promise<Reserved> {
   const { ports, reservations, admission } = relay;
   const { call, source } = checked;
   const billing = { ...ports, inflate: source.facts.work.inflating(ports.inflate) };
-  const admitted = await Bill.admit(reservations, billing, call, () => admission.prove(call));
+  const admitted = await admitCall(reservations, billing, call, () => admission.prove(call));
   if (checked.read.unread) await admitted.prove();
-  const whole = await withConversation(relay, request, checked);
+  const whole = await readConversation(relay, request, checked);
   if (!checked.read.storage?.background)
-    return heldCall(whole, await withStates(ports, whole, () => admitted.open(whole.call)));
+    return withLimits(whole, await reserveWithStates(ports, whole, () => admitted.reserve(whole.call)));
   const { accept } = await import('./stored/accept.ts');
   const prove = async (): Promise<Record<string, string>> => {
     const headers = await admitted.proveWhole(whole.call);
@@ -413,8 +401,8 @@ async function reserved(
 }
 
 /** A call that refers to stored responses is read and checked again with them. */
-async function withConversation(
-  relay: RelayParts,
+async function readConversation(
+  relay: RelayDeps,
   request: RelayRequest,
   checked: CheckedCall,
 ): Promise<CheckedCall> {

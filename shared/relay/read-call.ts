@@ -35,7 +35,7 @@ import { asRecord } from '../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../wire/invalid-request.ts';
 
 /** What a function keeps over its calls. */
-export interface ReadParts {
+export interface ReadDeps {
   ports: ChatPorts;
   endpoint: Endpoint;
   channels: ServingChannels;
@@ -101,7 +101,7 @@ interface CallSource {
  * @param factsOf what of the call depends on who sent it
  */
 export async function readRequest(
-  relay: ReadParts,
+  relay: ReadDeps,
   request: RelayRequest,
   factsOf: (caller: Caller) => CallFacts,
 ): Promise<ReadCall> {
@@ -207,7 +207,7 @@ async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayR
  * wrong with it is refused before the store is asked, and with the conversation that was read for it. Never rejects.
  */
 export async function checkedCall(
-  relay: ReadParts,
+  relay: ReadDeps,
   source: CallSource,
   conversation?: Conversation,
 ): Promise<ReadCall> {
@@ -234,7 +234,7 @@ export const mayHaveStates = ({ call, read }: Pick<CheckedCall, 'call' | 'read'>
 
 /** Checks schema, model name, official gate and whitelist. */
 async function askedCall(
-  { endpoint, ports: { sealer } }: ReadParts,
+  { endpoint, ports: { sealer } }: ReadDeps,
   { body, headers, caller, attribution: given, facts }: CallSource,
   conversation: Conversation | undefined,
 ): Promise<AskedCall> {

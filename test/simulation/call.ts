@@ -2,8 +2,7 @@ import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import { parseYuan } from '../../shared/billing/price.ts';
 import { buildTariff, serviceTiersFrom } from '../../shared/billing/tariff.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
-import { Bill } from '../../shared/relay/money/bill.ts';
-import type { BillableCall } from '../../shared/relay/money/bill.ts';
+import { admitCall, type Bill, type BillableCall } from '../../shared/relay/money/bill.ts';
 import type { CalledAlias, ServingModel, ChannelLimits } from '../../shared/relay/call/call.ts';
 import { channelLimits, callTo } from '../../shared/relay/call/serving-channels.ts';
 import { parseModelName } from '../../shared/relay/call/access.ts';
@@ -75,10 +74,10 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   let bill: Bill | undefined;
   try {
     const ports = { clock: environment, inflate: zlibInflate };
-    const admitted = await Bill.admit(reservations, ports, billed, () => Promise.resolve());
+    const admitted = await admitCall(reservations, ports, billed, () => Promise.resolve());
     // As if more had been read for it meanwhile.
     if (made.accepts) await admitted.proveWhole({ ...billed });
-    else bill = await admitted.open(billed);
+    else bill = await admitted.reserve(billed);
   } catch (error) {
     await reservations.cancelled(id);
     const { status } = asRefusal(error);

@@ -1,5 +1,5 @@
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
-import { Bill } from '../../shared/relay/money/bill.ts';
+import { reserveForRun, type Bill } from '../../shared/relay/money/bill.ts';
 import { asRefusal } from '../../shared/relay/http/refusal.ts';
 import { answer, type AcceptedCall, type CallReport } from './call.ts';
 import type { SeededRandom } from './seeded-random.ts';
@@ -51,7 +51,7 @@ export async function runLater(
   try {
     const waiting = { untilMs, signal: new AbortController().signal };
     const ports = { clock: environment, inflate: zlibInflate };
-    bill = await Bill.openRun(reservations, ports, { ...billed, deadlineMs }, { waiting, part: undefined });
+    bill = await reserveForRun(reservations, ports, { ...billed, deadlineMs }, { waiting, shard: undefined });
   } catch (error) {
     await reservations.cancelled(later.id);
     const { status } = asRefusal(error);

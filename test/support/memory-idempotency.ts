@@ -1,6 +1,6 @@
 import type {
   ClaimReply,
-  IdempotencyClaim,
+  IdempotencyClaimWrite,
   IdempotencyStore,
 } from '../../shared/relay/ports/runtime-stores.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
@@ -12,13 +12,16 @@ export class MemoryIdempotency implements IdempotencyStore {
   /** The kinds of the ledger's rows, by account and request id. */
   readonly closed = new Map<string, string>();
   readonly #clock: Clock;
-  readonly #rows = new Map<string, IdempotencyClaim & { state: 'running' | 'completed'; atMs: number }>();
+  readonly #rows = new Map<
+    string,
+    IdempotencyClaimWrite & { state: 'running' | 'completed'; atMs: number }
+  >();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  async claim(claim: IdempotencyClaim): Promise<ClaimReply> {
+  async claim(claim: IdempotencyClaimWrite): Promise<ClaimReply> {
     const key = `${claim.owner}\n${claim.idempotencyKey}`;
     const nowMs = this.#clock.now();
     const row = this.#rows.get(key);
@@ -40,7 +43,7 @@ export class MemoryIdempotency implements IdempotencyStore {
     return { state: 'claimed' };
   }
 
-  async finish(claim: IdempotencyClaim, free: boolean): Promise<void> {
+  async finish(claim: IdempotencyClaimWrite, free: boolean): Promise<void> {
     const key = `${claim.owner}\n${claim.idempotencyKey}`;
     const row = this.#rows.get(key);
     if (row?.requestId !== claim.requestId) return;
@@ -49,7 +52,7 @@ export class MemoryIdempotency implements IdempotencyStore {
   }
 }
 
-function firstDifference(...claims: IdempotencyClaim[]): string | undefined {
+function firstDifference(...claims: IdempotencyClaimWrite[]): string | undefined {
   const sent = claims.map(({ body }) => (Array.isArray(body) ? (body.at(-1) as object) : {}));
   const texts = sent.map((each) =>
     Object.fromEntries(Object.entries(each).map(([name, value]) => [name, JSON.stringify(value)])),

@@ -88,7 +88,7 @@ export const statefulRegistry = {
   hasOwnDialect: () => false,
   defaultDialect: 'chat',
   loadDialect: async (name: keyof typeof dialects) => dialects[name],
-  dialectPath: (name: keyof typeof dialects) => dialects[name]?.path,
+  dialectPathOf: (name: keyof typeof dialects) => dialects[name]?.path,
   dialectPaths: Object.values(dialects).map(({ path }) => path),
 };
 

@@ -8,7 +8,11 @@
  * The sweeper knows no claims. Its close has a ledger row, which is read when a running request has the key.
  */
 import { hash } from 'node:crypto';
-import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/runtime-stores.ts';
+import type {
+  ClaimReply,
+  IdempotencyClaimWrite,
+  IdempotencyStore,
+} from '../../relay/ports/runtime-stores.ts';
 import { bucketOf, ledgerPartition } from '../../billing/ledger-row.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import type { Clock } from '../../relay/ports/host.ts';
@@ -36,7 +40,7 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
     (await ledger.get({ account, id }, { ProjectionExpression: 'kind' }))?.['kind']?.S;
 
   /** `closedId`: the request whose claim may be taken, because its call was closed. */
-  const put = async (claim: IdempotencyClaim, closedId?: string): Promise<ClaimReply> => {
+  const put = async (claim: IdempotencyClaimWrite, closedId?: string): Promise<ClaimReply> => {
     const now = Math.floor(clock.now() / 1000);
     const row = rowOf(claim, now);
     const condition = expressed(
@@ -78,12 +82,12 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
 }
 
 const sha256 = (text: string): string => hash('sha256', text);
-const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
+const rowId = ({ owner, idempotencyKey }: IdempotencyClaimWrite): string =>
   `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
 
 const isRunning = (item: Attributes): boolean => item['state']?.S === 'running';
 
-function rowOf(claim: IdempotencyClaim, now: number) {
+function rowOf(claim: IdempotencyClaimWrite, now: number) {
   const body = sha256(JSON.stringify(claim.body));
   const members = claim.namesMembers ? memberHashes(claim.body) : undefined;
   return {

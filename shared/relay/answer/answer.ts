@@ -24,7 +24,7 @@ import { type Measure, Meter } from './meter.ts';
 const waitingLengthMax = 1024 * 1024;
 
 /** What an answer is made of, and what it tells about itself while it is made. */
-export interface AnswerParts {
+export interface AnswerInput {
   /** As its endpoint read it. */
   read: Pick<EndpointRequest, 'renderer' | 'keepsState' | 'storage'>;
   dispatch: DispatchedCall;
@@ -50,7 +50,7 @@ export interface ResultKeeper {
 }
 
 /** How an answer ended. */
-interface AnswerReport {
+export interface AnswerReport {
   /** Of its dispatch. */
   report: DispatchReport;
   measure: Measure;
@@ -84,9 +84,9 @@ export interface AnswerRecorder {
   written?(): Promise<void>;
 }
 
-/** Begins an answer. What only some answers need is loaded first. */
-export async function beginAnswer(ports: ChatPorts, call: ChatCall, parts: AnswerParts): Promise<Answer> {
-  const { dispatch, read } = parts;
+/** What only some answers need is loaded first. */
+export async function createAnswer(ports: ChatPorts, call: ChatCall, input: AnswerInput): Promise<Answer> {
+  const { dispatch, read } = input;
   const { request } = call;
   const clientKeeps = read.keepsState === true;
   // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn, and so has every stored one.
@@ -94,13 +94,13 @@ export async function beginAnswer(ports: ChatPorts, call: ChatCall, parts: Answe
   const states = keepsState ? await import('../state/turn-states.ts') : undefined;
   const stops = (request.stop?.length ?? 0) > 0 ? await import('./stop-cut.ts') : undefined;
   return new Answer(ports, call, {
-    ...parts,
+    ...input,
     turn: states && new states.TurnRecorder(ports, { call, dispatch, clientKeeps }),
     stopCut: stops && (() => new stops.StopCut(() => dispatch.report().sent.stop)),
   });
 }
 
-interface LoadedParts extends AnswerParts {
+interface LoadedInput extends AnswerInput {
   /** Undefined: the call has no state to keep. */
   turn: TurnRecorder | undefined;
   /** A fresh one for each beginning of the answer. What it cuts off is metered. Undefined: the call has no stop sequence. */
@@ -110,12 +110,10 @@ interface LoadedParts extends AnswerParts {
 export class Answer {
   /** The way to its client. */
   readonly delivery: Delivery;
-  /** Resolves when its last text is on its way. Never rejects. */
-  readonly ended: Promise<AnswerReport>;
   readonly #queue = new ResponseQueue(waitingLengthMax);
   readonly #ports: ChatPorts;
   readonly #call: ChatCall;
-  readonly #parts: LoadedParts;
+  readonly #input: LoadedInput;
   readonly #recorder: AnswerRecorder | undefined;
   #renderer: Renderer;
   #meter: Meter;
@@ -128,25 +126,24 @@ export class Answer {
   #length = 0;
   #firstMs: number | undefined;
   /** When text was written, or else when it began. */
-  #saidMs: number;
+  #lastTextMs: number;
   /** Status and headers, from the first text on. */
   #head: Pick<RelayResponse, 'status' | 'headers'> | undefined;
   /** The texts so far, as long as they may be kept for repeats. */
   #texts: string[] = [];
   #textsLength = 0;
 
-  constructor(ports: ChatPorts, call: ChatCall, parts: LoadedParts) {
+  constructor(ports: ChatPorts, call: ChatCall, input: LoadedInput) {
     this.#ports = ports;
     this.#call = call;
-    this.#parts = parts;
+    this.#input = input;
     // The item that has the state of a stored turn: no client sees it. Of a turn that was cut off, the upstream's is another.
     const item = `rs_${call.identity.requestId}_state`;
-    this.#recorder = parts.recorder?.(() => (this.#cut?.ended ? undefined : parts.turn?.sealed(item)));
-    this.#saidMs = ports.clock.now();
+    this.#recorder = input.recorder?.(() => (this.#cut?.ended ? undefined : input.turn?.sealed(item)));
+    this.#lastTextMs = ports.clock.now();
     this.delivery = new Delivery(ports, this.#queue, call);
-    this.#meter = new Meter(call, parts);
+    this.#meter = new Meter(call, input);
     this.#renderer = this.#newRenderer();
-    this.ended = this.#produce();
   }
 
   /** Whether text was sent, so that the client has a status. */
@@ -156,12 +153,12 @@ export class Answer {
 
   /** Of what is written beside the answer and belongs to it, each by itself: health and facts, states, what keeps the answer. */
   writes(): (Promise<void> | undefined)[] {
-    const { dispatch, turn } = this.#parts;
+    const { dispatch, turn } = this.#input;
     return [dispatch.written(), turn?.written(), this.#recorder?.written?.()];
   }
 
-  /** Reads the whole stream into the response queue. */
-  async #produce(): Promise<AnswerReport> {
+  /** Reads the whole stream into the response queue. Resolves when its last text is on its way. Never rejects; to be called once. */
+  async stream(): Promise<AnswerReport> {
     const stop = new AbortController();
     let isUnfit = false;
     this.#keepAlive(stop.signal).catch(this.#fault);
@@ -185,7 +182,7 @@ export class Answer {
     this.#queue.end();
     await this.#recordEnd(refusal).catch(this.#fault);
     return {
-      report: this.#parts.dispatch.report(),
+      report: this.#input.dispatch.report(),
       measure,
       outcome,
       end: refusal ? 'failed' : this.#queue.clientLeft ? 'client_gone' : 'completed',
@@ -206,21 +203,21 @@ export class Answer {
   async #keepAlive(stop: AbortSignal): Promise<void> {
     const { clock } = this.#ports;
     const renderer = this.#renderer;
-    const commitAtMs = this.#saidMs + renderer.commitAfterMs;
+    const commitAtMs = this.#lastTextMs + renderer.commitAfterMs;
     while (!stop.aborted) {
-      const waitMs = (this.#queue.committed ? this.#saidMs + idleMs : commitAtMs) - clock.now();
+      const waitMs = (this.#queue.committed ? this.#lastTextMs + idleMs : commitAtMs) - clock.now();
       // No longer at once, since text may commit the answer meanwhile.
       if (waitMs > 0) await clock.sleep(Math.min(waitMs, idleMs), stop);
       else {
         this.#push([renderer.idle()]);
-        this.#saidMs = clock.now();
+        this.#lastTextMs = clock.now();
       }
     }
   }
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
   async #pass(): Promise<void> {
-    const { dispatch, turn, stopCut } = this.#parts;
+    const { dispatch, turn, stopCut } = this.#input;
     const isKept = this.#recorder !== undefined || this.#keepsResult;
     for (;;) {
       try {
@@ -233,7 +230,7 @@ export class Answer {
         return;
       } catch (error) {
         if (!this.#renderer.sentWhole || !dispatch.report().another) throw error;
-        this.#meter = new Meter(this.#call, this.#parts);
+        this.#meter = new Meter(this.#call, this.#input);
         this.#renderer = this.#newRenderer();
       }
     }
@@ -277,13 +274,13 @@ export class Answer {
 
   /** The answer may be kept for repeats: its end is to be seen when one would get it. */
   get #keepsResult(): boolean {
-    const { keepsUpTo = 0 } = this.#parts.claim ?? {};
+    const { keepsUpTo = 0 } = this.#input.claim ?? {};
     return keepsUpTo > 0 && this.#textsLength <= keepsUpTo;
   }
 
   /** Whatever the client got of it. */
   async #keepResult(): Promise<void> {
-    const { claim } = this.#parts;
+    const { claim } = this.#input;
     const refused = this.#refused();
     const { status, headers } = this.#head ?? refused ?? this.#headOfAnswer();
     const body = refused?.body ?? this.#texts.join('');
@@ -291,7 +288,7 @@ export class Answer {
   }
 
   #newRenderer(): Renderer {
-    const { dispatch, read, turn, commitsAtOnce } = this.#parts;
+    const { dispatch, read, turn, commitsAtOnce } = this.#input;
     const renderer = read.renderer(this.#call.identity, {
       now: () => Math.floor(this.#ports.clock.now() / 1000),
       sent: () => dispatch.report().sent,
@@ -331,7 +328,7 @@ export class Answer {
   #refused(): (Pick<RelayResponse, 'status' | 'headers'> & { body: string }) | undefined {
     if (!this.#refusal || this.#queue.committed) return undefined;
     const { requestId } = this.#call.identity;
-    const { status, headers, body } = refusalResponse(this.#refusal, requestId, this.#parts.form);
+    const { status, headers, body } = refusalResponse(this.#refusal, requestId, this.#input.form);
     return { status, headers: { ...headers, ...this.#headerFacts() }, body };
   }
 
@@ -340,21 +337,21 @@ export class Answer {
       'content-type': this.#renderer.contentType,
       'cache-control': 'no-cache, no-transform',
       'x-request-id': this.#call.identity.requestId,
-      ...this.#parts.form.answerHeaders?.(this.#call.identity.requestId),
+      ...this.#input.form.answerHeaders?.(this.#call.identity.requestId),
       ...this.#headerFacts(),
     };
     return { status: 200, headers };
   }
 
   #headerFacts(): Record<string, string> {
-    const { tried, sent, model } = this.#parts.dispatch.report();
+    const { tried, sent, model } = this.#input.dispatch.report();
     // The heartbeat commits before anyone knows who answers.
     const isKnown = this.#call.alias !== undefined && this.#firstText !== undefined;
     return {
       ...(tried.length > 0 && { 'x-relay-attempts': String(tried.length) }),
       ...(isKnown && { 'x-relay-model': model }),
       ...sentHeaders(sent),
-      ...this.#parts.bill.headers,
+      ...this.#input.bill.headers,
       ...this.#recorder?.headers,
     };
   }
@@ -374,13 +371,13 @@ export class Answer {
     this.#firstMs ??= this.#ports.clock.now();
     this.#push(batch);
     for (const text of batch) this.#length += text.length;
-    this.#saidMs = this.#ports.clock.now();
+    this.#lastTextMs = this.#ports.clock.now();
   }
 
   #push(batch: readonly string[]): void {
     for (const text of batch) {
       if (text !== '') this.#head ??= this.#headOfAnswer();
-      if (this.#parts.claim) this.#collect(text);
+      if (this.#input.claim) this.#collect(text);
       this.#queue.push(text);
     }
     this.#recorder?.wrote(batch);

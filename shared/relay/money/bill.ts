@@ -71,7 +71,7 @@ type BillPorts = Pick<ChatPorts, 'clock' | 'inflate'>;
 /** Of each model that may answer, the first one first. */
 type Costs = readonly [CallCost, ...CallCost[]];
 
-interface BillParts {
+interface BillInput {
   reservations: Reservations;
   clock: BillPorts['clock'];
   call: BillableCall;
@@ -81,85 +81,92 @@ interface BillParts {
 }
 
 /** A call that its key's minute has counted. */
-export interface AdmittedBill {
+export interface AdmittedCall {
   /**
    * Throws a Refusal when the balance does not cover the call or its key is at a limit; nothing is then reserved.
    * @param call the admitted one, or with more that was read for it
    */
-  open(call: BillableCall): Promise<Bill>;
+  reserve(call: BillableCall): Promise<Bill>;
   /** Throws a Refusal when the account cannot pay as much as is known of the call, before more is read for it. */
   prove(): Promise<void>;
   /** The same of the whole call, by a fresh look at its account. Returns headers about limits. */
   proveWhole(call: BillableCall): Promise<Record<string, string>>;
 }
 
-/** Reserves before the upstream is called and settles once after the call's end. */
+/**
+ * Throws a Refusal when the key's minute is full, or the account was short a moment ago; nothing is read or reserved.
+ * @param call as far as it is read: what is read later only makes it cost more
+ * @param prove throws when the account has nothing to pay the call with: asked before a file of it is unpacked
+ */
+export async function admitCall(
+  reservations: Reservations,
+  ports: BillPorts,
+  call: BillableCall,
+  prove: () => Promise<void>,
+): Promise<AdmittedCall> {
+  const { clock } = ports;
+  const admitted = await pricedOnceProven(ports, call, prove);
+  checkSearchIsPaid(call, admitted.costs);
+  const rateCount = admitted.request && (await reservations.admit(admitted.request));
+  return {
+    async reserve(whole) {
+      const { costs, request } = whole === call ? admitted : await priced(ports, whole);
+      const reservation = request && (await reservations.reserve({ ...request, rateCount }));
+      return openBill({ reservations, clock, call: whole, costs, reservation });
+    },
+    async prove() {
+      if (admitted.request) await reservations.prove({ ...admitted.request, rateCount });
+    },
+    async proveWhole(whole) {
+      const { request } = whole === call ? admitted : await priced(ports, whole);
+      if (request) await reservations.prove({ ...request, rateCount }, true);
+      return minuteHeaders(call, rateCount, clock.now());
+    },
+  };
+}
+
+/**
+ * For the run of a background response: the minute of its key counted it when it was accepted. Throws a Refusal.
+ * @param shard where a version before decision 93 reserved for the call
+ */
+export async function reserveForRun(
+  reservations: Reservations,
+  ports: BillPorts,
+  call: BillableCall,
+  { waiting, shard }: Pick<ReservationRequest, 'waiting' | 'shard'>,
+): Promise<Bill> {
+  const { costs, request } = await priced(ports, call);
+  const own = request && { ...request, rpm: undefined, waiting, shard };
+  // The entry that is there holds its share of the budget.
+  const asked = own && shard !== undefined ? { ...own, budget: undefined } : own;
+  const reservation = asked && (await reservations.reserve(asked));
+  return openBill({ reservations, clock: ports.clock, call, costs, reservation });
+}
+
+/** Renews the lease of its reservation until it is closed. */
+function openBill(input: BillInput): Bill {
+  const closed = new AbortController();
+  const { reservations, reservation } = input;
+  if (reservation) void reservations.renewUntil(reservation, closed.signal);
+  return new Bill(input, closed);
+}
+
+/** What one call reserved, and what it is charged: closed once, after its end. */
 export class Bill {
-  readonly #of: BillParts;
-  readonly #ended = new AbortController();
+  readonly #input: BillInput;
+  readonly #closed: AbortController;
 
-  private constructor(of: BillParts) {
-    this.#of = of;
-    const { reservations, reservation } = of;
-    if (reservation) void reservations.renewUntil(reservation, this.#ended.signal);
-  }
-
-  /**
-   * Throws a Refusal when the key's minute is full, or the account was short a moment ago; nothing is read or reserved.
-   * @param call as far as it is read: what is read later only makes it cost more
-   * @param prove throws when the account has nothing to pay the call with: asked before a file of it is unpacked
-   */
-  static async admit(
-    reservations: Reservations,
-    ports: BillPorts,
-    call: BillableCall,
-    prove: () => Promise<void>,
-  ): Promise<AdmittedBill> {
-    const { clock } = ports;
-    const admitted = await pricedOnceProven(ports, call, prove);
-    checkSearchIsPaid(call, admitted.costs);
-    const rateCount = admitted.request && (await reservations.admit(admitted.request));
-    return {
-      async open(whole) {
-        const { costs, request } = whole === call ? admitted : await priced(ports, whole);
-        const reservation = request && (await reservations.reserve({ ...request, rateCount }));
-        return new Bill({ reservations, clock, call: whole, costs, reservation });
-      },
-      async prove() {
-        if (admitted.request) await reservations.prove({ ...admitted.request, rateCount });
-      },
-      async proveWhole(whole) {
-        const { request } = whole === call ? admitted : await priced(ports, whole);
-        if (request) await reservations.prove({ ...request, rateCount }, true);
-        return minuteHeaders(call, rateCount, clock.now());
-      },
-    };
-  }
-
-  /**
-   * For the run of a background response: the minute of its key counted it when it was accepted. Throws a Refusal.
-   * @param part where a version before decision 93 reserved for the call
-   */
-  static async openRun(
-    reservations: Reservations,
-    ports: BillPorts,
-    call: BillableCall,
-    { waiting, part }: Pick<ReservationRequest, 'waiting' | 'part'>,
-  ): Promise<Bill> {
-    const { costs, request } = await priced(ports, call);
-    const own = request && { ...request, rpm: undefined, waiting, part };
-    // The entry that is there holds its part of the budget.
-    const asked = own && part !== undefined ? { ...own, budget: undefined } : own;
-    const reservation = asked && (await reservations.reserve(asked));
-    return new Bill({ reservations, clock: ports.clock, call, costs, reservation });
+  constructor(input: BillInput, closed: AbortController) {
+    this.#input = input;
+    this.#closed = closed;
   }
 
   get reserved(): Reservation | undefined {
-    return this.#of.reservation;
+    return this.#input.reservation;
   }
 
   #costIf(answering: string | undefined): CallCost {
-    const { costs } = this.#of;
+    const { costs } = this.#input;
     return costs.find(({ model }) => model === answering) ?? costs[0];
   }
 
@@ -188,7 +195,7 @@ export class Bill {
    * model; undefined: the call's own. `facts`: in whose form it went up, and what was dropped.
    */
   inputTokens(request: ChatRequest, answering?: string, facts: SentFacts = { dropped: [] }): number {
-    const { unknown, embedding, native } = this.#of.call;
+    const { unknown, embedding, native } = this.#input.call;
     const { isNative, dropped } = facts;
     const sent = { request, unknown, embedding, native: isNative ? native : undefined, dropped };
     return estimateInput(sent, this.#costIf(answering).media).unbiased;
@@ -201,13 +208,13 @@ export class Bill {
       headers['x-relay-limited-by'] = this.limitedBy ?? 'balance';
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
-    const { call, clock } = this.#of;
+    const { call, clock } = this.#input;
     return { ...headers, ...minuteHeaders(call, this.reserved?.rateCount, clock.now()) };
   }
 
   /** Official mode only: computes what a usage and a search would have cost, in yuan. */
   get quota(): ((usage: ChatUsage, report: DispatchReport) => number) | undefined {
-    if (!this.#of.call.model.official) return undefined;
+    if (!this.#input.call.model.official) return undefined;
     return (usage, { model, sent, isSearchBilled }) => {
       const price = priceIn(this.#costIf(model).price, sent.serviceTier);
       return yuanNumber(costOf(price, usage) + (isSearchBilled ? this.#searchPrice : 0n));
@@ -215,7 +222,7 @@ export class Bill {
   }
 
   get #searchPrice(): NanoYuan {
-    return this.#of.call.tariff.search ?? 0n;
+    return this.#input.call.tariff.search ?? 0n;
   }
 
   /** Releases the reservation of a call that was never made, but for its search. Never throws. */
@@ -228,8 +235,8 @@ export class Bill {
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close(ending: CallEnding): Promise<BillReport> {
     const { outcome, flag, end, answered, tier, serving, isSearchBilled } = ending;
-    const { reservations, reservation, clock, call } = this.#of;
-    this.#ended.abort('closed');
+    const { reservations, reservation, clock, call } = this.#input;
+    this.#closed.abort('closed');
     if (!reservation) return {};
     const { amount, slot, official, ...entry } = reservation.entry;
     const { usage } = outcome;

@@ -37,7 +37,7 @@ export interface ReservationRequest {
   /** Who can wait: what is free again in a moment is asked for again, until this time (epoch milliseconds) or the signal. */
   waiting?: { untilMs: number; signal: AbortSignal } | undefined;
   /** The shard in which an earlier version reserved under the same id: the call takes that reservation for its own. */
-  part?: number | undefined;
+  shard?: number | undefined;
   entry: Pick<OpenEntry, 'input' | 'searchPrice' | 'key' | 'model' | 'price' | 'tariff' | 'official'>;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */
   refused(reason: ReserveRefusal, item: QuotaItem): Promise<Refusal>;

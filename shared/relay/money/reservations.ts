@@ -405,8 +405,8 @@ class ReserveTries implements ReserveUnderWay {
   async run(): Promise<Reservation> {
     const { need, rateCount } = this.request;
     await this.#openBudget();
-    const { parts, part } = this.request;
-    let item = { ...this.guessOn(parts), ...(part !== undefined && { part }) };
+    const { parts, shard } = this.request;
+    let item = { ...this.guessOn(parts), ...(shard !== undefined && { shard }) };
     const payments: CallPayment[] = [];
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
       const onPart = item.shardCount === 1 ? need : shareNeed(this.roomyNeed(item), item);

@@ -127,12 +127,12 @@ export interface IdempotencyStore {
    * Claims a key for a request if no other request holds it. The key of a crashed request is free again once its
    * call has a ledger row that says so, and after `untilMs` in any case.
    */
-  claim(claim: IdempotencyClaim): Promise<ClaimReply>;
+  claim(claim: IdempotencyClaimWrite): Promise<ClaimReply>;
   /** Ends a claim: the key is then used, or free again if nothing was charged. */
-  finish(claim: IdempotencyClaim, free: boolean): Promise<void>;
+  finish(claim: IdempotencyClaimWrite, free: boolean): Promise<void>;
 }
 
-export interface IdempotencyClaim {
+export interface IdempotencyClaimWrite {
   /** The hash of the API key, because two customers may send the same header value. */
   owner: string;
   idempotencyKey: string;

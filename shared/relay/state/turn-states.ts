@@ -94,7 +94,7 @@ interface WithTurns {
  * that came back without their state is looked up meanwhile; a reserve that is refused ends that wait. Throws what the reserve
  * throws, or InvalidRequest for a damaged seal that the client sent: then nothing stays reserved.
  */
-export async function reserveThenOpen<Held extends { cancel(): Promise<void> }>(
+export async function reserveThenOpenStates<Held extends { cancel(): Promise<void> }>(
   ports: StatePorts,
   checked: WithTurns,
   reserve: () => Promise<Held>,

@@ -177,9 +177,6 @@ export class RunWatch {
     this.#of = of;
     this.until = of.until;
     this.#renewedMs = ports.clock.now();
-    const { hostEnds } = of;
-    if (hostEnds?.aborted) this.#end('deadline');
-    hostEnds?.addEventListener('abort', () => this.#end('deadline'), { signal: this.#over.signal });
   }
 
   /** Whether readers count on the run, by its own clock. */
@@ -192,7 +189,9 @@ export class RunWatch {
   async watch(): Promise<void> {
     const { clock } = this.#ports;
     const { signal } = this.#over;
-    const { deadlineMs } = this.#of;
+    const { deadlineMs, hostEnds } = this.#of;
+    if (hostEnds?.aborted) this.#end('deadline');
+    hostEnds?.addEventListener('abort', () => this.#end('deadline'), { signal });
     while (!signal.aborted) {
       await clock.sleep(Math.max(0, Math.min(lookEveryMs, deadlineMs - clock.now())), signal);
       if (signal.aborted) return;

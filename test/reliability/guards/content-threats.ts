@@ -167,7 +167,7 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S19', 'S20'],
     file: 'shared/relay/lifecycle.ts',
-    find: 'if (length > closedFirstLengthMax)',
+    find: 'if (length > settledFirstLengthMax)',
     replace: 'if (length > Infinity)',
     test: 'test/unit/relay/answer/slow-readers.test.ts',
     name: 'counts among the calls at once of its account until its client has it',

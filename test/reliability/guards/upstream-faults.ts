@@ -214,7 +214,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F22'],
     file: 'shared/relay/answer/answer.ts',
-    find: '    this.#saidMs = this.#ports.clock.now();\n',
+    find: '    this.#lastTextMs = this.#ports.clock.now();\n',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'pings 15 s after the last content and not while data flows',
