@@ -15,7 +15,7 @@ interface CalendarDay {
 }
 
 /** @param timeZone a name that Intl knows, such as `Asia/Shanghai` */
-export function budgetPeriod(interval: BudgetInterval, timeZone: string, nowMs: number): BudgetPeriod {
+export function findBudgetPeriod(interval: BudgetInterval, timeZone: string, nowMs: number): BudgetPeriod {
   const calendar = calendarOf(timeZone);
   const today = dayIn(calendar, nowMs);
   const next =

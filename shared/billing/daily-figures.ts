@@ -3,19 +3,19 @@ import { utcDay } from '../wire/iso-time.ts';
 import type { NanoYuan } from './price.ts';
 import {
   latePrefix,
-  ledgerTimeMs,
+  findLedgerTimeMs,
   type CloseRow,
   type GrantLedgerRow,
   type LedgerRow,
 } from './ledger-row.ts';
 import {
   type DailyKey,
-  isMonth,
+  isMonthKey,
   servedId,
-  dailyKeys,
-  minutePeriod,
-  minutesId,
-  sumKeyOf,
+  listDailyKeys,
+  formatMinutePeriod,
+  formatMinutesId,
+  removeBucket,
 } from './daily-keys.ts';
 
 /** The buckets of the time to first content: each counts the calls up to its bound and above the one before. */
@@ -28,7 +28,7 @@ export const firstContentBuckets: readonly FirstContentBucket[] = [
   'first_content_more',
 ];
 
-export const firstContentBucket = (milliseconds: number): FirstContentBucket =>
+export const findFirstContentBucket = (milliseconds: number): FirstContentBucket =>
   `first_content_${boundsMs.find((bound) => milliseconds <= bound) ?? 'more'}`;
 
 /**
@@ -79,7 +79,7 @@ export interface DailyFigures {
 
 export const noFigures: DailyFigures = { counts: {}, amounts: {} };
 
-export const figuresOf = (row: LedgerRow): DailyFigures =>
+export const countRow = (row: LedgerRow): DailyFigures =>
   row.kind === 'grant' ? grantFigures(row) : callFigures(row);
 
 const grantFigures = ({ amount }: GrantLedgerRow): DailyFigures => ({
@@ -121,7 +121,7 @@ function callFigures(row: CloseRow): DailyFigures {
       search_bought: searchBought ?? 0n,
     },
   };
-  if (row.first_content_ms !== undefined) figures.counts[firstContentBucket(row.first_content_ms)] = 1;
+  if (row.first_content_ms !== undefined) figures.counts[findFirstContentBucket(row.first_content_ms)] = 1;
   if (isUnpaid(row))
     for (const name of unpaidNames) figures.counts[`unpaid_${name}`] = { calls: one, ...tokens }[name];
   return figures;
@@ -133,17 +133,17 @@ const isUnpaid = ({ kind, plan_slot, official }: CloseRow): boolean =>
 const isFailure = ({ kind, end }: CloseRow): boolean => kind !== 'settled' || end === 'failed';
 
 /** @param figures without any that are 0, as `addFigures` returns them */
-export const isNothing = ({ counts, amounts }: DailyFigures): boolean =>
+export const isEmpty = ({ counts, amounts }: DailyFigures): boolean =>
   Object.keys(counts).length + Object.keys(amounts).length === 0;
 
 export const addFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, b]);
 
 /** What an account has after such figures, in nano-yuan. Metered calls are charged, and no balance pays for them. */
-export function balanceAfter(opening: NanoYuan, { amounts }: DailyFigures) {
+export function computeBalance(opening: NanoYuan, { amounts }: DailyFigures) {
   const { granted = 0n, charged = 0n, metered = 0n } = amounts;
   return { opening, granted, charged, metered, closing: opening + granted - charged + metered };
 }
-export const takeFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, negative(b)]);
+export const subtractFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, negative(b)]);
 
 /** Without figures that are 0. A batch adds thousands, so each is looked at once. */
 function sumOf(all: readonly DailyFigures[]): DailyFigures {
@@ -178,13 +178,13 @@ const ofMinute = new Set([
 ]);
 
 function isKept(key: DailyKey, name: string): boolean {
-  if (isMonth(key)) return ofMonth.has(name);
+  if (isMonthKey(key)) return ofMonth.has(name);
   if (key.period.startsWith('minute#')) return ofMinute.has(name);
-  return sumKeyOf(key).id === servedId || !name.startsWith('unpaid_');
+  return removeBucket(key).id === servedId || !name.startsWith('unpaid_');
 }
 
 /** Those of the figures that an item with this key has. */
-export function figuresIn(key: DailyKey, { counts, amounts }: DailyFigures): DailyFigures {
+export function selectFigures(key: DailyKey, { counts, amounts }: DailyFigures): DailyFigures {
   const kept = <Figures extends object>(figures: Figures) =>
     Object.fromEntries(Object.entries(figures).filter(([name]) => isKept(key, name))) as Figures;
   return { counts: kept(counts), amounts: kept(amounts) };
@@ -198,40 +198,43 @@ export interface DailySum {
 }
 
 /** @param bucket of the sums of all accounts */
-export const dailySums = (rows: readonly LedgerRow[], bucket = 0): DailySum[] =>
-  sumsBy(rows, (row) => dailyKeys(row, bucket));
+export const sumDaily = (rows: readonly LedgerRow[], bucket = 0): DailySum[] =>
+  sumsBy(rows, (row) => listDailyKeys(row, bucket));
 
 /** What rows add to the items that `keysOf` names. Items to which they add nothing are left out. */
 function sumsBy<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) => DailyKey[]): DailySum[] {
   const added = new Map<string, { key: DailyKey; all: DailyFigures[]; days: string[] }>();
   for (const row of rows) {
-    const own = figuresOf(row);
+    const own = countRow(row);
     for (const key of keysOf(row)) {
-      const name = keyText(key);
+      const name = formatDailyKey(key);
       const sum = added.get(name) ?? { key, all: [], days: [] };
       added.set(name, sum);
       sum.all.push(own);
-      if (isMonth(key) && row.kind !== 'grant') sum.days.push(utcDay(ledgerTimeMs(row)));
+      if (isMonthKey(key) && row.kind !== 'grant') sum.days.push(utcDay(findLedgerTimeMs(row)));
     }
   }
   const sums = [...added.values()].map(({ key, all, days }): DailySum => {
-    const figures = figuresIn(key, sumOf(all));
+    const figures = selectFigures(key, sumOf(all));
     const [firstDay] = days.toSorted();
     return firstDay === undefined ? { key, figures } : { key, figures, firstDay };
   });
-  return sums.filter(({ figures }) => !isNothing(figures));
+  return sums.filter(({ figures }) => !isEmpty(figures));
 }
 
 /**
  * Rows in groups that fit, with the items that count them, into transactions of so many writes. Rows that are counted in the
  * same items come together: fewer writes, and fewer transactions that name an item which others name at the same time.
  */
-export function inTransactions<Row extends LedgerRow>(rows: readonly Row[], writesMax: number): Row[][] {
+export function groupIntoTransactions<Row extends LedgerRow>(
+  rows: readonly Row[],
+  writesMax: number,
+): Row[][] {
   const groups: Row[][] = [];
   let group: Row[] = [];
   let keys = new Set<string>();
   for (const row of sideBySide(rows)) {
-    const own = [...dailyKeys(row).map(keyText), ...budgetOf(row)];
+    const own = [...listDailyKeys(row).map(formatDailyKey), ...budgetOf(row)];
     const more = own.filter((key) => !keys.has(key));
     if (group.length + 1 + keys.size + more.length > writesMax && group.length > 0) {
       groups.push(group);
@@ -257,7 +260,7 @@ function sideBySide<Row extends LedgerRow>(rows: readonly Row[]): Row[] {
 const budgetOf = (row: LedgerRow): string[] =>
   row.kind === 'grant' || row.budget === undefined ? [] : [`${row.key} ${row.budget}`];
 
-export const keyText = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
+export const formatDailyKey = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
 
 /** Rows of one batch closed within seconds; only after an outage they are of many minutes. */
 const minutesMax = 10;
@@ -266,10 +269,10 @@ const minutesMax = 10;
  * What rows add to the items of minutes, the newest first. By the time of the close, so that a batch is of few
  * minutes, and a failure is seen when it happened.
  */
-export const minuteSums = (rows: readonly CloseRow[]): DailySum[] =>
+export const sumMinutes = (rows: readonly CloseRow[]): DailySum[] =>
   sumsBy(rows, minuteKeys)
     .toSorted((a, b) => (a.key.period < b.key.period ? 1 : -1))
     .slice(0, minutesMax);
 
 const minuteKeys = ({ kind, at }: CloseRow): DailyKey[] =>
-  kind === 'cancelled' ? [] : [{ id: minutesId(at.slice(0, 10)), period: minutePeriod(at) }];
+  kind === 'cancelled' ? [] : [{ id: formatMinutesId(at.slice(0, 10)), period: formatMinutePeriod(at) }];

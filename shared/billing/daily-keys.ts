@@ -7,7 +7,7 @@
  * - A month's sums are of one account each, whose name says the bucket: one of eight, since each list of a month reads them all.
  */
 import { hash53 } from '../wire/ids.ts';
-import { type LedgerRow, ledgerTimeMs } from './ledger-row.ts';
+import { type LedgerRow, findLedgerTimeMs } from './ledger-row.ts';
 
 export const bucketCount = 32;
 const buckets = Array.from({ length: bucketCount }, (_, bucket) => bucket);
@@ -21,11 +21,11 @@ export const grantsModel = '(grants)';
  * call, if there is one, has a row of its own.
  * @param bucket of the sums of all accounts
  */
-export function dailyKeys(row: LedgerRow, bucket = 0): DailyKey[] {
-  const began = new Date(ledgerTimeMs(row)).toISOString();
+export function listDailyKeys(row: LedgerRow, bucket = 0): DailyKey[] {
+  const began = new Date(findLedgerTimeMs(row)).toISOString();
   const [day, hour] = [began.slice(0, 10), began.slice(0, 13)];
-  const id = accountId(row.account);
-  const month = monthKey(began.slice(0, 7), row.account);
+  const id = formatAccountId(row.account);
+  const month = buildMonthKey(began.slice(0, 7), row.account);
   if (row.kind === 'grant') return [{ id, period: dayPeriod(day, grantsModel) }, month];
   if (row.kind === 'cancelled') return [];
   const { channel, model, upstream_model = model } = row;
@@ -34,45 +34,45 @@ export function dailyKeys(row: LedgerRow, bucket = 0): DailyKey[] {
     { id, period: `hour#${hour}#${model}` },
     ...(channel === undefined
       ? []
-      : [{ id: inBucket(channelId(channel), bucket), period: dayPeriod(day, upstream_model) }]),
-    { ...servedKey(day, model, channel), id: inBucket(servedId, bucket) },
+      : [{ id: inBucket(formatChannelId(channel), bucket), period: dayPeriod(day, upstream_model) }]),
+    { ...buildServedKey(day, model, channel), id: inBucket(servedId, bucket) },
     month,
   ];
 }
 
-export const accountId = (account: string): string => `account#${account}`;
-export const channelId = (channel: string): string => `channel#${channel}`;
+export const formatAccountId = (account: string): string => `account#${account}`;
+export const formatChannelId = (channel: string): string => `channel#${channel}`;
 /** The id of a sum's first bucket is the plain one; a number stands where no name of a channel can: `channel.3#openai`. */
 const inBucket = (id: string, bucket: number): string =>
   bucket === 0 ? id : id.replace(/#|$/, `.${bucket}$&`);
 
 /** Of a sum of all accounts: whichever transaction adds to it may add to another bucket instead. */
-export const isOfAll = (id: string): boolean => /^(?:channel(?:\.\d+)?#|served(?:\.\d+)?$)/.test(id);
+export const isOfAllAccounts = (id: string): boolean => /^(?:channel(?:\.\d+)?#|served(?:\.\d+)?$)/.test(id);
 
 /**
  * The ids under which the items of a sum are; one, but for sums of all accounts.
  * @param used of these buckets beside the first
  */
-export const idsOf = (id: string, used: readonly number[] = buckets): string[] =>
-  isOfAll(id) ? [...new Set([0, ...used])].map((bucket) => inBucket(id, bucket)) : [id];
+export const listBucketIds = (id: string, used: readonly number[] = buckets): string[] =>
+  isOfAllAccounts(id) ? [...new Set([0, ...used])].map((bucket) => inBucket(id, bucket)) : [id];
 
 /** The items that name the buckets of each day. */
 export const spreadId = 'spread';
 
-export const spreadKey = (day: string, bucket: number): DailyKey => ({
+export const buildSpreadKey = (day: string, bucket: number): DailyKey => ({
   id: spreadId,
   period: dayPeriod(day, String(bucket)),
 });
 
 /** Undefined: it is none of them. */
-export function spreadBucketOf({ period }: DailyKey): number | undefined {
+export function parseSpreadBucket({ period }: DailyKey): number | undefined {
   const bucket = Number(period.split('#')[2]);
   return buckets.includes(bucket) ? bucket : undefined;
 }
 
 /** The key of the sum that an item is a bucket of. */
-export const sumKeyOf = ({ id, period }: DailyKey): DailyKey => ({
-  id: isOfAll(id) ? id.replace(/^([a-z]+)\.\d+/, '$1') : id,
+export const removeBucket = ({ id, period }: DailyKey): DailyKey => ({
+  id: isOfAllAccounts(id) ? id.replace(/^([a-z]+)\.\d+/, '$1') : id,
   period,
 });
 
@@ -88,7 +88,7 @@ const secondsOfDay = 24 * 60 * 60;
 export function expiryOf({ period }: DailyKey): number | undefined {
   if (period.startsWith('hour#'))
     return Date.parse(`${period.slice(5, 18)}:00:00Z`) / 1000 + 3 * secondsOfDay;
-  const minute = minuteOf(period);
+  const minute = parseMinutePeriod(period);
   return minute === undefined ? undefined : minute / 1000 + 2 * secondsOfDay;
 }
 
@@ -101,10 +101,10 @@ const monthForm = /^month\.\d+#/;
 
 const monthId = (month: string, bucket: number): string => `month.${bucket}#${month}`;
 /** The ids under which the accounts of a month are. */
-export const monthIds = (month: string): string[] =>
+export const listMonthIds = (month: string): string[] =>
   Array.from({ length: monthBuckets }, (_, bucket) => monthId(month, bucket));
 
-export const monthKey = (month: string, account: string): DailyKey => ({
+export const buildMonthKey = (month: string, account: string): DailyKey => ({
   id: monthId(month, hash53(account) % monthBuckets),
   period: accountPrefix + account,
 });
@@ -113,7 +113,7 @@ export const monthKey = (month: string, account: string): DailyKey => ({
 const firstYear = 2025;
 
 /** All months of the years until now. */
-export function monthsUntil(nowMs: number): string[] {
+export function listMonthsUntil(nowMs: number): string[] {
   const years = new Date(nowMs).getUTCFullYear() - firstYear + 1;
   return Array.from(
     { length: years * 12 },
@@ -121,9 +121,9 @@ export function monthsUntil(nowMs: number): string[] {
   );
 }
 
-export const isMonth = ({ id }: DailyKey): boolean => monthForm.test(id);
+export const isMonthKey = ({ id }: DailyKey): boolean => monthForm.test(id);
 
-export const monthOf = ({ id, period }: DailyKey): { month: string; account: string } => ({
+export const parseMonthKey = ({ id, period }: DailyKey): { month: string; account: string } => ({
   month: id.replace(monthForm, ''),
   account: period.slice(accountPrefix.length),
 });
@@ -132,22 +132,26 @@ export const monthOf = ({ id, period }: DailyKey): { month: string; account: str
 const channelCharactersMax = 200;
 
 /** @param channel undefined: no channel was tried; no id is empty */
-export const servedKey = (day: string, model: string, channel = ''): DailyKey => ({
+export const buildServedKey = (day: string, model: string, channel = ''): DailyKey => ({
   id: servedId,
   period: `day#${day}#${model}#${channel.slice(0, channelCharactersMax)}`,
 });
 
 /** Names of models have no `#`, ids of channels may. */
-export function servedOf({ period }: DailyKey): { day: string; model: string; channel: string | undefined } {
+export function parseServedKey({ period }: DailyKey): {
+  day: string;
+  model: string;
+  channel: string | undefined;
+} {
   const [, day = '', model = '', ...channel] = period.split('#');
   return { day, model, channel: channel.join('#') || undefined };
 }
 
-export const minutesId = (day: string): string => `minutes#${day}`;
-export const minutePeriod = (iso: string): string => `minute#${iso.slice(0, 16)}`;
+export const formatMinutesId = (day: string): string => `minutes#${day}`;
+export const formatMinutePeriod = (iso: string): string => `minute#${iso.slice(0, 16)}`;
 
 /** Start of the minute in epoch milliseconds; undefined: the period is another. */
-export const minuteOf = (period: string): number | undefined =>
+export const parseMinutePeriod = (period: string): number | undefined =>
   period.startsWith('minute#') ? Date.parse(`${period.slice(7)}:00Z`) : undefined;
 
 /** The key of an item of the table `daily`. */

@@ -70,13 +70,16 @@ export const isAttributedBy = (written: string): written is AttributedBy =>
   written === 'end_user' || (written.startsWith(tagPrefix) && isTagName(written.slice(tagPrefix.length)));
 
 /** Undefined: the client named none. */
-export const attributedName = ({ end_user, tags = {} }: CloseRow, by: AttributedBy): string | undefined => {
+export const findAttributedName = (
+  { end_user, tags = {} }: CloseRow,
+  by: AttributedBy,
+): string | undefined => {
   const name = by.slice(tagPrefix.length);
   return by === 'end_user' ? end_user : Object.hasOwn(tags, name) ? tags[name] : undefined;
 };
 
 /** As clients write them, in the order of their names: the table keeps none. */
-export const tagsText = (tags: CloseRow['tags'] = {}): string =>
+export const formatTags = (tags: CloseRow['tags'] = {}): string =>
   Object.entries(tags)
     .map((pair) => pair.join('='))
     .toSorted()
@@ -93,7 +96,7 @@ export const bucketOf = (id: string, part = 0): number | undefined =>
   part >= firstCounter ? id.charCodeAt(id.length - 1) % ledgerBuckets : undefined;
 
 /** The partition of a row. Accounts named like that are refused. */
-export const ledgerPartition = ({
+export const formatLedgerPartition = ({
   account,
   bucket,
 }: {
@@ -105,13 +108,13 @@ export const ledgerPartition = ({
 export const latePrefix = 'late#';
 
 /** Formats Unix seconds for the ledger: `2026-11-21T09:43:00Z`. */
-export const ledgerTime = (unixSeconds: number): string => isoTime(unixSeconds * 1000);
+export const formatLedgerTime = (unixSeconds: number): string => isoTime(unixSeconds * 1000);
 
 /**
  * The ledger row of the reservation that one write to an account's item closed; undefined: it closed none.
  * Throws an Error if the two images cannot be from one write.
  */
-export function closeRowBetween(
+export function findCloseRow(
   before: QuotaItem | undefined,
   after: QuotaItem | undefined,
 ): CloseRow | undefined {
@@ -125,7 +128,7 @@ export function closeRowBetween(
 }
 
 /** The row of a charge that came after its reservation expired, whose own row has what that charged, for a search too. */
-export function lateRow(
+export function buildLateRow(
   { account, shard, entry, closeRecord }: Pick<CloseWrite, 'account' | 'shard' | 'entry' | 'closeRecord'>,
   difference: NanoYuan,
 ): CloseRow {
@@ -141,7 +144,7 @@ function closeRow({ account, shard }: AccountShard, entry: OpenEntry, closeRecor
   return {
     ...closeRecord,
     account,
-    at: ledgerTime(at),
+    at: formatLedgerTime(at),
     model,
     key: entry.key,
     reserved: entry.amount,
@@ -163,7 +166,7 @@ const isFree = (price: string): boolean => parsePrice(price)?.type === 'non-bill
  * The time that rows are sorted by, in epoch milliseconds: the start of the call, read from its id; for a
  * grant, `at`.
  */
-export const ledgerTimeMs = (row: Pick<LedgerRow, 'id' | 'at'>): number =>
+export const findLedgerTimeMs = (row: Pick<LedgerRow, 'id' | 'at'>): number =>
   requestTimeMs(row.id) ?? Date.parse(row.at);
 
 /** A top-up to apply. */
@@ -189,15 +192,18 @@ export interface WrittenGrant {
   reason?: string | undefined;
 }
 
-export const grantLedgerId = (grantId: string): string => `grant#${grantId}`;
+export const formatGrantLedgerId = (grantId: string): string => `grant#${grantId}`;
 
 /**
  * Builds the ledger row of an applied grant. The existence of this row marks the grant as applied.
- * `at`: in the format of `ledgerTime`.
+ * `at`: in the format of `formatLedgerTime`.
  */
-export const grantLedgerRow = ({ account, grant_id, amount, reason }: Grant, at: string): GrantLedgerRow => ({
+export const buildGrantLedgerRow = (
+  { account, grant_id, amount, reason }: Grant,
+  at: string,
+): GrantLedgerRow => ({
   account,
-  id: grantLedgerId(grant_id),
+  id: formatGrantLedgerId(grant_id),
   at,
   kind: 'grant',
   amount,
@@ -205,13 +211,13 @@ export const grantLedgerRow = ({ account, grant_id, amount, reason }: Grant, at:
 });
 
 /** The problem of a grant whose amount was changed after it was applied; undefined: it was not changed. */
-export const changedAfterwards = (amount: NanoYuan, applied: NanoYuan): string | undefined =>
+export const explainChangedGrant = (amount: NanoYuan, applied: NanoYuan): string | undefined =>
   amount === applied
     ? undefined
     : `amount: found ${formatYuan(amount)}, wanted ${formatYuan(applied)}, which was applied; grant the difference in a row of its own`;
 
 /** Ledger ids of grants begin with this prefix, which sorts after all request ids. */
-export const grantPrefix = grantLedgerId('');
+export const grantPrefix = formatGrantLedgerId('');
 
 /** What is spent and held of a budget, and how many running calls hold some. */
 export interface BudgetUse {

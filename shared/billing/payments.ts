@@ -61,7 +61,7 @@ export interface ReversalFact {
 }
 
 /** The payment after a fact: `before` itself if the fact changes nothing. */
-export function afterFact(before: Payment | undefined, fact: PaidFact | ReversalFact): Payment {
+export function applyFact(before: Payment | undefined, fact: PaidFact | ReversalFact): Payment {
   const known = before ?? newPayment(fact);
   const changes = fact.kind === 'paid' ? afterPaid(known, fact) : afterReversal(known, fact);
   return changes ? nextVersion(known, changes) : known;
@@ -107,11 +107,11 @@ function afterReport(earlier: Reversal, { state, minor, currency }: Reversal): R
 }
 
 /** What an operator makes of a parked payment: whose it is. */
-export const assigned = (payment: Payment, account: string, rate: string): Payment =>
+export const assignPayment = (payment: Payment, account: string, rate: string): Payment =>
   nextVersion(payment, { state: 'granted', account, rate, problem: undefined });
 
 /** What an operator makes of a parked payment that is no account's. Nothing is granted, for its refunds neither. */
-export const rejected = (payment: Payment): Payment => nextVersion(payment, { state: 'rejected' });
+export const rejectPayment = (payment: Payment): Payment => nextVersion(payment, { state: 'rejected' });
 
 // Converts amounts as Stripe writes them, whole numbers of a currency's smallest unit, to yuan and to text.
 
@@ -138,14 +138,14 @@ export function decimalsOf(currency: string): 0 | 2 | 3 {
 export const rateDecimals = 6;
 
 /** @param rate yuan for one unit of the currency, a decimal with at most 6 decimals */
-export function yuanOf({ minor, currency }: PaymentAmount, rate: string): NanoYuan {
+export function convertToYuan({ minor, currency }: PaymentAmount, rate: string): NanoYuan {
   const micro = parseDecimal(rate, rateDecimals, true);
   if (micro === undefined) throw new Error('payments: a rate that is not a decimal');
   return minor * micro * 10n ** BigInt(3 - decimalsOf(currency));
 }
 
 /** The amount as people write it: `10.5 usd`. */
-export function paymentText({ minor, currency }: PaymentAmount): string {
+export function formatPayment({ minor, currency }: PaymentAmount): string {
   const decimals = decimalsOf(currency);
   return `${decimals === 0 ? minor : formatDecimal(minor, decimals)} ${currency}`;
 }
@@ -165,7 +165,7 @@ export interface PaymentChange {
   grants: Grant[];
 }
 
-export function paymentChange(before: Payment | undefined, after: Payment): PaymentChange {
+export function planPaymentChange(before: Payment | undefined, after: Payment): PaymentChange {
   const earlier = new Set(before && grantsOf(before).map(({ grant_id }) => grant_id));
   return { before, after, grants: grantsOf(after).filter(({ grant_id }) => !earlier.has(grant_id)) };
 }
@@ -174,20 +174,20 @@ export function paymentChange(before: Payment | undefined, after: Payment): Paym
 export function grantsOf({ state, id, account, paid, rate, reversals }: Payment): Grant[] {
   if (state !== 'granted' || account === undefined || !paid || rate === undefined) return [];
   const grant = (grant_id: string, { minor, currency }: PaymentAmount, reason: string): Grant[] => {
-    const amount = yuanOf({ minor, currency }, rate);
+    const amount = convertToYuan({ minor, currency }, rate);
     return amount === 0n ? [] : [{ account, grant_id, amount, reason }];
   };
   return [
-    ...grant(id, paid, `payment of ${paymentText(paid)}`),
+    ...grant(id, paid, `payment of ${formatPayment(paid)}`),
     ...Object.entries(reversals).flatMap(([reversalId, reversal]) => {
       if (reversal.state === 'void' || isForeign(paid, reversal)) return [];
       const { minor, currency, kind, grewFrom = [] } = reversal;
-      const text = paymentText(reversal);
+      const text = formatPayment(reversal);
       const taken = [...grewFrom, minor].flatMap((total, at) => {
         const before = grewFrom[at - 1] ?? 0n;
         const grantId = at === 0 ? reversalId : `${reversalId}-to-${total}`;
-        const grown = at === 0 ? '' : `, grown from ${paymentText({ minor: before, currency })}`;
-        const reason = `${kind} of ${paymentText({ minor: total, currency })}${grown}`;
+        const grown = at === 0 ? '' : `, grown from ${formatPayment({ minor: before, currency })}`;
+        const reason = `${kind} of ${formatPayment({ minor: total, currency })}${grown}`;
         return grant(grantId, { minor: before - total, currency }, reason);
       });
       if (reversal.state === 'taken') return taken;
@@ -201,7 +201,7 @@ const isForeign = (paid: PaymentAmount, { currency, state }: Reversal): boolean 
   currency !== paid.currency && state !== 'void';
 
 /** Why a change needs an operator, in words for the log; undefined: it does not. */
-export function needsOperator({ before, after }: PaymentChange): string | undefined {
+export function explainOperatorNeed({ before, after }: PaymentChange): string | undefined {
   if (after.state === 'parked' && before?.state !== 'parked') return after.problem;
   if (after.state !== 'granted' || !after.paid) return undefined;
   const { paid } = after;
@@ -225,7 +225,7 @@ const takenOf = ({ paid, reversals }: Payment): bigint =>
     .reduce((sum, { minor }) => sum + minor, 0n);
 
 /** `payment of 10 usd: 71 yuan`, for plans and lists. */
-export const grantText = ({ amount, reason }: Grant): string => `${reason}: ${formatYuan(amount)} yuan`;
+export const formatGrant = ({ amount, reason }: Grant): string => `${reason}: ${formatYuan(amount)} yuan`;
 
 // The reference that a checkout carries: which account a payment is for, and how much of what it asks for. It is signed,
 // because whoever opens a checkout can change what stands in its address.
@@ -242,13 +242,13 @@ export const referenceLengthMax = 200;
 const form = /^([0-9a-f]{64})-(([a-z]{3})-(\d{1,15})-([0-9a-f]{16})-([A-Za-z0-9_-]+))$/;
 
 /** The part of a reference that its signature covers. */
-export const referenceBody = ({ account, currency, minor, nonce }: PaymentReference): string =>
+export const formatReferenceBody = ({ account, currency, minor, nonce }: PaymentReference): string =>
   `${currency}-${minor}-${nonce}-${encodedAccount(account)}`;
 
 /** What is signed. The first line keeps a signature from meaning anything elsewhere. */
-export const signedReference = (body: string): string => `relay payment reference 1\n${body}`;
+export const formatTextToSign = (body: string): string => `relay payment reference 1\n${body}`;
 
-export const withSignature = (body: string, signature: string): string => `${signature}-${body}`;
+export const addSignature = (body: string, signature: string): string => `${signature}-${body}`;
 
 interface SignedReference {
   reference: PaymentReference;

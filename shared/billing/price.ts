@@ -61,25 +61,25 @@ export const tiersOf = (written: WrittenPrice): Tiers => [
 ];
 
 const ratesOf = ({ input, output, ...parts }: WrittenRates): Rates => ({
-  input: toPico(input),
-  output: toPico(output),
-  ...eachPart('name', ({ price }) => toPico(parts[price] ?? input)),
+  input: convertToPico(input),
+  output: convertToPico(output),
+  ...eachPart('name', ({ price }) => convertToPico(parts[price] ?? input)),
 });
 
-export const toPico = (yuan: number): PicoYuan => parseDecimal(yuan, priceDecimals) ?? 0n;
+export const convertToPico = (yuan: number): PicoYuan => parseDecimal(yuan, priceDecimals) ?? 0n;
 
 /** As vendors publish prices, and as people are shown and asked them; rows have them for 1,000 tokens. */
-export const perMillion = (perThousand: number): string => ratePerMillion(toPico(perThousand));
-export const ratePerMillion = (rate: PicoYuan): string => formatDecimal(rate * 1_000n, priceDecimals);
+export const perMillion = (perThousand: number): string => formatRatePerMillion(convertToPico(perThousand));
+export const formatRatePerMillion = (rate: PicoYuan): string => formatDecimal(rate * 1_000n, priceDecimals);
 
 /** Undefined: it is no amount. */
-export function perThousand(perMillion: number | string): number | undefined {
-  const pico = parseDecimal(perMillion, priceDecimals - 3);
+export function convertToPerThousand(formatPerMillion: number | string): number | undefined {
+  const pico = parseDecimal(formatPerMillion, priceDecimals - 3);
   return pico === undefined ? undefined : Number(formatDecimal(pico, priceDecimals));
 }
 
 /** The tier of a call: all of its input counts, whatever of it came from a cache. */
-export const tierFor = (tiers: Tiers, inputTokens: number): Tier =>
+export const findTier = (tiers: Tiers, inputTokens: number): Tier =>
   tiers.findLast(({ above }) => inputTokens > above) ?? tiers[0];
 
 /** The attribute that has each kind's price. */
@@ -92,7 +92,7 @@ export const priceKinds: readonly (readonly [keyof WrittenRates, TokenKind])[] =
 export type Product = readonly [kind: TokenKind, tokens: number, rate: PicoYuan];
 
 /** The products whose sum is a call's cost, in the order in which people are shown them. */
-export function productsOf({ rates }: Tier, { completion_tokens, ...input }: TokenCounts): Product[] {
+export function listProducts({ rates }: Tier, { completion_tokens, ...input }: TokenCounts): Product[] {
   const { prompt_tokens, prompt_tokens_details: counts = {} } = input;
   const parts = inputParts.map(({ name, count }): Product => [name, counts[count] ?? 0, rates[name]]);
   const apart = parts.reduce((sum, [, tokens]) => sum + tokens, 0);
@@ -105,7 +105,7 @@ export function productsOf({ rates }: Tier, { completion_tokens, ...input }: Tok
 
 /** The exact cost of tokens, in thousandths of a pico-yuan. */
 const sumOf = (tiers: Tiers, tokens: TokenCounts): bigint =>
-  productsOf(tierFor(tiers, tokens.prompt_tokens), tokens).reduce(
+  listProducts(findTier(tiers, tokens.prompt_tokens), tokens).reduce(
     (sum, [, count, rate]) => sum + BigInt(count) * rate,
     0n,
   );
@@ -116,40 +116,42 @@ export const factorOne = 10n ** BigInt(factorDecimals);
 export const productsPerNano = 1_000_000n * factorOne;
 
 /** In millionths. Undefined: it has more decimals. */
-export const toFactor = (written: number | string): bigint | undefined =>
+export const parseFactor = (written: number | string): bigint | undefined =>
   parseDecimal(written, factorDecimals, true);
 
 /** Of a service tier, in millionths. A tier without one costs what the standard tier costs. */
-export const factorIn = (factors: ServiceTiers | undefined, tier: string | undefined): bigint =>
-  toFactor(tierFactor(factors, tier) ?? 1) ?? factorOne;
+export const findFactor = (factors: ServiceTiers | undefined, tier: string | undefined): bigint =>
+  parseFactor(tierFactor(factors, tier) ?? 1) ?? factorOne;
 
 /** The price of calls in a service tier, from that of the standard one. */
-export function priceIn(price: Price, tier: string | undefined): Price {
+export function applyServiceTier(price: Price, tier: string | undefined): Price {
   if (price.type !== 'token-billing') return price;
-  const factor = factorIn(price.factors, tier);
+  const factor = findFactor(price.factors, tier);
   return { ...price, factor: factor === factorOne ? undefined : factor };
 }
 
 /** The service tier for a ledger row: upstreams may report any word, so only tiers with a factor count. Undefined: the standard one. */
-export const pricedTier = (price: Price, tier: string | undefined): string | undefined =>
+export const findPricedTier = (price: Price, tier: string | undefined): string | undefined =>
   price.type === 'token-billing' && tierFactor(price.factors, tier) !== undefined ? tier : undefined;
 
 /** An upstream may serve a call in the standard tier, whatever was asked for: the dearer of both. */
-export const priceHeld = (price: Price, asked: string | undefined): Price =>
-  price.type === 'token-billing' && factorIn(price.factors, asked) > factorOne
-    ? priceIn(price, asked)
+export const choosePriceToReserve = (price: Price, asked: string | undefined): Price =>
+  price.type === 'token-billing' && findFactor(price.factors, asked) > factorOne
+    ? applyServiceTier(price, asked)
     : price;
 
 /** The cost of a call with these token counts, rounded once, half up. */
-export function costOf(price: Price, tokens: TokenCounts): NanoYuan {
+export function computeCost(price: Price, tokens: TokenCounts): NanoYuan {
   if (price.type === 'non-billing') return 0n;
   if (price.type === 'times-billing') return divideHalfUp(price.perCall, 1_000n);
   return divideHalfUp(sumOf(price.tiers, tokens) * (price.factor ?? factorOne), productsPerNano);
 }
 
 /** The cost of the input alone, if nothing of it is in a cache. */
-export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
-  price.type === 'token-billing' ? costOf(price, { prompt_tokens: inputTokens, completion_tokens: 0 }) : 0n;
+export const computeInputCost = (price: Price, inputTokens: number): NanoYuan =>
+  price.type === 'token-billing'
+    ? computeCost(price, { prompt_tokens: inputTokens, completion_tokens: 0 })
+    : 0n;
 
 /** Tokenizers exceed the estimate from above by so much at most (decision 25). */
 const estimateError = 1.05;
@@ -159,7 +161,7 @@ const estimateError = 1.05;
  * beforehand what of it is read from a cache or written to it. A tier is reachable from an estimate just below its step,
  * since a token more gives all tokens its prices.
  */
-export function mostRates(
+export function findHighestRates(
   { tiers, factor = factorOne }: TokenPrice,
   inputTokensMax: number,
 ): { input: bigint; output: bigint } {
@@ -175,9 +177,9 @@ export function mostRates(
 const largest = (values: bigint[]): bigint => values.reduce((a, b) => (b > a ? b : a), 0n);
 
 /** The most that a call can cost, for its reservation. */
-export function mostCost(price: Price, inputTokensMax: number, outputTokens: number): NanoYuan {
-  if (price.type !== 'token-billing') return costOf(price, { prompt_tokens: 0, completion_tokens: 0 });
-  const { input, output } = mostRates(price, inputTokensMax);
+export function computeHighestCost(price: Price, inputTokensMax: number, outputTokens: number): NanoYuan {
+  if (price.type !== 'token-billing') return computeCost(price, { prompt_tokens: 0, completion_tokens: 0 });
+  const { input, output } = findHighestRates(price, inputTokensMax);
   return divideHalfUp(input * BigInt(inputTokensMax) + output * BigInt(outputTokens), productsPerNano);
 }
 
@@ -193,7 +195,7 @@ const factorPattern = /^x(\d[\d.]{0,15})$/;
 export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tokens'>): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
   if (price.type === 'times-billing') return `${price.rule}:call:${yuan(price.perCall)}`;
-  const tier = formatTier(tierFor(price.tiers, tokens?.prompt_tokens ?? 0));
+  const tier = formatTier(findTier(price.tiers, tokens?.prompt_tokens ?? 0));
   const times = price.factor === undefined ? [] : [`x${formatDecimal(price.factor, factorDecimals)}`];
   return [price.rule, 'tokens', tier, ...times].join(':');
 }
@@ -222,7 +224,7 @@ export function parsePrice(text: string): Price | undefined {
 }
 
 function tokenPrice(rule: number, all: string[]): Price | undefined {
-  const factor = toFactor(factorPattern.exec(all.at(-1) ?? '')?.[1] ?? '');
+  const factor = parseFactor(factorPattern.exec(all.at(-1) ?? '')?.[1] ?? '');
   const tier = parseTier((factor === undefined ? all : all.slice(0, -1)).join(':'));
   return tier && { type: 'token-billing', rule, tiers: [tier], factor };
 }
@@ -268,35 +270,39 @@ type Dated = Pick<PriceRule, 'models' | 'from'>;
  * The rule that prices a model at a time: of those in force that name it the one with the latest `from`, then the one
  * with the lowest id. `charges` must be sorted by id.
  */
-export function ruleOf<Rule extends Dated>(
+export function findRule<Rule extends Dated>(
   charges: readonly Rule[],
   model: string,
   nowMs: number,
 ): Rule | undefined {
   let found: Rule | undefined;
   for (const rule of charges)
-    if (isInForce(rule, nowMs) && rule.models.includes(model) && (!found || sinceMs(rule) > sinceMs(found)))
+    if (
+      isInForce(rule, nowMs) &&
+      rule.models.includes(model) &&
+      (!found || startMsOf(rule) > startMsOf(found))
+    )
       found = rule;
   return found;
 }
 
-export const sinceMs = ({ from }: Dated): number => from ?? -Infinity;
+export const startMsOf = ({ from }: Dated): number => from ?? -Infinity;
 
-export const isInForce = (rule: Dated, nowMs: number): boolean => sinceMs(rule) <= nowMs;
+export const isInForce = (rule: Dated, nowMs: number): boolean => startMsOf(rule) <= nowMs;
 
 /** The models that have a price. The setting `unpriced_models` decides whether others are free or refused. */
-export const pricedModels = (charges: readonly Dated[], nowMs: number): ReadonlySet<string> =>
+export const listPricedModels = (charges: readonly Dated[], nowMs: number): ReadonlySet<string> =>
   new Set(charges.flatMap((charge) => (isInForce(charge, nowMs) ? charge.models : [])));
 
 /** The price of a model's calls. They are free if no rule in force names the model. */
-export const priceOf = (charges: readonly PriceRule[], model: string, nowMs: number): Price =>
-  priceByRule(ruleOf(charges, model, nowMs));
+export const findPrice = (charges: readonly PriceRule[], model: string, nowMs: number): Price =>
+  buildPrice(findRule(charges, model, nowMs));
 
 /** @param rule undefined: none names the model */
-export function priceByRule(rule: PriceRule | undefined): Price {
+export function buildPrice(rule: PriceRule | undefined): Price {
   if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
   if (rule.type === 'times-billing')
-    return { type: 'times-billing', rule: rule.id, perCall: toPico(rule.output) };
+    return { type: 'times-billing', rule: rule.id, perCall: convertToPico(rule.output) };
   return { type: 'token-billing', rule: rule.id, tiers: tiersOf(rule), factors: rule.service_tiers };
 }
 
@@ -311,7 +317,7 @@ export interface BuyingPrice extends Partial<WrittenPrice> {
 /** By the upstream's name of a model; `*`: for all others. */
 type BuyingPrices = Readonly<Record<string, BuyingPrice>>;
 
-export function buyingPriceOf<Price extends BuyingPrice>(
+export function findBuyingPrice<Price extends BuyingPrice>(
   cost: Readonly<Record<string, Price>> = {},
   upstreamModel: string,
 ): Price | undefined {
@@ -320,18 +326,18 @@ export function buyingPriceOf<Price extends BuyingPrice>(
 }
 
 /** What a call cost the operator, rounded once, half up. Undefined: the row does not say. `tier`: that served it. */
-export function boughtOf(
+export function computeBuyingCost(
   cost: BuyingPrices | undefined,
   upstreamModel: string,
   tokens: TokenCounts,
   tier?: string,
 ): NanoYuan | undefined {
-  const price = buyingPriceOf(cost, upstreamModel);
+  const price = findBuyingPrice(cost, upstreamModel);
   if (!price) return undefined;
   const { input = 0, output = 0, per_call = 0, rate = 1, service_tiers: factors } = price;
-  const byTokens = sumOf(tiersOf({ ...price, input, output }), tokens) * factorIn(factors, tier);
-  const sum = byTokens + toPico(per_call) * 1_000n * factorOne;
-  return divideHalfUp(sum * toPico(rate), productsPerNano * toPico(1));
+  const byTokens = sumOf(tiersOf({ ...price, input, output }), tokens) * findFactor(factors, tier);
+  const sum = byTokens + convertToPico(per_call) * 1_000n * factorOne;
+  return divideHalfUp(sum * convertToPico(rate), productsPerNano * convertToPico(1));
 }
 
 // Prices that are announced: rules whose `from` has not come yet.
@@ -344,7 +350,7 @@ export interface PriceChange<Rule = PriceRule> {
 }
 
 /** By time. A rule that another one precedes at its time changes nothing, so it is left out. */
-export const priceChanges = <Rule extends Pick<PriceRule, 'models' | 'from'>>(
+export const listPriceChanges = <Rule extends Pick<PriceRule, 'models' | 'from'>>(
   charges: readonly Rule[],
   models: readonly string[],
   nowMs: number,
@@ -354,7 +360,7 @@ export const priceChanges = <Rule extends Pick<PriceRule, 'models' | 'from'>>(
       const { from = nowMs } = rule;
       if (from <= nowMs) return [];
       const named = new Set(rule.models);
-      const changed = models.filter((model) => named.has(model) && ruleOf(charges, model, from) === rule);
+      const changed = models.filter((model) => named.has(model) && findRule(charges, model, from) === rule);
       return changed.length === 0 ? [] : [{ fromMs: from, rule, models: changed }];
     })
     .toSorted((a, b) => a.fromMs - b.fromMs);
@@ -404,13 +410,13 @@ export function formatDecimal(value: bigint, decimals: number): string {
 export const formatYuan = (amount: NanoYuan): string => formatDecimal(amount, yuanDecimals);
 
 /** Yuan as a JSON number, for responses. It is a float, so do not use it in sums. */
-export const yuanNumber = (amount: NanoYuan): number => Number(formatYuan(amount));
+export const convertToYuanNumber = (amount: NanoYuan): number => Number(formatYuan(amount));
 
 /** Divides a non-negative value and rounds half up. No other function rounds money. */
 export const divideHalfUp = (value: bigint, divisor: bigint): bigint => (value + divisor / 2n) / divisor;
 
 /** Sorts from the largest amount to the smallest. */
-export const largestFirst = (a: bigint, b: bigint): number => (a > b ? -1 : Number(a < b));
+export const compareLargestFirst = (a: bigint, b: bigint): number => (a > b ? -1 : Number(a < b));
 
 export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 export const larger = (a: bigint, b: bigint): bigint => (a > b ? a : b);

@@ -1,4 +1,12 @@
-import { larger, smaller, type NanoYuan, mostCost, mostRates, productsPerNano, type Price } from './price.ts';
+import {
+  larger,
+  smaller,
+  type NanoYuan,
+  computeHighestCost,
+  findHighestRates,
+  productsPerNano,
+  type Price,
+} from './price.ts';
 import { sumReserved, type QuotaItem, type RateCount } from './quota-item.ts';
 import type { PlanEntry, AccountPlan } from '../wire/public-api.ts';
 
@@ -73,7 +81,7 @@ export function computeReserveAmount(
   price: Price,
   { inputTokensMax, n, outputTokensMax }: CallEstimate,
 ): NanoYuan {
-  return mostCost(price, inputTokensMax, n * outputTokensMax);
+  return computeHighestCost(price, inputTokensMax, n * outputTokensMax);
 }
 
 /**
@@ -207,7 +215,7 @@ function countAffordableTokens(cost: ModelCost, amount: NanoYuan): number {
 
 /** The highest price of 1,000 output tokens, times the factor. Zero: the price does not grow with the output. */
 const findOutputRate = ({ price, estimate }: ModelCost): bigint =>
-  price.type === 'token-billing' ? mostRates(price, estimate.inputTokensMax).output : 0n;
+  price.type === 'token-billing' ? findHighestRates(price, estimate.inputTokensMax).output : 0n;
 
 export const isRefusal = (plan: CallPayment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
 

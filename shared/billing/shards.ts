@@ -1,7 +1,7 @@
 import { type QuotaItem, type RateCount, createQuotaItem, findImbalance, sumReserved } from './quota-item.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { divideEvenly, shareOf, shareNeed, shardCountMax, usesShard } from './shares.ts';
-import { largestFirst, smaller, type NanoYuan } from './price.ts';
+import { compareLargestFirst, smaller, type NanoYuan } from './price.ts';
 import { isRefusal, planReservation, type PlanSlot, type ReserveNeed } from './reservation.ts';
 
 /** More entries than this in one part cost a second unit of every write. */
@@ -124,7 +124,7 @@ export function planGather(
   let missing = amount - to.available;
   const richest = images
     .filter(({ shard, available }) => shard !== to.shard && available > 0n)
-    .toSorted((a, b) => largestFirst(a.available, b.available));
+    .toSorted((a, b) => compareLargestFirst(a.available, b.available));
   for (const item of richest.slice(0, giversMax)) {
     if (missing <= 0n) break;
     const given = smaller(missing, item.available);
@@ -189,7 +189,7 @@ export function chooseShard(
     whole,
   ].find(({ length }) => length > 0);
   if (best) return best[Math.floor(chance * best.length)]?.item;
-  return options.toSorted((a, b) => largestFirst(a.item.available, b.item.available))[0]?.item;
+  return options.toSorted((a, b) => compareLargestFirst(a.item.available, b.item.available))[0]?.item;
 }
 
 /** A plan slot that has room in the account, and the part in which a call finds none. */

@@ -9,14 +9,14 @@ import {
   formatTier,
   formatYuan,
   factorDecimals,
-  factorIn,
+  findFactor,
   factorOne,
   parsePrice,
   parseTier,
   parseYuan,
-  priceByRule,
-  ruleOf,
-  toFactor,
+  buildPrice,
+  findRule,
+  parseFactor,
   type NanoYuan,
   type Price,
   type PriceRule,
@@ -47,7 +47,7 @@ export interface ModelLimits {
   unpricedHour: boolean;
 }
 
-interface TariffParts {
+interface TariffInput {
   /** The models that may answer, the call's own first. */
   models: readonly string[];
   /** The rules that name a model, by id. */
@@ -59,10 +59,10 @@ interface TariffParts {
   nowMs: number;
 }
 
-export function buildTariff({ models, rulesOf, defaultOutputTokens, search, nowMs }: TariffParts): Tariff {
-  const rules = models.map((model) => [model, ruleOf(rulesOf(model), model, nowMs)] as const);
+export function buildTariff({ models, rulesOf, defaultOutputTokens, search, nowMs }: TariffInput): Tariff {
+  const rules = models.map((model) => [model, findRule(rulesOf(model), model, nowMs)] as const);
   return {
-    prices: new Map(rules.map(([model, rule]) => [model, priceByRule(rule)])),
+    prices: new Map(rules.map(([model, rule]) => [model, buildPrice(rule)])),
     limits: new Map(rules.map(([model, rule]) => [model, limitsOf(rule, defaultOutputTokens)])),
     search,
   };
@@ -80,12 +80,12 @@ export class NotInTariff extends Error {
   override readonly name = 'NotInTariff';
 }
 
-export const priceFrom = ({ prices }: AgreedPrices, model: string): Price => covered(prices, model);
+export const findAgreedPrice = ({ prices }: AgreedPrices, model: string): Price => covered(prices, model);
 
-export const limitsFrom = ({ limits }: Tariff, model: string): ModelLimits => covered(limits, model);
+export const findModelLimits = ({ limits }: Tariff, model: string): ModelLimits => covered(limits, model);
 
-export function serviceTiersFrom(tariff: AgreedPrices, model: string): ServiceTiers {
-  const price = priceFrom(tariff, model);
+export function findServiceTiers(tariff: AgreedPrices, model: string): ServiceTiers {
+  const price = findAgreedPrice(tariff, model);
   return (price.type === 'token-billing' && price.factors) || {};
 }
 
@@ -112,7 +112,7 @@ function fullPrice(price: Price): string {
   if (price.type !== 'token-billing') return formatPrice(price);
   const [, ...tiers] = price.tiers;
   const factors = Object.keys(price.factors ?? {}).map(
-    (name) => `${name}:x${formatDecimal(factorIn(price.factors, name), factorDecimals)}`,
+    (name) => `${name}:x${formatDecimal(findFactor(price.factors, name), factorDecimals)}`,
   );
   return [formatPrice({ ...price, factor: undefined }), ...tiers.map(formatTier), ...factors].join(';');
 }
@@ -143,7 +143,7 @@ function parseFullPrice(text: string): Price | undefined {
     const [, name, factor = ''] = factorPattern.exec(one) ?? [];
     const tier = name === undefined ? parseTier(one) : undefined;
     if (tier) tiers.push(tier);
-    else if (name !== undefined && toFactor(factor) !== undefined) factors[name] = Number(factor);
+    else if (name !== undefined && parseFactor(factor) !== undefined) factors[name] = Number(factor);
     else return undefined;
   }
   return {
@@ -156,18 +156,18 @@ function parseFullPrice(text: string): Price | undefined {
 /** Longer texts are not kept with the reservation, because they make every write to the account dearer. */
 const keptLengthMax = 1_024;
 /** Replaces a tariff that is too long to keep. The audit can't check its row. */
-export const unkeptTariff = '~';
+export const omittedTariff = '~';
 
-export function keptTariff(tariff: AgreedPrices): string {
+export function formatTariffForRow(tariff: AgreedPrices): string {
   const text = formatTariff(tariff);
-  return text.length > keptLengthMax ? unkeptTariff : text;
+  return text.length > keptLengthMax ? omittedTariff : text;
 }
 
 /** Every price text that a row may have if this model answered: one for each tier in each service tier. */
-export function agreedPriceTexts({ prices }: AgreedPrices, model: string): string[] {
+export function listPriceTexts({ prices }: AgreedPrices, model: string): string[] {
   const price = prices.get(model);
   if (price?.type !== 'token-billing') return price ? [formatPrice(price)] : [];
-  const named = Object.keys(price.factors ?? {}).map((name) => factorIn(price.factors, name));
+  const named = Object.keys(price.factors ?? {}).map((name) => findFactor(price.factors, name));
   const factors = [undefined, ...named.filter((factor) => factor !== factorOne)];
   return price.tiers.flatMap((tier) =>
     factors.map((factor) => formatPrice({ ...price, tiers: [tier], factor })),
@@ -180,13 +180,13 @@ export interface StoredTariff {
   limits: Record<string, ModelLimits>;
 }
 
-export const storedTariff = (tariff: Tariff): StoredTariff => ({
+export const serializeTariff = (tariff: Tariff): StoredTariff => ({
   prices: formatTariff(tariff),
   limits: Object.fromEntries(tariff.limits),
 });
 
 /** Undefined: a later version wrote it in another format. */
-export function tariffIn({ prices, limits }: StoredTariff): Tariff | undefined {
+export function deserializeTariff({ prices, limits }: StoredTariff): Tariff | undefined {
   const agreed = parseTariff(prices, Object.keys(limits)[0] ?? '');
   return agreed && { ...agreed, limits: new Map(Object.entries(limits)) };
 }

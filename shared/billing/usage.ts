@@ -10,12 +10,12 @@ import type { MediaPlace } from '../wire/media-walk.ts';
 import {
   estimateInput,
   FoundMedia,
-  marksOfInput,
-  mediaOf,
+  boundaryTokens,
+  findMedia,
   TextShape,
   type EstimatedCall,
 } from './estimate/input-tokens.ts';
-import { type NanoYuan, costOf, type Price, type TokenCounts } from './price.ts';
+import { type NanoYuan, computeCost, type Price, type TokenCounts } from './price.ts';
 
 /** What the counts of one answer are compared with. Functions are slow and called only when needed. */
 export interface UsageBounds {
@@ -50,7 +50,7 @@ interface Counted {
  * and not counted, so of a whole answer only text and calls say how many tokens there are at least. The count of one that
  * broke off may be from its start.
  */
-export function checkedUsage(reported: ReportedUsage = {}, bounds: UsageBounds): CheckedUsage {
+export function checkUsage(reported: ReportedUsage = {}, bounds: UsageBounds): CheckedUsage {
   const input = firstPlausible(reported, (each) => inputOf(each, bounds));
   const output = firstPlausible(reported, (each) => outputOf(each, bounds));
   const split = splitOf(input.of, input.count);
@@ -154,7 +154,7 @@ type UsageFault = 'absent' | 'partial' | 'impossible' | 'low' | 'high' | 'cache'
 export type UsageFlag = `${'input' | 'output'}:${UsageFault}`;
 
 /** As the log line and the ledger row have them: `input:low output:absent`. Undefined: none. */
-export const flagText = (flags: readonly UsageFlag[]): string | undefined => flags.join(' ') || undefined;
+export const formatFlags = (flags: readonly UsageFlag[]): string | undefined => flags.join(' ') || undefined;
 
 /**
  * Whether an operator should look at the channel. An answer that broke off has no whole count, and a channel whose row
@@ -201,7 +201,7 @@ export class StreamedText {
  * No tokenizer counts fewer for the conversation. Only what every upstream reads as text: tools and schemas are
  * rewritten, earlier reasoning is left out, pictures have a price of their own.
  */
-export function inputBelow({ request, unknown, embedding }: EstimatedCall): number {
+export function estimateInputBelow({ request, unknown, embedding }: EstimatedCall): number {
   if (embedding) return estimateInput({ request, unknown, embedding }).below;
   const text = new TextShape();
   for (const { role, content } of request.messages) {
@@ -232,12 +232,13 @@ const tokensPerImageMax = 50_000;
  * No upstream can have read more: a token has at least one byte. Slow: reads the whole call.
  * @param others what went up beside the call
  */
-export function inputMax(call: EstimatedCall, others: object = {}): number {
+export function estimateInputMax(call: EstimatedCall, others: object = {}): number {
   const { request, unknown, native, embedding } = call;
-  const found = new FoundMedia(mediaOf(call));
-  let tokens = hiddenTokens + bytesOf(found.jsonBeside([request, unknown, native?.counted, others]));
+  const found = new FoundMedia(findMedia(call));
+  let tokens =
+    hiddenTokens + bytesOf(found.stringifyWithoutMedia([request, unknown, native?.counted, others]));
   for (const input of embedding?.inputs ?? [])
-    tokens += marksOfInput + (typeof input === 'string' ? bytesOf(input) : input.length);
+    tokens += boundaryTokens + (typeof input === 'string' ? bytesOf(input) : input.length);
   const media = found.places.reduce((sum, place) => sum + mediaMax(place), 0);
   return tokens + Math.min(windowTokens, media);
 }
@@ -266,10 +267,10 @@ export interface AnswerOutcome {
  * even above the reserved amount, and even if the client has left, because the upstream wrote on. A price per call is charged once, if
  * the client received content.
  */
-export function chargeOf(price: Price, outcome: AnswerOutcome, search: NanoYuan = 0n): NanoYuan {
+export function computeCharge(price: Price, outcome: AnswerOutcome, search: NanoYuan = 0n): NanoYuan {
   if (costsNothing(outcome)) return search;
   if (price.type === 'times-billing' && (!outcome.anyContent || outcome.leftEarly)) return search;
-  return costOf(price, outcome.usage) + search;
+  return computeCost(price, outcome.usage) + search;
 }
 
 /** Whether the model's call is treated as not made: it costs nothing, and its plan slot is released. */

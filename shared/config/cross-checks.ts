@@ -1,5 +1,5 @@
 /** Warnings that depend on several tables. A row with such a warning is still used. */
-import { ruleOf, sinceMs, pricedModels } from '../billing/price.ts';
+import { findRule, startMsOf, listPricedModels } from '../billing/price.ts';
 import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { findRowRules } from '../upstreams/called-channel.ts';
@@ -142,13 +142,13 @@ function unpricedWarning(unpriced: string[], config: Config): string[] {
 
 /** Whether another rule prices models of this one now, and, if this one is not in force yet, from then on. */
 function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
-  const nowMs = Math.max(publishedAt * 1000, sinceMs(rule));
-  const byRule = Map.groupBy(new Set(rule.models), (model) => ruleOf(charges, model, nowMs));
+  const nowMs = Math.max(publishedAt * 1000, startMsOf(rule));
+  const byRule = Map.groupBy(new Set(rule.models), (model) => findRule(charges, model, nowMs));
   return [...byRule].flatMap(([other, names]) => {
     if (!other || other.id === rule.id) return [];
     const why =
-      sinceMs(other) > sinceMs(rule)
-        ? `is in force since ${isoTime(sinceMs(other))} and prices`
+      startMsOf(other) > startMsOf(rule)
+        ? `is in force since ${isoTime(startMsOf(other))} and prices`
         : 'has the lower id and already prices';
     return [`models: rule ${other.id} ${why} ${namesShown(names)}, so that one counts`];
   });
@@ -226,7 +226,7 @@ type Priced = Pick<Snapshot, 'models' | 'charges' | 'publishedAt'>;
 
 /** Models that channels serve but no billing rule in force names. */
 export function unpricedModels({ models, charges, publishedAt }: Priced): string[] {
-  const priced = pricedModels(charges, publishedAt * 1000);
+  const priced = listPricedModels(charges, publishedAt * 1000);
   return models.filter((model) => !priced.has(model));
 }
 

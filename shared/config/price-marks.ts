@@ -6,18 +6,18 @@
  */
 import {
   formatDecimal,
-  buyingPriceOf,
-  factorIn,
+  findBuyingPrice,
+  findFactor,
   factorOne,
   priceKinds,
   type BuyingPrice,
   type WrittenRates,
-  priceOf,
-  ruleOf,
-  sinceMs,
+  findPrice,
+  findRule,
+  startMsOf,
   priceDecimals,
-  ratePerMillion,
-  tierFor,
+  formatRatePerMillion,
+  findTier,
   type PicoYuan,
   type Price,
 } from '../billing/price.ts';
@@ -105,7 +105,7 @@ interface Known {
 function knownOf(model: string, channels: readonly ChannelRow[]): Known {
   const serving = channels.filter(({ models }) => models.includes(model));
   const costs = serving.flatMap(({ cost, ...channel }) => {
-    const { input, output, rate = 1 } = buyingPriceOf(cost, upstreamModelOf(channel, model)) ?? {};
+    const { input, output, rate = 1 } = findBuyingPrice(cost, upstreamModelOf(channel, model)) ?? {};
     return input && output ? [{ input: input * rate, output: output * rate }] : [];
   });
   if (costs.length > 0) {
@@ -178,19 +178,19 @@ const keptOf = (mark: unknown, nowMs: number): string[] =>
     : [];
 
 function jumpsOf(rule: ChargeRow, { charges, before, nowMs }: Omit<ChargesAround, 'raw'>): string[] {
-  const atMs = Math.max(nowMs, sinceMs(rule));
+  const atMs = Math.max(nowMs, startMsOf(rule));
   const models = [...new Set(rule.models)].filter(
-    (model) => ruleOf(charges, model, atMs) === rule && ruleOf(before, model, atMs) !== undefined,
+    (model) => findRule(charges, model, atMs) === rule && findRule(before, model, atMs) !== undefined,
   );
   const late = isLate(rule, before, nowMs) && models.length > 0;
   const jumps = Map.groupBy(models, (model) =>
-    jumpBetween(priceOf(before, model, atMs), priceOf(charges, model, atMs)),
+    jumpBetween(findPrice(before, model, atMs), findPrice(charges, model, atMs)),
   );
   jumps.delete('');
   return [
     ...(late
       ? [
-          `from: at ${isoTime(nowMs)} this time (${isoTime(sinceMs(rule))}) was over, so the price began at once`,
+          `from: at ${isoTime(nowMs)} this time (${isoTime(startMsOf(rule))}) was over, so the price began at once`,
         ]
       : []),
     ...[...jumps].map(
@@ -241,7 +241,7 @@ const percentOf = ({ old, next }: NamedRate): number =>
 const shownChange = ({ type }: Price, old: PicoYuan, next: PicoYuan): string =>
   type === 'times-billing'
     ? `${formatDecimal(old, priceDecimals)} to ${formatDecimal(next, priceDecimals)} yuan`
-    : `${ratePerMillion(old)} to ${ratePerMillion(next)} yuan per million tokens`;
+    : `${formatRatePerMillion(old)} to ${formatRatePerMillion(next)} yuan per million tokens`;
 
 function ratesAround(before: Price, after: Price): NamedRate[] {
   if (before.type === 'times-billing' && after.type === 'times-billing')
@@ -253,12 +253,12 @@ function ratesAround(before: Price, after: Price): NamedRate[] {
   const kept = Object.keys(after.factors ?? {}).filter((tier) => Object.hasOwn(factors, tier));
   return [undefined, ...kept].flatMap((tier) =>
     [...new Set(lengths)].flatMap((above) => {
-      const old = tierFor(before.tiers, above + 1).rates;
-      const next = tierFor(after.tiers, above + 1).rates;
+      const old = findTier(before.tiers, above + 1).rates;
+      const next = findTier(after.tiers, above + 1).rates;
       return priceKinds.map(([name, kind]) => ({
         name: `${name}${above > 0 ? ` above ${above}` : ''}${tier ? ` in ${tier}` : ''}`,
-        old: (old[kind] * factorIn(factors, tier)) / factorOne,
-        next: (next[kind] * factorIn(after.factors, tier)) / factorOne,
+        old: (old[kind] * findFactor(factors, tier)) / factorOne,
+        next: (next[kind] * findFactor(after.factors, tier)) / factorOne,
       }));
     }),
   );

@@ -3,18 +3,18 @@
  * lists payments; and what an operator decides about a parked one: to which account it is granted, or that it is no account's.
  */
 import {
-  assigned,
+  assignPayment,
   decimalsOf,
-  grantText,
+  formatGrant,
   parsePayment,
-  paymentChange,
-  paymentText,
-  referenceBody,
+  planPaymentChange,
+  formatPayment,
+  formatReferenceBody,
   referenceLengthMax,
-  rejected,
-  signedReference,
-  withSignature,
-  yuanOf,
+  rejectPayment,
+  formatTextToSign,
+  addSignature,
+  convertToYuan,
   type Payment,
   type PaymentAmount,
   type PaymentChange,
@@ -47,16 +47,16 @@ export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
     );
   const paid = checkedAmount(input.amount, currency);
   await findAccount(ports, account);
-  const body = referenceBody({ account, ...paid, nonce: ports.random.hex(8) });
+  const body = formatReferenceBody({ account, ...paid, nonce: ports.random.hex(8) });
   const secret = await ports.secrets.read(linkSecrets.at(-1) ?? '', { purpose: 'payments' });
-  const reference = withSignature(body, ports.hmac.sign(secret, signedReference(body)));
+  const reference = addSignature(body, ports.hmac.sign(secret, formatTextToSign(body)));
   if (reference.length > referenceLengthMax)
     throw new Failure(
       `the name ${account} is too long: a reference has ${referenceLengthMax} characters at most, this one ${reference.length}`,
     );
   const baseUrl = await ports.baseUrl();
   const returnUrl = baseUrl?.replace(/v1$/, '') ?? 'https://example.com/';
-  return { account, ...paid, reference, granted: yuanOf(paid, rate), live, returnUrl };
+  return { account, ...paid, reference, granted: convertToYuan(paid, rate), live, returnUrl };
 }
 
 function checkedAmount(written: string, currency: string): PaymentAmount {
@@ -67,7 +67,7 @@ function checkedAmount(written: string, currency: string): PaymentAmount {
     );
   // Stripe takes no other amounts in currencies with three decimals.
   if (decimalsOf(currency) === 3 && paid.minor % 10n !== 0n)
-    throw usageFailure(`--amount ${paymentText(paid)}: wanted two decimals at most, as Stripe has it`);
+    throw usageFailure(`--amount ${formatPayment(paid)}: wanted two decimals at most, as Stripe has it`);
   return paid;
 }
 
@@ -92,25 +92,25 @@ export async function planAssignPayment(
   const rate = payment.rate ?? (await stripeSetting(ports)).rates[paid.currency];
   if (rate === undefined)
     throw new Failure(`the setting payments has no rate for ${paid.currency}: add one, then repeat`);
-  const change = paymentChange(payment, assigned(payment, account, rate));
+  const change = planPaymentChange(payment, assignPayment(payment, account, rate));
   return {
     changes: [change],
     effect: [
       ...(payment.problem === undefined ? [] : [`it was parked because ${payment.problem}`]),
-      ...change.grants.map((grant) => `account ${account} is granted, once, for the ${grantText(grant)}`),
+      ...change.grants.map((grant) => `account ${account} is granted, once, for the ${formatGrant(grant)}`),
     ],
-    questions: [`Grant payment ${id} of ${paymentText(paid)} to account ${account}?`],
+    questions: [`Grant payment ${id} of ${formatPayment(paid)} to account ${account}?`],
   };
 }
 
 export async function planRejectPayment(ports: OperatorPorts, id: string): Promise<Plan<PaymentChange>> {
   const { payment, paid } = await parkedPayment(ports, id);
   return {
-    changes: [paymentChange(payment, rejected(payment))],
+    changes: [planPaymentChange(payment, rejectPayment(payment))],
     effect: [
       'nothing is granted for it, now or later; what the customer paid is returned at Stripe, not here',
     ],
-    questions: [`Grant payment ${id} of ${paymentText(paid)} to nobody?`],
+    questions: [`Grant payment ${id} of ${formatPayment(paid)} to nobody?`],
   };
 }
 

@@ -5,7 +5,7 @@
  */
 import { formatDecimal, formatYuan, parseDecimal, parseYuan, type NanoYuan } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
-import { channelId } from '../billing/daily-keys.ts';
+import { formatChannelId } from '../billing/daily-keys.ts';
 import { rowsIn, summedBy, sumOfFigures } from './ledger/ledger.ts';
 import type { OperatorPorts } from './operator-ports.ts';
 import { counted, Failure, deniedExitCode, usageFailure } from './plan.ts';
@@ -51,7 +51,7 @@ export async function reconcileChannel({ clock, ledger, tables }: OperatorPorts,
   if (factor === undefined || factor <= 0n)
     throw usageFailure(`--rate ${input.rate}: wanted yuan, such as 7.2`);
   const { rows, problems } = await rowsIn(
-    ledger.daily(channelId(channel), { from: `${month}-01`, to: `${month}-31` }),
+    ledger.daily(formatChannelId(channel), { from: `${month}-01`, to: `${month}-31` }),
   );
   const uncalled = rows.length === 0 ? [await uncalledWarning(tables, input)] : [];
   // `day#2026-10-07#<upstream model>`

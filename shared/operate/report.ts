@@ -2,7 +2,7 @@
  * View: what a week or a month brought: spend, margin, failures, slow channels, accounts near empty, open marks. Reads the sums of `daily`, balances, and the rows of the configuration; never the ledger. Days are those of UTC.
  */
 import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
-import { daysLeft, spendingPace } from '../billing/spending-pace.ts';
+import { estimateDaysLeft, computeSpendingPace } from '../billing/spending-pace.ts';
 import { utcDay, dayMs } from '../wire/iso-time.ts';
 import { findingsInTables, servedRows, type Finding } from './config/row-changes.ts';
 import {
@@ -19,7 +19,7 @@ import { usageFailure } from './plan.ts';
 
 /**
  * Of channels, `medianMs` and `slowMs` are bounds of the time to first content; undefined: no call had content. Of accounts near
- * empty, `perDay` was spent on average; `daysLeft` 0: it is empty.
+ * empty, `perDay` was spent on average; `estimateDaysLeft` 0: it is empty.
  */
 export type ReportView = Awaited<ReturnType<typeof viewReport>>;
 
@@ -72,8 +72,8 @@ async function accountsNearEmpty(ports: OperatorPorts) {
   const balances = readingsOf(await ports.ledger.quotas(spending));
   const accounts = balances.rows.flatMap((item) => {
     const { account, available } = item;
-    const pace = spendingPace(item, byAccount.get(account) ?? [], ports.clock.now());
-    const lasts = daysLeft(item, pace) ?? Infinity;
+    const pace = computeSpendingPace(item, byAccount.get(account) ?? [], ports.clock.now());
+    const lasts = estimateDaysLeft(item, pace) ?? Infinity;
     const perDay = (pace.paid * million) / BigInt(Math.round(pace.days * Number(million)));
     return lasts < nearDays ? [{ account, available, perDay, daysLeft: lasts }] : [];
   });

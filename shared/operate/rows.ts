@@ -2,7 +2,7 @@
  * Rows in an action of an operator: reads accounts and price rules, refuses a row that changed since it was looked at, plans
  * the update of attributes that differ, and carries out the writes of a plan.
  */
-import { sinceMs } from '../billing/price.ts';
+import { startMsOf } from '../billing/price.ts';
 import { AccountRow } from '../config/rows/account-row.ts';
 import { ChargeRow } from '../config/rows/charge-row.ts';
 import { plainRow, plainValue, readRow } from '../config/rows/read-row.ts';
@@ -115,5 +115,5 @@ export const laterRules = (
   afterMs: number,
 ): ChargeRow[] =>
   charges
-    .filter((rule) => sinceMs(rule) > afterMs && rule.models.some((model) => models.includes(model)))
-    .toSorted((a, b) => sinceMs(a) - sinceMs(b));
+    .filter((rule) => startMsOf(rule) > afterMs && rule.models.some((model) => models.includes(model)))
+    .toSorted((a, b) => startMsOf(a) - startMsOf(b));

@@ -4,8 +4,8 @@
  * never be lenient: a statement is sent to customers.
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../billing/price.ts';
-import { balanceAfter, type DailyFigures } from '../billing/daily-figures.ts';
-import { accountId, grantsModel, monthsUntil } from '../billing/daily-keys.ts';
+import { computeBalance, type DailyFigures } from '../billing/daily-figures.ts';
+import { formatAccountId, grantsModel, listMonthsUntil } from '../billing/daily-keys.ts';
 import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-row.ts';
 import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
@@ -64,8 +64,8 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
   const nowMs = clock.now();
   const [quota, readings, days, pages, summed] = await Promise.all([
     ledger.quota(account),
-    ledger.accountMonths(monthsUntil(nowMs).map((each) => ({ account, month: each }))),
-    rowsIn(ledger.daily(accountId(account), { from: `${month}-01`, to: `${month}-31` })),
+    ledger.accountMonths(listMonthsUntil(nowMs).map((each) => ({ account, month: each }))),
+    rowsIn(ledger.daily(formatAccountId(account), { from: `${month}-01`, to: `${month}-31` })),
     Array.fromAsync(ledger.grants(account)),
     by && summedCalls(ports, { account, month, by }),
   ]);
@@ -79,7 +79,7 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
   return {
     account,
     month,
-    ...balanceAfter(opening, sum),
+    ...computeBalance(opening, sum),
     grants: grants.toSorted((a, b) => ((a.applied ?? '') < (b.applied ?? '') ? -1 : 1)),
     days: days.rows
       // `day#2026-10-07#gpt-4o`
@@ -100,7 +100,7 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
 }
 
 const openingOf = (months: readonly AccountMonth[], month: string): NanoYuan =>
-  balanceAfter(0n, sumOfFigures(months.filter((each) => each.month < month))).closing;
+  computeBalance(0n, sumOfFigures(months.filter((each) => each.month < month))).closing;
 
 const statedAmounts = ['opening', 'granted', 'charged', 'metered', 'closing'] as const;
 type Stated = Pick<Statement, 'account' | (typeof statedAmounts)[number]>;
@@ -131,14 +131,14 @@ const monthSumsMax = 800;
  */
 export async function viewStatements(ports: OperatorPorts, month: string, after: string) {
   refuseMonth(month, ports.clock.now());
-  const until = monthsUntil(ports.clock.now()).filter((each) => each <= month);
+  const until = listMonthsUntil(ports.clock.now()).filter((each) => each <= month);
   const limit = Math.min(100, Math.floor(monthSumsMax / until.length));
   const { rows, ...page } = await customerRows(ports, { after, limit });
   const keys = rows.flatMap((row) => until.map((each) => ({ account: String(row['account']), month: each })));
   const read = readingsOf(await ports.ledger.accountMonths(keys));
   const statements = [...Map.groupBy(read.rows, ({ account }) => account)].map(([account, months]) => {
     const own = sumOfFigures(months.filter((each) => each.month === month));
-    return Object.assign({ account }, balanceAfter(openingOf(months, month), own));
+    return Object.assign({ account }, computeBalance(openingOf(months, month), own));
   });
   statements.sort((a, b) => compareCodeUnits(a.account, b.account));
   return { ...page, statements, problems: read.problems };

@@ -3,7 +3,7 @@
  * for it, by the tariff that it was accepted with, and answers as to any client. Must ask no upstream before both are its own.
  * A run that was killed is not resumed: its first reader after the claim ended marks it failed, and the sweeper closes its reservation.
  */
-import { tariffIn } from '../billing/tariff.ts';
+import { deserializeTariff } from '../billing/tariff.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
@@ -147,7 +147,7 @@ async function readAccepted(
   accepted: AcceptedCall | undefined,
 ): Promise<CheckedCall> {
   const { ports } = relay;
-  const tariff = accepted && tariffIn(accepted.tariff);
+  const tariff = accepted && deserializeTariff(accepted.tariff);
   if (!tariff) throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
   const { startedMs, entry, attribution, concurrencyGiven } = accepted;
   if (ports.clock.now() > accepted.untilMs) throw tooLate();

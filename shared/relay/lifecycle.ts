@@ -16,7 +16,7 @@
  *
  * Must never leave a reservation or a claim open, whatever throws.
  */
-import { costsNothing, flagText, isImplausible } from '../billing/usage.ts';
+import { costsNothing, formatFlags, isImplausible } from '../billing/usage.ts';
 import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import type { ErrorObject } from '../wire/invalid-request.ts';
 import { createAnswer, type Answer, type AnswerInput, type AnswerReport } from './answer/answer.ts';
@@ -194,7 +194,7 @@ async function settleThenLog({ ports, logger }: RelayDeps, running: RunningCall)
 function settle(bill: Bill, { report, outcome, measure, end }: AnswerReport): Promise<BillReport> {
   const { model: answered, sent, isSearchBilled } = report;
   const serving = servingFacts(report, answered, outcome.usage);
-  const flag = flagText(measure.flags);
+  const flag = formatFlags(measure.flags);
   return bill.close({ outcome, flag, end, answered, tier: sent.serviceTier, serving, isSearchBilled });
 }
 

@@ -24,7 +24,7 @@ import {
   type AdmittedKey,
 } from './call/access.ts';
 import { capableOf, modelsOfAlias, ofOneModel, type ServingChannels } from './call/serving-channels.ts';
-import { estimateInput, mediaOf } from '../billing/estimate/input-tokens.ts';
+import { estimateInput, findMedia } from '../billing/estimate/input-tokens.ts';
 import { endUserOf, type ChatRequest } from '../wire/canonical-call.ts';
 import { modelNamePattern } from '../wire/ids.ts';
 import { mediaIn, type MediaPlace } from '../wire/media-walk.ts';
@@ -243,7 +243,7 @@ async function askedCall(
   const atHand = reading && { reading, stored: conversation };
   const reader = (endpoint.otherForm && (await endpoint.otherForm(body))) ?? endpoint;
   const written = reader.read(body, headers, atHand, summaryOpener(sealer, caller.key.account, facts.work));
-  const read = { ...written, call: { ...written.call, media: [...mediaOf(written.call)] } };
+  const read = { ...written, call: { ...written.call, media: [...findMedia(written.call)] } };
   const { request } = read.call;
   const { model: requested, official } = request;
   const attribution = given ?? (await attributionIn(request, headers));
@@ -315,7 +315,7 @@ async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise
 
 /** At the paths of the client's own body. */
 function* mediaWithPaths({ call, placed }: EndpointRequest): Generator<MediaPlace, void, undefined> {
-  if (!placed) yield* mediaOf(call);
+  if (!placed) yield* findMedia(call);
   for (const { item, param } of placed ?? []) yield* mediaIn(item, param);
   if (placed) yield* mediaIn(call.unknown);
 }

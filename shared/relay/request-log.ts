@@ -1,5 +1,5 @@
 /** The one line of each call, built at its end from the results of the stages. Must never hold a prompt, an answer or a secret. */
-import { flagText } from '../billing/usage.ts';
+import { formatFlags } from '../billing/usage.ts';
 import { partCountsOf } from '../wire/chat-response.ts';
 import { standardTiers } from '../wire/service-tier.ts';
 import type { SentFacts } from '../endpoints/endpoint.ts';
@@ -75,7 +75,7 @@ const usageFields = (
     ? { usage_estimated: false }
     : {
         usage_estimated: true,
-        usage_flag: flagText(flags),
+        usage_flag: formatFlags(flags),
         usage_implausible: implausible || undefined,
         reported_input: reported?.input,
         reported_output: reported?.output,

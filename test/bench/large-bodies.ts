@@ -3,7 +3,7 @@
  * milliseconds of processor and how many times more it is, and fails above `ratioMax`: something does not stay linear then.
  * `node test/bench/large-bodies.ts`.
  */
-import { estimateInput, mediaOf, mediaReaderFor } from '../../shared/billing/estimate/input-tokens.ts';
+import { estimateInput, findMedia, loadMediaReader } from '../../shared/billing/estimate/input-tokens.ts';
 import { readJsonBody } from '../../shared/adapters/entry/json-body.ts';
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
@@ -110,8 +110,8 @@ async function cost(name: keyof Bodies, sent: Buffer): Promise<number> {
   const before = process.cpuUsage();
   const body = await readJsonBody(sent, '', host);
   const { call } = endpoints[name].read(body, {});
-  checkContentUrls(mediaOf(call), { contentUrls: ['data:image/'] });
-  const media = await mediaReaderFor(call, zlibInflate);
+  checkContentUrls(findMedia(call), { contentUrls: ['data:image/'] });
+  const media = await loadMediaReader(call, zlibInflate);
   estimateInput(call, media?.(undefined));
   canonicalJson([name, body]);
   JSON.stringify(convertCall(dialect, call, { ...settingsWith(), dropsUnknown: true }).body);

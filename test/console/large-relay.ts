@@ -1,7 +1,7 @@
 import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { channelId, monthKey } from '../../shared/billing/daily-keys.ts';
+import { formatChannelId, buildMonthKey } from '../../shared/billing/daily-keys.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
@@ -216,7 +216,7 @@ const figures = (calls: number, seed: number): Row => ({
 const monthRows = ({ accounts, nowMs }: RelaySize): Row[] =>
   range(accounts).map((at) =>
     Object.assign(monthFigures(Math.floor(noise(at) * 4000), at), {
-      ...monthKey(dayAt(nowMs).slice(0, 7), accountAt(at)),
+      ...buildMonthKey(dayAt(nowMs).slice(0, 7), accountAt(at)),
     }),
   );
 
@@ -275,7 +275,7 @@ const boughtRows = (size: RelaySize): Row[] =>
         const day = `${invoicedMonth(size.nowMs)}-${String(back + 1).padStart(2, '0')}`;
         const period = `day#${day}#${modelAt(model)}`;
         const calls = 1 + Math.floor(noise(model + back) * 300);
-        return Object.assign(figures(calls, back), { id: channelId('upstream-0'), period });
+        return Object.assign(figures(calls, back), { id: formatChannelId('upstream-0'), period });
       }),
   );
 

@@ -7,7 +7,7 @@ import {
 } from '../../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { documentClient, tablesOn } from '../support/sdk-tables.ts';
-import { lateRow } from '../../shared/billing/ledger-row.ts';
+import { buildLateRow } from '../../shared/billing/ledger-row.ts';
 import { planJoin, type ShardsWrite, planSplit } from '../../shared/billing/shards.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -73,7 +73,7 @@ it('on DynamoDB a balance stays that of the account while it is split, spent in 
   await quotas.close({ ...closeOf(account, { entry: write.entry, charge: 30n }), shard: 1 });
   expect(await accounts.balance(account)).toBe(970n);
 
-  const late = lateRow(closeOf(account, { entry: write.entry }), 7n);
+  const late = buildLateRow(closeOf(account, { entry: write.entry }), 7n);
   await quotas.chargeLate({ difference: 7n, row: late });
   expect(await accounts.balance(account)).toBe(963n);
 

@@ -10,7 +10,12 @@ import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-st
 import { dynamoRowPages } from '../../shared/adapters/dynamodb/row-pages.ts';
 import { dynamoTableCopies } from '../../shared/adapters/dynamodb/table-copies.ts';
 import type { TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
-import { closeRowBetween, grantPrefix, lateRow, ledgerPartition } from '../../shared/billing/ledger-row.ts';
+import {
+  findCloseRow,
+  grantPrefix,
+  buildLateRow,
+  formatLedgerPartition,
+} from '../../shared/billing/ledger-row.ts';
 import { createQuotaItem, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import { firstCounter } from '../../shared/billing/shares.ts';
 import { timeText } from '../../shared/wire/ids.ts';
@@ -42,7 +47,7 @@ beforeAll(async () => {
     await quotas.close({ account: 'acme', shard: part, id, entry, releaseSlot: false, closeRecord });
     const before = opened.done ? opened.item : undefined;
     const after = before && { ...before, open: new Map(), last: closeRecord };
-    const row = closeRowBetween(before, after);
+    const row = findCloseRow(before, after);
     if (row) await ledger.putCounted([row]);
   }
   const late = {
@@ -51,7 +56,7 @@ beforeAll(async () => {
     entry,
     closeRecord: { id: ids[5]!, kind: 'settled', charge: 9n, at: 1 },
   } as const;
-  await quotas.chargeLate({ difference: 2n, row: lateRow(late, 2n) });
+  await quotas.chargeLate({ difference: 2n, row: buildLateRow(late, 2n) });
 });
 afterAll(async () => {
   documents.destroy();
@@ -72,7 +77,7 @@ test('its calls come newest first and page by page, from all partitions, under i
   const reader = dynamoAccountReader(client, 'relay');
   const first = await reader.requests('acme', grantPrefix, 11);
   expect(idsOf(first)).toEqual(newest.slice(0, 11));
-  expect(new Set(first.map(ledgerPartition)).size).toBeGreaterThan(2);
+  expect(new Set(first.map(formatLedgerPartition)).size).toBeGreaterThan(2);
   expect(new Set(first.map(({ account }) => account))).toEqual(new Set(['acme']));
   expect(idsOf(await reader.requests('acme', newest[10]!, 100))).toEqual(newest.slice(11));
   expect(await reader.late('acme')).toMatchObject([{ id: `late#${ids[5]}`, charge: 2n, metered: true }]);

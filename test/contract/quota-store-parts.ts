@@ -11,7 +11,7 @@ import {
   planRoom,
 } from '../../shared/billing/shards.ts';
 import { findImbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import { lateRow } from '../../shared/billing/ledger-row.ts';
+import { buildLateRow } from '../../shared/billing/ledger-row.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
 
 const partsMax = 8;
@@ -297,7 +297,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       test('by a late charge is one of all parts', async () => {
         await split();
         const { closeRecord, entry } = closeOf(account, { entry: entryOf(), charge: 300n });
-        const charge = { difference: 299n, row: lateRow({ account, entry, closeRecord }, 299n) };
+        const charge = { difference: 299n, row: buildLateRow({ account, entry, closeRecord }, 299n) };
         for (let times = 0; times < 2; times += 1) await opened.store.chargeLate(charge);
         expect((await parts()).map(({ available }) => available)).toEqual([-49n, 250n, 250n, 250n]);
         expect(await marks()).toEqual([true, true, true, true]);
@@ -307,7 +307,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     describe('a late charge', () => {
       const late = (difference: bigint) => {
         const { closeRecord, entry } = closeOf(account, { entry: entryOf(), charge: 30n });
-        return { difference, row: lateRow({ account, entry, closeRecord }, difference) };
+        return { difference, row: buildLateRow({ account, entry, closeRecord }, difference) };
       };
 
       test.each([29n, -1n])('of %s is charged once, however often it is repeated', async (difference) => {

@@ -18,8 +18,8 @@ export const core: Mutants = {
   },
   'a part of the input costs nothing where the rule has no price for it': {
     file: 'shared/billing/price.ts',
-    find: 'toPico(parts[price] ?? input)',
-    replace: 'toPico(parts[price] ?? 0)',
+    find: 'convertToPico(parts[price] ?? input)',
+    replace: 'convertToPico(parts[price] ?? 0)',
     noticed: 'test/unit/billing/price.test.ts',
     by: /like input where the rule has no price/,
   },
@@ -81,8 +81,8 @@ export const core: Mutants = {
   },
   'an older price hides the newer one': {
     file: 'shared/billing/price.ts',
-    find: 'sinceMs(rule) > sinceMs(found)',
-    replace: 'sinceMs(rule) < sinceMs(found)',
+    find: 'startMsOf(rule) > startMsOf(found)',
+    replace: 'startMsOf(rule) < startMsOf(found)',
     noticed: 'test/unit/billing/price.test.ts',
     by: /is that of rule/,
   },

@@ -99,8 +99,8 @@ export const money: Mutants = {
   },
   'a call holds the standard price, whatever service tier it asks for': {
     file: 'shared/relay/money/bill.ts',
-    find: 'price: priceHeld(priceFrom(tariff, model.base), request.service_tier ?? undefined),',
-    replace: 'price: priceFrom(tariff, model.base),',
+    find: 'price: choosePriceToReserve(findAgreedPrice(tariff, model.base), request.service_tier ?? undefined),',
+    replace: 'price: findAgreedPrice(tariff, model.base),',
     noticed: `${unit}/money/service-tiers.test.ts`,
     by: /holds the dearer of it and the standard one/,
   },

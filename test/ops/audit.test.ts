@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { auditLedger } from '../../shared/operate/ledger/audit-ledger.ts';
-import { monthKey } from '../../shared/billing/daily-keys.ts';
-import { bucketOf, ledgerPartition } from '../../shared/billing/ledger-row.ts';
+import { buildMonthKey } from '../../shared/billing/daily-keys.ts';
+import { bucketOf, formatLedgerPartition } from '../../shared/billing/ledger-row.ts';
 import { firstCounter } from '../../shared/billing/shares.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
@@ -135,7 +135,7 @@ describe('audit', () => {
 });
 
 describe('the audit of daily sums', () => {
-  const month = monthKey('2026-11', 'acme');
+  const month = buildMonthKey('2026-11', 'acme');
   const day = 'day#2026-11-10#gpt-4o';
   const served = { channel: 'openai', prompt_tokens: 12, completion_tokens: 40, charge: due };
 
@@ -230,7 +230,7 @@ describe('the audit of daily sums', () => {
   it('corrects the running month while calls come', async () => {
     const now = (tail: string) => idAt(new Date().toISOString(), tail);
     const month = new Date().toISOString().slice(0, 7);
-    const key = { ...monthKey(month, 'acme') };
+    const key = { ...buildMonthKey(month, 'acme') };
     await rig.call('acme', now('b'), served);
     await rig.removeDaily(key.id, key.period);
     const ports = await rig.ports();
@@ -258,7 +258,7 @@ describe('the audit of daily sums', () => {
     const today = new Date(Date.now() - 60_000).toISOString().slice(0, 10);
     await rig.damage('daily', { id: 'account#acme', period: `day#${today}#gpt-4o` }, 'calls', 7);
     // One transaction writes a day and its month.
-    const month = { ...monthKey(today.slice(0, 7), 'acme') };
+    const month = { ...buildMonthKey(today.slice(0, 7), 'acme') };
     await rig.damage('daily', month, 'calls', Number((await rig.row('daily', month))?.['calls']) + 6);
     expect((await audit()).code).toBe(0);
   });
@@ -412,7 +412,7 @@ describe('audit --repair', () => {
     expect(run.errors).toContain(`request ${lost} had expired, charged 0.072 yuan more`);
     expect((await rig.item('acme'))?.available).toBe(before?.available);
     const row = {
-      account: ledgerPartition({ account: 'acme', bucket: bucketOf(lost, firstCounter) }),
+      account: formatLedgerPartition({ account: 'acme', bucket: bucketOf(lost, firstCounter) }),
       id: `late#${lost}`,
     };
     expect(await rig.row('ledger', row)).toMatchObject({ charge: 0.072, metered: true });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { nodeHmac } from '../../shared/adapters/system/node-ports.ts';
-import { parseReference, signedReference, type Payment } from '../../shared/billing/payments.ts';
+import { parseReference, formatTextToSign, type Payment } from '../../shared/billing/payments.ts';
 import { LedgerRig, yuan } from './ledger-rig.ts';
 
 let rig: LedgerRig;
@@ -36,7 +36,7 @@ describe('payment link', () => {
       const parsed = parseReference(text);
       expect(parsed?.reference).toMatchObject({ account, minor, currency: currency.toLowerCase() });
       const { body = '', signature = '' } = parsed ?? {};
-      expect(nodeHmac.matches('newest secret', signedReference(body), [signature])).toBe(true);
+      expect(nodeHmac.matches('newest secret', formatTextToSign(body), [signature])).toBe(true);
       expect(run.errors).toContain(`client_reference_id=${text}`);
       expect(run.errors).toContain(`[unit_amount]=${minor}`);
     },

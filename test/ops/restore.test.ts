@@ -1,7 +1,12 @@
 /** `restore` over an emulator with a double of point-in-time recovery: what spoiled tables become, and what a killed run leaves. */
 import { DeleteItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bucketOf, closeRowBetween, lateRow, ledgerPartition } from '../../shared/billing/ledger-row.ts';
+import {
+  bucketOf,
+  findCloseRow,
+  buildLateRow,
+  formatLedgerPartition,
+} from '../../shared/billing/ledger-row.ts';
 import { firstCounter } from '../../shared/billing/shares.ts';
 import { restoreSteps } from '../../shared/operate/restore/restore.ts';
 import { RecoverableTables } from '../infra/loopback/recoverable-tables.ts';
@@ -153,7 +158,7 @@ describe('a restore', () => {
       spent: yuan('0.312696'),
       granted: yuan('12'),
     });
-    expect(now.map((item, part) => closeRowBetween(seen[part], item))).toEqual(Array(4).fill(undefined));
+    expect(now.map((item, part) => findCloseRow(seen[part], item))).toEqual(Array(4).fill(undefined));
     expect((await books())[2]).toEqual(right[2]);
   });
 
@@ -180,7 +185,7 @@ describe('a restore', () => {
       closeRecord: { ...closeRecord, ...counts },
     };
     const difference = yuan('0.072');
-    await rig.quotas.chargeLate({ difference, row: lateRow(late, difference) });
+    await rig.quotas.chargeLate({ difference, row: buildLateRow(late, difference) });
     await recovery.remember(later);
     await rig.call('company', idAt(latest, 'd'), ended(latest), { metered: true }, firstCounter + 3);
   };
@@ -222,7 +227,7 @@ describe('a restore', () => {
     await company();
     await rig.remove('quotas', { account: 'company' });
     const lost = idAt(before, 'b');
-    const partition = ledgerPartition({ account: 'company', bucket: bucketOf(lost, firstCounter) });
+    const partition = formatLedgerPartition({ account: 'company', bucket: bucketOf(lost, firstCounter) });
     await recovery.forget(later, 'relay-ledger', lost);
     await rig.remove('ledger', { account: partition, id: lost });
     await restore('--forgive', later);

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseYuan } from '../../shared/billing/price.ts';
-import { monthKey } from '../../shared/billing/daily-keys.ts';
+import { buildMonthKey } from '../../shared/billing/daily-keys.ts';
 import { namedValues } from '../../infra/ops/cli/terminal.ts';
 import { statedColumns, viewStatements } from '../../shared/operate/statement.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
@@ -241,7 +241,7 @@ describe('statement', () => {
   it('compares all months with the money itself', async () => {
     await rig.grant('lost', '10');
     await rig.call('lost', idAt('2026-09-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
-    const { id, period } = monthKey('2026-09', 'lost');
+    const { id, period } = buildMonthKey('2026-09', 'lost');
     await rig.removeDaily(id, period);
     const run = await rig.ops('statement lost --month 2026-11 --wait 0');
     expect(run.errors).toContain('charged, all months: 0 yuan, but the account has 1');

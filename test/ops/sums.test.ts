@@ -4,7 +4,7 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Reading, OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
-import { monthKey } from '../../shared/billing/daily-keys.ts';
+import { buildMonthKey } from '../../shared/billing/daily-keys.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 let emulator: Emulator;
@@ -67,7 +67,7 @@ describe('the sums of a month', () => {
 
   it('are read for the accounts and months that are asked for, more than one request takes too', async () => {
     const names = Array.from({ length: 130 }, (_, at) => `account ${at}`);
-    const items = names.map((name) => ({ ...monthKey('2026-11', name), calls: 1 }));
+    const items = names.map((name) => ({ ...buildMonthKey('2026-11', name), calls: 1 }));
     await putMany(items);
     const wanted = ['absent', ...names, names[0] ?? ''].map((account) => ({ account, month: '2026-11' }));
     const found = await ports.ledger.accountMonths([...wanted, { account: 'account 0', month: '2026-10' }]);
@@ -84,9 +84,9 @@ describe('the sums of a month', () => {
 
   it('that cannot be read are said, beside the others', async () => {
     await putMany([
-      { ...monthKey('2026-11', 'bad'), calls: 1.5 },
-      { ...monthKey('2026-11', 'good'), calls: 1 },
-      { ...monthKey('2026-11', 'text'), charged: 'much' },
+      { ...buildMonthKey('2026-11', 'bad'), calls: 1.5 },
+      { ...buildMonthKey('2026-11', 'good'), calls: 1 },
+      { ...buildMonthKey('2026-11', 'text'), charged: 'much' },
     ]);
     const [bad, good, text] = (await Array.fromAsync(ports.ledger.monthAccounts('2026-11'))).flat();
     expect(bad).toMatchObject({

@@ -1,6 +1,6 @@
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import { parseYuan } from '../../shared/billing/price.ts';
-import { buildTariff, serviceTiersFrom } from '../../shared/billing/tariff.ts';
+import { buildTariff, findServiceTiers } from '../../shared/billing/tariff.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
 import { admitCall, type Bill, type BillableCall } from '../../shared/relay/money/bill.ts';
 import type { CalledAlias, ServingModel, ChannelLimits } from '../../shared/relay/call/call.ts';
@@ -133,7 +133,7 @@ export async function answer(
   const searched = asked.web === true && numberOf(id) % 35 !== 2;
   const delivered = { ...deliver(random, asked, sent), model: answering, searched };
   oracle.delivered(id, delivered, sent.outputMax);
-  const serviceTiers = serviceTiersFrom(call.tariff, answering);
+  const serviceTiers = findServiceTiers(call.tariff, answering);
   const named = delivered.tier === 'auto' ? undefined : delivered.tier;
   const tier = settledTier(serviceTiers, sent.tier, named);
   const outcome = outcomeOf(delivered, () => bill.inputTokens(call.request, answering));

@@ -1,5 +1,5 @@
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
-import { inTransactions } from '../../shared/billing/daily-figures.ts';
+import { groupIntoTransactions } from '../../shared/billing/daily-figures.ts';
 import { ledgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaChange } from '../../shared/relay/ports/money-stores.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
@@ -93,7 +93,7 @@ export class LedgerStream {
       clock: environment,
       random: { next: () => this.#random.next() },
       ledger: {
-        groups: (rows) => inTransactions(rows, this.#random.integer(5, 30)),
+        groups: (rows) => groupIntoTransactions(rows, this.#random.integer(5, 30)),
         putCounted: (rows) => network.send(() => ledger.putCounted(rows)),
         putUncounted: () => Promise.reject(new Error('no row is refused')),
         addToMinutes: () => Promise.resolve(),

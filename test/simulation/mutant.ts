@@ -1,8 +1,14 @@
-import { inputCost, costOf, priceIn, tierFor, type Price } from '../../shared/billing/price.ts';
+import {
+  computeInputCost,
+  computeCost,
+  applyServiceTier,
+  findTier,
+  type Price,
+} from '../../shared/billing/price.ts';
 import { partCountsOf } from '../../shared/wire/chat-response.ts';
 import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
-import { priceFrom } from '../../shared/billing/tariff.ts';
+import { findAgreedPrice } from '../../shared/billing/tariff.ts';
 import { planQuery, type BillableCall } from '../../shared/relay/money/bill.ts';
 import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { listPlanSlots, type ReserveNeed } from '../../shared/billing/reservation.ts';
@@ -32,7 +38,7 @@ const priced =
 
 /** As the record says that it was served. */
 const priceOfRecord = (call: BillableCall, { service_tier: tier }: CloseRecord): Price =>
-  priceIn(priceFrom(call.tariff, call.model.base), tier);
+  applyServiceTier(findAgreedPrice(call.tariff, call.model.base), tier);
 
 const limitless =
   (dialect: string): NonNullable<Mutation['body']> =>
@@ -49,7 +55,7 @@ function byUncached(price: Price, record: CloseRecord): bigint {
   if (price.type !== 'token-billing' || record.charge === 0n) return record.charge;
   const tokens = tokensOf(record);
   const uncached = tokens.prompt_tokens - tokens.prompt_tokens_details.cached_tokens;
-  return costOf({ ...price, tiers: [tierFor(price.tiers, uncached)] }, tokens);
+  return computeCost({ ...price, tiers: [findTier(price.tiers, uncached)] }, tokens);
 }
 
 const swapped = ({ estimate, ...need }: ReserveNeed): ReserveNeed => ({
@@ -158,7 +164,7 @@ const ofPrices = {
       request: ({ need, entry, ...request }) => ({
         ...request,
         need: swapped(need),
-        entry: { ...entry, input: inputCost(need.price, need.estimate.inputTokensMax) },
+        entry: { ...entry, input: computeInputCost(need.price, need.estimate.inputTokensMax) },
       }),
     }),
   },
@@ -205,7 +211,7 @@ const ofPrices = {
       record: (record, { entry }, call) =>
         entry.slot === ''
           ? record
-          : { ...record, charge: costOf(priceOfRecord(call, record), tokensOf(record)) },
+          : { ...record, charge: computeCost(priceOfRecord(call, record), tokensOf(record)) },
     }),
   },
 } satisfies Record<string, Mutation>;
@@ -235,7 +241,7 @@ const ofServiceTiers = {
     reservations: changed({
       request: ({ need, ...request }) => ({
         ...request,
-        need: { ...need, price: priceIn(need.price, undefined) },
+        need: { ...need, price: applyServiceTier(need.price, undefined) },
       }),
     }),
   },

@@ -1,13 +1,18 @@
 import { expect, it } from 'vitest';
-import { formatPrice, mostCost, priceHeld, priceIn } from '../../shared/billing/price.ts';
-import { chargeOf } from '../../shared/billing/usage.ts';
 import {
-  agreedPriceTexts,
+  formatPrice,
+  computeHighestCost,
+  choosePriceToReserve,
+  applyServiceTier,
+} from '../../shared/billing/price.ts';
+import { computeCharge } from '../../shared/billing/usage.ts';
+import {
+  listPriceTexts,
   buildTariff,
   formatTariff,
   parseTariff,
-  priceFrom,
-  serviceTiersFrom,
+  findAgreedPrice,
+  findServiceTiers,
 } from '../../shared/billing/tariff.ts';
 import { listPlanSlots } from '../../shared/billing/reservation.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
@@ -78,10 +83,10 @@ it('the oracle and the relay charge the same, to the last digit', () => {
     const rulesOf = () => charges;
     const tariff = buildTariff({ models: ['m'], rulesOf, defaultOutputTokens: 1, nowMs: startedMs });
     const read = parseTariff(formatTariff(tariff), 'm');
-    const standard = read ? priceFrom(read, 'm') : ({ type: 'non-billing', rule: null } as const);
-    const serviceTiers = serviceTiersFrom(tariff, 'm');
+    const standard = read ? findAgreedPrice(read, 'm') : ({ type: 'non-billing', rule: null } as const);
+    const serviceTiers = findServiceTiers(tariff, 'm');
     const [wanted, reported] = [0, 1].map(() => maybe(random.pick(tierNames)));
-    const price = priceIn(
+    const price = applyServiceTier(
       standard,
       settledTier(serviceTiers, wanted, reported === 'auto' ? undefined : reported),
     );
@@ -93,16 +98,18 @@ it('the oracle and the relay charge the same, to the last digit', () => {
     const call = { account: 'a', key: 'k', model: 'm', official: false };
     const asked = { ...call, tier: wanted, startedMs, inputTokens: input };
     const delivered = { ...ended, outputTokens: output, reported: tokens, tier: reported };
-    const charge = chargeOf(price, { ...ended, usage });
+    const charge = computeCharge(price, { ...ended, usage });
     expect({ list, ...new Endings(list).cost(asked, delivered) }).toEqual({
       list,
       least: charge,
       most: charge,
     });
-    const whole = chargeOf(price, { failed: false, anyContent: true, usage });
+    const whole = computeCharge(price, { failed: false, anyContent: true, usage });
     expect(costOf(ruleOfText(formatPrice(price, usage)), tokens)).toBe(whole);
-    expect(agreedPriceTexts(tariff, 'm')).toContain(formatPrice(price, usage));
-    expect(mostCost(priceHeld(standard, wanted), input, output)).toBeGreaterThanOrEqual(whole);
+    expect(listPriceTexts(tariff, 'm')).toContain(formatPrice(price, usage));
+    expect(computeHighestCost(choosePriceToReserve(standard, wanted), input, output)).toBeGreaterThanOrEqual(
+      whole,
+    );
   }
 });
 

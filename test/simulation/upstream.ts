@@ -6,7 +6,7 @@ import { defaultOutputTokens } from '../../shared/relay/call/serving-channels.ts
 import type { JsonRecord } from '../../shared/wire/json.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import type { Tokens } from '../oracle/price-list.ts';
-import { serviceTiersFrom } from '../../shared/billing/tariff.ts';
+import { findServiceTiers } from '../../shared/billing/tariff.ts';
 import { channels, dialects, tierNames, type Model } from './accounts.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
@@ -35,7 +35,7 @@ export function bodyFor(
     states: new Map(),
     callIds,
     without: new Set(),
-    serviceTiers: serviceTiersFrom(call.tariff, call.model.base),
+    serviceTiers: findServiceTiers(call.tariff, call.model.base),
   });
   return { body: JSON.parse(request.body) as JsonRecord, tier: sent.serviceTier };
 }

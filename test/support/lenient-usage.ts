@@ -1,11 +1,11 @@
-import { checkedUsage } from '../../shared/billing/usage.ts';
+import { checkUsage } from '../../shared/billing/usage.ts';
 import type { ChatChunk, ChatUsage, ReportedUsage } from '../../shared/wire/chat-response.ts';
 
 const none = { below: 0, unbiased: 0 };
 
 /** Reported counts as clients would see them, whatever the answer. Unknown ones are zero. */
 export const lenientUsage = (reported: ReportedUsage | undefined): ChatUsage =>
-  checkedUsage(reported, {
+  checkUsage(reported, {
     streamed: { visible: none, all: none },
     inputBelow: () => 0,
     inputUnbiased: () => 0,

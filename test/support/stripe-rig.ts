@@ -3,9 +3,9 @@ import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { nodeHmac } from '../../shared/adapters/system/node-ports.ts';
 import { defaultSettings, type StripeSettings } from '../../shared/config/settings.ts';
 import {
-  referenceBody,
-  signedReference,
-  withSignature,
+  formatReferenceBody,
+  formatTextToSign,
+  addSignature,
   type PaymentReference,
 } from '../../shared/billing/payments.ts';
 import { formatYuan } from '../../shared/billing/price.ts';
@@ -123,14 +123,14 @@ export class StripeRig {
 
 /** A reference as `payment link` signs it. */
 export function reference(changes: Partial<PaymentReference> = {}, secret = 'link secret'): string {
-  const body = referenceBody({
+  const body = formatReferenceBody({
     account: 'acme',
     currency: 'usd',
     minor: 1000n,
     nonce: '0123456789abcdef',
     ...changes,
   });
-  return withSignature(body, nodeHmac.sign(secret, signedReference(body)));
+  return addSignature(body, nodeHmac.sign(secret, formatTextToSign(body)));
 }
 
 /** The session of a checkout that was paid. */

@@ -1,7 +1,7 @@
 /** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
 import { InvalidArgumentError } from 'commander';
 import type { Attribution } from '../../../shared/billing/ledger-row.ts';
-import { parseDecimal, perThousand } from '../../../shared/billing/price.ts';
+import { parseDecimal, convertToPerThousand } from '../../../shared/billing/price.ts';
 import { momentOf, wantedMoment, type Towards } from '../../../shared/operate/moment.ts';
 import type { TypedPrice } from '../../../shared/operate/prices/first-prices.ts';
 import { shownEndUser, tagsIn } from '../../../shared/relay/call/attribution.ts';
@@ -64,7 +64,7 @@ const isAmount = (written: string): boolean =>
 
 /** Yuan per million tokens, as yuan per 1,000. */
 export function parsePrice(written: string): number {
-  const price = isAmount(written) ? perThousand(written) : undefined;
+  const price = isAmount(written) ? convertToPerThousand(written) : undefined;
   if (price === undefined) refuse('yuan per million tokens, with a point for decimals, such as 18 or 0.15');
   return price;
 }

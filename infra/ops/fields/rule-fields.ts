@@ -1,5 +1,5 @@
 /** What an operator writes of a billing rule: prices for a million tokens, where the row has them for 1,000. */
-import { perMillion, perThousand } from '../../../shared/billing/price.ts';
+import { perMillion, convertToPerThousand } from '../../../shared/billing/price.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { shownValue } from '../markup.ts';
 import { choiceField, namesField, third, typedNumber, type RowField } from './row-field.ts';
@@ -12,7 +12,7 @@ const shownPrice = (price: unknown, row: RawRow): string =>
 
 /** What is none stays as typed, for the row's schema to refuse. */
 function typedPrice(text: string, field: (name: string) => string): number | string | undefined {
-  const price = field('type') === 'times-billing' ? undefined : perThousand(text);
+  const price = field('type') === 'times-billing' ? undefined : convertToPerThousand(text);
   return price !== undefined && price >= 0 && Number.isFinite(price) ? price : typedNumber(text);
 }
 

@@ -1,5 +1,5 @@
 /** An account's item, ledger rows and sums of its days, as its own key sees them. */
-import { accountId, monthKey } from '../../billing/daily-keys.ts';
+import { formatAccountId, buildMonthKey } from '../../billing/daily-keys.ts';
 import { grantPrefix, latePrefix } from '../../billing/ledger-row.ts';
 import type { AccountRows } from '../../relay/ports/config-store.ts';
 import type { AccountReader } from '../../relay/ports/money-stores.ts';
@@ -31,13 +31,13 @@ export function dynamoAccountReader(client: TableClient, stack: string): Account
     late: async (account) => (await all(await partitionsOf(account), latePrefix)).map(closeRowOf),
     // `~` sorts after the digits of a day.
     async days(account, from, Limit, to = '~') {
-      const values = { ':id': accountId(account), ':from': `day#${from}`, ':to': `day#${to}` };
+      const values = { ':id': formatAccountId(account), ':from': `day#${from}`, ':to': `day#${to}` };
       const { items } = await daily.newest('id = :id AND period BETWEEN :from AND :to', values, { Limit });
       return items.map(dailySumOf);
     },
     async months(account, months) {
       const reads = months.map(async (month) => {
-        const { id, period } = monthKey(month, account);
+        const { id, period } = buildMonthKey(month, account);
         const values = { ':id': id, ':period': period };
         return daily.newest('id = :id AND period = :period', values, { Limit: 1 });
       });

@@ -7,24 +7,24 @@ import {
   countNames,
   noFigures,
   type DailyFigures,
-  dailySums,
+  sumDaily,
   type DailySum,
 } from '../../billing/daily-figures.ts';
 import type { DailyDifference } from '../../billing/audit/daily-audit.ts';
 import {
   type DailyKey,
   expiryOf,
-  minuteOf,
-  minutePeriod,
-  idsOf,
-  isOfAll,
-  minutesId,
-  monthIds,
-  monthKey,
-  monthOf,
+  parseMinutePeriod,
+  formatMinutePeriod,
+  listBucketIds,
+  isOfAllAccounts,
+  formatMinutesId,
+  listMonthIds,
+  buildMonthKey,
+  parseMonthKey,
   servedId,
-  servedOf,
-  spreadBucketOf,
+  parseServedKey,
+  parseSpreadBucket,
   spreadId,
 } from '../../billing/daily-keys.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
@@ -45,11 +45,11 @@ import { dayMs } from '../../wire/iso-time.ts';
 
 /** For the transaction that puts these ledger rows: the two are written together or not at all. */
 export const countInDaily = (stack: string, rows: readonly LedgerRow[]): TransactWriteItem[] =>
-  dailySums(rows).map((sum) => ({ Update: addToDaily(stack, sum) }));
+  sumDaily(rows).map((sum) => ({ Update: addToDaily(stack, sum) }));
 
 /** The transaction that corrects the first bucket of a sum, if all its buckets still have the figures that were found. */
 const correction = (stack: string, { key, items, missing, firstDay }: DailyDifference): TransactWriteItem[] =>
-  idsOf(key.id).map((id) => {
+  listBucketIds(key.id).map((id) => {
     const { ConditionExpression, values } = isAsFound(items.find((item) => item.key.id === id)?.figures);
     const { TableName, Key, ...update } = addToDaily(stack, {
       key: { ...key, id },
@@ -163,10 +163,10 @@ const daysRange = ({ from, to }: DayRange) => [`day#${from}`, `day#${to}${afterA
 
 /** Where a sum's items of these days are. */
 async function usedIds(store: Store, id: string, days: DayRange): Promise<string[]> {
-  if (!isOfAll(id)) return [id];
+  if (!isOfAllAccounts(id)) return [id];
   const pages = await Array.fromAsync(dailyItems(store, spreadId, daysRange(days)));
-  const used = pages.flat().flatMap((item) => spreadBucketOf(dailySumOf(item).key) ?? []);
-  return idsOf(id, used);
+  const used = pages.flat().flatMap((item) => parseSpreadBucket(dailySumOf(item).key) ?? []);
+  return listBucketIds(id, used);
 }
 
 /** The pages of all buckets, which are read side by side. */
@@ -193,7 +193,7 @@ const sortKeyBytesMax = 1024;
 
 export const dynamoSumReader = (store: Store): SumReader => ({
   async *monthAccounts(month) {
-    const pages = await inBuckets(store, monthIds(month), ['account#', `account#${afterAll}`]);
+    const pages = await inBuckets(store, listMonthIds(month), ['account#', `account#${afterAll}`]);
     yield pages
       .flat()
       .toSorted(byPeriod)
@@ -201,7 +201,7 @@ export const dynamoSumReader = (store: Store): SumReader => ({
   },
   async accountMonths(wanted) {
     const keys = new Map(
-      wanted.map(({ month, account }) => [`${month} ${account}`, monthKey(month, account)]),
+      wanted.map(({ month, account }) => [`${month} ${account}`, buildMonthKey(month, account)]),
     );
     const possible = [...keys.values()].filter(({ period }) => Buffer.byteLength(period) <= sortKeyBytesMax);
     const daily = new Table(store.tables, store.target.stack, 'daily');
@@ -222,9 +222,9 @@ export const dynamoSumReader = (store: Store): SumReader => ({
     const lastMs = toMs - 1;
     // Older ones are removed; a wrong range must not read a partition for each day since 1970.
     const firstMs = Math.max(fromMs, toMs - keptMs);
-    const range = [minutePeriod(iso(firstMs)), minutePeriod(iso(lastMs))] as const;
+    const range = [formatMinutePeriod(iso(firstMs)), formatMinutePeriod(iso(lastMs))] as const;
     for (let atMs = firstMs - (firstMs % dayMs); atMs <= lastMs; atMs += dayMs)
-      for await (const page of dailyItems(store, minutesId(iso(atMs).slice(0, 10)), range))
+      for await (const page of dailyItems(store, formatMinutesId(iso(atMs).slice(0, 10)), range))
         yield page.map((item) => readingOf(item, minuteItemOf));
   },
 });
@@ -244,7 +244,7 @@ function inSums(items: readonly Reading<DailySum>[]): Reading<ServedDay>[] {
   const sums = Map.groupBy(read, ({ key }) => key.period);
   const added = [...sums].map(([period, buckets]) => {
     const figures = buckets.reduce((sum, each) => addFigures(sum, each.figures), noFigures);
-    return Object.assign(servedOf({ id: servedId, period }), { figures });
+    return Object.assign(parseServedKey({ id: servedId, period }), { figures });
   });
   return [...unread, ...added.map((row) => ({ row }))];
 }
@@ -259,6 +259,6 @@ const named =
 
 function accountMonthOf(item: Attributes): AccountMonth {
   const { key, figures, firstDay } = dailySumOf(item);
-  return { ...monthOf(key), figures, firstDay };
+  return { ...parseMonthKey(key), figures, firstDay };
 }
-const minuteItemOf = named(({ period }) => ({ startMs: minuteOf(period) ?? 0 }));
+const minuteItemOf = named(({ period }) => ({ startMs: parseMinutePeriod(period) ?? 0 }));

@@ -2,7 +2,7 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { parseYuan } from '../../billing/price.ts';
 import {
-  grantLedgerId,
+  formatGrantLedgerId,
   unappliedMark,
   type GrantLedgerRow,
   type WrittenGrant,
@@ -40,7 +40,7 @@ export function dynamoGrantStore(client: TableClient, stack: string): GrantStore
   const quotas = new Table(client, stack, 'quotas');
   return {
     async find(account, grantId) {
-      const item = await ledger.get({ account, id: grantLedgerId(grantId) });
+      const item = await ledger.get({ account, id: formatGrantLedgerId(grantId) });
       return item && appliedOf(item);
     },
     async apply(row) {

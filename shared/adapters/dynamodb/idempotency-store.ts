@@ -13,7 +13,7 @@ import type {
   IdempotencyClaimWrite,
   IdempotencyStore,
 } from '../../relay/ports/runtime-stores.ts';
-import { bucketOf, ledgerPartition } from '../../billing/ledger-row.ts';
+import { bucketOf, formatLedgerPartition } from '../../billing/ledger-row.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import { expressed, Table, type Attributes, type TableClient } from './table-client.ts';
@@ -59,7 +59,7 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
     if (closedId === undefined && isRunning(item)) {
       // Nobody kept whether the request drew a counter.
       const bucket = bucketOf(requestId, firstCounter);
-      const bucketed = ledgerPartition({ account: claim.account, bucket });
+      const bucketed = formatLedgerPartition({ account: claim.account, bucket });
       const kind = (await kindIn(claim.account, requestId)) ?? (await kindIn(bucketed, requestId));
       // A call that was settled is never made again, also if the end of its claim was lost.
       const mayRepeat = kind === undefined ? Number(item['until']?.N) < now : kind !== 'settled';

@@ -1,6 +1,6 @@
 /** Counters of keys in the table `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { type BudgetUse, budgetUseOf, ledgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
+import { type BudgetUse, budgetUseOf, findLedgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../../relay/ports/runtime-stores.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import {
@@ -97,7 +97,7 @@ export function countInBudgets(stack: string, rows: readonly CloseRow[]): Transa
     const id = budgetCounterId({ key: row.key, period: row.budget });
     const { used, running } = budgetUseOf(row);
     const { use } = changes.get(id) ?? { use: { used: 0n, running: 0 } };
-    const expires = Math.ceil(ledgerTimeMs(row) / 1000) + keptSeconds;
+    const expires = Math.ceil(findLedgerTimeMs(row) / 1000) + keptSeconds;
     changes.set(id, { use: { used: use.used + used, running: use.running + running }, expires });
   }
   return [...changes].map(([id, { use, expires }]) => {

@@ -1,5 +1,5 @@
 /** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
-import { grantPrefix, latePrefix, ledgerTimeMs, type LedgerRow } from '../../billing/ledger-row.ts';
+import { grantPrefix, latePrefix, findLedgerTimeMs, type LedgerRow } from '../../billing/ledger-row.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import { mergeShards, type WholeAccount } from '../../billing/shards.ts';
@@ -99,7 +99,7 @@ const inTime =
   ({ fromMs = -Infinity, toMs = Infinity }: LedgerSelection) =>
   (each: Reading<LedgerRow>): boolean => {
     if (!('row' in each)) return true;
-    const time = ledgerTimeMs(each.row);
+    const time = findLedgerTimeMs(each.row);
     return fromMs <= time && time < toMs;
   };
 

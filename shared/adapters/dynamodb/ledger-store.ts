@@ -1,11 +1,11 @@
 /** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import { eachPart } from '../../wire/chat-response.ts';
-import { dailySums, inTransactions, type DailySum } from '../../billing/daily-figures.ts';
-import { bucketCount, dayOf, isOfAll, spreadKey } from '../../billing/daily-keys.ts';
+import { sumDaily, groupIntoTransactions, type DailySum } from '../../billing/daily-figures.ts';
+import { bucketCount, dayOf, isOfAllAccounts, buildSpreadKey } from '../../billing/daily-keys.ts';
 import {
   ledgerBuckets,
-  ledgerPartition,
+  formatLedgerPartition,
   type CloseRow,
   type GrantLedgerRow,
   type LedgerRow,
@@ -64,17 +64,17 @@ export function dynamoLedgerStore(
   const spread = new Set<string>();
   /** Before the first sum of the day is there, or operators would not look for it. */
   const saySpread = async (bucket: number, sums: readonly DailySum[]): Promise<void> => {
-    const days = new Set(sums.flatMap(({ key }) => (isOfAll(key.id) ? (dayOf(key) ?? []) : [])));
+    const days = new Set(sums.flatMap(({ key }) => (isOfAllAccounts(key.id) ? (dayOf(key) ?? []) : [])));
     const unsaid = [...days].filter((day) => bucket > 0 && !spread.has(`${day}#${bucket}`));
     for (const day of unsaid) {
-      await new Table(client, stack, 'daily').update(spreadKey(day, bucket), {});
+      await new Table(client, stack, 'daily').update(buildSpreadKey(day, bucket), {});
       if (spread.size >= spreadMax) spread.clear();
       spread.add(`${day}#${bucket}`);
     }
   };
   const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
   return {
-    groups: (rows) => inTransactions(distinct(rows), writesMax),
+    groups: (rows) => groupIntoTransactions(distinct(rows), writesMax),
     async putCounted(rows) {
       let bucket = buckets.pop() ?? drawn();
       let left = [...rows];
@@ -82,14 +82,15 @@ export function dynamoLedgerStore(
         // Each turn drops a row that is taken, so that only rows that are put are counted.
         while (left.length > 0) {
           const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
-          const sums = dailySums(left, bucket);
+          const sums = sumDaily(left, bucket);
           await saySpread(bucket, sums);
           const counts = sums.map((sum): TransactWriteItem => ({ Update: addToDaily(stack, sum) }));
           const reply = await transactionCall(client, [...puts, ...counts, ...countInBudgets(stack, left)]);
           if (reply.done) return left;
           if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
           // The next try may count elsewhere: if this one was done after all, the rows refuse the next one.
-          if (reply.busy.some((at) => isOfAll(sums[at - puts.length]?.key.id ?? ''))) bucket = drawn();
+          if (reply.busy.some((at) => isOfAllAccounts(sums[at - puts.length]?.key.id ?? '')))
+            bucket = drawn();
           const taken = new Set(reply.conditions);
           if (taken.size === 0)
             throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
@@ -137,7 +138,7 @@ const buckets = Array.from({ length: ledgerBuckets }, (_, bucket) => bucket);
 /** All that an account may have. */
 export const partitionsOf = (account: string): string[] => [
   account,
-  ...buckets.map((bucket) => ledgerPartition({ account, bucket })),
+  ...buckets.map((bucket) => formatLedgerPartition({ account, bucket })),
 ];
 
 /** Only an account that ever had counters has more than one. */
@@ -179,7 +180,7 @@ const exact = (amount: NanoYuan): AttributeValue => ({ N: formatYuan(amount) });
 const laterAmounts = ['cost', 'bought', 'search_price', 'search_bought'] as const;
 
 export function ledgerAttributes(row: LedgerRow): Attributes {
-  const attributes = attributesOf({ ...row, account: ledgerPartition(row) });
+  const attributes = attributesOf({ ...row, account: formatLedgerPartition(row) });
   if (row.kind === 'grant') return { ...attributes, amount: exact(row.amount) };
   return {
     ...attributes,

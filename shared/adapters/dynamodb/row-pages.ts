@@ -1,5 +1,5 @@
 /** Parts of tables for pages of operators: a bounded number of requests each. Reads may be a second old where the port says nothing else. */
-import { accountId } from '../../billing/daily-keys.ts';
+import { formatAccountId } from '../../billing/daily-keys.ts';
 import { grantPrefix } from '../../billing/ledger-row.ts';
 import type { RowPages, RowsFound, RowsWanted, RawRow } from '../../operate/operator-ports.ts';
 import type { TableName } from '../../tables/table-names.ts';
@@ -35,7 +35,7 @@ export function dynamoRowPages({ tables, target }: Store): RowPages {
       return { grants: found.items.slice(0, limit).map(writtenGrantOf), isAll };
     },
     async days(account, from, limit) {
-      const id = accountId(account);
+      const id = formatAccountId(account);
       // `~` sorts after the digits of a day.
       const values = { ':id': id, ':from': `day#${from}`, ':to': 'day#~' };
       const more = { Limit: limit, ConsistentRead: true };

@@ -2,7 +2,13 @@
 import { formatYuan, parseYuan, type NanoYuan } from '../price.ts';
 import { findImbalances, type WholeAccount } from '../shards.ts';
 import { findImbalance, sumReserved, type QuotaItem } from '../quota-item.ts';
-import { grantLedgerId, latePrefix, type WrittenGrant, type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
+import {
+  formatGrantLedgerId,
+  latePrefix,
+  type WrittenGrant,
+  type LedgerRow,
+  findLedgerTimeMs,
+} from '../ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 
 /** Everything that was read for one account: the item at `readMs`, the rows after it. */
@@ -63,7 +69,7 @@ function ledgerFindings(records: AccountRecords): Finding[] {
  * The number of closes without a ledger row. They are not a finding if the sums agree: an id with a tombstone
  * closes twice, the second time with a charge of 0.
  */
-export function closesWithoutRow(records: AccountRecords): number {
+export function countClosesWithoutRow(records: AccountRecords): number {
   return Math.max(0, records.item.settled - records.ledger.all.closes);
 }
 
@@ -94,7 +100,7 @@ function countFindings(records: AccountRecords): Finding[] {
 
 function grantFindings({ ledger, grants }: AccountRecords): Finding[] {
   return grants.map(({ grantId, amount, problem }) => {
-    const applied = ledger.grants.get(grantLedgerId(grantId));
+    const applied = ledger.grants.get(formatGrantLedgerId(grantId));
     if (applied === undefined)
       return `grant ${grantId} is not applied: ${problem ?? 'no ledger row names it'}`;
     return (
@@ -154,7 +160,7 @@ export class LedgerSums {
     const isClosed = this.#item.open.get(row.id)?.tombstone ?? true;
     if (!isClosed) return;
     addRow(this.all, row);
-    if (ledgerTimeMs(row) < this.#readMs - doubtMs) addRow(this.sure, row);
+    if (findLedgerTimeMs(row) < this.#readMs - doubtMs) addRow(this.sure, row);
   }
 }
 

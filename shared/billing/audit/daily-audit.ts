@@ -4,16 +4,16 @@ import {
   amountNames,
   countNames,
   addFigures,
-  takeFigures,
-  isNothing,
+  subtractFigures,
+  isEmpty,
   noFigures,
   type DailyFigures,
-  dailySums,
+  sumDaily,
   type DailySum,
-  figuresIn,
-  keyText,
+  selectFigures,
+  formatDailyKey,
 } from '../daily-figures.ts';
-import { type DailyKey, dayOf, monthKey, sumKeyOf } from '../daily-keys.ts';
+import { type DailyKey, dayOf, buildMonthKey, removeBucket } from '../daily-keys.ts';
 import type { LedgerRow } from '../ledger-row.ts';
 
 /** A sum whose figures are not those of the rows. `missing`: what has to be added to it. */
@@ -38,9 +38,9 @@ export class DailyAudit {
   }
 
   add(row: LedgerRow): void {
-    for (const { key, figures } of dailySums([row])) {
+    for (const { key, figures } of sumDaily([row])) {
       if (dayOf(key) === undefined || !this.#isWanted(key)) continue;
-      const name = keyText(key);
+      const name = formatDailyKey(key);
       const before = this.#sums.get(name)?.figures ?? noFigures;
       this.#sums.set(name, { key, figures: addFigures(before, figures) });
     }
@@ -51,13 +51,13 @@ export class DailyAudit {
   }
 
   /** @param items those of one id and its buckets; those of hours are ignored */
-  differences(id: string, items: readonly DailySum[]): DailyDifference[] {
-    const present = Map.groupBy(items, ({ key }) => keyText(sumKeyOf(key)));
+  compare(id: string, items: readonly DailySum[]): DailyDifference[] {
+    const present = Map.groupBy(items, ({ key }) => formatDailyKey(removeBucket(key)));
     const own = [...this.#sums].filter(([, { key }]) => key.id === id);
     const names = new Set([...present.keys(), ...own.map(([name]) => name)]);
     return [...names].flatMap((name) => {
       const [buckets = [], wanted] = [present.get(name), this.#sums.get(name)];
-      const key = buckets[0] ? sumKeyOf(buckets[0].key) : wanted?.key;
+      const key = buckets[0] ? removeBucket(buckets[0].key) : wanted?.key;
       if (!key || dayOf(key) === undefined || !this.#isWanted(key)) return [];
       const found = buckets.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
       const missing = missingOf(found, wanted?.figures ?? noFigures);
@@ -67,12 +67,12 @@ export class DailyAudit {
 }
 
 function missingOf(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
-  const missing = takeFigures(wanted, found);
-  return isNothing(missing) ? undefined : missing;
+  const missing = subtractFigures(wanted, found);
+  return isEmpty(missing) ? undefined : missing;
 }
 
 /** One line: each figure that differs, as it is and as it should be. */
-export function differenceWords({ key, found, missing }: DailyDifference): string {
+export function formatDifference({ key, found, missing }: DailyDifference): string {
   const counts = countNames.flatMap((name) => {
     const is = found.counts[name] ?? 0;
     const by = missing.counts[name] ?? 0;
@@ -90,13 +90,13 @@ export function differenceWords({ key, found, missing }: DailyDifference): strin
 
 export type Months = ReadonlyMap<string, Pick<DailySum, 'figures' | 'firstDay'>>;
 
-export function monthsOf(account: string, days: readonly DailySum[]): Months {
+export function sumMonths(account: string, days: readonly DailySum[]): Months {
   const byMonth = Map.groupBy(days, ({ key }) => dayOf(key)?.slice(0, 7));
   byMonth.delete(undefined);
   return new Map(
     [...byMonth].map(([month = '', own]) => {
       const figures = own.reduce(
-        (sum, each) => addFigures(sum, figuresIn(monthKey(month, account), each.figures)),
+        (sum, each) => addFigures(sum, selectFigures(buildMonthKey(month, account), each.figures)),
         noFigures,
       );
       const called = own.filter((each) => (each.figures.counts.calls ?? 0) > 0);
@@ -106,11 +106,11 @@ export function monthsOf(account: string, days: readonly DailySum[]): Months {
   );
 }
 
-export const monthDifferences = (account: string, wanted: Months, found: Months): DailyDifference[] =>
+export const compareMonths = (account: string, wanted: Months, found: Months): DailyDifference[] =>
   [...new Set([...wanted.keys(), ...found.keys()])].flatMap((month) => {
     const { figures: is = noFigures } = found.get(month) ?? {};
     const { figures: should = noFigures, firstDay } = wanted.get(month) ?? {};
     const missing = missingOf(is, should);
-    const key = monthKey(month, account);
+    const key = buildMonthKey(month, account);
     return missing ? [{ key, found: is, items: [{ key, figures: is }], missing, firstDay }] : [];
   });

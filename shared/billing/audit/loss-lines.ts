@@ -32,7 +32,7 @@ const LossLine = z.object({
 });
 
 /** A close as the fields of a log line, from which `relay-ops audit --repair` can write it again. */
-export const lossOf = ({
+export const formatLoss = ({
   account,
   shard: part,
   id,
@@ -61,7 +61,7 @@ const LogEvents = z.object({ events: z.array(z.object({ message: z.string() })) 
  * Accepts raw lines, lines with a time before the JSON, and the output of `aws logs filter-log-events`.
  * Returns each close once.
  */
-export function lossesIn(text: string): LostClose[] {
+export function parseLosses(text: string): LostClose[] {
   const { data } = z.safeParse(LogEvents, parseJson(text));
   const messages = data ? data.events.map(({ message }) => message) : text.split('\n');
   const found = messages.flatMap((line) => {

@@ -15,7 +15,7 @@ interface Evidence {
   last: QuotaItem['last'];
 }
 
-export function rebuiltAccount(
+export function rebuildAccount(
   account: string,
   { rows: { all }, open, unexplained, last }: Evidence,
 ): QuotaItem {
@@ -45,7 +45,7 @@ function newest(slots: readonly (readonly [slot: string, calls: number])[]) {
 }
 
 /** Whether a readable item has the money and the counts that it must have, in each of its parts. */
-export const isAsRebuilt = (item: WholeAccount, wanted: QuotaItem, { all }: LedgerSums): boolean =>
+export const matchesRebuilt = (item: WholeAccount, wanted: QuotaItem, { all }: LedgerSums): boolean =>
   item.granted === wanted.granted &&
   item.spent === wanted.spent &&
   (item.metered ?? 0n) === (wanted.metered ?? 0n) &&

@@ -4,18 +4,18 @@ import {
   formatYuan,
   type NanoYuan,
   parsePrice,
-  costOf,
-  inputCost,
+  computeCost,
+  computeInputCost,
   factorOne,
   productsPerNano,
   type Price,
   type TokenCounts,
 } from '../price.ts';
-import { agreedPriceTexts, parseTariff, unkeptTariff } from '../tariff.ts';
+import { listPriceTexts, parseTariff, omittedTariff } from '../tariff.ts';
 import { latePrefix, type CloseRow, type LedgerRow } from '../ledger-row.ts';
 
 /** Describes an error in the row's charge or cost; undefined: both follow from the other attributes. */
-export function problemOf(row: LedgerRow): string | undefined {
+export function findRowProblem(row: LedgerRow): string | undefined {
   if (row.kind === 'grant') return undefined;
   const price = parsePrice(row.price);
   if (!price) return `its price ${JSON.stringify(row.price)} cannot be read`;
@@ -30,18 +30,18 @@ function tariffProblem({ id, kind, model, price, tariff, ...row }: CloseRow): st
   const isCharged = kind === 'settled' || kind === 'expired';
   // A late row holds only the difference to what the expiry charged.
   const search = id.startsWith(latePrefix) ? undefined : row.search_price;
-  if (tariff === undefined || tariff === unkeptTariff || !(isCharged || search)) return undefined;
+  if (tariff === undefined || tariff === omittedTariff || !(isCharged || search)) return undefined;
   const agreed = parseTariff(tariff, model);
   if (!agreed) return `its tariff ${JSON.stringify(tariff)} cannot be read`;
   if (search !== undefined && search !== agreed.search)
     return `its search was charged ${formatYuan(search)}, but accepted with ${tariff}`;
-  return !isCharged || agreedPriceTexts(agreed, model).includes(price)
+  return !isCharged || listPriceTexts(agreed, model).includes(price)
     ? undefined
     : `it was charged by ${price}, but accepted with ${tariff}`;
 }
 
 /** Why a call cost more than its reservation. Undefined: it did not, or the account is metered and reserves nothing. */
-export function causeAboveHold(row: CloseRow): string | undefined {
+export function explainChargeAboveReserve(row: CloseRow): string | undefined {
   const { metered, flag = '', search_price: search = 0n } = row;
   const [reserved, charge] = [row.reserved - search, row.charge - search];
   if (charge <= reserved || metered) return undefined;
@@ -51,7 +51,7 @@ export function causeAboveHold(row: CloseRow): string | undefined {
   if (tariffProblem(row) !== undefined || price?.type !== 'token-billing' || !tokens)
     return 'its price is not the one that it was reserved at';
   const { prompt_tokens: input, completion_tokens: output } = tokens;
-  const ofInput = costOf(price, { ...tokens, completion_tokens: 0 });
+  const ofInput = computeCost(price, { ...tokens, completion_tokens: 0 });
   const [part, count, covered] =
     ofInput > reserved
       ? (['input', input, Number((BigInt(input) * reserved) / ofInput)] as const)
@@ -105,7 +105,7 @@ function dueFor(row: CloseRow, price: Price): NanoYuan[] | undefined {
   const { search_price: search = 0n } = row;
   const tokens = tokensOf(row) ?? (price.type === 'token-billing' ? undefined : noTokens);
   if (!tokens) return undefined;
-  const due = costOf(price, tokens) + search;
+  const due = computeCost(price, tokens) + search;
   // A price per call is due only if there was content: a complete but empty answer is free.
   return price.type === 'times-billing' ? [due, search] : [due];
 }
@@ -135,7 +135,7 @@ function expiredProblem(row: CloseRow, price: Price): string | undefined {
   if (perToken === 0n || input < 0n) return unless(row, [search], 'its input is free');
   const nearest = Number((input * productsPerNano) / perToken);
   const fits = [nearest - 1, nearest, nearest + 1].some(
-    (tokens) => tokens >= 0 && inputCost(price, tokens) === input,
+    (tokens) => tokens >= 0 && computeInputCost(price, tokens) === input,
   );
   return fits
     ? undefined

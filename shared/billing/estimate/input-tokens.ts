@@ -26,7 +26,7 @@ export interface InputEstimate {
   /** A reported count far below it is too small. */
   below: number;
   /** The path of the first content part whose size nobody knows, such as `messages[0].content[1]`. */
-  unknownPart?: string | undefined;
+  unknownContentPart?: string | undefined;
 }
 
 /** Tokens beside the text, from above and as most vendors count them. */
@@ -44,7 +44,7 @@ const perToolUse: Overhead = { above: 640, unbiased: 0 };
 /** What Anthropic adds for a tool of its own, whose schema no request has: `computer` has 735, `text_editor` 700. */
 const perVendorTool: Overhead = { above: 1_000, unbiased: 0 };
 /** Of start and end, which models of vectors have whose tokenizer is BERT's. */
-export const marksOfInput = 2;
+export const boundaryTokens = 2;
 /** Text fields below this length are covered by `perMessage`. */
 const longText = 100;
 
@@ -52,7 +52,7 @@ const longText = 100;
  * The media of a call, by one walk over what goes up. A client's own body is walked instead of the messages, because it has all of
  * theirs. Fields that did not go up (`dropped`) don't count.
  */
-export function* mediaOf(call: EstimatedCall): Generator<MediaPlace, void, undefined> {
+export function* findMedia(call: EstimatedCall): Generator<MediaPlace, void, undefined> {
   const dropped = new Set(call.dropped);
   for (const place of call.media ?? walkedMedia(call))
     if (dropped.size === 0 || !isInside(dropped, fieldPathOf(place))) yield place;
@@ -77,19 +77,19 @@ function* walkedMedia({
 export type MediaReader = (imageTokens: number | undefined) => MediaEstimator;
 
 /** Loads what estimates pictures, files and sound. Undefined: the call has text alone. */
-export async function mediaReaderFor(
+export async function loadMediaReader(
   call: EstimatedCall,
   inflate: Inflate,
 ): Promise<MediaReader | undefined> {
-  if (mediaOf(call).next().done) return undefined;
-  const { mediaReader } = await import('./media-tokens.ts');
+  if (findMedia(call).next().done) return undefined;
+  const { createMediaReader: mediaReader } = await import('./media-tokens.ts');
   return mediaReader(inflate);
 }
 
 /** @param media undefined: media are not counted */
 export function estimateInput(call: EstimatedCall, media?: MediaEstimator): InputEstimate {
   const { request, unknown, items, native, embedding } = call;
-  const found = new FoundMedia(media ? mediaOf(call) : []);
+  const found = new FoundMedia(media ? findMedia(call) : []);
   const seen = media ? tokensOfMedia(found, media) : { above: 0, unbiased: 0 };
   if (embedding) return estimateEmbedded(embedding, unknown, { found, seen });
   const { messages, ...fields } = request;
@@ -129,7 +129,7 @@ export function estimateInput(call: EstimatedCall, media?: MediaEstimator): Inpu
     above: Math.ceil(text.tokensFromAbove + carried.tokensFromAbove + beside.above),
     unbiased: Math.ceil(text.tokens + beside.unbiased),
     below: Math.floor(text.tokensFromBelow),
-    unknownPart,
+    unknownContentPart: unknownPart,
   };
 }
 
@@ -169,7 +169,7 @@ export class FoundMedia {
   }
 
   /** JSON without the media. Compares holders, not texts, because a message may quote the same text as words. */
-  jsonBeside(value: unknown): string {
+  stringifyWithoutMedia(value: unknown): string {
     if (this.places.length === 0) return JSON.stringify(value);
     const has = this.has.bind(this);
     return JSON.stringify(value, function without(this: object, key: string, inner: unknown) {
@@ -202,7 +202,7 @@ function estimateEmbedded(
   const texts = inputs.filter((input) => typeof input === 'string').length;
   return {
     above:
-      Math.ceil(text.tokensFromAbove + beside.tokensFromAbove + seen.above) + tokens + texts * marksOfInput,
+      Math.ceil(text.tokensFromAbove + beside.tokensFromAbove + seen.above) + tokens + texts * boundaryTokens,
     unbiased: Math.ceil(text.tokens + seen.unbiased) + tokens,
     below: Math.floor(text.tokensFromBelow) + tokens,
   };
@@ -216,7 +216,7 @@ function partsOf({ content }: ChatMessage): ChatContentPart[] {
 /** Structured fields, such as tools and schemas. All count, because any may become part of the prompt. */
 function addStructures(shape: TextShape, fields: object, found: FoundMedia): void {
   for (const value of Object.values(fields))
-    if (typeof value === 'object' && value !== null) shape.cut().add(found.jsonBeside(value));
+    if (typeof value === 'object' && value !== null) shape.cut().add(found.stringifyWithoutMedia(value));
 }
 
 /** @param holder where the walk found them; absent: in `fields` themselves */

@@ -5,7 +5,7 @@
 import { windowTokens } from '../../wire/canonical-call.ts';
 import { textIn, type JsonRecord } from '../../wire/json.ts';
 import { holdsBytes, type MediaPlace } from '../../wire/media-walk.ts';
-import { inflatedMax, pdfSize, type Inflate, type PdfSize } from './pdf-size.ts';
+import { inflatedMax, measurePdf, type Inflate, type PdfSize } from './pdf-size.ts';
 
 export interface MediaTokens {
   above: number;
@@ -69,11 +69,11 @@ const unseen: MediaTokens = { above: windowTokens, unbiased: unseenUnbiased };
  * Estimates the parts of one request, for each model that may answer it: each file is read once, and all of them together
  * inflate no more than one may.
  */
-export function mediaReader(inflate: Inflate): (imageTokens: number | undefined) => MediaEstimator {
+export function createMediaReader(inflate: Inflate): (imageTokens: number | undefined) => MediaEstimator {
   const files = new Map<string, MediaTokens>();
   let inflatedLeft = inflatedMax;
   const sizeOfPdf = (bytes: string): PdfSize | undefined => {
-    const { size, inflated } = pdfSize(bytes, inflate, inflatedLeft);
+    const { size, inflated } = measurePdf(bytes, inflate, inflatedLeft);
     inflatedLeft -= inflated;
     return size;
   };
@@ -88,7 +88,7 @@ export function mediaReader(inflate: Inflate): (imageTokens: number | undefined)
     if (kind === 'picture' && (!isSeen || isPicture(value))) {
       if (imageTokens !== undefined) return { above: imageTokens, unbiased: imageTokens };
       const { detail } = holder as JsonRecord;
-      return pictureTokens(isSeen ? pictureSize(value) : undefined, textIn(detail));
+      return pictureTokens(isSeen ? readPictureSize(value) : undefined, textIn(detail));
     }
     if (!isSeen) return unseen;
     return kind === 'sound' ? soundTokens(value, (holder as JsonRecord)['format']) : tokensOf(value);
@@ -157,7 +157,7 @@ const beginnings =
 const isPicture = (url: string): boolean => beginnings.test(firstBytes(url, 64));
 
 /** The size of a picture from its header. */
-export function pictureSize(url: string): KnownSize {
+export function readPictureSize(url: string): KnownSize {
   const bytes = firstBytes(url, encodedLengthMax);
   const size = pngSize(bytes) ?? webpSize(bytes) ?? jpegSize(bytes);
   return size && size.width > 0 && size.height > 0 ? size : undefined;

@@ -126,7 +126,7 @@ const encrypt = new RegExp(
 );
 
 /** `inflatedMost`: how much may be inflated or done instead, the rest of `inflatedMax`. Undefined: it cannot be read to its end. */
-export function pdfSize(
+export function measurePdf(
   file: string,
   inflate: Inflate,
   inflatedMost: number,

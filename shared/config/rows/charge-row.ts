@@ -13,7 +13,7 @@ import {
   readRow,
   type RowReading,
 } from './read-row.ts';
-import { toFactor, toPico } from '../../billing/price.ts';
+import { parseFactor, convertToPico } from '../../billing/price.ts';
 import { standardTiers } from '../../wire/service-tier.ts';
 
 // Token prices as rows write them, in `charges` and in a channel's `cost`.
@@ -48,7 +48,7 @@ const wantedTier =
   'a service tier but the standard one: up to 32 of the characters a-z 0-9 _ -, a letter first';
 const isTier = (name: string): boolean => /^[a-z][a-z0-9_-]{0,31}$/.test(name) && !standardTiers.has(name);
 const wantedFactor = 'a factor of more than 0 and at most 100, with at most 6 decimals';
-const isFactor = (value: number): boolean => value > 0 && value <= 100 && toFactor(value) !== undefined;
+const isFactor = (value: number): boolean => value > 0 && value <= 100 && parseFactor(value) !== undefined;
 
 export const serviceTiers = z.optional(
   z.record(
@@ -95,7 +95,7 @@ function forgottenPrice({ type, ...row }: ChargeRow, raw: unknown): string[] {
 }
 
 /** Below what bills are computed with, a price is rounded away. */
-const isNothing = (price: number): boolean => toPico(price) === 0n;
+const isNothing = (price: number): boolean => convertToPico(price) === 0n;
 
 function chargeWarnings(row: ChargeRow): string[] {
   const { type, models, input, output } = row;

@@ -4,7 +4,7 @@
  * charges for the calls. Calls are built and read as by the relay; what came of one is decided by status and machine-readable
  * fields, never by a text. Writes nothing unless the upstream answers to the end.
  */
-import { formatYuan, costOf, priceOf } from '../../billing/price.ts';
+import { formatYuan, computeCost, findPrice } from '../../billing/price.ts';
 import type { Capabilities } from '../../config/rows/capabilities.ts';
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
@@ -77,8 +77,8 @@ const expected = { prompt_tokens: 150 * callsMax, completion_tokens: 150 * calls
 /** Sentences for operators. The upstream's own price is known to nobody here. */
 async function expectedCost(ports: OperatorPorts, model: string): Promise<string[]> {
   const { snapshot } = compiled(ports, await ports.config.tables());
-  const price = priceOf(snapshot.charges, model, ports.clock.now());
-  const cost = costOf(price, expected) * (price.type === 'times-billing' ? BigInt(callsMax) : 1n);
+  const price = findPrice(snapshot.charges, model, ports.clock.now());
+  const cost = computeCost(price, expected) * (price.type === 'times-billing' ? BigInt(callsMax) : 1n);
   const money =
     price.type === 'non-billing'
       ? `no rule of charges has a price for ${model}`

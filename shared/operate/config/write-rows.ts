@@ -5,7 +5,7 @@
  */
 import { channelSecrets } from '../../config/rows/channel-row.ts';
 import { attributeOf, plainRow, textOf } from '../../config/rows/read-row.ts';
-import { priceKinds, sinceMs } from '../../billing/price.ts';
+import { priceKinds, startMsOf } from '../../billing/price.ts';
 import {
   keyAttributes,
   namesShown,
@@ -152,10 +152,10 @@ function takenBackLater(changes: readonly RowDifference[], { charges }: ConfigRo
     table === 'charges' && change !== 'removed' && attributes.some(({ name }) => priceNames.has(name));
   return changes.filter(isRepriced).flatMap((change) => {
     const rule = rules.find(({ id }) => id === change.key);
-    const later = rule && laterRules(rules, rule.models, Math.max(nowMs, sinceMs(rule)));
+    const later = rule && laterRules(rules, rule.models, Math.max(nowMs, startMsOf(rule)));
     return (later ?? []).map((each) => {
       const models = each.models.filter((model) => rule?.models.includes(model));
-      return `${nameOf(change)}: rule ${each.id} was announced and prices ${namesShown(models)} from ${isoTime(sinceMs(each))} on`;
+      return `${nameOf(change)}: rule ${each.id} was announced and prices ${namesShown(models)} from ${isoTime(startMsOf(each))} on`;
     });
   });
 }

@@ -2,9 +2,9 @@
  * View: customers, a page at a time, with balance, plan and what they spent this month: a page is a few requests, whether there
  * are ten customers or a hundred thousand.
  */
-import { largestFirst } from '../../billing/price.ts';
+import { compareLargestFirst } from '../../billing/price.ts';
 import { noFigures } from '../../billing/daily-figures.ts';
-import { daysLeft, spendingPace } from '../../billing/spending-pace.ts';
+import { estimateDaysLeft, computeSpendingPace } from '../../billing/spending-pace.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
@@ -121,7 +121,7 @@ export async function listSpending(
   const inMonth = running.map((row) => [row.account, chargedOf(row)] as const);
   // Who spends nothing does not run dry.
   const spending = [...paid].filter(([, sum]) => sum > 0n);
-  const most = (order === 'dry' ? spending : inMonth).toSorted(([, a], [, b]) => largestFirst(a, b));
+  const most = (order === 'dry' ? spending : inMonth).toSorted(([, a], [, b]) => compareLargestFirst(a, b));
   const looked = most.slice(0, order === 'dry' ? lookedMax : limit).map(([account]) => account);
   const found = await ports.pages.rowsOf('accounts', looked);
   const byName = new Map(found.map((row) => [row['account'], row]));
@@ -129,8 +129,8 @@ export async function listSpending(
   const { customers, month } = await withMoney(ports, rows, running);
   const withDays = customers.map((each): SpendingCustomer => {
     const { account, item } = each;
-    const pace = item && spendingPace(item, byAccount.get(account) ?? [], ports.clock.now());
-    return Object.assign({}, each, { daysLeft: pace && daysLeft(item, pace) });
+    const pace = item && computeSpendingPace(item, byAccount.get(account) ?? [], ports.clock.now());
+    return Object.assign({}, each, { daysLeft: pace && estimateDaysLeft(item, pace) });
   });
   if (order === 'dry') withDays.sort((a, b) => (a.daysLeft ?? Infinity) - (b.daysLeft ?? Infinity) || 0);
   return {

@@ -4,7 +4,7 @@
  * refund at once.
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
-import { grantLedgerId, type CloseRow } from '../../billing/ledger-row.ts';
+import { formatGrantLedgerId, type CloseRow } from '../../billing/ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { leakedGrantId } from '../keys/leaked-key.ts';
 import { lateCharge } from '../ledger/ledger.ts';
@@ -99,7 +99,7 @@ async function earlierParts({ ledger }: OperatorPorts, id: string, written: Read
   const parts: { amount: NanoYuan; atMs: number }[] = [];
   for (;;) {
     const grantId = partId(id, parts.length + 1);
-    const applied = await ledger.request(grantLedgerId(grantId));
+    const applied = await ledger.request(formatGrantLedgerId(grantId));
     const row = applied && 'row' in applied && applied.row.kind === 'grant' ? applied.row : undefined;
     const amount = row?.amount ?? parseYuan(written.get(grantId) ?? '');
     if (amount === undefined) {

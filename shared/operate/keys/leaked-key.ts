@@ -3,7 +3,7 @@
  * for, so that reading costs no time in which it works.
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
-import { ledgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
+import { findLedgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime, dayMs } from '../../wire/iso-time.ts';
 import { chargedOf, selectRows, sumRows } from '../ledger/ledger.ts';
@@ -144,7 +144,7 @@ export async function viewKeyUse(ports: OperatorPorts, { account, hash, sinceMs 
   };
 }
 
-const hourOf = (row: CloseRow): string => isoTime(Math.floor(ledgerTimeMs(row) / hourMs) * hourMs);
+const hourOf = (row: CloseRow): string => isoTime(Math.floor(findLedgerTimeMs(row) / hourMs) * hourMs);
 
 /** What refunds of single calls returned, by the id of the call: grants named `refund#<id>`, `refund#<id>#2`. */
 async function refundsOf({ ledger }: OperatorPorts, account: string): Promise<ReadonlyMap<string, NanoYuan>> {

@@ -3,18 +3,18 @@
  * keeps sums alone, so that any number of them needs the same memory.
  */
 import { formatYuan } from '../../billing/price.ts';
-import { auditAccount, closesWithoutRow, LedgerSums } from '../../billing/audit/account-audit.ts';
+import { auditAccount, countClosesWithoutRow, LedgerSums } from '../../billing/audit/account-audit.ts';
 import {
   DailyAudit,
-  differenceWords,
-  monthDifferences,
-  monthsOf,
+  formatDifference,
+  compareMonths,
+  sumMonths,
   type DailyDifference,
   type Months,
 } from '../../billing/audit/daily-audit.ts';
-import { causeAboveHold, problemOf } from '../../billing/audit/recompute.ts';
+import { explainChargeAboveReserve, findRowProblem } from '../../billing/audit/recompute.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
-import { accountId, dayOf, isOfAll, monthOf } from '../../billing/daily-keys.ts';
+import { formatAccountId, dayOf, isOfAllAccounts, parseMonthKey } from '../../billing/daily-keys.ts';
 import { createQuotaItem, findImbalance } from '../../billing/quota-item.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { utcDay } from '../../wire/iso-time.ts';
@@ -70,7 +70,7 @@ export async function auditLedger(
     rebuild,
   };
   const accounts = only === undefined ? await knownAccounts(ports, from) : [only];
-  const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAll) : undefined;
+  const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAllAccounts) : undefined;
   const audited: Awaited<ReturnType<typeof auditAccountOnce>>[] = [];
   for (const account of accounts) {
     progress.auditing?.(account);
@@ -124,7 +124,7 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
   const reading = await ledger.quota(account);
   const item = reading && 'row' in reading ? reading.row : createQuotaItem(account);
   const findings = reading && 'problem' in reading ? [`${account}: ${reading.problem}`] : [];
-  const id = accountId(account);
+  const id = formatAccountId(account);
   // Before the rows: what is counted after this is found as a change when it is corrected.
   const items = await readDaily(ports, id);
   const aboveHold: string[] = [];
@@ -138,9 +138,10 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
       audit.add(row);
       channels?.add(row);
       const named = `${row.account}: ledger row ${row.id}`;
-      const problem = problemOf(row);
+      const problem = findRowProblem(row);
       if (problem !== undefined) findings.push(`${named}: ${problem}`);
-      const cause = row.kind === 'grant' || problem !== undefined ? undefined : causeAboveHold(row);
+      const cause =
+        row.kind === 'grant' || problem !== undefined ? undefined : explainChargeAboveReserve(row);
       if (cause !== undefined) aboveHold.push(`${named}: charged more than it held: ${cause}`);
     }
   }
@@ -154,7 +155,7 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
     findings: [...findings, ...daily.findings, ...months.findings],
     aboveHold,
     rows: sums.rows,
-    closesWithoutRow: closesWithoutRow(records),
+    closesWithoutRow: countClosesWithoutRow(records),
     corrected: daily.corrected + months.corrected,
   };
 }
@@ -171,10 +172,10 @@ async function auditDaily(
   { id, audit, items }: { id: string; audit: DailyAudit | undefined; items: Reading<DailySum>[] },
 ) {
   const { rows: sums, problems } = readingsOf(items);
-  const differences = audit?.differences(id, sums) ?? [];
+  const differences = audit?.compare(id, sums) ?? [];
   const left = rebuild ? await correct(ports, differences) : differences;
   const corrected = differences.length - left.length;
-  return { findings: [...problems, ...left.map(differenceWords)], corrected };
+  return { findings: [...problems, ...left.map(formatDifference)], corrected };
 }
 
 /** @returns those that were not corrected, because their sums changed meanwhile */
@@ -204,13 +205,13 @@ async function auditMonths(
   const { rows, problems } = readingsOf(days);
   // What cannot be read is a finding of the days.
   if (problems.length > 0) return { findings: [], corrected: 0 };
-  const known = monthsOf(account, rows);
+  const known = sumMonths(account, rows);
   const first = await readMonths(ports, account, known);
   if (first.problems.length > 0) return { findings: first.problems, corrected: 0 };
   if (!rebuild) {
-    if (monthDifferences(account, known, first.found).length === 0) return { findings: [], corrected: 0 };
-    const before = (await differencesNow(ports, account, known)).map(differenceWords);
-    const after = new Set((await differencesNow(ports, account, known)).map(differenceWords));
+    if (compareMonths(account, known, first.found).length === 0) return { findings: [], corrected: 0 };
+    const before = (await differencesNow(ports, account, known)).map(formatDifference);
+    const after = new Set((await differencesNow(ports, account, known)).map(formatDifference));
     return { findings: before.filter((words) => after.has(words)), corrected: 0 };
   }
   let corrected = 0;
@@ -221,7 +222,7 @@ async function auditMonths(
     corrected += differences.length - left.length;
     if (left.length === 0) break;
   }
-  return { findings: left.map(differenceWords), corrected };
+  return { findings: left.map(formatDifference), corrected };
 }
 
 /** The months are read before the days: a correction is made if its month is still as it was then. */
@@ -231,9 +232,9 @@ async function differencesNow(
   known: Months,
 ): Promise<DailyDifference[]> {
   const { found } = await readMonths(ports, account, known);
-  const wanted = monthsOf(account, readingsOf(await readDaily(ports, accountId(account))).rows);
+  const wanted = sumMonths(account, readingsOf(await readDaily(ports, formatAccountId(account))).rows);
   // A month that began meanwhile was not read.
-  return monthDifferences(account, wanted, found).filter(({ key }) => known.has(monthOf(key).month));
+  return compareMonths(account, wanted, found).filter(({ key }) => known.has(parseMonthKey(key).month));
 }
 
 async function readMonths({ ledger }: OperatorPorts, account: string, months: Months) {

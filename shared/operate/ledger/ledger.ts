@@ -1,19 +1,19 @@
 /** Views of ledger rows: selected, listed, totalled, as JSON; and what readings and sums of `daily` have in common. */
-import { formatYuan, largestFirst, type NanoYuan } from '../../billing/price.ts';
-import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
+import { formatYuan, compareLargestFirst, type NanoYuan } from '../../billing/price.ts';
+import { addFigures, countRow, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import {
-  attributedName,
+  findAttributedName,
   isAttributedBy,
   isAttributedTo,
   latePrefix,
-  ledgerTimeMs,
-  tagsText,
+  findLedgerTimeMs,
+  formatTags,
   type AttributedBy,
   type Attribution,
   type CloseRow,
   type LedgerRow,
 } from '../../billing/ledger-row.ts';
-import { paceMonths, paidIn } from '../../billing/spending-pace.ts';
+import { listPaceMonths, computePaid } from '../../billing/spending-pace.ts';
 import { isoTime, utcDay } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { LedgerSelection, OperatorPorts, Reading } from '../operator-ports.ts';
@@ -52,7 +52,7 @@ export const summedBy = <Row extends { figures: DailyFigures }>(
 
 export const chargedOf = ({ figures }: { figures: DailyFigures }): NanoYuan => figures.amounts.charged ?? 0n;
 
-export const mostCharged = (a: Summed, b: Summed): number => largestFirst(chargedOf(a), chargedOf(b));
+export const mostCharged = (a: Summed, b: Summed): number => compareLargestFirst(chargedOf(a), chargedOf(b));
 
 export interface LedgerFilter extends LedgerSelection, Attribution {
   model?: string | undefined;
@@ -82,7 +82,9 @@ export async function listLedger(
   const problems: string[] = [];
   for await (const page of selectRows(ports, filter)) {
     count += page.rows.length;
-    rows = [...rows, ...page.rows].toSorted((a, b) => ledgerTimeMs(b) - ledgerTimeMs(a)).slice(0, limit);
+    rows = [...rows, ...page.rows]
+      .toSorted((a, b) => findLedgerTimeMs(b) - findLedgerTimeMs(a))
+      .slice(0, limit);
     problems.push(...page.problems);
   }
   return { rows, count, problems };
@@ -91,7 +93,12 @@ export async function listLedger(
 /** For programs: attributes named as in the table (but `at` is `booked`), exact decimal amounts. */
 export function ledgerJson(row: LedgerRow): Record<string, string | number | boolean> {
   const { at, tags, ...rest }: LedgerRow & Pick<CloseRow, 'tags'> = row;
-  const cells = { began: isoTime(ledgerTimeMs(row)), booked: at, ...rest, tags: tags && tagsText(tags) };
+  const cells = {
+    began: isoTime(findLedgerTimeMs(row)),
+    booked: at,
+    ...rest,
+    tags: tags && formatTags(tags),
+  };
   return Object.fromEntries(
     Object.entries(cells).flatMap(([name, value]: [string, string | number | boolean | bigint | undefined]) =>
       value === undefined ? [] : [[name, typeof value === 'bigint' ? formatYuan(value) : value]],
@@ -103,7 +110,7 @@ const groupOf = {
   account: (row: LedgerRow) => row.account,
   model: (row: LedgerRow) => (row.kind === 'grant' ? '(grants)' : row.model),
   /** The UTC day on which the call began. */
-  day: (row: LedgerRow) => utcDay(ledgerTimeMs(row)),
+  day: (row: LedgerRow) => utcDay(findLedgerTimeMs(row)),
 };
 export type Grouping = keyof typeof groupOf | AttributedBy;
 export const isGrouping = (written: string): written is Grouping =>
@@ -112,7 +119,7 @@ export const wantedGroupings = [...Object.keys(groupOf), 'end_user', 'tag:NAME']
 
 export const groupIn = (row: LedgerRow, by: Grouping): string => {
   if (!isAttributedBy(by)) return groupOf[by](row);
-  return row.kind === 'grant' ? '(grants)' : (attributedName(row, by) ?? '(none)');
+  return row.kind === 'grant' ? '(grants)' : (findAttributedName(row, by) ?? '(none)');
 };
 
 /** Exact sums of groups of rows, sorted. Of no group: the row is left out. */
@@ -126,7 +133,7 @@ export async function sumRows<Row extends LedgerRow>(
     problems.push(...page.problems);
     for (const row of page.rows) {
       const key = groupsOf(row)?.join(separator);
-      if (key !== undefined) sums.set(key, addFigures(sums.get(key) ?? noFigures, figuresOf(row)));
+      if (key !== undefined) sums.set(key, addFigures(sums.get(key) ?? noFigures, countRow(row)));
     }
   }
   const totals = [...sums]
@@ -139,13 +146,13 @@ const separator = '\u0000';
 
 /** The sums of all accounts for the months that the pace of spending is taken from. `running`: those of this month. */
 export async function monthsOfPace({ clock, ledger }: OperatorPorts) {
-  const months = paceMonths(clock.now());
+  const months = listPaceMonths(clock.now());
   const read = await Promise.all(months.map(async (month) => rowsIn(ledger.monthAccounts(month))));
   const byAccount = Map.groupBy(
     read.flatMap(({ rows }) => rows),
     ({ account }) => account,
   );
-  const paid = [...byAccount].map(([account, sums]) => [account, paidIn(sumOfFigures(sums))] as const);
+  const paid = [...byAccount].map(([account, sums]) => [account, computePaid(sumOfFigures(sums))] as const);
   return {
     byAccount,
     /** The amount that each account's balance paid in these months. */

@@ -3,8 +3,8 @@
  * what an expired reservation did not charge is charged once.
  */
 import { formatYuan, type NanoYuan } from '../../billing/price.ts';
-import { lossesIn } from '../../billing/audit/loss-lines.ts';
-import { latePrefix, lateRow, type CloseRow } from '../../billing/ledger-row.ts';
+import { parseLosses } from '../../billing/audit/loss-lines.ts';
+import { latePrefix, buildLateRow, type CloseRow } from '../../billing/ledger-row.ts';
 import type { CloseRecord, OpenEntry, CloseWrite } from '../../billing/quota-item.ts';
 import { Failure } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -18,7 +18,7 @@ export type LossOutcome =
 
 /** @param text log lines */
 export async function planRepairLosses({ ledger }: OperatorPorts, text: string) {
-  const losses = lossesIn(text);
+  const losses = parseLosses(text);
   if (losses.length === 0) throw new Failure('there is no settle_lost or settle_late line in this input');
   const closes: CloseWrite[] = [];
   for (const { account, releaseSlot, closeRecord } of losses) {
@@ -94,7 +94,7 @@ async function chargedLate(
     return { outcome: 'closed before', account, id, charge: closeRecord.charge };
   // Under the key of the relay's own, so that only one of them is put.
   const row = {
-    ...lateRow({ account, entry: entryOf(expired), closeRecord }, difference),
+    ...buildLateRow({ account, entry: entryOf(expired), closeRecord }, difference),
     bucket: expired.bucket,
   };
   await ledger.chargeLate({ difference, row });

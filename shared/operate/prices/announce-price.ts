@@ -2,7 +2,7 @@
  * Plans a change of prices that starts by itself: a rule of its own that begins then, beside the one in force. To change the
  * rule itself would leave its models without a price until then.
  */
-import { priceOf, ruleOf, sinceMs } from '../../billing/price.ts';
+import { findPrice, findRule, startMsOf } from '../../billing/price.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
 import type { ConfigEdit } from '../config/row-changes.ts';
@@ -82,9 +82,9 @@ export async function planReprice(
   const { charges } = readCharges(priced.edit.after.charges as RawRow[]);
   const atMs = Math.max(
     ports.clock.now(),
-    ...charges.flatMap((rule) => (rule.id === own ? [sinceMs(rule)] : [])),
+    ...charges.flatMap((rule) => (rule.id === own ? [startMsOf(rule)] : [])),
   );
-  const other = ruleOf(charges, model, atMs);
+  const other = findRule(charges, model, atMs);
   if (other && other.id !== own)
     throw usageFailure(
       `rule ${other.id} names ${model} too and would price it then: see \`charge show ${other.id}\`, change it by \`charge set\` or delete it by \`charge off\``,
@@ -111,7 +111,9 @@ function planAnnounced(
   const [first, ...others] = later;
   if (!first || announced === 'keep') return plan;
   const list = later
-    .map((rule) => `${priceWords(priceOf([rule], model, sinceMs(rule)))}, from ${isoTime(sinceMs(rule))}`)
+    .map(
+      (rule) => `${priceWords(findPrice([rule], model, startMsOf(rule)))}, from ${isoTime(startMsOf(rule))}`,
+    )
     .join('; ');
   if (announced === '')
     throw usageFailure(
@@ -170,7 +172,7 @@ async function planOwnRule(
 
 /** The row that prices a model by token now. Throws a usage failure where none does. */
 export function ruleOfModel(rows: readonly RawRow[], model: string, nowMs: number): RawRow {
-  const rule = ruleOf(readCharges([...rows]).charges, model, nowMs);
+  const rule = findRule(readCharges([...rows]).charges, model, nowMs);
   const row = rows.find((each) => each['id'] === rule?.id);
   if (rule?.type === 'token-billing' && row) return row;
   throw usageFailure(

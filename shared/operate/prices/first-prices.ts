@@ -2,7 +2,7 @@
  * Plans what makes a new relay charge for its models: their rules, and the setting that refuses calls of a model without
  * one. A model is free only if it is named. Never changes a rule or a setting that is there.
  */
-import { perMillion, pricedModels, ruleOf, toPico } from '../../billing/price.ts';
+import { perMillion, listPricedModels, findRule, convertToPico } from '../../billing/price.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { usageFailure, type Plan } from '../plan.ts';
@@ -39,7 +39,7 @@ export async function planFirstPrices(ports: OperatorPorts, { models, free, type
   const rows = await ports.tables.scan('charges');
   const { charges } = readCharges(rows);
   refuseOtherPrices(charges, { free, typed }, ports.clock.now());
-  const priced = pricedModels(charges, ports.clock.now());
+  const priced = listPricedModels(charges, ports.clock.now());
   const open = models.filter((model) => !priced.has(model));
   const named = new Set([...free, ...Object.keys(typed)]);
   const wanted = open.filter((model) => !named.has(model));
@@ -73,7 +73,7 @@ function refuseOtherPrices(
 ): void {
   const asked = [...Object.entries(typed), ...free.map((model) => [model, undefined] as const)];
   for (const [model, price] of asked) {
-    const rule = ruleOf(charges, model, nowMs);
+    const rule = findRule(charges, model, nowMs);
     if (rule && !isPrice(rule, price))
       throw usageFailure(
         `${model} is priced already, in another way, by rule ${rule.id}: \`charge show ${rule.id}\` shows it, \`charge set\` changes it; here leave the model's price out`,
@@ -83,7 +83,7 @@ function refuseOtherPrices(
 
 /** Bills are computed with so many decimals, and what is below is rounded away. */
 const isNothing = ({ input, output }: TypedPrice = { input: 0, output: 0 }): boolean =>
-  toPico(input) + toPico(output) === 0n;
+  convertToPico(input) + convertToPico(output) === 0n;
 
 const isPrice = (rule: ChargeRow, price: TypedPrice | undefined): boolean =>
   price === undefined

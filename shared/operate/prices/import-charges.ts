@@ -3,7 +3,7 @@ import {
   divideHalfUp,
   formatDecimal,
   parseDecimal,
-  pricedModels,
+  listPricedModels,
   type WrittenPrice,
   type WrittenRates,
 } from '../../billing/price.ts';
@@ -57,7 +57,7 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
   const { named, missing } = input.onlyServed
     ? pricesOfServed(await tables.scan('channels'), target, prices)
     : { named: prices, missing: [] };
-  const priced = pricedModels(readCharges(rows).charges, clock.now());
+  const priced = listPricedModels(readCharges(rows).charges, clock.now());
   const unpriced = named.filter(({ model }) => !priced.has(model));
   const wanted = unpriced.filter((price) => !isFree(price) || input.free?.includes(price.model));
   const free = unpriced.filter((price) => !wanted.includes(price)).map(({ model }) => model);

@@ -1,13 +1,13 @@
 /** Views of billing rules as the relay reads them: listed, applied to a call, and which models have none. */
 import {
-  costOf,
+  computeCost,
   formatPrice,
-  priceOf,
-  pricedModels,
-  productsOf,
-  ruleOf,
-  sinceMs,
-  tierFor,
+  findPrice,
+  listPricedModels,
+  listProducts,
+  findRule,
+  startMsOf,
+  findTier,
   type TokenCounts,
 } from '../../billing/price.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
@@ -26,11 +26,11 @@ export type ChargeList = Awaited<ReturnType<typeof listCharges>>;
 export async function listCharges({ clock, tables }: OperatorPorts) {
   const { charges, problems } = readCharges(await tables.scan('charges'));
   const shadowed = charges.flatMap((rule) => {
-    const atMs = Math.max(clock.now(), sinceMs(rule));
-    const byRule = Map.groupBy(rule.models, (model) => ruleOf(charges, model, atMs) ?? rule);
+    const atMs = Math.max(clock.now(), startMsOf(rule));
+    const byRule = Map.groupBy(rule.models, (model) => findRule(charges, model, atMs) ?? rule);
     byRule.delete(rule);
     return [...byRule].map(([other, models]) => {
-      const byId = sinceMs(other) === sinceMs(rule);
+      const byId = startMsOf(other) === startMsOf(rule);
       return { id: rule.id, by: other.id, byId, models };
     });
   });
@@ -60,15 +60,15 @@ export async function explainCharge(
   if (parts && Object.values(parts).reduce((sum, count) => sum + count, 0) > input)
     throw usageFailure('--input is all input: what is cached and written is a part of it, never more');
   const { charges, problems } = readCharges(await tables.scan('charges'));
-  const price = priceOf(charges, model, atMs);
-  const tier = price.type === 'token-billing' ? tierFor(price.tiers, input) : undefined;
+  const price = findPrice(charges, model, atMs);
+  const tier = price.type === 'token-billing' ? findTier(price.tiers, input) : undefined;
   return {
     atMs,
-    rule: ruleOf(charges, model, atMs),
+    rule: findRule(charges, model, atMs),
     price,
     above: tier?.above ?? 0,
-    products: tier ? productsOf(tier, tokens) : [],
-    cost: costOf(price, tokens),
+    products: tier ? listProducts(tier, tokens) : [],
+    cost: computeCost(price, tokens),
     text: formatPrice(price, tokens),
     problems,
   };
@@ -80,7 +80,7 @@ export type ChargeGap = Awaited<ReturnType<typeof serviceGaps>>;
 export async function serviceGaps(ports: OperatorPorts) {
   const { snapshot } = compiled(ports, await ports.config.tables());
   const { models, charges } = snapshot;
-  const priced = pricedModels(charges, ports.clock.now());
+  const priced = listPricedModels(charges, ports.clock.now());
   const unpriced = models.filter((model) => !priced.has(model)).toSorted();
   return {
     free: unpriced.filter((model) => !needsPrice(snapshot, model)),

@@ -1,7 +1,7 @@
 /** View: finds a request in the ledger or among open reservations. */
 import { inputParts, eachPart, type PartCounts } from '../../wire/chat-response.ts';
-import { causeAboveHold, problemOf, tokensOf } from '../../billing/audit/recompute.ts';
-import { type CloseRow, type LedgerRow, ledgerTimeMs, tagsText } from '../../billing/ledger-row.ts';
+import { explainChargeAboveReserve, findRowProblem, tokensOf } from '../../billing/audit/recompute.ts';
+import { type CloseRow, type LedgerRow, findLedgerTimeMs, formatTags } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
 import { requestTimeMs } from '../../wire/ids.ts';
 import { lateCharge } from '../ledger/ledger.ts';
@@ -13,9 +13,9 @@ import {
   factorDecimals,
   parsePrice,
   priceDecimals,
-  ratePerMillion,
-  productsOf,
-  tierFor,
+  formatRatePerMillion,
+  listProducts,
+  findTier,
   type Price,
   type Product,
   type TokenKind,
@@ -59,7 +59,7 @@ export async function bookedRequest(
   if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
   const { row } = reading;
   const late = await lateCharge(ports, row);
-  return { kind: 'booked', row, late, problem: problemOf(row) ?? (late && problemOf(late)) };
+  return { kind: 'booked', row, late, problem: findRowProblem(row) ?? (late && findRowProblem(late)) };
 }
 
 const idIn = (written: string): string => written.trim().replace(/^(chatcmpl-|resp-)/, '');
@@ -120,7 +120,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
   const price = parsePrice(row.price);
   const back = row.reserved - charge;
   return told([
-    ['began', isoTime(ledgerTimeMs(row))],
+    ['began', isoTime(findLedgerTimeMs(row))],
     [
       'asked',
       `${endpoint}, model ${model}${alias === undefined ? '' : ` by the alias ${alias}`}, key ${key}`,
@@ -136,7 +136,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
     ['charged', chargedWords(row)],
     ['returned', back > 0n ? `${formatYuan(back)} yuan to the balance` : undefined],
     ['taken', back < 0n ? `${formatYuan(-back)} yuan more than was reserved` : undefined],
-    ['because', causeAboveHold(row)],
+    ['because', explainChargeAboveReserve(row)],
     ['bought', boughtWords(row)],
     booked,
     // The call came to its end after all. Its row and this one are what it cost.
@@ -151,7 +151,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
 
 /** Empty: its client named nobody. */
 export const whomWords = ({ end_user: endUser, tags }: Pick<CloseRow, 'end_user' | 'tags'>): string =>
-  [endUser === undefined ? '' : `end user ${endUser}`, tagsText(tags)].filter(Boolean).join(', ');
+  [endUser === undefined ? '' : `end user ${endUser}`, formatTags(tags)].filter(Boolean).join(', ');
 
 function reservedWords(row: CloseRow): string {
   if (row.official) return 'nothing: official calls deduct nothing';
@@ -208,7 +208,7 @@ const productNames: Record<TokenKind, string> = {
 /** The product is exact: unit prices have 12 decimals per 1,000 tokens. */
 export const productStep = ([kind, tokens, rate]: Product): RequestStep => [
   productNames[kind],
-  `${tokens} x ${ratePerMillion(rate)} / 1,000,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
+  `${tokens} x ${formatRatePerMillion(rate)} / 1,000,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
 ];
 
 /** Input and output always, of the cache only what there is. */
@@ -222,7 +222,7 @@ function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const words = cacheWords(row);
   const tokens = tokensOf(row);
   const isByToken = price.type === 'token-billing' && tokens;
-  const products = isByToken ? productsOf(tierFor(price.tiers, input), tokens) : [];
+  const products = isByToken ? listProducts(findTier(price.tiers, input), tokens) : [];
   return told([
     ['counted', `${input} input and ${output} output tokens, which ${source}`],
     ['cache', words && `of the input: ${words}`],
@@ -261,10 +261,10 @@ const factorWords = ({ factor }: TokenPrice): string =>
 /** Prices of parts of the input are named only where one differs from that of input. */
 function tierWords({ above, rates }: Tier): string {
   const { input, output } = rates;
-  const parts = inputParts.map(({ name, words }) => `, ${ratePerMillion(rates[name])} ${words}`);
+  const parts = inputParts.map(({ name, words }) => `, ${formatRatePerMillion(rates[name])} ${words}`);
   const differs = inputParts.some(({ name }) => rates[name] !== input);
   const tier = above > 0 ? `above ${above} input tokens, ` : '';
-  return `${tier}${ratePerMillion(input)} yuan per million input tokens${differs ? parts.join('') : ''}, ${ratePerMillion(output)} per million output tokens`;
+  return `${tier}${formatRatePerMillion(input)} yuan per million input tokens${differs ? parts.join('') : ''}, ${formatRatePerMillion(output)} per million output tokens`;
 }
 
 const yuan = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);

@@ -3,8 +3,8 @@
  * the copy is lost, and no row is applied twice. A copy says what no row has: calls that were open, charges whose row was lost.
  */
 import { auditAccount, LedgerSums } from '../../billing/audit/account-audit.ts';
-import { isAsRebuilt, rebuiltAccount } from '../../billing/audit/rebuilt-account.ts';
-import { ledgerTimeMs } from '../../billing/ledger-row.ts';
+import { matchesRebuilt, rebuildAccount } from '../../billing/audit/rebuilt-account.ts';
+import { findLedgerTimeMs } from '../../billing/ledger-row.ts';
 import { formatYuan, larger, smaller } from '../../billing/price.ts';
 import { createQuotaItem, findImbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
@@ -42,8 +42,8 @@ export async function planBalances(run: Rebuilding): Promise<Plan<Rebuilt>> {
     const { live, rows, copy, open, problems } = evidence;
     warnings.push(...problems, ...copyFindings(evidence).map((finding) => `at that second, ${finding}`));
     const unexplained = chargedBeyondRows(evidence);
-    const item = rebuiltAccount(account, { rows, open, unexplained, last: live?.last ?? copy?.last });
-    if (live ? isAsRebuilt(live, item, rows) : rows.rows === 0 && copy === undefined) continue;
+    const item = rebuildAccount(account, { rows, open, unexplained, last: live?.last ?? copy?.last });
+    if (live ? matchesRebuilt(live, item, rows) : rows.rows === 0 && copy === undefined) continue;
     changes.push({ item, seen: live });
     const was = live ? moneyOf(live) : 'not readable, or gone';
     effect.push(`${account}: ${was} -> ${moneyOf(item)}`);
@@ -125,7 +125,7 @@ async function readEvidence(
     for (const row of read.rows) {
       rows.add(row);
       open.delete(row.id);
-      if (ledgerTimeMs(row) < atMs + doubtMs) atCopy.add(row);
+      if (findLedgerTimeMs(row) < atMs + doubtMs) atCopy.add(row);
     }
   }
   return { account, atMs, live, copy, rows, atCopy, open, problems };

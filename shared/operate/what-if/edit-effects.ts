@@ -8,15 +8,15 @@ import {
   larger,
   smaller,
   type NanoYuan,
-  buyingPriceOf,
+  findBuyingPrice,
   factorOne,
-  priceOf,
-  pricedModels,
-  productsOf,
+  findPrice,
+  listPricedModels,
+  listProducts,
   productsPerNano,
   tiersOf,
-  toFactor,
-  toPico,
+  parseFactor,
+  convertToPico,
   type BuyingPrice,
   type Price,
   type Tier,
@@ -25,7 +25,7 @@ import {
   type TokenPrice,
 } from '../../billing/price.ts';
 import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
-import { servedKey, servedOf } from '../../billing/daily-keys.ts';
+import { buildServedKey, parseServedKey } from '../../billing/daily-keys.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { upstreamModelOf } from '../../upstreams/called-channel.ts';
@@ -72,12 +72,12 @@ export function editEffects(edit: Edit) {
     .map(([model, items]) => modelEffect(edit, model, items))
     .toSorted((a, b) => compareCodeUnits(a.model, b.model));
   const unpricedIn = ({ models: names, charges }: EditedConfig): string[] => {
-    const priced = pricedModels(charges, atMs);
+    const priced = listPricedModels(charges, atMs);
     return names.filter((model) => !priced.has(model));
   };
   // Refused ones cost nothing either, but are not free.
   const isFreeIn = (config: EditedConfig, model: string): boolean =>
-    isOffered(config, model, atMs) && isFree(priceOf(config.charges, model, atMs));
+    isOffered(config, model, atMs) && isFree(findPrice(config.charges, model, atMs));
   const wasUnpriced = unpricedIn(before);
   return {
     models,
@@ -92,12 +92,12 @@ export function editEffects(edit: Edit) {
 
 const isOffered = (config: EditedConfig, model: string, atMs: number): boolean =>
   config.models.includes(model) &&
-  (!needsPrice(config, model) || pricedModels(config.charges, atMs).has(model));
+  (!needsPrice(config, model) || listPricedModels(config.charges, atMs).has(model));
 
 function modelEffect({ before, after, atMs }: Edit, model: string, items: ServedDay[]) {
   const prices = {
-    before: priceOf(before.charges, model, atMs),
-    after: priceOf(after.charges, model, atMs),
+    before: findPrice(before.charges, model, atMs),
+    after: findPrice(after.charges, model, atMs),
   };
   const isLost = !after.models.includes(model) && before.models.includes(model);
   const isRefused = isLost || (!isOffered(after, model, atMs) && isOffered(before, model, atMs));
@@ -259,9 +259,9 @@ function sumBounds(
   { tiers, factors = {} }: Pick<TokenPrice, 'tiers' | 'factors'>,
   usage: Usage,
 ): Bounds & { isWhole: boolean } {
-  const possible = [factorOne, ...Object.values(factors).map((factor) => toFactor(factor) ?? factorOne)];
+  const possible = [factorOne, ...Object.values(factors).map((factor) => parseFactor(factor) ?? factorOne)];
   const sums = { low: 0n, high: 0n, isWhole: possible.length === 1 };
-  const products = reachableTiers(tiers, usage).flatMap((tier) => productsOf(tier, usage.tokens));
+  const products = reachableTiers(tiers, usage).flatMap((tier) => listProducts(tier, usage.tokens));
   for (const same of Map.groupBy(products, ([kind]) => kind).values()) {
     const amounts = same.map(([, count, rate]) => BigInt(count) * rate);
     sums.low += amounts.reduce(smaller) * possible.reduce(smaller);
@@ -295,11 +295,12 @@ function boughtAround(
   const calls = figures.counts.calls ?? 0;
   if (channel === undefined) return { before: actual, after: actual, unknownCalls: 0 };
   // An item has the first characters of a long id.
-  const is = ({ id }: ChannelRow): boolean => servedOf(servedKey('', model, id)).channel === channel;
+  const is = ({ id }: ChannelRow): boolean =>
+    parseServedKey(buildServedKey('', model, id)).channel === channel;
   const serving = (channels: Channels): ChannelRow[] =>
     channels.filter(({ models }) => models.includes(model));
   const priceBy = (row: ChannelRow): BuyingPrice | undefined =>
-    buyingPriceOf(row.cost, upstreamModelOf(row, model));
+    findBuyingPrice(row.cost, upstreamModelOf(row, model));
   const stays = serving(after).find(is);
   const old = before.find(is);
   // What was off or gone before is not this edit's doing.
@@ -325,8 +326,9 @@ function costBounds(
   const usage = usageOf(figures);
   const tiers = tiersOf({ ...price, input, output });
   const sums = sumBounds({ tiers, factors: price.service_tiers }, usage);
-  const perCalls = BigInt(usage.calls) * toPico(per_call) * 1_000n * factorOne;
-  const inYuan = (sum: bigint): bigint => divideHalfUp(sum * toPico(rate), productsPerNano * toPico(1));
+  const perCalls = BigInt(usage.calls) * convertToPico(per_call) * 1_000n * factorOne;
+  const inYuan = (sum: bigint): bigint =>
+    divideHalfUp(sum * convertToPico(rate), productsPerNano * convertToPico(1));
   const rounding = BigInt(Math.ceil(usage.calls / 2));
   return { low: larger(0n, inYuan(sums.low) - rounding), high: inYuan(sums.high + perCalls) + rounding };
 }

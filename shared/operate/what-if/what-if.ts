@@ -1,9 +1,14 @@
 /** Reads what an edit would have made of the last days. */
-import { larger, largestFirst, type NanoYuan } from '../../billing/price.ts';
+import { larger, compareLargestFirst, type NanoYuan } from '../../billing/price.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
-import { daysLeft, paidIn, spendingPace, type SpendingPace } from '../../billing/spending-pace.ts';
+import {
+  estimateDaysLeft,
+  computePaid,
+  computeSpendingPace,
+  type SpendingPace,
+} from '../../billing/spending-pace.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
-import { accountId } from '../../billing/daily-keys.ts';
+import { formatAccountId } from '../../billing/daily-keys.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
@@ -71,13 +76,13 @@ export async function runningEmpty(ports: OperatorPorts, days: DayRange, models:
   const rose = new Map(models.filter((each) => riseOf(each) > 0n).map((each) => [each.model, each]));
   if (rose.size === 0) return { looked: 0, accounts: 0, sooner: [], problems: [] };
   const { byAccount, paid, ...months } = await monthsOfPace(ports);
-  const most = [...paid].toSorted(([, a], [, b]) => largestFirst(a, b)).slice(0, accountsMax);
+  const most = [...paid].toSorted(([, a], [, b]) => compareLargestFirst(a, b)).slice(0, accountsMax);
   const { rows: found, problems } = readingsOf(await ledger.quotas(most.map(([account]) => account)));
   const sooner: SoonerEmpty[] = [];
   for (let at = 0; at < found.length; at += atOnce) {
     const some = found.slice(at, at + atOnce).map(async (item) => {
-      const { rows } = await rowsIn(ledger.daily(accountId(item.account), days));
-      const pace = spendingPace(item, byAccount.get(item.account) ?? [], ports.clock.now());
+      const { rows } = await rowsIn(ledger.daily(formatAccountId(item.account), days));
+      const pace = computeSpendingPace(item, byAccount.get(item.account) ?? [], ports.clock.now());
       return soonerOf(item, pace, riseIn(rows, rose));
     });
     sooner.push(...(await Promise.all(some)).flat());
@@ -104,7 +109,7 @@ function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYua
 const riseIn = (sums: readonly DailySum[], rose: ReadonlyMap<string, ModelEffect>): NanoYuan =>
   sums.reduce((sum, { key, figures }) => {
     const effect = rose.get(key.period.split('#')[2] ?? '');
-    return sum + (effect ? shareOf(effect, paidIn(figures), figures.counts.calls ?? 0) : 0n);
+    return sum + (effect ? shareOf(effect, computePaid(figures), figures.counts.calls ?? 0) : 0n);
   }, 0n);
 
 /** @param rise what the account would have paid more in `dayCount` days, or since it began */
@@ -113,9 +118,9 @@ function soonerOf(item: WholeAccount, pace: SpendingPace, rise: NanoYuan) {
   const { paid, days } = pace;
   if (rise <= 0n || available <= 0n) return [];
   const scaled = BigInt(Math.round(Number(rise) * (days / Math.min(dayCount, days))));
-  const daysAfter = daysLeft(item, { paid: paid + scaled, days });
+  const daysAfter = estimateDaysLeft(item, { paid: paid + scaled, days });
   if (daysAfter === undefined || daysAfter > daysLeftMax) return [];
-  const daysBefore = daysLeft(item, pace) ?? Infinity;
+  const daysBefore = estimateDaysLeft(item, pace) ?? Infinity;
   return [
     {
       account,

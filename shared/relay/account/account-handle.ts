@@ -15,15 +15,15 @@ import { accountStatement } from './account-statement.ts';
 import { accountDays, readDays, usagePage } from './account-usage.ts';
 import {
   parseYuan,
-  yuanNumber,
+  convertToYuanNumber,
   type WrittenRates,
   type WrittenTier,
-  priceChanges,
+  listPriceChanges,
   type PriceChange,
 } from '../../billing/price.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
-import { daysLeft, paceMonths, spendingPace } from '../../billing/spending-pace.ts';
-import { budgetPeriod } from '../../billing/budget-period.ts';
+import { estimateDaysLeft, listPaceMonths, computeSpendingPace } from '../../billing/spending-pace.ts';
+import { findBudgetPeriod } from '../../billing/budget-period.ts';
 import { describePlan, findPlanEnd } from '../../billing/reservation.ts';
 import { createQuotaItem, sumReserved, type QuotaItem } from '../../billing/quota-item.ts';
 import { alertBelowOf } from '../../config/rows/alerted-account.ts';
@@ -86,7 +86,7 @@ async function balance(
   const [quota, snapshot, months, refusals, days] = await Promise.all([
     ports.accounts.quota(key.account),
     ports.config.notOlderThan(refusalAgeMsMax),
-    ports.accounts.months(key.account, paceMonths(nowMs)),
+    ports.accounts.months(key.account, listPaceMonths(nowMs)),
     ports.refusals.since(key.account, new Date(nowMs - errorsMs).toISOString().slice(0, 13)),
     asked === undefined
       ? undefined
@@ -101,7 +101,7 @@ interface AccountFacts {
   quota: QuotaItem | undefined;
   key: KeyRow;
   snapshot: Pick<Snapshot, 'plans' | 'settings' | 'charges' | 'models'>;
-  /** Sums of the months that `paceMonths` names. */
+  /** Sums of the months that `listPaceMonths` names. */
   months: readonly DailySum[];
   refusals: readonly HourOfRefusals[];
   days: AccountDays | undefined;
@@ -113,26 +113,26 @@ export function accountBody(facts: AccountFacts): AccountBody {
   const item = quota ?? createQuotaItem(key.account);
   const alert = alertBelowOf(account);
   const isMetered = account?.metered || item.metered !== undefined;
-  const left = isMetered ? undefined : daysLeft(item, spendingPace(item, facts.months, nowMs));
+  const left = isMetered ? undefined : estimateDaysLeft(item, computeSpendingPace(item, facts.months, nowMs));
   return {
     object: 'account',
     account: key.account,
     currency: 'CNY',
-    available: yuanNumber(item.available),
-    reserved: yuanNumber(sumReserved(item)),
-    spent: yuanNumber(item.spent),
-    granted: yuanNumber(item.granted),
+    available: convertToYuanNumber(item.available),
+    reserved: convertToYuanNumber(sumReserved(item)),
+    spent: convertToYuanNumber(item.spent),
+    granted: convertToYuanNumber(item.granted),
     days_left: left === undefined ? null : Math.round(left * 10) / 10,
-    alert_below: alert === undefined ? null : yuanNumber(alert),
+    alert_below: alert === undefined ? null : convertToYuanNumber(alert),
     search_price: snapshot.settings.search?.price ?? null,
-    ...(isMetered && { metered: yuanNumber(item.metered ?? 0n) }),
+    ...(isMetered && { metered: convertToYuanNumber(item.metered ?? 0n) }),
     plan: snapshot.settings.subscriptionEnabled
       ? describePlan({ subscription: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
       : null,
     plan_ended_at: snapshot.settings.subscriptionEnabled ? findPlanEnd(account?.plan, nowMs) : null,
     key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
     notices: shownNotices(snapshot.settings, nowMs),
-    price_changes: priceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(announced),
+    price_changes: listPriceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(announced),
     errors: accountErrors(facts.refusals),
     days: facts.days ?? null,
   };
@@ -166,9 +166,9 @@ const accountKey = (key: KeyRow, ofKey: AccountBudget | null): AccountKey => ({
 
 function budget({ budget: row }: KeyRow, timeZone = 'UTC', nowMs: number): AccountBudget | null {
   if (!row) return null;
-  const { resetsAtMs } = budgetPeriod(row.period, timeZone, nowMs);
+  const { resetsAtMs } = findBudgetPeriod(row.period, timeZone, nowMs);
   return {
-    amount: yuanNumber(parseYuan(row.amount) ?? 0n),
+    amount: convertToYuanNumber(parseYuan(row.amount) ?? 0n),
     period: row.period,
     resets_at: seconds(resetsAtMs),
   };

@@ -2,10 +2,10 @@
  * GET /v1/account/statement?month=2026-10: an account's month from its opening to its closing balance, for every usable key.
  * Reads sums, never calls: one item a month, and the days of the month. Must never be lenient: a statement goes into books.
  */
-import { addFigures, balanceAfter, noFigures, type DailySum } from '../../billing/daily-figures.ts';
-import { grantsModel, monthOf, monthsUntil } from '../../billing/daily-keys.ts';
-import { ledgerTimeMs } from '../../billing/ledger-row.ts';
-import { yuanNumber } from '../../billing/price.ts';
+import { addFigures, computeBalance, noFigures, type DailySum } from '../../billing/daily-figures.ts';
+import { grantsModel, parseMonthKey, listMonthsUntil } from '../../billing/daily-keys.ts';
+import { findLedgerTimeMs } from '../../billing/ledger-row.ts';
+import { convertToYuanNumber } from '../../billing/price.ts';
 import { createQuotaItem } from '../../billing/quota-item.ts';
 import type { Settings } from '../../config/settings.ts';
 import { requestTimeMs } from '../../wire/ids.ts';
@@ -30,15 +30,15 @@ export async function accountStatement(
   const month = readMonth(query, nowMs);
   const [quota, months, days, grants] = await Promise.all([
     reader.quota(account),
-    reader.months(account, monthsUntil(nowMs)),
+    reader.months(account, listMonthsUntil(nowMs)),
     // No month has so many days.
     reader.days(account, month, sumsMax + 1, `${month}-32`),
     reader.grants(account),
   ]);
   const item = quota ?? createQuotaItem(account);
-  const before = balanceOf(months.filter(({ key }) => monthOf(key).month < month));
+  const before = balanceOf(months.filter(({ key }) => parseMonthKey(key).month < month));
   const own = balanceOf(
-    months.filter(({ key }) => monthOf(key).month === month),
+    months.filter(({ key }) => parseMonthKey(key).month === month),
     before.closing,
   );
   const all = balanceOf(months);
@@ -59,18 +59,18 @@ export async function accountStatement(
     account,
     month,
     seller: seller ?? null,
-    opening: yuanNumber(own.opening),
-    granted: yuanNumber(own.granted),
-    charged: yuanNumber(own.charged),
-    metered: yuanNumber(own.metered),
-    closing: yuanNumber(own.closing),
+    opening: convertToYuanNumber(own.opening),
+    granted: convertToYuanNumber(own.granted),
+    charged: convertToYuanNumber(own.charged),
+    metered: convertToYuanNumber(own.metered),
+    closing: convertToYuanNumber(own.closing),
     final: isOver && !runs && addsUp,
     grants: listed
-      .toSorted((a, b) => ledgerTimeMs(a) - ledgerTimeMs(b))
+      .toSorted((a, b) => findLedgerTimeMs(a) - findLedgerTimeMs(b))
       .map(({ id, at, amount, reason }) => ({
         id,
         created: Math.floor(Date.parse(at) / 1000),
-        amount: yuanNumber(amount),
+        amount: convertToYuanNumber(amount),
         reason,
       })),
     models: isCut ? null : modelsOf(days),
@@ -88,7 +88,7 @@ function readMonth(query: URLSearchParams, nowMs: number): string {
 }
 
 const balanceOf = (sums: readonly DailySum[], opening = 0n) =>
-  balanceAfter(opening, sums.map(({ figures }) => figures).reduce(addFigures, noFigures));
+  computeBalance(opening, sums.map(({ figures }) => figures).reduce(addFigures, noFigures));
 
 /** The largest charge first. */
 const modelsOf = (days: readonly DailySum[]): AccountStatement['models'] =>

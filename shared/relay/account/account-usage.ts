@@ -1,8 +1,8 @@
 /** Pages of an account's ledger, newest first, for `GET /v1/account/usage`. */
 import { eachPart } from '../../wire/chat-response.ts';
-import { yuanNumber } from '../../billing/price.ts';
+import { convertToYuanNumber } from '../../billing/price.ts';
 import {
-  attributedName,
+  findAttributedName,
   isAttributedBy,
   isAttributedTo,
   type AttributedBy,
@@ -10,7 +10,7 @@ import {
   type CloseRow,
   latePrefix,
   type LedgerRow,
-  ledgerTimeMs,
+  findLedgerTimeMs,
   grantPrefix,
 } from '../../billing/ledger-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
@@ -26,7 +26,7 @@ import type {
 import type { AccountReader } from '../ports/money-stores.ts';
 import { requestTimeMs, timeText } from '../../wire/ids.ts';
 import { grantsModel } from '../../billing/daily-keys.ts';
-import { addFigures, figuresOf, type DailySum } from '../../billing/daily-figures.ts';
+import { addFigures, countRow, type DailySum } from '../../billing/daily-figures.ts';
 import { shownEndUser, tagsIn } from '../call/attribution.ts';
 import { dayMs } from '../../wire/iso-time.ts';
 
@@ -93,16 +93,16 @@ function readBy(query: URLSearchParams): AttributedBy | undefined {
 /** The largest charge first. */
 function summedBy(rows: readonly LedgerRow[], by: AttributedBy): UsageSum[] {
   const calls = rows.filter((row): row is CloseRow => row.kind !== 'grant');
-  return [...Map.groupBy(calls, (row) => attributedName(row, by))]
+  return [...Map.groupBy(calls, (row) => findAttributedName(row, by))]
     .map(([name, own]) => {
-      const { counts, amounts } = own.map(figuresOf).reduce(addFigures);
+      const { counts, amounts } = own.map(countRow).reduce(addFigures);
       return {
         object: 'usage.sum' as const,
         name: name ?? null,
         requests: counts.calls ?? 0,
         prompt_tokens: counts.prompt_tokens ?? 0,
         completion_tokens: counts.completion_tokens ?? 0,
-        charge: yuanNumber(amounts.charged ?? 0n),
+        charge: convertToYuanNumber(amounts.charged ?? 0n),
       };
     })
     .toSorted((a, b) => b.charge - a.charge);
@@ -113,7 +113,7 @@ type Position = string | LedgerRow;
 
 const idOf = (position: Position): string => (typeof position === 'string' ? position : position.id);
 const timeOf = (position: Position): number =>
-  typeof position === 'string' ? (requestTimeMs(position) ?? 0) : ledgerTimeMs(position);
+  typeof position === 'string' ? (requestTimeMs(position) ?? 0) : findLedgerTimeMs(position);
 
 /** Requests that follow a position in the list have ids below this. */
 function firstIdAfter(position: Position | undefined): string {
@@ -158,13 +158,13 @@ function usageEntry(row: LedgerRow): UsageEntry {
   return {
     id: row.id,
     object: 'usage',
-    created: Math.floor(ledgerTimeMs(row) / 1000),
+    created: Math.floor(findLedgerTimeMs(row) / 1000),
     kind: row.kind,
     endpoint: call.endpoint ?? null,
     model: call.model ?? null,
     alias: call.alias ?? null,
     key: call.key ?? null,
-    charge: yuanNumber(call.charge ?? 0n),
+    charge: convertToYuanNumber(call.charge ?? 0n),
     prompt_tokens: call.prompt_tokens ?? null,
     completion_tokens: call.completion_tokens ?? null,
     ...eachPart('count', ({ count }) => (hasTokens ? (call[count] ?? 0) : null)),
@@ -178,9 +178,9 @@ function usageEntry(row: LedgerRow): UsageEntry {
     price: call.price ?? null,
     plan_slot: call.plan_slot ?? null,
     official: call.official ?? false,
-    cost: call.cost === undefined ? null : yuanNumber(call.cost),
-    search_price: call.search_price === undefined ? null : yuanNumber(call.search_price),
-    amount: isGrant ? yuanNumber(row.amount) : null,
+    cost: call.cost === undefined ? null : convertToYuanNumber(call.cost),
+    search_price: call.search_price === undefined ? null : convertToYuanNumber(call.search_price),
+    amount: isGrant ? convertToYuanNumber(row.amount) : null,
     reason: isGrant ? row.reason : null,
   };
 }
@@ -241,7 +241,7 @@ export function accountDay(sum: DailySum): AccountDay {
     prompt_tokens: counts.prompt_tokens ?? 0,
     completion_tokens: counts.completion_tokens ?? 0,
     cached_tokens: counts.cached_tokens ?? 0,
-    charge: yuanNumber(amounts.charged ?? 0n),
+    charge: convertToYuanNumber(amounts.charged ?? 0n),
     searches: counts.searches ?? 0,
   };
 }

@@ -6,11 +6,11 @@
 import { parseDecimal } from '../../billing/price.ts';
 import {
   decimalsOf,
-  referenceBody,
+  formatReferenceBody,
   referenceLengthMax,
-  signedReference,
-  withSignature,
-  yuanOf,
+  formatTextToSign,
+  addSignature,
+  convertToYuan,
   type PaymentAmount,
 } from '../../billing/payments.ts';
 import type { CheckoutSettings, Settings, StripeSettings } from '../../config/settings.ts';
@@ -80,10 +80,9 @@ async function checkoutUrl(ports: TopUpPorts, asked: KeyRequest, paying: Paying)
   const { admitted, request } = asked;
   const { currency } = paying.checkout;
   const paid = { minor: minorOf(paying), currency };
-  const body = referenceBody({ account: admitted.row.account, ...paid, nonce: ports.random.hex(8) });
+  const body = formatReferenceBody({ account: admitted.row.account, ...paid, nonce: ports.random.hex(8) });
   // What is paid for an account without a row waits for an operator, and Stripe drops a reference that is too long.
-  if (!admitted.account || withSignature(body, 'f'.repeat(64)).length > referenceLengthMax)
-    throw notOffered();
+  if (!admitted.account || addSignature(body, 'f'.repeat(64)).length > referenceLengthMax) throw notOffered();
   const abort = new AbortController();
   const tryOnce = (): Promise<string> =>
     openedSession(ports, { ...paying, paid, body, request, signal: abort.signal });
@@ -124,7 +123,7 @@ const failed = (reason: string): Refusal =>
 function minorOf({ rates, checkout: { currency }, fen }: Paying): bigint {
   // Stripe takes no other amounts in currencies with three decimals.
   const step = decimalsOf(currency) === 3 ? 10n : 1n;
-  const nano = yuanOf({ minor: step, currency }, rates[currency] ?? '');
+  const nano = convertToYuan({ minor: step, currency }, rates[currency] ?? '');
   return ((fen * nanoPerFen + nano - 1n) / nano) * step;
 }
 
@@ -144,7 +143,7 @@ async function openedSession(
   { linkSecrets, checkout, live, paid, body, request, signal }: SessionWanted,
 ): Promise<string> {
   const signer = await secrets.read(linkSecrets.at(-1) ?? '');
-  const reference = withSignature(body, hmac.sign(signer, signedReference(body)));
+  const reference = addSignature(body, hmac.sign(signer, formatTextToSign(body)));
   const accountPage = request.baseUrl.replace(/v1$/, 'account');
   const form = new URLSearchParams({
     mode: 'payment',

@@ -3,12 +3,12 @@
  * counts.
  */
 import type { Machine } from '../../stream/machine.ts';
-import { limitsFrom } from '../../billing/tariff.ts';
+import { findModelLimits } from '../../billing/tariff.ts';
 import {
   type CheckedUsage,
-  checkedUsage,
-  inputBelow,
-  inputMax,
+  checkUsage,
+  estimateInputBelow,
+  estimateInputMax,
   StreamedText,
   type UsageBounds,
 } from '../../billing/usage.ts';
@@ -60,7 +60,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   #checked(isCut: boolean): CheckedUsage {
     const { dispatch, bill } = this.#parts;
     const report = dispatch.report();
-    return checkedUsage(report.usage, {
+    return checkUsage(report.usage, {
       ...usageBounds(this.#call, report, bill),
       streamed: this.#streamed,
       isCut: isCut || report.isCut === true,
@@ -112,7 +112,7 @@ export function usageBounds(
 ): Omit<UsageBounds, 'streamed' | 'isCut'> {
   const { request, channel, sent, model } = report;
   const params = channel?.params;
-  const { maxOutputTokens = Infinity } = limitsFrom(call.tariff, model);
+  const { maxOutputTokens = Infinity } = findModelLimits(call.tariff, model);
   const known = Math.min((channel && outputTokensMaxOf(channel, model)) ?? Infinity, maxOutputTokens);
   const limit = Math.min(sent.outputTokensMax ?? outputTokensEver, known);
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
@@ -125,13 +125,16 @@ export function usageBounds(
   const carried = items && [...items.after.values(), ...items.instead.values()];
   const { unknown } = call;
   return {
-    inputBelow: () => inputBelow({ request: read, unknown, embedding }),
+    inputBelow: () => estimateInputBelow({ request: read, unknown, embedding }),
     inputUnbiased: () => bill.inputTokens(request, model, sent),
     // What multiplies was allowed by the row, and its limits are the vendor's own.
     inputMax: () => {
       if (sent.isMultiplied) return Infinity;
       const { dropped } = sent;
-      return inputMax({ request, unknown, embedding, native, items, dropped }, { putBack, carried }) + hosted;
+      return (
+        estimateInputMax({ request, unknown, embedding, native, items, dropped }, { putBack, carried }) +
+        hosted
+      );
     },
     outputMax: sent.isMultiplied ? Infinity : limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
   };

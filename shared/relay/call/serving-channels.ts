@@ -2,8 +2,8 @@
  * Finds what serves a model in the request's configuration. Built once for each model of a snapshot, at the model's
  * first call; must not keep anything of a call, or of names that nobody serves.
  */
-import { parseYuan, ruleOf } from '../../billing/price.ts';
-import { buildTariff, limitsFrom, type Tariff } from '../../billing/tariff.ts';
+import { parseYuan, findRule } from '../../billing/price.ts';
+import { buildTariff, findModelLimits, type Tariff } from '../../billing/tariff.ts';
 import { holdsFor } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
@@ -52,7 +52,7 @@ export class ServingChannels {
   find({ snapshot, startedMs, tariff }: PricedCall, model: string): ModelServing | undefined {
     const served = this.#served(snapshot, model);
     if (!served || tariff?.prices.has(model) || !needsPrice(snapshot, model)) return served;
-    return ruleOf(served.charges, model, startedMs) === undefined ? undefined : served;
+    return findRule(served.charges, model, startedMs) === undefined ? undefined : served;
   }
 
   /** Throws a Refusal when there are none. */
@@ -276,7 +276,7 @@ function reasons({ request }: Pick<ChatCall, 'request'>): boolean {
  * the tokens whose log probabilities the relay can hold.
  */
 export function defaultOutputTokens(call: Pick<ChatCall, 'request' | 'tariff' | 'model'>): number {
-  const usual = limitsFrom(call.tariff, call.model.base).defaultOutputTokens;
+  const usual = findModelLimits(call.tariff, call.model.base).defaultOutputTokens;
   return Math.min(reasons(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
 }
 
@@ -285,7 +285,7 @@ export function outputLimit(
   call: Parameters<typeof defaultOutputTokens>[0] & Pick<ChatCall, 'limits' | 'outputTokensAsked'>,
 ): OutputLimit {
   const { request, outputTokensAsked, limits: channels, tariff, model } = call;
-  const { maxOutputTokens = Infinity } = limitsFrom(tariff, model.base);
+  const { maxOutputTokens = Infinity } = findModelLimits(tariff, model.base);
   // A client may send both fields, and an upstream may follow either one.
   const fields = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
   const sent = fields.filter((limit) => typeof limit === 'number');

@@ -1,5 +1,5 @@
 /** The models that a caller can use, as `/v1/models` lists them. */
-import { pricedModels, isInForce, ruleOf, sinceMs } from '../../billing/price.ts';
+import { listPricedModels, isInForce, findRule, startMsOf } from '../../billing/price.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import type {
   ChargeEntry,
@@ -18,7 +18,7 @@ export function offeredModels(
   snapshot: Pick<Snapshot, 'settings' | 'models' | 'charges' | 'unreadPrices'>,
   nowMs: number,
 ): string[] {
-  const priced = pricedModels(snapshot.charges, nowMs);
+  const priced = listPricedModels(snapshot.charges, nowMs);
   return snapshot.models.filter((model) => priced.has(model) || !needsPrice(snapshot, model));
 }
 
@@ -116,7 +116,7 @@ export function listedCharges({ charges }: Snapshot, nowMs: number): ChargeEntry
   return inForce.flatMap((rule) => {
     const { id, type, input, output, anonymous } = rule;
     const models = rule.models.filter(
-      (model) => sinceMs(ruleOf(inForce, model, nowMs) ?? rule) === sinceMs(rule),
+      (model) => startMsOf(findRule(inForce, model, nowMs) ?? rule) === startMsOf(rule),
     );
     if (models.length === 0 && rule.models.length > 0) return [];
     return [{ id, type, models, input, output, anonymous }];

@@ -1,5 +1,5 @@
 /** The customers' pages and their script. Loaded by the first request for one: programs never ask for them. */
-import { priceChanges } from '../../billing/price.ts';
+import { listPriceChanges } from '../../billing/price.ts';
 import { shownNotices } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { RelayRequest } from '../http/http.ts';
@@ -75,7 +75,7 @@ async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Pro
     aliases: offeredAliases(snapshot, models),
     resting: await restingModels(ports, snapshot),
     charges,
-    changes: priceChanges(charges, models, nowMs),
+    changes: listPriceChanges(charges, models, nowMs),
     notices: shownNotices(settings, nowMs),
     nowMs,
     timeZone: settings.timeZone,

@@ -20,7 +20,7 @@ import {
 } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
-import { limitsFrom, serviceTiersFrom } from '../../billing/tariff.ts';
+import { findModelLimits, findServiceTiers } from '../../billing/tariff.ts';
 import { defaultOutputTokens } from '../call/serving-channels.ts';
 import { endUserOf } from '../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
@@ -97,7 +97,7 @@ export class Attempt {
     this.#variant = variant;
     this.#speaking = speaking;
     this.#callIds = new CallIds({ channel: candidate.channel.id, requestId: call.identity.requestId });
-    this.#serviceTiers = serviceTiersFrom(call.tariff, candidate.model);
+    this.#serviceTiers = findServiceTiers(call.tariff, candidate.model);
     this.chunks = this.#read();
   }
 
@@ -218,7 +218,7 @@ export class Attempt {
       callIds: this.#callIds,
       without,
       refusedFeatures,
-      unpricedHour: limitsFrom(this.#call.tariff, model).unpricedHour,
+      unpricedHour: findModelLimits(this.#call.tariff, model).unpricedHour,
       serviceTiers: this.#serviceTiers,
       learned,
     });

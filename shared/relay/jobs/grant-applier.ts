@@ -1,6 +1,11 @@
 /** Applies each grant to its account's balance exactly once, and marks the grant's row with the result. */
 import { formatYuan } from '../../billing/price.ts';
-import { changedAfterwards, grantLedgerRow, type Grant, ledgerTime } from '../../billing/ledger-row.ts';
+import {
+  explainChangedGrant,
+  buildGrantLedgerRow,
+  type Grant,
+  formatLedgerTime,
+} from '../../billing/ledger-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/money-stores.ts';
@@ -61,7 +66,7 @@ async function applyAndMark(ports: GrantApplierPorts, image: GrantImage): Promis
   const grant = reading.row;
   try {
     const applied = await applyOnce(ports, grant);
-    const problem = changedAfterwards(grant.amount, applied.amount);
+    const problem = explainChangedGrant(grant.amount, applied.amount);
     await mark(ports, image, { applied: applied.at, problem });
   } catch (error) {
     if (error instanceof Poisoned) await mark(ports, image, { problem: unusable });
@@ -76,7 +81,7 @@ async function applyAndMark(ports: GrantApplierPorts, image: GrantImage): Promis
 async function applyOnce({ grants, log, ...ports }: GrantApplierPorts, grant: Grant): Promise<AppliedGrant> {
   const earlier = await grants.find(grant.account, grant.grant_id);
   if (earlier) return earlier;
-  const row = grantLedgerRow(grant, ledgerTime(Math.floor(ports.clock.now() / 1000)));
+  const row = buildGrantLedgerRow(grant, formatLedgerTime(Math.floor(ports.clock.now() / 1000)));
   const applied = await new Backoff(ports, applyBudgetMs).until(() => grants.apply(row));
   const { account, grant_id } = grant;
   log.event('grant_applied', { account, grant_id, amount: formatYuan(applied.amount) });

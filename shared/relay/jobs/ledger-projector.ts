@@ -4,8 +4,8 @@
  */
 import type { QuotaChange, LedgerStore } from '../ports/money-stores.ts';
 import { formatYuan } from '../../billing/price.ts';
-import { minuteSums } from '../../billing/daily-figures.ts';
-import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
+import { sumMinutes } from '../../billing/daily-figures.ts';
+import { findCloseRow, type CloseRow } from '../../billing/ledger-row.ts';
 import { findImbalance } from '../../billing/quota-item.ts';
 import type { Random } from '../ports/host.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -131,7 +131,7 @@ function halves(rows: readonly CloseRow[]): (readonly CloseRow[])[] {
 
 /** For plots alone: a failure is said, and fails no row. */
 async function countMinutes({ ledger, log }: LedgerProjectorPorts, rows: readonly CloseRow[]): Promise<void> {
-  const sums = minuteSums(rows);
+  const sums = sumMinutes(rows);
   if (sums.length === 0) return;
   try {
     await ledger.addToMinutes(sums);
@@ -156,7 +156,7 @@ const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : 
 
 function rowOf({ before, after }: QuotaChange): { row: CloseRow } | { poisoned: Poisoned } | undefined {
   try {
-    const row = closeRowBetween(before, after);
+    const row = findCloseRow(before, after);
     return row && { row };
   } catch (error) {
     return { poisoned: new Poisoned(asError(error).message, { cause: error }) };

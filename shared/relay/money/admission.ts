@@ -3,7 +3,7 @@
  * request by then. An unknown caller makes the relay read a small body at most; one who was refused a moment ago, none. Must never refuse
  * a call that a free model, a plan, official mode or a stored answer would serve.
  */
-import { mostCost, priceOf, type Price } from '../../billing/price.ts';
+import { computeHighestCost, findPrice, type Price } from '../../billing/price.ts';
 import { listPlanSlots } from '../../billing/reservation.ts';
 import { needsPrice } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/call.ts';
@@ -75,7 +75,7 @@ export class Admission {
   async #proveLarge(asking: Asking): Promise<void> {
     const { snapshot, startedMs } = asking;
     const models = modelsOf(asking);
-    const priced = models.filter((model) => !isFree(priceOf(snapshot.charges, model, startedMs)));
+    const priced = models.filter((model) => !isFree(findPrice(snapshot.charges, model, startedMs)));
     // Every model of the key is free, so the balance doesn't matter.
     if (priced.length === 0 && models.length > 0) return;
     const mayBeServed = asking.mayRepeat || asking.key.official || priced.length < models.length;
@@ -127,7 +127,7 @@ export class Admission {
 function leastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | undefined {
   const { key, account, snapshot, startedMs: nowMs, requestId, parts, deadlineMs } = asking;
   const models = wanted?.models ?? modelsOf(asking);
-  const free = models.filter((model) => isFree(priceOf(snapshot.charges, model, nowMs)));
+  const free = models.filter((model) => isFree(findPrice(snapshot.charges, model, nowMs)));
   // Of several models that are wanted any may answer; of all that may be wanted, one.
   const mayBeFree = wanted ? free.length === models.length : free.length > 0;
   const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
@@ -184,7 +184,7 @@ function modelsOf({ key, snapshot }: Asking): string[] {
 }
 
 const muchTokens = 1_000_000_000;
-const isFree = (price: Price): boolean => mostCost(price, muchTokens, muchTokens) === 0n;
+const isFree = (price: Price): boolean => computeHighestCost(price, muchTokens, muchTokens) === 0n;
 
 const isForMoney = (error: unknown): boolean =>
   error instanceof Refusal && /^(insufficient_quota|balance_reserved)$/.test(error.body.error.code);

@@ -4,21 +4,21 @@ import type { ChatRequest } from '../../wire/canonical-call.ts';
 import {
   formatYuan,
   parseYuan,
-  yuanNumber,
+  convertToYuanNumber,
   type NanoYuan,
-  boughtOf,
-  costOf,
+  computeBuyingCost,
+  computeCost,
   formatPrice,
-  inputCost,
-  mostRates,
-  priceHeld,
-  priceIn,
-  pricedTier,
+  computeInputCost,
+  findHighestRates,
+  choosePriceToReserve,
+  applyServiceTier,
+  findPricedTier,
   type TokenCounts,
 } from '../../billing/price.ts';
-import { keptTariff, limitsFrom, priceFrom } from '../../billing/tariff.ts';
-import { budgetPeriod } from '../../billing/budget-period.ts';
-import { estimateInput, mediaReaderFor, type MediaReader } from '../../billing/estimate/input-tokens.ts';
+import { formatTariffForRow, findModelLimits, findAgreedPrice } from '../../billing/tariff.ts';
+import { findBudgetPeriod } from '../../billing/budget-period.ts';
+import { estimateInput, loadMediaReader, type MediaReader } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import {
   listPlanSlots,
@@ -29,7 +29,7 @@ import {
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
 import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
-import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
+import { computeCharge, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
 import { upstreamModelOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
@@ -216,8 +216,8 @@ export class Bill {
   get quota(): ((usage: ChatUsage, report: DispatchReport) => number) | undefined {
     if (!this.#input.call.model.official) return undefined;
     return (usage, { model, sent, isSearchBilled }) => {
-      const price = priceIn(this.#costIf(model).price, sent.serviceTier);
-      return yuanNumber(costOf(price, usage) + (isSearchBilled ? this.#searchPrice : 0n));
+      const price = applyServiceTier(this.#costIf(model).price, sent.serviceTier);
+      return convertToYuanNumber(computeCost(price, usage) + (isSearchBilled ? this.#searchPrice : 0n));
     };
   }
 
@@ -242,9 +242,9 @@ export class Bill {
     const { usage } = outcome;
     const isNothing = costsNothing(outcome);
     const { model, price: held } = this.#costIf(answered);
-    const price = priceIn(held, tier);
+    const price = applyServiceTier(held, tier);
     const search = isSearchBilled ? this.#searchPrice : 0n;
-    const due = chargeOf(price, outcome, search);
+    const due = computeCharge(price, outcome, search);
     // Of the tier that the usage came to.
     const priceText = formatPrice(price, usage);
     // What a free model answers takes no plan call either.
@@ -271,7 +271,7 @@ export class Bill {
       model: model === entry.model ? undefined : model,
       alias: call.alias?.name,
       ...call.attribution,
-      service_tier: isNothing ? undefined : pricedTier(held, tier),
+      service_tier: isNothing ? undefined : findPricedTier(held, tier),
       ...(isSearchBilled && { search_price: search, search_bought: searchCostOf(call) }),
     };
     await reservations.close(reservation, closeRecord, releaseSlot);
@@ -292,7 +292,7 @@ const minuteHeaders = (
 
 /** The limit that bounds the cost. Undefined: output costs nothing, or the call costs the same at any length. */
 const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
-  price.type === 'token-billing' && mostRates(price, estimate.inputTokensMax).output > 0n
+  price.type === 'token-billing' && findHighestRates(price, estimate.inputTokensMax).output > 0n
     ? estimate.outputTokensMax
     : undefined;
 
@@ -326,7 +326,7 @@ export async function pricedOnceProven(
 }
 
 async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Costs> {
-  const reader = await mediaReaderFor(call, inflate);
+  const reader = await loadMediaReader(call, inflate);
   const later = call.alias?.models.slice(1) ?? [];
   return [costOfModel(call, reader), ...later.map(({ model }) => costOfModel(callTo(call, model), reader))];
 }
@@ -348,7 +348,7 @@ export function servingFacts(
     upstream_model: upstream === model ? undefined : upstream,
     first_content_ms: firstContentMs,
     // What the vendor says that it served is what it bills.
-    bought: boughtOf(channel.cost, upstream, usage, sent.reportedTier ?? sent.serviceTier),
+    bought: computeBuyingCost(channel.cost, upstream, usage, sent.reportedTier ?? sent.serviceTier),
   };
 }
 
@@ -398,7 +398,7 @@ export function accountLimitsOf({
 /** The cost of the call's own model. `reader`: of content beside text. */
 function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallCost {
   const { model, request, tariff } = call;
-  const limits = limitsFrom(tariff, model.base);
+  const limits = findModelLimits(tariff, model.base);
   const media = reader?.(limits.imageTokens);
   const input = estimateInput(call, media);
   const searchTokens = tariff.search === undefined ? 0 : searchTokensMax;
@@ -407,11 +407,11 @@ function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallC
   return {
     model: model.base,
     media,
-    unknownPart: input.unknownPart,
-    price: priceHeld(priceFrom(tariff, model.base), request.service_tier ?? undefined),
+    unknownPart: input.unknownContentPart,
+    price: choosePriceToReserve(findAgreedPrice(tariff, model.base), request.service_tier ?? undefined),
     estimate: {
       inputTokens: input.unbiased,
-      inputTokensMax: input.unknownPart === undefined ? inputTokensMax : unboundedTokens,
+      inputTokensMax: input.unknownContentPart === undefined ? inputTokensMax : unboundedTokens,
       n: request.n ?? 1,
       outputTokensMax: output.tokens,
       outputTokensLeast: output.least,
@@ -439,7 +439,7 @@ export const planQuery = ({
 function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequest | undefined {
   const [{ price, estimate }, ...others] = costs;
   // Nobody hears which service tier a crashed call had, so its input is that of the one that was asked for.
-  const asked = priceIn(price, call.request.service_tier ?? undefined);
+  const asked = applyServiceTier(price, call.request.service_tier ?? undefined);
   const { identity, key, model, alias, snapshot, account, startedMs: nowMs } = call;
   const paidFor = costs.filter((cost) => cost.price.type !== 'non-billing').map((cost) => cost.model);
   const isFree = paidFor.length === 0;
@@ -472,13 +472,13 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     reservesNothing: model.official || (isFree && searchPrice === undefined),
   };
   const entry = {
-    input: need.reservesNothing ? 0n : inputCost(asked, estimate.inputTokens),
+    input: need.reservesNothing ? 0n : computeInputCost(asked, estimate.inputTokens),
     searchPrice: model.official ? undefined : searchPrice,
     key: need.key,
     model: model.base,
     // Of the tier that `input` has: a row of an expired call has this text.
     price: formatPrice(asked, { prompt_tokens: estimate.inputTokens }),
-    tariff: keptTariff(call.tariff),
+    tariff: formatTariffForRow(call.tariff),
     official: model.official,
   };
   const budget = need.reservesNothing ? undefined : callBudget(call, need.key);
@@ -508,7 +508,7 @@ function callBudget(
 ): CallBudget | undefined {
   if (!key.budget) return undefined;
   const { period, amount } = key.budget;
-  const { key: periodKey, resetsAtMs } = budgetPeriod(period, snapshot.settings.timeZone, startedMs);
+  const { key: periodKey, resetsAtMs } = findBudgetPeriod(period, snapshot.settings.timeZone, startedMs);
   const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
   return {
     counter: { key: keyPrefix, period: periodKey, expires },

@@ -9,9 +9,9 @@ import {
   type CloseRecord,
   type OpenEntry,
 } from '../../billing/quota-item.ts';
-import { lossOf } from '../../billing/audit/loss-lines.ts';
+import { formatLoss } from '../../billing/audit/loss-lines.ts';
 import { firstCounter } from '../../billing/shares.ts';
-import { lateRow } from '../../billing/ledger-row.ts';
+import { buildLateRow } from '../../billing/ledger-row.ts';
 import type { Backoff } from '../retry.ts';
 import type { ReservationsPorts, Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Clock } from '../ports/host.ts';
@@ -32,14 +32,14 @@ export async function settleLate(
   const unsure = backoff.unknowns > 0;
   const kind = unsure ? await closedAs(ports, write, backoff) : 'expired';
   if (kind === undefined || kind === 'cancelled')
-    return log.event('settle_late', { ...lossOf(write), unsure: true });
+    return log.event('settle_late', { ...formatLoss(write), unsure: true });
   if (kind !== 'expired') return;
   const difference = write.closeRecord.charge - computeExpiryCharge(write.entry);
   if (difference !== 0n) {
-    const row = lateRow(write, difference);
+    const row = buildLateRow(write, difference);
     await backoff.until(() => quotas.chargeLate({ difference, row }));
   }
-  log.event('settle_late', { ...lossOf(write), difference_nano: String(difference) });
+  log.event('settle_late', { ...formatLoss(write), difference_nano: String(difference) });
 }
 
 async function closedAs(

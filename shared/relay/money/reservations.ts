@@ -250,7 +250,7 @@ export class Reservations {
         await settleLate(this.#ports, write, backoff);
       }
     } catch (error) {
-      const { lossOf } = await import('../../billing/audit/loss-lines.ts');
+      const { formatLoss: lossOf } = await import('../../billing/audit/loss-lines.ts');
       this.#ports.log.event('settle_lost', lossOf(write));
       this.#ports.log.fault(id, error);
       return;

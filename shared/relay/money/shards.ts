@@ -11,7 +11,7 @@ import {
 } from '../../billing/reservation.ts';
 import { contended } from './reserve-refusals.ts';
 import type { ReservationRequest, ReserveUnderWay, ReservationsPorts } from './open-reservation.ts';
-import { largestFirst } from '../../billing/price.ts';
+import { compareLargestFirst } from '../../billing/price.ts';
 import {
   chooseShard,
   planGather,
@@ -218,7 +218,7 @@ async function gathered(
   const used = open.filter((item) => usesShard(need, item));
   const to = used
     .filter((item) => !isRefusal(withMoney(item)))
-    .toSorted((a, b) => largestFirst(a.available, b.available))[0];
+    .toSorted((a, b) => compareLargestFirst(a.available, b.available))[0];
   if (!to) {
     const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
     throw await tries.refusal(refusal, mergeShards(images));

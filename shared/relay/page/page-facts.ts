@@ -10,9 +10,9 @@ import {
   perMillion as millionPrice,
   priceDecimals,
   priceKinds,
-  toPico,
+  convertToPico,
   type WrittenRates,
-  ruleOf,
+  findRule,
 } from '../../billing/price.ts';
 import type { Settings } from '../../config/settings.ts';
 import type { AccountNotice, PlanEntry } from '../../wire/public-api.ts';
@@ -65,7 +65,7 @@ export function priceLines(
   const { charges, changes, nowMs, words } = facts;
   const announced = changes.filter(({ models }) => models.includes(model));
   return [
-    ...linesOf(ruleOf(charges, model, nowMs), '', words),
+    ...linesOf(findRule(charges, model, nowMs), '', words),
     ...announced.flatMap(({ fromMs, rule }) => linesOf(rule, words.from(dateWords(fromMs, facts)), words)),
   ];
 }
@@ -109,7 +109,7 @@ function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates
 const perMillion = (perThousand: number): string => `¥${millionPrice(perThousand)}`;
 
 /** Never in scientific notation: 0.0000015, not 1.5e-6. */
-export const yuan = (amount: number): string => `¥${formatDecimal(toPico(amount), priceDecimals)}`;
+export const yuan = (amount: number): string => `¥${formatDecimal(convertToPico(amount), priceDecimals)}`;
 
 export interface Family {
   /** Empty: all models together. */

@@ -14,13 +14,13 @@ import type { SecretStore } from '../ports/config-store.ts';
 import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, isSigned } from './stripe.ts';
 import {
   parseReference,
-  signedReference,
+  formatTextToSign,
   type PaymentReference,
   type PaidFact,
-  afterFact,
+  applyFact,
   type ReversalFact,
-  needsOperator,
-  paymentChange,
+  explainOperatorNeed,
+  planPaymentChange,
   type PaymentChange,
 } from '../../billing/payments.ts';
 import type { Hmac } from '../ports/host.ts';
@@ -122,7 +122,7 @@ async function referenceOf(
 ): Promise<PaymentReference | 'unsigned' | 'forged'> {
   const parsed = references.flatMap((text) => parseReference(text) ?? []);
   for (const { reference, signature, body } of parsed) {
-    const signed = { message: signedReference(body), signatures: [signature] };
+    const signed = { message: formatTextToSign(body), signatures: [signature] };
     if (await isSigned(ports, linkSecrets, signed)) return reference;
   }
   return parsed.length > 0 ? 'forged' : 'unsigned';
@@ -144,10 +144,10 @@ export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFa
   const { payments, log } = ports;
   const tryOnce = async (): Promise<PaymentChange> => {
     const before = await payments.find(fact.payment);
-    const after = afterFact(before, fact);
+    const after = applyFact(before, fact);
     // Reported as if it were new: the report of the call that wrote it may have been lost with the call.
     if (after === before) return { before: undefined, after: before, grants: [] };
-    const change = paymentChange(before, after);
+    const change = planPaymentChange(before, after);
     await writeChange(ports, change);
     return change;
   };
@@ -155,7 +155,7 @@ export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFa
   const { after, grants } = change;
   for (const { account, grant_id } of grants)
     log.event('payment_granted', { account, grant_id, payment: after.id });
-  report(ports, change, needsOperator(change));
+  report(ports, change, explainOperatorNeed(change));
 }
 
 /** Throws StoreBusy when another write came between: the payment has to be read again. */

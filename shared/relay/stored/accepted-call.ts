@@ -3,7 +3,7 @@
  * the key nor its header, only the row that the key was found by. Nothing is reserved for it: its run reserves.
  */
 import type { AccountRow } from '../../config/rows/account-row.ts';
-import { storedTariff, type StoredTariff } from '../../billing/tariff.ts';
+import { serializeTariff, type StoredTariff } from '../../billing/tariff.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { StoredResponse } from '../ports/stored.ts';
@@ -44,7 +44,7 @@ export function acceptedCall(
     entry,
     startedMs,
     attribution,
-    tariff: storedTariff(tariff),
+    tariff: serializeTariff(tariff),
   };
 }
 

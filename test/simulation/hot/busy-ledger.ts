@@ -6,7 +6,7 @@ import { ledgerProjector } from '../../../shared/relay/jobs/ledger-projector.ts'
 import { openWatch } from '../../../shared/relay/jobs/sweeper.ts';
 import type { QuotaChange } from '../../../shared/relay/ports/money-stores.ts';
 import { hash53, timeText } from '../../../shared/wire/ids.ts';
-import { channelId } from '../../../shared/billing/daily-keys.ts';
+import { formatChannelId } from '../../../shared/billing/daily-keys.ts';
 import type { DailyFigures } from '../../../shared/billing/daily-figures.ts';
 import { dynamoDailyReader, dynamoSumReader } from '../../../shared/adapters/dynamodb/daily-sums.ts';
 import type { Reading } from '../../../shared/operate/operator-ports.ts';
@@ -168,7 +168,7 @@ export class BusyLedger {
         add(`${model} ${channel}`, figures);
       }
     for (const channel of [...this.expected.keys()].filter((name) => /^channel-\d+$/.test(name)))
-      for await (const page of daily.daily(channelId(channel), days))
+      for await (const page of daily.daily(formatChannelId(channel), days))
         for (const { figures } of rowsOf(page)) add(channel, figures);
     return { read, expected: this.expected };
   }

@@ -2,7 +2,7 @@ import { noRegistry, scanOf } from '../../support/whole-table.ts';
 import type { PlanSlot } from '../../../shared/billing/reservation.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
 import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
-import { ledgerPartition, type CloseRow } from '../../../shared/billing/ledger-row.ts';
+import { formatLedgerPartition, type CloseRow } from '../../../shared/billing/ledger-row.ts';
 import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';
 import type { Reservation, ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../../shared/relay/money/reservations.ts';
@@ -122,8 +122,8 @@ export class HotAccount {
 
   /** A row in a transaction. Its index has keys of its own. */
   #putRow(row: CloseRow): void {
-    const seconds = this.#ledger.get(ledgerPartition(row)) ?? new Map<number, number>();
-    this.#ledger.set(ledgerPartition(row), seconds);
+    const seconds = this.#ledger.get(formatLedgerPartition(row)) ?? new Map<number, number>();
+    this.#ledger.set(formatLedgerPartition(row), seconds);
     const second = Math.floor(this.clock.now() / 1000);
     seconds.set(second, (seconds.get(second) ?? 0) + 2);
   }

@@ -1,4 +1,4 @@
-import { closeRowBetween, type CloseRow } from '../../../shared/billing/ledger-row.ts';
+import { findCloseRow, type CloseRow } from '../../../shared/billing/ledger-row.ts';
 import type { QuotaItem, AccountShard } from '../../../shared/billing/quota-item.ts';
 import type { Clock } from '../../../shared/relay/ports/host.ts';
 import type { QuotaStore } from '../../../shared/relay/ports/money-stores.ts';
@@ -53,7 +53,7 @@ export class Partition implements QuotaStore {
       const item = (): QuotaItem | undefined => this.#inner.items.get(nameOf(write));
       const before = item();
       const reply = this.#inner.close(write);
-      const row = closeRowBetween(before, item());
+      const row = findCloseRow(before, item());
       if (row) this.onRow(row);
       return reply;
     });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatYuan, parseDecimal, parseYuan, yuanNumber } from '../../../shared/billing/price.ts';
+import { formatYuan, parseDecimal, parseYuan, convertToYuanNumber } from '../../../shared/billing/price.ts';
 
 describe('yuan as they are written', () => {
   it.each<[string | number, bigint]>([
@@ -52,7 +52,7 @@ describe('an amount', () => {
     [10_000_000_000n, '10'],
   ])('%s nano-yuan is written as the shortest decimal %s', (amount, text) => {
     expect(formatYuan(amount)).toBe(text);
-    expect(yuanNumber(amount)).toBe(Number(text));
+    expect(convertToYuanNumber(amount)).toBe(Number(text));
   });
 
   it('reads back as what was written, whatever it is', () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { budgetPeriod, isTimeZone } from '../../../shared/billing/budget-period.ts';
+import { findBudgetPeriod, isTimeZone } from '../../../shared/billing/budget-period.ts';
 
 const at = (time: string): number => Date.parse(time);
 
@@ -17,7 +17,7 @@ describe('the period of a budget', () => {
     ['day', 'America/New_York', '2026-03-08T06:00:00Z', '2026-03-08', '2026-03-09T04:00:00Z'],
     ['day', 'America/New_York', '2026-11-01T05:00:00Z', '2026-11-01', '2026-11-02T05:00:00Z'],
   ] as const)('%s in %s at %s is %s until %s', (interval, zone, now, key, resets) => {
-    expect(budgetPeriod(interval, zone, at(now))).toEqual({ key, resetsAtMs: at(resets) });
+    expect(findBudgetPeriod(interval, zone, at(now))).toEqual({ key, resetsAtMs: at(resets) });
   });
 
   it('is another one from its end on, and none is skipped', () => {
@@ -31,10 +31,10 @@ describe('the period of a budget', () => {
     const times = fc.integer({ min: at('2026-01-01T00:00:00Z'), max: at('2028-01-01T00:00:00Z') });
     fc.assert(
       fc.property(fc.constantFrom('day', 'month'), zones, times, (interval, zone, nowMs) => {
-        const { key, resetsAtMs } = budgetPeriod(interval, zone, nowMs);
+        const { key, resetsAtMs } = findBudgetPeriod(interval, zone, nowMs);
         expect(resetsAtMs).toBeGreaterThan(nowMs);
-        expect(budgetPeriod(interval, zone, resetsAtMs - 1).key).toBe(key);
-        expect(budgetPeriod(interval, zone, resetsAtMs).key > key).toBe(true);
+        expect(findBudgetPeriod(interval, zone, resetsAtMs - 1).key).toBe(key);
+        expect(findBudgetPeriod(interval, zone, resetsAtMs).key > key).toBe(true);
       }),
       { numRuns: 50 },
     );

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import {
-  checkedUsage,
+  checkUsage,
   type UsageBounds,
   type TextTokens,
-  flagText,
+  formatFlags,
   isImplausible,
   type UsageFlag,
 } from '../../../shared/billing/usage.ts';
@@ -21,8 +21,8 @@ const bounds: UsageBounds = {
   isCut: false,
 };
 const short = (reported: ReportedUsage | undefined, more: Partial<UsageBounds> = {}): unknown => {
-  const { usage, flags } = checkedUsage(reported, { ...bounds, ...more });
-  return [usage.prompt_tokens, usage.completion_tokens, flagText(flags)];
+  const { usage, flags } = checkUsage(reported, { ...bounds, ...more });
+  return [usage.prompt_tokens, usage.completion_tokens, formatFlags(flags)];
 };
 const honest = { input: 100, output: 50 };
 
@@ -129,8 +129,12 @@ describe('the charged counts', () => {
 
 describe('the parts of the charged counts', () => {
   const details = (more: ReportedUsage): unknown => {
-    const { usage, flags } = checkedUsage({ ...honest, ...more }, bounds);
-    return [usage.prompt_tokens_details, usage.completion_tokens_details?.reasoning_tokens, flagText(flags)];
+    const { usage, flags } = checkUsage({ ...honest, ...more }, bounds);
+    return [
+      usage.prompt_tokens_details,
+      usage.completion_tokens_details?.reasoning_tokens,
+      formatFlags(flags),
+    ];
   };
   it.each<[string, ReportedUsage, unknown]>([
     ['are zero where none are known', {}, [{ cached_tokens: 0 }, 0, undefined]],
@@ -172,7 +176,7 @@ describe('the parts of the charged counts', () => {
 
   it('of an estimated input are used where they fit it', () => {
     const split = (cached: number): unknown =>
-      checkedUsage({ input: -1, cached }, bounds).usage.prompt_tokens_details?.cached_tokens;
+      checkUsage({ input: -1, cached }, bounds).usage.prompt_tokens_details?.cached_tokens;
     expect([split(100), split(121)]).toEqual([100, 0]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { closeRowBetween } from '../../../shared/billing/ledger-row.ts';
+import { findCloseRow } from '../../../shared/billing/ledger-row.ts';
 import {
   createQuotaItem,
   type CloseRecord,
@@ -49,7 +49,7 @@ function rowOf(
     releaseSlot: changes.releaseSlot ?? false,
     closeRecord: { ...closeRecord, ...changes.closeRecord },
   };
-  return closeRowBetween(before, afterClose(before, write));
+  return findCloseRow(before, afterClose(before, write));
 }
 
 describe('the row of a close', () => {
@@ -115,7 +115,7 @@ test.each<[string, QuotaItem | undefined, QuotaItem | undefined]>([
   ['a reserve', { ...one, open: new Map() }, one],
   ['a grant', one, { ...one, granted: 5n, available: 5n }],
 ])('a write that closed nothing has no row: %s', (_, before, after) => {
-  expect(closeRowBetween(before, after)).toBeUndefined();
+  expect(findCloseRow(before, after)).toBeUndefined();
 });
 
 test.each<[string, QuotaItem]>([
@@ -123,5 +123,5 @@ test.each<[string, QuotaItem]>([
   ['the record of another', { ...two, open: new Map([['call', entry]]), last: closeRecord }],
   ['no record', { ...two, open: new Map([['other', entry]]) }],
 ])('a change that no write of ours can have made is not understood: %s', (_, after) => {
-  expect(() => closeRowBetween(two, after)).toThrow('a close without its close record');
+  expect(() => findCloseRow(two, after)).toThrow('a close without its close record');
 });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { priceChanges, ruleOf } from '../../../shared/billing/price.ts';
+import { listPriceChanges, findRule } from '../../../shared/billing/price.ts';
 import { readCharge, type ChargeRow } from '../../../shared/config/rows/charge-row.ts';
 import { emptySnapshot } from '../../../shared/config/snapshot.ts';
 import { listedCharges } from '../../../shared/relay/catalog/catalog-lists.ts';
@@ -46,7 +46,7 @@ describe('rules with dates', () => {
         const listed = listedCharges({ ...emptySnapshot(0), charges: list }, nowMs);
         for (const model of models)
           expect(listed.find((entry) => entry.models.includes(model))?.id).toBe(
-            ruleOf(list, model, nowMs)?.id,
+            findRule(list, model, nowMs)?.id,
           );
       }),
       { numRuns: 500 },
@@ -56,7 +56,7 @@ describe('rules with dates', () => {
   it('are announced exactly where a model is priced by another rule from then on', () => {
     fc.assert(
       fc.property(rules, times, (list, nowMs) => {
-        const changes = priceChanges(list, models, nowMs);
+        const changes = listPriceChanges(list, models, nowMs);
         const announced = changes.flatMap(({ fromMs, rule, models: named }) =>
           named.map((model) => `${fromMs} ${model} ${rule.id}`),
         );
@@ -65,8 +65,10 @@ describe('rules with dates', () => {
         ];
         const due = later.flatMap((fromMs) =>
           models.flatMap((model) => {
-            const rule = ruleOf(list, model, fromMs);
-            return rule && rule !== ruleOf(list, model, fromMs - 1) ? [`${fromMs} ${model} ${rule.id}`] : [];
+            const rule = findRule(list, model, fromMs);
+            return rule && rule !== findRule(list, model, fromMs - 1)
+              ? [`${fromMs} ${model} ${rule.id}`]
+              : [];
           }),
         );
         expect(announced.toSorted()).toEqual(due.toSorted());

@@ -1,27 +1,27 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { buildTariff, limitsFrom } from '../../../shared/billing/tariff.ts';
-import { problemOf } from '../../../shared/billing/audit/recompute.ts';
+import { buildTariff, findModelLimits } from '../../../shared/billing/tariff.ts';
+import { findRowProblem } from '../../../shared/billing/audit/recompute.ts';
 import type { CloseRow } from '../../../shared/billing/ledger-row.ts';
 import {
-  boughtOf,
-  costOf,
+  computeBuyingCost,
+  computeCost,
   formatPrice,
-  inputCost,
-  mostCost,
+  computeInputCost,
+  computeHighestCost,
   parsePrice,
-  pricedModels,
-  priceHeld,
-  priceIn,
-  priceOf,
-  ruleOf,
+  listPricedModels,
+  choosePriceToReserve,
+  applyServiceTier,
+  findPrice,
+  findRule,
   tiersOf,
   type Price,
   type PriceRule,
   type TokenCounts,
   type WrittenPrice,
 } from '../../../shared/billing/price.ts';
-import { chargeOf, costsNothing, type AnswerOutcome } from '../../../shared/billing/usage.ts';
+import { computeCharge, costsNothing, type AnswerOutcome } from '../../../shared/billing/usage.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 
 const rule = (id: number, more: Partial<PriceRule>): PriceRule => ({
@@ -40,21 +40,21 @@ describe('the price of a model', () => {
   it('is that of the rule with the lowest id that names it', () => {
     const calls = rule(2, { type: 'times-billing', output: 0.5 });
     const charges = [rule(1, { models: ['other'], output: 9 }), calls, rule(3, { input: 1 })];
-    expect(priceOf(charges, 'm', 0)).toEqual({ type: 'times-billing', rule: 2, perCall: 500_000_000_000n });
+    expect(findPrice(charges, 'm', 0)).toEqual({ type: 'times-billing', rule: 2, perCall: 500_000_000_000n });
   });
 
   it('is free by a rule, with the id of the rule, even beside prices in the row', () => {
     const charges = [rule(4, { type: 'non-billing', input: 1, output: 2 }), rule(5, { output: 3 })];
-    expect(priceOf(charges, 'm', 0)).toEqual({ type: 'non-billing', rule: 4 });
+    expect(findPrice(charges, 'm', 0)).toEqual({ type: 'non-billing', rule: 4 });
   });
 
   it('is free without a rule, and says that there is none', () => {
     const others = [rule(1, { models: ['M', 'm2', 'web-m'] })];
-    expect(priceOf(others, 'm', 0)).toEqual({ type: 'non-billing', rule: null });
+    expect(findPrice(others, 'm', 0)).toEqual({ type: 'non-billing', rule: null });
   });
 
   it('is by tokens, in and out, to the 12th decimal', () => {
-    const price = priceOf([rule(1, { input: 0.000_000_000_001, output: 1.25 })], 'm', 0);
+    const price = findPrice([rule(1, { input: 0.000_000_000_001, output: 1.25 })], 'm', 0);
     expect(price).toEqual(tokenPriceOf(1n, 1_250_000_000_000n));
   });
 
@@ -68,17 +68,17 @@ describe('the price of a model', () => {
   ])(
     'at %d is that of rule %d, and so are its limits: the latest in force, then the lowest id',
     (nowMs, id) => {
-      expect(ruleOf(dated, 'm', nowMs)?.id).toBe(id);
-      expect(priceOf(dated, 'm', nowMs)).toMatchObject({ rule: id });
+      expect(findRule(dated, 'm', nowMs)?.id).toBe(id);
+      expect(findPrice(dated, 'm', nowMs)).toMatchObject({ rule: id });
       const tariff = buildTariff({ models: ['m'], rulesOf: () => dated, defaultOutputTokens: 1, nowMs });
-      expect(limitsFrom(tariff, 'm')).toMatchObject({ imageTokens: id, inputFactor: 1 });
+      expect(findModelLimits(tariff, 'm')).toMatchObject({ imageTokens: id, inputFactor: 1 });
     },
   );
 
   it('is none before the first comes into force', () => {
-    expect(ruleOf([named(1, january)], 'm', january - 1)).toBeUndefined();
+    expect(findRule([named(1, january)], 'm', january - 1)).toBeUndefined();
     const later = rule(2, { from: december, models: ['n'] });
-    expect(pricedModels([named(1, january), later], december)).toEqual(new Set(['n']));
+    expect(listPricedModels([named(1, january), later], december)).toEqual(new Set(['n']));
   });
 });
 
@@ -99,7 +99,7 @@ describe('the cost of a call', () => {
       100_000_009_000_000_300_000n,
     ],
   ])('is %s', (_case, more, prompt, completion, nano) => {
-    expect(costOf(priceOf([rule(1, more)], 'm', 0), tokens(prompt, completion))).toBe(nano);
+    expect(computeCost(findPrice([rule(1, more)], 'm', 0), tokens(prompt, completion))).toBe(nano);
   });
 });
 
@@ -122,7 +122,7 @@ it.each<[string, WrittenPrice, bigint]>([
   ['like input for one part alone', { ...vendor, cached_input: undefined }, 118_300_000n],
   ['at nothing where the rule says so', { ...vendor, cached_input: 0 }, 38_300_000n],
 ])('input that an upstream cached is charged once: %s', (_case, written, nano) => {
-  expect(costOf(priced(written), cached)).toBe(nano);
+  expect(computeCost(priced(written), cached)).toBe(nano);
 });
 
 describe('tiers', () => {
@@ -135,17 +135,17 @@ describe('tiers', () => {
     ['of several the highest that is passed', 0, 500_001, 40_300_080_000n],
   ])('price a call %s', (_case, read, rest, nano) => {
     const used = { ...tokens(read + rest, 1_000), prompt_tokens_details: { cached_tokens: read } };
-    expect(costOf(tiered, used)).toBe(nano);
+    expect(computeCost(tiered, used)).toBe(nano);
   });
 
   it('price the input alone, and count for the reserve only where the input can reach them', () => {
-    expect(inputCost(tiered, 200_001)).toBe(8_000_040_000n);
-    expect(inputCost({ type: 'times-billing', rule: 1, perCall: 1n }, 9)).toBe(0n);
+    expect(computeInputCost(tiered, 200_001)).toBe(8_000_040_000n);
+    expect(computeInputCost({ type: 'times-billing', rule: 1, perCall: 1n }, 9)).toBe(0n);
     // The dearest input is what is written for an hour; above the step the plain input costs as much. A tokenizer may
     // count 5 % more, and is then above it.
-    const most = [190_476, 190_477, 200_001, 500_001].map((input) => mostCost(tiered, input, 10));
+    const most = [190_476, 190_477, 200_001, 500_001].map((input) => computeHighestCost(tiered, input, 10));
     expect(most).toEqual([7_620_040_000n, 7_620_580_000n, 8_001_540_000n, 40_003_080_000n]);
-    expect(mostCost({ type: 'times-billing', rule: 1, perCall: 5_000n }, 9, 9)).toBe(5n);
+    expect(computeHighestCost({ type: 'times-billing', rule: 1, perCall: 5_000n }, 9, 9)).toBe(5n);
   });
 });
 
@@ -160,11 +160,11 @@ describe('a service tier', () => {
     ['the standard price without a factor', 'ultrafast', 46_300_000n],
     ['the standard price without a tier', undefined, 46_300_000n],
   ])('costs %s', (_what, tier, nano) => {
-    expect(costOf(priceIn(tiered, tier), cached)).toBe(nano);
+    expect(computeCost(applyServiceTier(tiered, tier), cached)).toBe(nano);
     // 0.0000005 yuan per 1,000 tokens: a half of the smallest amount.
     const tiny = { ...priced({ input: 0.000_000_5, output: 0 }), factors: { half: 0.999_999 } };
-    expect(costOf(priceIn(tiny, 'half'), tokens(1, 0))).toBe(0n);
-    expect(costOf(tiny, tokens(1, 0))).toBe(1n);
+    expect(computeCost(applyServiceTier(tiny, 'half'), tokens(1, 0))).toBe(0n);
+    expect(computeCost(tiny, tokens(1, 0))).toBe(1n);
   });
 
   it('of a price per call or of none changes nothing', () => {
@@ -172,7 +172,7 @@ describe('a service tier', () => {
       { type: 'non-billing', rule: 1 },
       { type: 'times-billing', rule: 1, perCall: 5n },
     ] as const)
-      expect(priceIn(price, 'flex')).toEqual(price);
+      expect(applyServiceTier(price, 'flex')).toEqual(price);
   });
 });
 
@@ -190,7 +190,7 @@ const byTokens = fc
   .tuple(fc.record({ ...rates, tiers: tiersByStep }), factors)
   .map(([written, own]) => Object.assign(priced(written), { factors: own }));
 const anyPrice: fc.Arbitrary<Price> = fc.oneof(
-  fc.tuple(byTokens, tierName).map(([price, tier]) => priceIn(price, tier)),
+  fc.tuple(byTokens, tierName).map(([price, tier]) => applyServiceTier(price, tier)),
   fc.record({ type: fc.constant('non-billing' as const), rule: fc.option(fc.nat()) }),
   fc.record({
     type: fc.constant('times-billing' as const),
@@ -210,8 +210,8 @@ const anyCall: fc.Arbitrary<TokenCounts> = fc
 it('the most that a call can cost is never less than what it costs, however its input is split', () => {
   fc.assert(
     fc.property(anyPrice, anyCall, part, (price, used, more) => {
-      const most = mostCost(price, used.prompt_tokens + more, used.completion_tokens + more);
-      expect(most >= costOf(price, used)).toBe(true);
+      const most = computeHighestCost(price, used.prompt_tokens + more, used.completion_tokens + more);
+      expect(most >= computeCost(price, used)).toBe(true);
     }),
   );
 });
@@ -219,8 +219,13 @@ it('the most that a call can cost is never less than what it costs, however its 
 it('what a call holds in any service tier covers it in that tier and in the standard one', () => {
   fc.assert(
     fc.property(byTokens, anyCall, tierName, (price, used, asked) => {
-      const held = mostCost(priceHeld(price, asked), used.prompt_tokens, used.completion_tokens);
-      for (const tier of [asked, undefined]) expect(held >= costOf(priceIn(price, tier), used)).toBe(true);
+      const held = computeHighestCost(
+        choosePriceToReserve(price, asked),
+        used.prompt_tokens,
+        used.completion_tokens,
+      );
+      for (const tier of [asked, undefined])
+        expect(held >= computeCost(applyServiceTier(price, tier), used)).toBe(true);
     }),
   );
 });
@@ -252,7 +257,7 @@ describe('a price in short', () => {
     fc.assert(
       fc.property(anyPrice, anyCall, (price, used) => {
         const read = parsePrice(formatPrice(price, used));
-        expect(read && costOf(read, used)).toEqual(costOf(price, used));
+        expect(read && computeCost(read, used)).toEqual(computeCost(price, used));
       }),
     );
   });
@@ -338,8 +343,8 @@ describe('a ledger row is recomputed from itself', () => {
       'more than 200000 input tokens',
     ],
   ])('%s', (_case, more, problem) => {
-    if (problem === undefined) expect(problemOf(row(more))).toBeUndefined();
-    else expect(problemOf(row(more))).toContain(problem);
+    if (problem === undefined) expect(findRowProblem(row(more))).toBeUndefined();
+    else expect(findRowProblem(row(more))).toContain(problem);
   });
 });
 
@@ -362,7 +367,7 @@ describe('what an answer costs by tokens, per call, and free of charge', () => {
     ['an answer whose client left before any of it', outcome({ leftEarly: true }), 120n, 0n],
   ])('%s', (_case, ending, byTokens, byCall) => {
     const prices: Price[] = [perToken, perCall, { type: 'non-billing', rule: 3 }];
-    expect(prices.map((price) => chargeOf(price, ending))).toEqual([byTokens, byCall, 0n]);
+    expect(prices.map((price) => computeCharge(price, ending))).toEqual([byTokens, byCall, 0n]);
     expect(costsNothing(ending)).toBe(ending.failed && !ending.anyContent);
   });
 });
@@ -371,7 +376,7 @@ describe('what a call cost the operator', () => {
   const used = { ...tokens(3_000, 1_000), prompt_tokens_details: { cached_tokens: 2_000 } };
   const plain = { input: 0.01, output: 0.02 };
   const dollars = { input: 0.000_15, output: 0.000_6, currency: 'USD', rate: 7.123_456 };
-  it.each<[string, Parameters<typeof boughtOf>[0], bigint | undefined]>([
+  it.each<[string, Parameters<typeof computeBuyingCost>[0], bigint | undefined]>([
     ['by the cache', { a: { ...plain, cached_input: 0.001 } }, 32_000_000n],
     ['by tiers', { a: { ...plain, tiers: [{ above: 2_999, input: 0.1, output: 0.2 }] } }, 500_000_000n],
     ['nothing, though others cost', { a: { input: 0, output: 0 }, '*': plain }, 0n],
@@ -389,6 +394,6 @@ describe('what a call cost the operator', () => {
     ['unknown', { b: plain }, undefined],
     ['unknown without prices', undefined, undefined],
   ])('%s', (_case, cost, nano) => {
-    expect(boughtOf(cost, 'a', used, 'flex')).toBe(nano);
+    expect(computeBuyingCost(cost, 'a', used, 'flex')).toBe(nano);
   });
 });

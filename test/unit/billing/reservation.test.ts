@@ -8,7 +8,7 @@ import {
   type CallEstimate,
   type ReserveNeed,
 } from '../../../shared/billing/reservation.ts';
-import { costOf, type Price } from '../../../shared/billing/price.ts';
+import { computeCost, type Price } from '../../../shared/billing/price.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 import type { QuotaItem } from '../../../shared/billing/quota-item.ts';
 import { entry, quota } from './quota-fixtures.ts';
@@ -251,7 +251,7 @@ describe('what is held', () => {
         const payment = 'reason' in plan ? { amount: 0n, limitedTo: 0, limitedBy: 'balance' } : plan;
         const completion_tokens = estimate.n * (payment.limitedTo ?? estimate.outputTokensMax);
         const prompt_tokens = 'reason' in plan ? 0 : estimate.inputTokensMax;
-        expect(costOf(price, { prompt_tokens, completion_tokens }) - payment.amount <= 1n).toBe(true);
+        expect(computeCost(price, { prompt_tokens, completion_tokens }) - payment.amount <= 1n).toBe(true);
         expect(payment.amount === 0n || payment.amount <= available).toBe(true);
         expect('reason' in plan && available >= computeReserveAmount(price, estimate)).toBe(false);
       }),

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { daysLeft, paceMonths, spendingPace } from '../../../shared/billing/spending-pace.ts';
+import {
+  estimateDaysLeft,
+  listPaceMonths,
+  computeSpendingPace,
+} from '../../../shared/billing/spending-pace.ts';
 
 const yuan = 1_000_000_000n;
 
@@ -58,23 +62,23 @@ describe('how long a balance lasts', () => {
     ],
   ])('%s', (_name, day, spent, months, days) => {
     const account = { available: 100n * yuan, spent: spent * yuan };
-    const pace = spendingPace(account, months, noon(day));
+    const pace = computeSpendingPace(account, months, noon(day));
     expect(pace.days).toBeCloseTo(days, 9);
-    expect(daysLeft(account, pace)).toBeCloseTo((100 * days) / (Number(pace.paid) / 1e9), 6);
+    expect(estimateDaysLeft(account, pace)).toBeCloseTo((100 * days) / (Number(pace.paid) / 1e9), 6);
   });
 
   it('is unknown while nothing is paid, and 0 when the balance is empty', () => {
     const account = { available: -5n * yuan, spent: 3n * yuan, metered: 3n * yuan };
     const atNoon = noon('2026-11-21');
-    expect(daysLeft(account, spendingPace(account, [], atNoon))).toBeUndefined();
-    const metered = spendingPace(account, [month(3n * yuan, '2026-11-21', 3n * yuan)], atNoon);
-    expect(daysLeft(account, metered)).toBeUndefined();
-    expect(daysLeft(account, spendingPace(account, [month(yuan)], atNoon))).toBe(0);
+    expect(estimateDaysLeft(account, computeSpendingPace(account, [], atNoon))).toBeUndefined();
+    const metered = computeSpendingPace(account, [month(3n * yuan, '2026-11-21', 3n * yuan)], atNoon);
+    expect(estimateDaysLeft(account, metered)).toBeUndefined();
+    expect(estimateDaysLeft(account, computeSpendingPace(account, [month(yuan)], atNoon))).toBe(0);
   });
 
   it('reads the month before in the first week alone', () => {
-    expect(paceMonths(Date.parse('2026-03-01T00:00:00Z'))).toEqual(['2026-03', '2026-02']);
-    expect(paceMonths(Date.parse('2026-01-07T23:59:59Z'))).toEqual(['2026-01', '2025-12']);
-    expect(paceMonths(Date.parse('2026-01-08T00:00:00Z'))).toEqual(['2026-01']);
+    expect(listPaceMonths(Date.parse('2026-03-01T00:00:00Z'))).toEqual(['2026-03', '2026-02']);
+    expect(listPaceMonths(Date.parse('2026-01-07T23:59:59Z'))).toEqual(['2026-01', '2025-12']);
+    expect(listPaceMonths(Date.parse('2026-01-08T00:00:00Z'))).toEqual(['2026-01']);
   });
 });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { formatYuan, parseYuan, costOf } from '../../../shared/billing/price.ts';
+import { formatYuan, parseYuan, computeCost } from '../../../shared/billing/price.ts';
 import { findImbalance } from '../../../shared/billing/quota-item.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 import { afterClose, afterReserve } from '../../support/quota-rules.ts';
@@ -23,7 +23,7 @@ it('a million tiny calls sum to the last unit: in the account item, in the ledge
         for (let call = 0; call < batch; call += 1) {
           state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
           const [prompt_tokens, completion_tokens] = [(state >>> 8) & 7, (state >>> 16) & 7];
-          charge += costOf(price, { prompt_tokens, completion_tokens });
+          charge += computeCost(price, { prompt_tokens, completion_tokens });
           expected += Math.floor((input * prompt_tokens + output * completion_tokens + 500_000) / 1_000_000);
         }
         const write = reserveWrite(1n, { id: `batch${done}` });

@@ -5,20 +5,20 @@ import {
   quotaOf,
 } from '../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { createQuotaItem, type OpenEntry } from '../../../shared/billing/quota-item.ts';
-import { causeAboveHold, problemOf } from '../../../shared/billing/audit/recompute.ts';
-import { closeRowBetween, type CloseRow } from '../../../shared/billing/ledger-row.ts';
+import { explainChargeAboveReserve, findRowProblem } from '../../../shared/billing/audit/recompute.ts';
+import { findCloseRow, type CloseRow } from '../../../shared/billing/ledger-row.ts';
 import { formatPrice, type PriceRule } from '../../../shared/billing/price.ts';
 import {
-  agreedPriceTexts,
+  listPriceTexts,
   buildTariff,
   formatTariff,
-  keptTariff,
-  limitsFrom,
+  formatTariffForRow,
+  findModelLimits,
   NotInTariff,
   parseTariff,
-  priceFrom,
-  storedTariff,
-  tariffIn,
+  findAgreedPrice,
+  serializeTariff,
+  deserializeTariff,
   type Tariff,
 } from '../../../shared/billing/tariff.ts';
 
@@ -57,7 +57,7 @@ describe('the text of a tariff', () => {
     expect(formatTariff(tariff)).toBe(text);
     const read = parseTariff(text, 'm');
     expect(read && formatTariff(read)).toBe(text);
-    expect(tariffIn(JSON.parse(JSON.stringify(storedTariff(tariff))))).toEqual(tariff);
+    expect(deserializeTariff(JSON.parse(JSON.stringify(serializeTariff(tariff))))).toEqual(tariff);
   });
 
   it.each(['', 'm|', '1:tokens', '1:call:0.5;flex:x2', '1:tokens:1:2;flex:x', '1:tokens:1:2;nothing', '~'])(
@@ -67,29 +67,29 @@ describe('the text of a tariff', () => {
 
   it('is not kept with a reservation when it is too long', () => {
     const models = Array.from({ length: 8 }, (_, i) => `vendor/a-model-of-a-long-name-${i}`);
-    expect(keptTariff(tariffOf([{ ...rich, models }], ...models))).toBe('~');
-    expect(keptTariff(tariffOf([{ ...rich, models }], ...models.slice(1, 6)))).not.toBe('~');
+    expect(formatTariffForRow(tariffOf([{ ...rich, models }], ...models))).toBe('~');
+    expect(formatTariffForRow(tariffOf([{ ...rich, models }], ...models.slice(1, 6)))).not.toBe('~');
   });
 });
 
 describe('a tariff', () => {
   it('covers its models alone', () => {
     const tariff = tariffOf([plain], 'm');
-    expect(priceFrom(tariff, 'm')).toMatchObject({ rule: 1 });
-    expect(() => priceFrom(tariff, 'other')).toThrow(NotInTariff);
-    expect(() => limitsFrom(tariff, 'other')).toThrow(NotInTariff);
+    expect(findAgreedPrice(tariff, 'm')).toMatchObject({ rule: 1 });
+    expect(() => findAgreedPrice(tariff, 'other')).toThrow(NotInTariff);
+    expect(() => findModelLimits(tariff, 'other')).toThrow(NotInTariff);
   });
 
   it('permits each tier in each service tier, and nothing else', () => {
-    const texts = agreedPriceTexts(tariffOf([rich], 'm'), 'm');
+    const texts = listPriceTexts(tariffOf([rich], 'm'), 'm');
     expect(texts).toHaveLength(6);
     expect(texts).toContain('1:tokens:0.036:0.108:0.0018:0.0225:0.036:above=128000:x0.5');
-    expect(agreedPriceTexts(tariffOf([rich], 'm'), 'other')).toEqual([]);
+    expect(listPriceTexts(tariffOf([rich], 'm'), 'other')).toEqual([]);
   });
 });
 
 describe('an open reservation', () => {
-  const price = formatPrice(priceFrom(tariffOf([plain], 'm'), 'm'));
+  const price = formatPrice(findAgreedPrice(tariffOf([plain], 'm'), 'm'));
   const entry: OpenEntry = {
     until: 1,
     amount: 5n,
@@ -184,7 +184,7 @@ describe('the ledger row of a call', () => {
     ['its search and its input after a crash', { ...searched, kind: 'expired', charge: 18_080_000n }, true],
     ['nothing in official mode', { ...searched, official: true, charge: 0n, cost: 25_280_000n }, true],
   ])('is charged %s', (_case, more, isRight) => {
-    expect(problemOf(rowOf(more)) === undefined).toBe(isRight);
+    expect(findRowProblem(rowOf(more)) === undefined).toBe(isRight);
   });
 
   it.each<[string, Partial<CloseRow>, string | undefined]>([
@@ -212,7 +212,7 @@ describe('the ledger row of a call', () => {
       'its price is not the one that it was reserved at',
     ],
   ])('that cost more than it held says why: %s', (_case, more, cause) => {
-    const said = causeAboveHold(rowOf(more));
+    const said = explainChargeAboveReserve(rowOf(more));
     if (cause === undefined) expect(said).toBeUndefined();
     else expect(said).toContain(cause);
   });
@@ -237,6 +237,6 @@ describe('the ledger row of a call', () => {
     };
     const last = { id, kind: 'settled' as const, charge: 1n, at: 2 };
     const before = { ...createQuotaItem(account), open: new Map([[id, entry]]) };
-    expect(closeRowBetween(before, { ...createQuotaItem(account), last })?.tariff).toBe(tariff);
+    expect(findCloseRow(before, { ...createQuotaItem(account), last })?.tariff).toBe(tariff);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dailySums } from '../../../shared/billing/daily-figures.ts';
-import { servedId, servedOf } from '../../../shared/billing/daily-keys.ts';
+import { sumDaily } from '../../../shared/billing/daily-figures.ts';
+import { servedId, parseServedKey } from '../../../shared/billing/daily-keys.ts';
 import type { CloseRow } from '../../../shared/billing/ledger-row.ts';
 import { emptyRows } from '../../../shared/config/rows/read-table.ts';
 import type { ServedDay } from '../../../shared/operate/operator-ports.ts';
@@ -97,7 +97,9 @@ function rowOf(each: Call, at: number, charge: bigint): CloseRow {
 }
 
 const servedBy = (rows: CloseRow[]): ServedDay[] =>
-  dailySums(rows).flatMap(({ key, figures }) => (key.id === servedId ? [{ ...servedOf(key), figures }] : []));
+  sumDaily(rows).flatMap(({ key, figures }) =>
+    key.id === servedId ? [{ ...parseServedKey(key), figures }] : [],
+  );
 
 const configOf = (charges: readonly ChargeText[]) =>
   compile({

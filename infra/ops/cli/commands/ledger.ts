@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { firstCounts, laterCounts } from '../../../../shared/wire/chat-response.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
-import { ledgerTimeMs, type Attribution, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';
+import { findLedgerTimeMs, type Attribution, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';
 import { auditLedger } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import {
   ledgerJson,
@@ -239,7 +239,7 @@ const ledgerNames = [
 ].flatMap((names) => names.split(' '));
 
 const ledgerColumns: Column<LedgerRow>[] = [
-  ['', 'BEGAN', (row) => isoTime(ledgerTimeMs(row))],
+  ['', 'BEGAN', (row) => isoTime(findLedgerTimeMs(row))],
   ['', 'ACCOUNT', ({ account }) => account],
   ['', 'ID', ({ id }) => id],
   ['', 'KIND', ({ kind }) => kind],

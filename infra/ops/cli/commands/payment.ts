@@ -1,6 +1,6 @@
 /** The commands of `payment`: references for checkouts, and payments that wait for a decision. */
 import { formatYuan } from '../../../../shared/billing/price.ts';
-import { paymentText, type Payment } from '../../../../shared/billing/payments.ts';
+import { formatPayment, type Payment } from '../../../../shared/billing/payments.ts';
 import {
   carryOutDecision,
   planAssignPayment,
@@ -37,7 +37,7 @@ export const paymentCommands: CommandGroup = {
           return terminal.printJson({ ...link, minor: Number(link.minor), granted: formatYuan(granted) });
         const mode = live ? '' : ' in test mode';
         print(
-          `reference for a payment of ${paymentText(link)}${mode}, for which account ${account} is granted ${formatYuan(granted)} yuan:`,
+          `reference for a payment of ${formatPayment(link)}${mode}, for which account ${account} is granted ${formatYuan(granted)} yuan:`,
         );
         print(reference);
         remark(
@@ -104,7 +104,7 @@ const checkoutCommand = ({ reference, minor, currency, returnUrl }: PaymentLink)
 const columns: Column<Payment>[] = [
   ['id', 'PAYMENT', ({ id }) => id],
   ['at', 'AT', ({ at }) => at],
-  ['paid', 'PAID', ({ paid }) => (paid ? paymentText(paid) : null)],
+  ['paid', 'PAID', ({ paid }) => (paid ? formatPayment(paid) : null)],
   [
     'state',
     'STATE',
@@ -127,16 +127,16 @@ const columns: Column<Payment>[] = [
 const reversalsText = ({ reversals }: Payment): string =>
   Object.values(reversals)
     .filter(({ state }) => state !== 'void')
-    .map((each) => `${each.kind} ${paymentText(each)}${each.state === 'returned' ? ' returned' : ''}`)
+    .map((each) => `${each.kind} ${formatPayment(each)}${each.state === 'returned' ? ' returned' : ''}`)
     .join(', ') || '-';
 
 const paymentJson = ({ paid, reversals, ...payment }: Payment) => ({
   ...payment,
-  paid: paid ? paymentText(paid) : null,
+  paid: paid ? formatPayment(paid) : null,
   reversals: Object.entries(reversals).map(([id, reversal]) => ({
     id,
     kind: reversal.kind,
     state: reversal.state,
-    amount: paymentText(reversal),
+    amount: formatPayment(reversal),
   })),
 });

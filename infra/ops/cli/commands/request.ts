@@ -1,6 +1,6 @@
 /** The commands of `request`: why a call was refused, failed or slow, from log, ledger and configuration; and its refund. */
 import { Option } from 'commander';
-import { tagsText, type Attribution } from '../../../../shared/billing/ledger-row.ts';
+import { formatTags, type Attribution } from '../../../../shared/billing/ledger-row.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import { planRefundCharge, type RefundInput } from '../../../../shared/operate/customers/refund-charge.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
@@ -218,7 +218,7 @@ const columns: Column<ListedRequest>[] = [
   ['first_content_ms', 'FIRST MS', ({ line }) => cell(line.FirstContentMs)],
   ['duration_ms', 'MS', ({ line }) => cell(line.duration_ms)],
   ['end_user', '', ({ line }) => cell(line.end_user)],
-  ['tags', '', ({ line }) => tagsText(line.tags)],
+  ['tags', '', ({ line }) => formatTags(line.tags)],
 ];
 
 const cell = (value: string | number | undefined): string => String(value ?? '');

@@ -1,5 +1,5 @@
 /** Plots over time as SVG: bars beside each other, or lines. They need no script: each point says its figures when pointed at. */
-import { yuanNumber } from '../../../../shared/billing/price.ts';
+import { convertToYuanNumber } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { RequestPoint } from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
@@ -125,7 +125,7 @@ export const outcomesPlot = (all: readonly RequestPoint[], points: readonly stri
   });
 
 export const chargedPlot = (all: Figured, points: readonly string[], unit: string): Markup => {
-  const values = all.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n));
+  const values = all.map(({ figures }) => convertToYuanNumber(figures.amounts.charged ?? 0n));
   return plot({
     title: 'Charged',
     unit,

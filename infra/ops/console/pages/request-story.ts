@@ -1,6 +1,6 @@
 /** One request: its story by the log, what it cost by the ledger, what to do next, and its refund. */
-import { ledgerTimeMs, type CloseRow } from '../../../../shared/billing/ledger-row.ts';
-import { yuanNumber } from '../../../../shared/billing/price.ts';
+import { findLedgerTimeMs, type CloseRow } from '../../../../shared/billing/ledger-row.ts';
+import { convertToYuanNumber } from '../../../../shared/billing/price.ts';
 import { carryOutGrant } from '../../../../shared/operate/customers/grants.ts';
 import { planRefundCharge } from '../../../../shared/operate/customers/refund-charge.ts';
 import { loggedRequests, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
@@ -69,7 +69,7 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
       row &&
       html`<p>
         ${row.kind === 'grant' ? badge('grant') : statusBadge(listedOf(row).line)} for
-        ${customerLink(row.account)}, ${when(ledgerTimeMs(row), nowMs)}
+        ${customerLink(row.account)}, ${when(findLedgerTimeMs(row), nowMs)}
       </p>`
     }
     ${next !== undefined && notice('warning', html`<strong>Next step:</strong> ${next}`)}
@@ -143,6 +143,6 @@ export const listedOf = ({ charge, reserved: _reserved, ...row }: CloseRow): Lis
     outcome: row.end === 'failed' || row.kind !== 'settled' ? 'failed' : row.end,
     code: row.kind === 'settled' ? (row.end ?? row.kind) : row.kind,
     FirstContentMs: row.first_content_ms,
-    ChargeYuan: yuanNumber(charge),
+    ChargeYuan: convertToYuanNumber(charge),
   },
 });

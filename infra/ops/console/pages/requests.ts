@@ -2,7 +2,7 @@
  * Requests: those of a time from the log, watched live; and what a customer was charged, from the ledger. The log alone has what
  * was refused, and reading it costs money on AWS: what it will be is said, and of much it is asked.
  */
-import { tagsText } from '../../../../shared/billing/ledger-row.ts';
+import { formatTags } from '../../../../shared/billing/ledger-row.ts';
 import { parseYuan } from '../../../../shared/billing/price.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
@@ -285,7 +285,7 @@ const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | '
         html`<a href="${requestPath(String(line.request_id))}?at=${atMs}"
           ><code class="cut">${line.request_id}</code></a
         >`,
-        cut([line.end_user, tagsText(line.tags)].filter(Boolean).join(', ')),
+        cut([line.end_user, formatTags(line.tags)].filter(Boolean).join(', ')),
       ),
     ),
     column('Ended (UTC)', ({ atMs }) => clockTime(atMs, nowMs)),

@@ -43,7 +43,7 @@ import {
   isOpenAs,
   type Expression,
 } from './quota-items.ts';
-import { bucketOf, ledgerPartition, type CloseRow } from '../../../billing/ledger-row.ts';
+import { bucketOf, formatLedgerPartition, type CloseRow } from '../../../billing/ledger-row.ts';
 import type { ShardChange, ShardsWrite } from '../../../billing/shards.ts';
 
 export interface QuotaTransactions extends Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'> {
@@ -74,7 +74,7 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
   };
 
   const kindOf = async (account: string, id: string, bucket: number | undefined) => {
-    const Key = attributesOf({ account: ledgerPartition({ account, bucket }), id });
+    const Key = attributesOf({ account: formatLedgerPartition({ account, bucket }), id });
     const input = { TableName: ledger, Key, ConsistentRead: true };
     const reply = await quotaCall(() => client.call('GetItem', input, once));
     return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;

@@ -1,18 +1,18 @@
 import { describe, expect, it, test } from 'vitest';
 import {
-  figuresOf,
+  countRow,
   type DailyFigures,
-  dailySums,
-  inTransactions,
-  firstContentBucket,
+  sumDaily,
+  groupIntoTransactions,
+  findFirstContentBucket,
 } from '../../../../shared/billing/daily-figures.ts';
 import {
-  dailyKeys,
+  listDailyKeys,
   dayOf,
   expiryOf,
-  idsOf,
-  isOfAll,
-  sumKeyOf,
+  listBucketIds,
+  isOfAllAccounts,
+  removeBucket,
 } from '../../../../shared/billing/daily-keys.ts';
 import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../../shared/billing/ledger-row.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
@@ -74,16 +74,16 @@ describe('a row is counted', () => {
       ['account#acme day#2026-11-22#(grants)', 'month.2#2026-11 account#acme'],
     ],
   ])('%s', (_case, counted, keys) => {
-    expect(dailyKeys(counted).map(({ id, period }) => `${id} ${period}`)).toEqual(keys);
+    expect(listDailyKeys(counted).map(({ id, period }) => `${id} ${period}`)).toEqual(keys);
   });
 
   test('and an hour’s item goes three days later, a day’s never', () => {
-    const [day, hour] = dailyKeys(row()).map((key) => [dayOf(key), expiryOf(key)]);
+    const [day, hour] = listDailyKeys(row()).map((key) => [dayOf(key), expiryOf(key)]);
     expect([day, hour]).toEqual([
       ['2026-11-21', undefined],
       [undefined, Date.parse('2026-11-24T23:00:00Z') / 1000],
     ]);
-    expect(figuresOf(grant)).toEqual({ counts: { grants: 1 }, amounts: { granted: 5n } });
+    expect(countRow(grant)).toEqual({ counts: { grants: 1 }, amounts: { granted: 5n } });
   });
 });
 
@@ -124,7 +124,7 @@ describe('what is counted', () => {
       { charged: 7n },
     ],
   ])('%s', (_what, changes, counts, amounts) => {
-    expect(figuresOf(row(changes))).toMatchObject({ counts, amounts });
+    expect(countRow(row(changes))).toMatchObject({ counts, amounts });
   });
 
   test.each([
@@ -134,7 +134,7 @@ describe('what is counted', () => {
     [64_000, 'first_content_64000'],
     [64_001, 'first_content_more'],
   ])('%i ms in the bucket %s', (milliseconds, bucket) => {
-    expect(firstContentBucket(milliseconds)).toBe(bucket);
+    expect(findFirstContentBucket(milliseconds)).toBe(bucket);
   });
 });
 
@@ -142,18 +142,18 @@ describe('a bucket of a sum of all accounts', () => {
   const counted = row({ channel: 'a.5#b.6', upstream_model: 'm.7' });
 
   test('has an id of its own, whatever the channel is named, and is found by that of the sum', () => {
-    const sums = dailyKeys(counted).filter(({ id }) => isOfAll(id));
-    const inThree = dailyKeys(counted, 3).filter(({ id }) => isOfAll(id));
+    const sums = listDailyKeys(counted).filter(({ id }) => isOfAllAccounts(id));
+    const inThree = listDailyKeys(counted, 3).filter(({ id }) => isOfAllAccounts(id));
     expect(inThree.map(({ id }) => id)).toEqual(['channel.3#a.5#b.6', 'served.3']);
-    expect(inThree.map(sumKeyOf)).toEqual(sums);
-    expect(sums.map(sumKeyOf)).toEqual(sums);
-    for (const [at, { id }] of sums.entries()) expect(idsOf(id)).toContain(inThree[at]?.id);
+    expect(inThree.map(removeBucket)).toEqual(sums);
+    expect(sums.map(removeBucket)).toEqual(sums);
+    for (const [at, { id }] of sums.entries()) expect(listBucketIds(id)).toContain(inThree[at]?.id);
   });
 
   test('is none of an account or its month', () => {
-    const own = (bucket: number) => dailyKeys(counted, bucket).filter(({ id }) => !isOfAll(id));
+    const own = (bucket: number) => listDailyKeys(counted, bucket).filter(({ id }) => !isOfAllAccounts(id));
     expect(own(7)).toEqual(own(0));
-    expect(idsOf('account#served.3')).toEqual(['account#served.3']);
+    expect(listBucketIds('account#served.3')).toEqual(['account#served.3']);
   });
 });
 
@@ -164,7 +164,7 @@ describe('rows of one batch', () => {
       row({ id: idAt('2026-11-21T23:00:00Z'), charge: 10n ** 20n }),
       row({ model: 'other' }),
     ];
-    const sums = dailySums([...rows, grant]);
+    const sums = sumDaily([...rows, grant]);
     expect(sums).toHaveLength(8);
     const day = sums.find(({ key }) => key.period === 'day#2026-11-21#m');
     expect(day?.figures).toEqual({
@@ -178,8 +178,8 @@ describe('rows of one batch', () => {
       row({ channel: 'openai', charge: 0n, official: true }),
       row({ channel: 'openai', metered: true }),
     ];
-    const inFirst = dailySums(rows);
-    const inOther = dailySums(rows, 3).map((sum) => Object.assign({}, sum, { key: sumKeyOf(sum.key) }));
+    const inFirst = sumDaily(rows);
+    const inOther = sumDaily(rows, 3).map((sum) => Object.assign({}, sum, { key: removeBucket(sum.key) }));
     expect(inOther).toEqual(inFirst);
     const served = inFirst.find(({ key }) => key.id === 'served')?.figures;
     expect(served).toMatchObject({ counts: { unpaid_calls: 1 }, amounts: { charged: 7n, metered: 7n } });
@@ -189,9 +189,9 @@ describe('rows of one batch', () => {
     const rows = Array.from({ length: 60 }, (_, at) =>
       row({ id: String(at).padStart(26, '0'), account: `account ${at % 9}`, channel: `channel ${at % 4}` }),
     );
-    const groups = inTransactions(rows, writesMax);
+    const groups = groupIntoTransactions(rows, writesMax);
     expect(groups.flat().toSorted((a, b) => compareCodeUnits(a.id, b.id))).toEqual(rows);
     for (const group of groups)
-      if (group.length > 1) expect(group.length + dailySums(group).length).toBeLessThanOrEqual(writesMax);
+      if (group.length > 1) expect(group.length + sumDaily(group).length).toBeLessThanOrEqual(writesMax);
   });
 });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { estimateInput, mediaOf } from '../../../../shared/billing/estimate/input-tokens.ts';
+import { estimateInput, findMedia } from '../../../../shared/billing/estimate/input-tokens.ts';
 import { zlibInflate } from '../../../../shared/adapters/system/node-ports.ts';
-import { mediaReader, pictureSize } from '../../../../shared/billing/estimate/media-tokens.ts';
+import { createMediaReader, readPictureSize } from '../../../../shared/billing/estimate/media-tokens.ts';
 import type { ChatContentPart } from '../../../../shared/wire/canonical-call.ts';
 import { base64, dataUrl, printed, savedAgain } from '../../../support/pdf-files.ts';
 
 const encoded = (type: string, bytes: number[]): string =>
   `data:image/${type};base64,${btoa(String.fromCharCode(...bytes, ...Array<number>(24).fill(0)))}`;
-const mediaEstimator = mediaReader(zlibInflate);
+const mediaEstimator = createMediaReader(zlibInflate);
 const text = (characters: string): number[] => Array.from(characters, (each) => each.charCodeAt(0));
 
 const png = (width: number, height: number): string => {
@@ -38,7 +38,7 @@ describe('the size of a picture', () => {
     ['lossless WebP', webp('VP8L', 0x2f, 0xff, 0xc3, 0xbf, 0)],
     ['extended WebP', webp('VP8X', 0, 0, 0, 0, 0xff, 3, 0, 0xff, 2, 0)],
   ])('is read from the header of a %s', (_format, url) => {
-    expect(pictureSize(url)).toEqual({ width: 1024, height: 768 });
+    expect(readPictureSize(url)).toEqual({ width: 1024, height: 768 });
   });
 
   it.each([
@@ -49,7 +49,7 @@ describe('the size of a picture', () => {
     encoded('png', [...text('\u0089PNG\r\n\u001a\n'), 0, 0, 0, 13, ...text('CgBI')]),
     jpeg(0xff, 0xe0, 0, 0),
     encoded('gif', [...text('GIF89a'), 0, 4, 0, 3, 0, 0, 0, 0x2c]),
-  ])('is unknown in %s', (url) => expect(pictureSize(url)).toBeUndefined());
+  ])('is unknown in %s', (url) => expect(readPictureSize(url)).toBeUndefined());
 });
 
 const file_url = { type: 'file', file: { file_url: 'https://a.example.com/x' } };
@@ -115,7 +115,7 @@ describe('content beside text', () => {
     ['MP3 whose frames do not say their rate', mp3('\0'), window, 200_000],
   ])('%s', (_name, part, above, unbiased, imageTokens) => {
     const request = { model: 'm', messages: [{ role: 'user' as const, content: [part] }] };
-    const found = [...mediaOf({ request, unknown: {} })].map(mediaEstimator(imageTokens));
+    const found = [...findMedia({ request, unknown: {} })].map(mediaEstimator(imageTokens));
     expect(found).toEqual([{ above, unbiased }]);
   });
 
@@ -128,7 +128,7 @@ describe('content beside text', () => {
   ])('does not count in the dropped fields %j', (dropped, count) => {
     const content = [picture('https://a.example.com/x.png')];
     const messages = [{ role: 'user' as const, content, images: ['https://a.example.com/y.png'] }];
-    expect([...mediaOf({ request: { model: 'm', messages }, unknown: {}, dropped })]).toHaveLength(count);
+    expect([...findMedia({ request: { model: 'm', messages }, unknown: {}, dropped })]).toHaveLength(count);
   });
 
   it('has an estimate for the request, and a path where nobody knows its size', () => {

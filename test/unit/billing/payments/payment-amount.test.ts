@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import {
   parsePayment,
-  paymentText,
-  yuanOf,
+  formatPayment,
+  convertToYuan,
   parseReference,
-  referenceBody,
-  withSignature,
+  formatReferenceBody,
+  addSignature,
 } from '../../../../shared/billing/payments.ts';
 
 describe('amounts as Stripe writes them', () => {
@@ -21,8 +21,8 @@ describe('amounts as Stripe writes them', () => {
     [500n, 'isk', '5 isk', '0.05', '0.25'],
     [-400n, 'usd', '-4 usd', '7.1', '-28.4'],
   ])('%s %s are %s, at %s: %s yuan', (minor, currency, text, rate, yuan) => {
-    expect(paymentText({ minor, currency })).toBe(text);
-    expect(formatYuan(yuanOf({ minor, currency }, rate))).toBe(yuan);
+    expect(formatPayment({ minor, currency })).toBe(text);
+    expect(formatYuan(convertToYuan({ minor, currency }, rate))).toBe(yuan);
     const [written = ''] = text.split(' ');
     expect(parsePayment(written, currency)).toEqual({ minor, currency });
   });
@@ -35,7 +35,10 @@ describe('references', () => {
   test('carry every name of an account in the characters that Stripe takes', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (account) => {
-        const text = withSignature(referenceBody({ account, minor: 1n, currency: 'usd', nonce }), signature);
+        const text = addSignature(
+          formatReferenceBody({ account, minor: 1n, currency: 'usd', nonce }),
+          signature,
+        );
         expect(text).toMatch(/^[A-Za-z0-9_-]+$/);
         expect(parseReference(text)?.reference).toEqual({ account, minor: 1n, currency: 'usd', nonce });
       }),

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import {
-  afterFact,
-  assigned,
-  rejected,
+  applyFact,
+  assignPayment,
+  rejectPayment,
   type PaidFact,
   type Payment,
   type ReversalFact,
   grantsOf,
-  paymentChange,
+  planPaymentChange,
 } from '../../../../shared/billing/payments.ts';
 
 const usd = (minor: bigint) => ({ minor, currency: 'usd' });
@@ -54,8 +54,8 @@ function play(order: readonly (PaidFact | ReversalFact)[], first?: Payment) {
   let payment = first;
   const made: string[] = [];
   for (const fact of order) {
-    const after = afterFact(payment, fact);
-    made.push(...paymentChange(payment, after).grants.map(({ grant_id }) => grant_id));
+    const after = applyFact(payment, fact);
+    made.push(...planPaymentChange(payment, after).grants.map(({ grant_id }) => grant_id));
     payment = after;
   }
   return { payment, made };
@@ -75,21 +75,24 @@ test('facts in any order come to the same sum, and each grant is made once', () 
 
 test('a fact that is known changes nothing, not even the version', () => {
   const { payment } = play(facts);
-  for (const fact of facts) expect(afterFact(payment, fact)).toBe(payment);
+  for (const fact of facts) expect(applyFact(payment, fact)).toBe(payment);
 });
 
 test('a parked payment is granted by an operator or by a report without the problem, not by both', () => {
   const { payment: parked } = play([{ ...paid, account: undefined, problem: 'unknown' }, reversal('re_1')]);
   if (!parked) throw new Error('not parked');
-  const { payment, made } = play([paid], assigned(parked, 'beta', '7.1'));
+  const { payment, made } = play([paid], assignPayment(parked, 'beta', '7.1'));
   expect(made).toEqual([]);
   expect(payment?.account).toBe('beta');
-  expect(grantsOf(assigned(parked, 'beta', '7.1')).map(({ grant_id }) => grant_id)).toEqual(['pi_1', 're_1']);
+  expect(grantsOf(assignPayment(parked, 'beta', '7.1')).map(({ grant_id }) => grant_id)).toEqual([
+    'pi_1',
+    're_1',
+  ]);
   expect(play([paid], parked).made).toEqual(['pi_1', 're_1']);
 });
 
 test('nothing is granted for a rejected payment, whatever is reported later', () => {
   const { payment: parked } = play([{ ...paid, account: undefined, problem: 'unknown' }]);
   if (!parked) throw new Error('not parked');
-  expect(play([paid, reversal('re_1')], rejected(parked)).made).toEqual([]);
+  expect(play([paid, reversal('re_1')], rejectPayment(parked)).made).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /** What calls of Messages hold and cost, beside the same conversation over the other endpoints, by the oracle. */
 import { describe, expect, it } from 'vitest';
-import { estimateInput, mediaReaderFor } from '../../../../shared/billing/estimate/input-tokens.ts';
+import { estimateInput, loadMediaReader } from '../../../../shared/billing/estimate/input-tokens.ts';
 import { messagesEndpoint } from '../../../../shared/endpoints/messages/messages-endpoint.ts';
 import { costOf, type ChargeText, type Tokens } from '../../../oracle/price-list.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
@@ -183,7 +183,7 @@ describe('what is held for a body', () => {
   const base = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
   const above = async (more: object): Promise<number> => {
     const { call } = messagesEndpoint.read({ ...base, ...more }, {});
-    const reader = await mediaReaderFor(call, () => undefined);
+    const reader = await loadMediaReader(call, () => undefined);
     return estimateInput(call, reader?.(undefined)).above;
   };
   const user = (...content: object[]) => ({ messages: [{ role: 'user', content }] });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chargeOf } from '../../../../shared/billing/usage.ts';
+import { computeCharge } from '../../../../shared/billing/usage.ts';
 import { formatYuan, parsePrice, type Price } from '../../../../shared/billing/price.ts';
 import { createQuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
@@ -90,7 +90,7 @@ describe('docs/billing.md', () => {
     const { prompt_tokens = 0, completion_tokens = 0, price = '', charge } = exampleRow ?? {};
     const usage = { prompt_tokens, completion_tokens };
     const outcome = { failed: false, anyContent: true, usage };
-    expect(formatYuan(chargeOf(parsePrice(price) as Price, outcome))).toBe(String(charge));
+    expect(formatYuan(computeCharge(parsePrice(price) as Price, outcome))).toBe(String(charge));
     expect(page).toContain('0.0468 yuan');
   });
 });

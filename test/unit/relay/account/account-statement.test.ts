@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { monthKey } from '../../../../shared/billing/daily-keys.ts';
+import { buildMonthKey } from '../../../../shared/billing/daily-keys.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { timeText } from '../../../../shared/wire/ids.ts';
@@ -22,7 +22,7 @@ const nano = (yuan: number) => ({ N: String(Math.round(yuan * 1e9)) });
 let rig: AccountRig;
 
 const month = (name: string, figures: Record<string, number>, account = 'acme'): Promise<void> =>
-  rig.put('daily', { ...monthKey(name, account), ...figures });
+  rig.put('daily', { ...buildMonthKey(name, account), ...figures });
 const day = (period: string, figures: Record<string, number>): Promise<void> =>
   rig.put('daily', { id: 'account#acme', period: `day#${period}`, ...figures });
 const quota = (spent: number, open = {}, granted = 62, account = 'acme'): Promise<void> =>

@@ -5,7 +5,7 @@ import {
   type CloseRow,
   type GrantLedgerRow,
   type LedgerRow,
-  ledgerTimeMs,
+  findLedgerTimeMs,
 } from '../../../../shared/billing/ledger-row.ts';
 import { idAlphabet, timeText } from '../../../../shared/wire/ids.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
@@ -223,7 +223,7 @@ describe('pages', () => {
           cursor = page.next_cursor;
         }
         const times = seen.map((id) =>
-          ledgerTimeMs(ledger.find((each) => each.id === id) ?? row(id, 0, 'grant')),
+          findLedgerTimeMs(ledger.find((each) => each.id === id) ?? row(id, 0, 'grant')),
         );
         expect(times).toEqual(times.toSorted((a, b) => b - a));
         expect(seen.toSorted()).toEqual(ledger.map((each) => each.id).toSorted());

@@ -3,7 +3,7 @@ import { eachPart } from '../../../../shared/wire/chat-response.ts';
 import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
-import { monthKey } from '../../../../shared/billing/daily-keys.ts';
+import { buildMonthKey } from '../../../../shared/billing/daily-keys.ts';
 import { dayMs } from '../../../../shared/wire/iso-time.ts';
 import { AccountRig, nowMs } from './account-rig.ts';
 
@@ -112,7 +112,7 @@ describe('GET /v1/account', () => {
 
   it('says how many days the balance lasts, from the sums of its months', async () => {
     const month = { charged: 1.5, first_day: '2026-11-20' };
-    await rig.put('daily', { ...monthKey('2026-11', 'acme'), ...month });
+    await rig.put('daily', { ...buildMonthKey('2026-11', 'acme'), ...month });
     const { body } = await rig.get('/v1/account', limitedKey);
     const days = (nowMs - Date.parse('2026-11-20')) / dayMs;
     expect(body['days_left']).toBeCloseTo((20_000_000 / 1.5) * days, 0);

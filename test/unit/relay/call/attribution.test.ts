@@ -1,7 +1,7 @@
 /** Whom a call is for: read from body and headers of each endpoint, kept in log line and close record, told to vendors that ask. */
 import { describe, expect, it } from 'vitest';
 import { closeRecordAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { lossesIn, lossOf } from '../../../../shared/billing/audit/loss-lines.ts';
+import { parseLosses, formatLoss } from '../../../../shared/billing/audit/loss-lines.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
@@ -169,8 +169,8 @@ describe('tags', () => {
       headers: { 'x-relay-tags': 'team=search' },
     });
     const write = { account: 'acme', id: last!.id, entry: entry(), releaseSlot: false, closeRecord: last! };
-    const line = JSON.stringify({ message: 'settle_lost', ...lossOf(write) });
-    expect(lossesIn(line)[0]?.closeRecord).toEqual(last);
+    const line = JSON.stringify({ message: 'settle_lost', ...formatLoss(write) });
+    expect(parseLosses(line)[0]?.closeRecord).toEqual(last);
   });
 });
 

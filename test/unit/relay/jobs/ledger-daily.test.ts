@@ -3,8 +3,13 @@ import { PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/clien
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dailySumOf } from '../../../../shared/adapters/dynamodb/daily-sums.ts';
 import { dynamoLedgerStore, ledgerRowOf } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
-import { addFigures, dailySums, keyText, type DailySum } from '../../../../shared/billing/daily-figures.ts';
-import { sumKeyOf } from '../../../../shared/billing/daily-keys.ts';
+import {
+  addFigures,
+  sumDaily,
+  formatDailyKey,
+  type DailySum,
+} from '../../../../shared/billing/daily-figures.ts';
+import { removeBucket } from '../../../../shared/billing/daily-keys.ts';
 import { createQuotaItem, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/money-stores.ts';
@@ -68,13 +73,13 @@ const rows = async () => (await all('ledger')).map(ledgerRowOf);
 async function wrongSums(): Promise<string[]> {
   // Items of minutes are no exact sums, and some are spoilt on purpose; `spread` names buckets.
   const exact = (await all('daily')).filter(({ id }) => !/^(minutes#|spread$)/.test(id?.S ?? ''));
-  const buckets = exact.map(dailySumOf).map(({ key, figures }) => ({ key: sumKeyOf(key), figures }));
+  const buckets = exact.map(dailySumOf).map(({ key, figures }) => ({ key: removeBucket(key), figures }));
   const found = new Set(
-    [...Map.groupBy(buckets, ({ key }) => keyText(key)).values()].map((some) =>
+    [...Map.groupBy(buckets, ({ key }) => formatDailyKey(key)).values()].map((some) =>
       textOf(some.reduce((a, b) => ({ key: a.key, figures: addFigures(a.figures, b.figures) }))),
     ),
   );
-  const wanted = new Set(dailySums(await rows()).map(textOf));
+  const wanted = new Set(sumDaily(await rows()).map(textOf));
   return [
     ...[...found].filter((text) => !wanted.has(text)),
     ...[...wanted].filter((text) => !found.has(text)),
