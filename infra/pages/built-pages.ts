@@ -95,8 +95,8 @@ const accountHtml = ({ style, script }: { style: string; script: string }): stri
 <main>
 <h1${t('account')}</h1>
 <p class="card" id="payment" role="status" hidden></p>
-<noscript><p>This page needs JavaScript. Without it, <code>GET /v1/account</code> and <code>GET /v1/account/usage</code> answer the same with your key.</p>
-<p lang="zh-CN">此页面需要 JavaScript。没有它时，可用密钥调用 <code>GET /v1/account</code> 和 <code>GET /v1/account/usage</code> 获取相同内容。</p></noscript>
+<noscript><p>This page needs JavaScript. You can also call <code>GET /v1/account</code> and <code>GET /v1/account/usage</code> with your key.</p>
+<p lang="zh-CN">本页面需要启用 JavaScript。您也可以使用密钥调用 <code>GET /v1/account</code> 和 <code>GET /v1/account/usage</code> 查询。</p></noscript>
 ${signMarkup}
 <div id="open" hidden>
 <p class="bar"><span><b><bdi id="whose"></bdi></b> <span${t('key')}</span> <code id="hint"></code></span> <button type="button" id="refresh"${t('refresh')}</button> <button type="button" id="leave"${t('forget')}</button> <span id="open-state" role="status"></span></p>

@@ -26,7 +26,7 @@ it('the page of models leads to the account, through the distribution', async ()
   await page.getByRole('searchbox').fill('demo');
   expect(await page.getByRole('rowheader', { name: 'demo-chat' }).isVisible()).toBe(true);
   await page.getByRole('link', { name: 'Account', exact: true }).click();
-  await page.getByRole('button', { name: 'Open' }).waitFor();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
   expect(page.url()).toBe(`${address}/account`);
   expect(complaints).toEqual([]);
   await page.context().close();

@@ -40,8 +40,8 @@ async function opened(options = {}) {
   return shown;
 }
 async function makeKey(page: Page, name: string): Promise<string> {
-  await page.getByRole('button', { name: 'New key' }).click();
-  await page.getByLabel('Name: whose').fill(name);
+  await page.getByRole('button', { name: 'Create key' }).click();
+  await page.getByLabel('Name: who').fill(name);
   await page.getByRole('button', { name: 'Save' }).click();
   await page.locator('#made').waitFor();
   return page.locator('#made-key').innerText();
@@ -73,26 +73,26 @@ describe('keys that customers make', () => {
 
   it('are shown once when they are made, and then by name, state and limits', async () => {
     const { page, complaints } = await opened();
-    await page.getByText('You have made no key yet.').waitFor();
-    await page.getByRole('button', { name: 'New key' }).click();
-    await page.getByLabel('Name: whose').fill('<b>shop</b>');
-    await page.getByLabel('Models, apart').fill('gpt-4o, qwen-max');
-    await page.getByLabel('Budget in yuan').fill('12.5');
-    await page.getByLabel('Budget of a').selectOption('day');
-    await page.getByLabel('Calls at once').last().fill('3');
-    await page.getByLabel('Last day').fill('2999-12-31');
+    await page.getByText('You have not created any keys yet.').waitFor();
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByLabel('Name: who').fill('<b>shop</b>');
+    await page.getByLabel('Models, separated').fill('gpt-4o, qwen-max');
+    await page.getByLabel('Budget (¥)').fill('12.5');
+    await page.getByLabel('Budget period').selectOption('day');
+    await page.getByLabel('Concurrent calls').last().fill('3');
+    await page.getByLabel('Last valid day').fill('2999-12-31');
     await page.keyboard.press('Enter');
     await page.locator('#made').waitFor();
     const secret = await page.locator('#made-key').innerText();
     expect(await rig.rowOf(secret)).toMatchObject({ name: '<b>shop</b>', models: ['gpt-4o', 'qwen-max'] });
     await expect.poll(() => items(page).count()).toBe(2);
     expect(await items(page).nth(1).innerText()).toMatch(
-      /<b>shop<\/b>\s+usable\s+sk-\S+ gpt-4o, qwen-max · ¥12\.50 a day · 60 calls a minute · 3 at once · until/,
+      /<b>shop<\/b>\s+active\s+sk-\S+ gpt-4o, qwen-max · ¥12\.50 per day · 60 calls per minute · 3 concurrent calls · until/,
     );
     // The operator's own is shown, and left alone.
     expect(await items(page).nth(0).getByRole('button').count()).toBe(0);
     expect(await accessFaults(page)).toEqual([]);
-    await page.getByRole('button', { name: 'I have it' }).click();
+    await page.getByRole('button', { name: 'Done' }).click();
     expect(await page.content()).not.toContain(secret);
     expect(complaints).toEqual([]);
   });
@@ -104,12 +104,12 @@ describe('keys that customers make', () => {
     // Meanwhile, by somebody else.
     const { id } = (await rig.list(pageKey)).body.data[1]!;
     await rig.edit(pageKey, id, { max_concurrency: 7 });
-    await page.getByLabel('Calls a minute').last().fill('30');
+    await page.getByLabel('Calls per minute').last().fill('30');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('#key-form').waitFor({ state: 'hidden' });
     expect(await rig.rowOf(secret)).toMatchObject({ rpm: 30, max_concurrency: 7, name: 'shop' });
     await page.getByRole('button', { name: 'Edit shop' }).click();
-    await page.getByLabel('Calls a minute').last().fill('61');
+    await page.getByLabel('Calls per minute').last().fill('61');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('#keys-state.wrong').waitFor();
     expect(await page.locator('#key-form').isVisible()).toBe(true);
@@ -175,10 +175,10 @@ describe('a top-up', () => {
     await page.getByRole('button', { name: 'Pay' }).click();
     await page.waitForURL(`https://shop.example/acme-${made}`);
     const back = await open('/account?top_up=done');
-    await back.page.getByText('Your balance grows when the payment arrives').waitFor();
+    await back.page.getByText('Your balance increases when the payment arrives').waitFor();
     expect(await accessFaults(back.page)).toEqual([]);
     await back.page.goto(`${server.address}/account?top_up=<b>`);
-    await back.page.getByRole('button', { name: 'Open' }).waitFor();
+    await back.page.getByRole('button', { name: 'Sign in' }).waitFor();
     expect(await back.page.locator('#payment').isVisible()).toBe(false);
   });
 

@@ -54,23 +54,23 @@ describe('the key', () => {
   it('typed in is gone with a reload, or stays in this tab alone if the customer says so', async () => {
     const { page } = await opened('/account');
     const typeKey = async (): Promise<void> => {
-      await page.getByLabel('Key', { exact: true }).fill(pageKey);
+      await page.getByLabel('API key', { exact: true }).fill(pageKey);
       await page.keyboard.press('Enter');
       await balance(page).waitFor();
     };
     await typeKey();
     await page.reload();
-    await page.getByRole('button', { name: 'Open' }).waitFor();
-    await page.getByLabel('Keep it until this tab is closed').check();
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    await page.getByLabel('Remember the key until').check();
     await typeKey();
     await page.reload();
     await balance(page).waitFor();
     const other = await page.context().newPage();
     await other.goto(`${server.address}/account`);
-    await other.getByRole('button', { name: 'Open' }).waitFor();
-    await page.getByRole('button', { name: 'Forget the key' }).click();
+    await other.getByRole('button', { name: 'Sign in' }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
     await page.reload();
-    await expect.poll(() => page.getByRole('button', { name: 'Open' }).isVisible()).toBe(true);
+    await expect.poll(() => page.getByRole('button', { name: 'Sign in' }).isVisible()).toBe(true);
   });
 
   it('of a link takes the place of one that is kept if it is accepted, and leaves it if it is refused', async () => {
@@ -88,7 +88,7 @@ describe('the key', () => {
   it('that was typed is still there when the relay cannot be reached', async () => {
     const { page } = await opened('/account');
     cutOff();
-    const key = page.getByLabel('Key', { exact: true });
+    const key = page.getByLabel('API key', { exact: true });
     // By the keyboard alone.
     await page.keyboard.type(pageKey);
     await page.keyboard.press('Enter');
@@ -112,8 +112,8 @@ describe('the key', () => {
     expect(server.seen.map(({ url }) => url).filter((url) => url !== '/v1/models')).toEqual(['/account']);
     await page.evaluate(`location.hash = '#${pageKey}'`);
     await page.locator('#rows tr').first().waitFor();
-    await page.getByRole('button', { name: 'Forget the key' }).click();
-    await page.getByRole('button', { name: 'Open' }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
     expect(await page.content()).not.toMatch(/41\.25|01m81b5hbv5v/);
   });
 
@@ -121,13 +121,13 @@ describe('the key', () => {
     const { page } = await opened('/account#sk-wrong');
     await page.getByText('The API key is not valid.').waitFor();
     // To whoever holds the key, and no more than both cases may mean: the relay's answer is one.
-    expect(await page.locator('#sign-state.wrong').innerText()).toMatch(/switched off.*expired.*under Keys/);
+    expect(await page.locator('#sign-state.wrong').innerText()).toMatch(/disabled.*expired.*under Keys/);
     expect(await accessFaults(page)).toEqual([]);
     expect(page.url()).not.toContain('#');
     server.seen.length = 0;
-    await page.getByLabel('Key', { exact: true }).fill('hunter2');
+    await page.getByLabel('API key', { exact: true }).fill('hunter2');
     await page.keyboard.press('Enter');
-    await page.getByText('A key starts with sk-.').waitFor();
+    await page.getByText('An API key starts with sk-.').waitFor();
     expect(server.seen).toEqual([]);
   });
 });
@@ -149,7 +149,7 @@ describe('what the page shows', () => {
       expect(text).toContain(part);
     expect(text).toContain('<b>qwen</b>');
     expect(text).toMatch(
-      /From 1 Jan \d{4}.*: ¥1\.50 in, ¥6\.00 out per million tokens; in flex 0\.5 times that gpt-1 gpt-2/,
+      /From 1 Jan \d{4}.*: ¥1\.50 input, ¥6\.00 output per 1M tokens; 0\.5× that in flex gpt-1 gpt-2/,
     );
     expect(await page.locator('#by-model tr').first().innerText()).toMatch(
       /qwen1\s+¥2\.50\s+1\s+1,200\s+350/,
@@ -165,12 +165,12 @@ describe('what the page shows', () => {
     server.daysLeft = 36.5;
     const { page } = await opened();
     const figures = page.locator('#figures');
-    await expect.poll(() => figures.innerText()).toMatch(/Lasts about\s+36 days\s+at the pace/);
-    expect(await page.getByText('The balance is below').count()).toBe(0);
+    await expect.poll(() => figures.innerText()).toMatch(/Lasts about\s+36 days\s+at this month’s pace/);
+    expect(await page.getByText('Your balance is below').count()).toBe(0);
     server.account = { alert_below: '41.3' };
     server.daysLeft = null;
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await page.locator('#notices').getByText('The balance is below ¥41.30.').waitFor();
+    await page.locator('#notices').getByText('Your balance is below ¥41.30.').waitFor();
     expect(await figures.innerText()).not.toContain('Lasts about');
     expect(await page.locator('#figures .low').innerText()).toBe('¥41.25');
     expect(await accessFaults(page)).toEqual([]);
@@ -188,7 +188,7 @@ describe('what the page shows', () => {
     const texts = page.locator('#rows td:nth-child(6)');
     await expect
       .poll(() => texts.allInnerTexts())
-      .toEqual(['¥0.0000\non your plan', '¥0.0000', '¥2.5000', '¥0.0468', '-¥1.0000']);
+      .toEqual(['¥0.0000\ncovered by plan', '¥0.0000', '¥2.5000', '¥0.0468', '−¥1.0000']);
     expect(await page.locator('#rows .wrong').allInnerTexts()).toEqual(['failed']);
   });
 
@@ -342,10 +342,10 @@ describe('what the page shows', () => {
       '-0.250000003',
       '48.499999997',
     ]);
-    expect(await paper.innerText()).toContain('not final');
+    expect(await paper.innerText()).toContain('Provisional');
     expect(await accessFaults(page)).toEqual([]);
     const saved = page.waitForEvent('download');
-    await paper.getByRole('button', { name: 'Download CSV' }).click();
+    await paper.getByRole('button', { name: 'Download statement' }).click();
     const file = await saved;
     expect(file.suggestedFilename()).toBe(`statement-${month}.csv`);
     const rows: Record<string, string>[] = parse(readFileSync(await file.path()), { columns: true });
@@ -375,11 +375,11 @@ describe('what the page shows', () => {
     const { page } = await opened(undefined, { locale: 'zh-CN' });
     await page.locator('#rows tr').first().waitFor();
     const shown = await page.locator('main').innerText();
-    for (const part of ['您的账户', '可用余额', '1 级', '共 1,000 次', '调用与充值', '输入 1,200'])
+    for (const part of ['我的账户', '可用余额', '1 级套餐', '0 / 1,000 次', '调用与充值', '输入 1,200'])
       expect(shown).toContain(part);
     expect(await page.evaluate('[document.documentElement.lang, document.title]')).toEqual([
       'zh-CN',
-      '您的账户',
+      '我的账户',
     ]);
     for (const each of await page.locator('[data-t]').all())
       expect(await each.textContent()).toMatch(/[\u4E00-\u9FFF]|^token$|^UTC$/);
@@ -389,13 +389,13 @@ describe('what the page shows', () => {
     for (const each of await page.locator('[data-t]').all())
       expect(await each.textContent()).not.toMatch(/[\u4E00-\u9FFF]/);
     await page.reload();
-    await page.getByRole('button', { name: 'Open' }).waitFor();
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
     await page.goto(server.address);
     await page.getByText('300 models, one API').waitFor();
     await page.getByRole('link', { name: '中文' }).click();
     await page.getByText('300 个模型，一个 API').waitFor();
     await page.goto(`${server.address}/account`);
-    await page.getByRole('button', { name: '打开' }).waitFor();
+    await page.getByRole('button', { name: '登录' }).waitFor();
   });
 
   it('is shown in no frame', async () => {

@@ -114,7 +114,7 @@ describe('a question', () => {
     expect(asked()[0]).not.toHaveProperty('max_completion_tokens');
     await page.getByText('System prompt, tools').click();
     await page.getByLabel('Temperature').fill('0.25');
-    await page.getByLabel('Most tokens of an answer').fill('300');
+    await page.getByLabel('Max output tokens').fill('300');
     await askOnce(page, 'Again');
     expect(asked()[1]).toMatchObject({ temperature: 0.25, max_completion_tokens: 300 });
   });
@@ -124,7 +124,7 @@ describe('a question', () => {
     const { page } = await opened();
     const files = page.locator('#files');
     await files.setInputFiles({ name: 'a.svg', mimeType: 'image/svg+xml', buffer: Buffer.from('<svg/>') });
-    await page.getByText('Only PNG, JPEG, WebP and GIF can be added.').waitFor();
+    await page.getByText('Only PNG, JPEG, WebP and GIF images').waitFor();
     await files.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });
     await page.evaluate(`{
       const data = new DataTransfer();
@@ -153,7 +153,7 @@ describe('a question', () => {
     await page.getByText('System prompt, tools').click();
     await page.getByLabel('Tools').fill('{"not": "a list"}');
     await ask(page, 'Weather?');
-    await page.getByText('Tools are a JSON list').waitFor();
+    await page.getByText('Tools must be a JSON array').waitFor();
     expect(asked()).toEqual([]);
     const tools = [{ type: 'function', function: { name: 'weather' } }];
     await page.getByLabel('Tools').fill(JSON.stringify(tools));
@@ -163,7 +163,7 @@ describe('a question', () => {
     );
     await ask(page, 'Weather?');
     await answer(page).getByText('weather {"city":"<b>"}').waitFor();
-    await page.getByText('Write the results of its calls').waitFor();
+    await page.getByText('Enter the results of the tool calls').waitFor();
     await page.getByLabel('Result of this call').fill('rain');
     streams('Rain.');
     await page.getByRole('button', { name: 'Send' }).click();
@@ -251,13 +251,13 @@ describe('what a model says', () => {
 
     streams({ images: images(...refused) }, { images: images(...Array.from({ length: 5 }, () => url)) });
     await ask(page, 'More');
-    await answer(page).getByText('3 more pictures not shown.').waitFor();
+    await answer(page).getByText('3 more images not shown.').waitFor();
     expect(await answer(page).locator('img').count()).toBe(2);
     for (const each of refused) expect(await answer(page).innerText()).toContain(each.slice(0, 200));
 
     streams({ images: images(`data:image/png;base64,${'A'.repeat(9_000_000)}`) }, { images: images(url) });
     await ask(page, 'A broken one');
-    await answer(page).getByText('A picture that cannot be shown').waitFor();
+    await answer(page).getByText('An image that can’t be shown').waitFor();
     expect(await answer(page).locator('img').count()).toBe(1);
     expect(await page.evaluate('globalThis.ran')).toBeUndefined();
     expect(server.seen.filter(({ url: path }) => path.includes('steal'))).toEqual([]);
@@ -337,7 +337,7 @@ describe('an answer that does not end well', () => {
     await ask(page);
     await expect.poll(() => tags).toMatch(/^playground=\w+$/);
     await page.getByRole('button', { name: 'Stop' }).click();
-    await answer(page).getByText('Stopped. Its cost follows when the relay has it.').waitFor();
+    await answer(page).getByText('Stopped. The cost appears shortly.').waitFor();
     const mark = String(tags).split('=')[1] ?? '';
     server.rows = [
       usageRow('another', 0, { charge: 9, tags: { playground: 'other' } }),
@@ -377,15 +377,15 @@ describe('an answer that does not end well', () => {
   it.each<[string, (response: ServerResponse) => void, string]>([
     ['a refusal', refuse, 'Not enough balance. (request req-1)'],
     ['an error in the stream', ends('{"error":{"message":"<b>overloaded</b>"}}'), '<b>overloaded</b>'],
-    ['a cut stream', ends('{"choices":[{"delta":{"content":"ha"}}]}'), 'cut off before its end'],
+    ['a cut stream', ends('{"choices":[{"delta":{"content":"ha"}}]}'), 'the answer was cut off'],
     [
       'a cut connection',
       (response) => void begin(response).write('data: {', () => response.destroy()),
       'Failed:',
     ],
-    ['no JSON', ends('<html>'), 'not in the form of a stream'],
-    ['a line without end', ends('x'.repeat(13_000_000)), 'too long to be shown'],
-    ['strange types', ends('[1]\n\ndata: 7'), 'not in the form of a stream'],
+    ['no JSON', ends('<html>'), 'not a valid stream'],
+    ['a line without end', ends('x'.repeat(13_000_000)), 'too long to show'],
+    ['strange types', ends('[1]\n\ndata: 7'), 'not a valid stream'],
   ])('%s is said, and the next question can be asked', async (_case, respond, said) => {
     server.chat = (_request, response) => respond(response);
     const { page } = await opened();

@@ -94,7 +94,7 @@ export function yuan(amount: number, decimals?: number): string {
     minimumFractionDigits: decimals ?? 2,
     maximumFractionDigits: decimals ?? digits,
   });
-  return `${amount < 0 ? '-' : ''}¥${text}`;
+  return `${amount < 0 ? '−' : ''}¥${text}`;
 }
 
 /** How to write the amounts of one column, so that their points stand below each other. */

@@ -200,7 +200,7 @@ describe('the page', () => {
     const { text } = await call('/', { headers: { accept: '*/*' }, query });
     expect(text).toMatch(/^vendor\/beta\n/);
     expect(text).not.toContain('alpha');
-    expect(text).toMatch(/Name of the model vendor\/beta\n/);
+    expect(text).toMatch(/Model name vendor\/beta\n/);
     for (const model of ['none', '', '__proto__']) {
       const { response, json } = await call('/', { query: new URLSearchParams({ model }) });
       expect([response.status, json().error['code']]).toEqual([404, 'model_not_found']);
@@ -212,7 +212,7 @@ describe('the page', () => {
       const query = new URLSearchParams({ model });
       const { response, text } = await call('/', { headers: { accept: 'text/html,*/*;q=0.8' }, query });
       expect([response.status, response.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
-      expect(text).toMatch(/<li>No model has that name\.<\/li>[^]*vendor\/beta/);
+      expect(text).toMatch(/<li>No model has this name\.<\/li>[^]*vendor\/beta/);
       expect(text).not.toContain('<b>none');
     }
   });
@@ -296,7 +296,7 @@ describe('models that rest', () => {
     const health = { ...healthy, entries: async () => entries };
     const current = () => ({ ...snapshot, channels, models: ['alpha', 'gamma'] });
     const { text } = await call('/', { headers: { accept: '*/*' } }, current, current, health);
-    return [...text.matchAll(/^\t(\S+) resting\t/gm)].map((match) => String(match[1]));
+    return [...text.matchAll(/^\t(\S+) unavailable\t/gm)].map((match) => String(match[1]));
   };
 
   test('are those of which every candidate does', async () => {
