@@ -126,29 +126,29 @@ const endings: Record<string, Ending> = {
     body: stream,
     milli: 9n,
   },
-  'a JSON answer breaks off, another provider completes one': {
+  'a JSON answer breaks off, another provider answers': {
     scripts: [{ steps: [delta('eight chars'), usage(70, 20), reset] }, { steps: hello }],
     channels: two,
     milli: 11n,
   },
-  'a JSON answer breaks off, no provider completes one': {
+  'a JSON answer breaks off, no provider answers': {
     scripts: [{ steps: [delta('a'), usage(7, 2), reset] }],
     channels: two,
     milli: 0n,
   },
-  'the provider fails, refuses or is too slow before any content': {
+  'a failure, refusal or time-out before any content': {
     scripts: [{ steps: [usage(7, 2), reset] }],
     milli: 0n,
   },
   'the relay refuses the request (4xx)': { scripts: [], body: { ...small, n: 0 }, milli: 0n },
   "the relay's function crashes during the call": { scripts: [{ steps: hello }], act: crash, milli: 5n },
   'a background response never begins': { scripts: [{ steps: hello }], act: neverBegin, milli: 0n },
-  'a background response is cancelled or deleted before it begins': {
+  'a background response is cancelled before it begins': {
     scripts: [{ steps: hello }],
     act: cancelWaiting,
     milli: 0n,
   },
-  '... while it runs, or its 14 minutes are over': {
+  '... while it runs, or after its 14 minutes': {
     scripts: [{ steps: [delta('a'), hang] }],
     channels: [{ idle_seconds: 900 }],
     act: deleteRunning,
@@ -207,7 +207,7 @@ describe('the table of endings in docs/billing.md', () => {
   const unsearched = new Set([
     'the relay refuses the request (4xx)',
     'a background response never begins',
-    'a background response is cancelled or deleted before it begins',
+    'a background response is cancelled before it begins',
     'the outcome of the reservation is unknown',
   ]);
   const planOfM = { plan: [{ id: 'a', value: 5, models: ['m'] }] };
