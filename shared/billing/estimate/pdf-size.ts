@@ -38,7 +38,7 @@ const blanks = /(?:[\s\0]+|%[^\r\n]*)*/y;
 const token =
   /<<|>>|[[\](]|\/[^\s\0()<>[\]{}/%]*|\d{1,10}[\s\0]+\d{1,5}[\s\0]+R(?![A-Za-z0-9])|[+-]*[\d.]+|<[0-9A-Fa-f\s\0]*>|true|false|null/y;
 
-/** The value at a place of a text, of which no more than `sequenceLengthMax` is read. `end`: behind it. */
+/** The value at a place of a text, of which no more than `lengthMax` is read. `end`: behind it. */
 function valueAt(text: string, from: number, lengthMax: number): { value: Value; end: number } {
   let at = from;
   const take = (pattern: RegExp): string => {
