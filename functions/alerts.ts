@@ -7,7 +7,7 @@ import { alertSettings } from '../shared/adapters/dynamodb/config-store.ts';
 import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { quotaChangeOf, tableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 import { timeSortedIds } from '../shared/adapters/system/node-ports.ts';
-import { alertPass } from '../shared/relay/alerts/alert-pass.ts';
+import { createAlertPass } from '../shared/relay/alerts/alert-pass.ts';
 import { balanceWatch } from '../shared/relay/alerts/balance-watch.ts';
 import { jobParts } from './compose/job-parts.ts';
 
@@ -20,5 +20,5 @@ const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as cons
 
 export const handler = eventHandler(job.log, {
   records: tableStreamHandler(quotaChangeOf, { ...job, take: (change) => watch.take(change), poisoned }),
-  schedule: alertPass({ ...parts, watch, settings: alertSettings(client, stack) }),
+  schedule: createAlertPass({ ...parts, watch, settings: alertSettings(client, stack) }),
 });

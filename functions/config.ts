@@ -6,7 +6,7 @@ import { dynamoLearnedFactsReader } from '../shared/adapters/dynamodb/runtime-so
 import { cachedSecretStore, secretCheck } from '../shared/adapters/secrets/secret-store.ts';
 import { readDefaultLimits, readDeployedSecrets } from '../shared/adapters/system/environment.ts';
 import { configMetrics } from '../shared/adapters/telemetry/log.ts';
-import { configPublisher, rowMarker } from '../shared/relay/jobs/config-publisher.ts';
+import { createConfigPublisher, createRowMarker } from '../shared/relay/jobs/config-publisher.ts';
 import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { configStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 import { jobParts } from './compose/job-parts.ts';
@@ -17,7 +17,7 @@ const metrics = configMetrics(stack);
 const marks = dynamoRowMarks({ client, stack, log });
 const snapshots = dynamoConfigStore(client, stack, clock);
 const accounts = dynamoAccountRows(client, stack);
-const publish = configPublisher({
+const publish = createConfigPublisher({
   clock,
   random,
   log,
@@ -42,7 +42,7 @@ export const handler = eventHandler(log, {
   records: configStreamHandler({
     stack,
     publish,
-    markRows: rowMarker({ marks, metrics, snapshots, accounts, local }),
+    markRows: createRowMarker({ marks, metrics, snapshots, accounts, local }),
   }),
   schedule: publish,
 });

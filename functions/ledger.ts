@@ -7,7 +7,7 @@ import { dynamoOpenRegistry } from '../shared/adapters/dynamodb/quotas/open-regi
 import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { quotaChangeOf, tableStreamBatchHandler } from '../shared/adapters/entry/table-streams.ts';
 import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
-import { ledgerProjector } from '../shared/relay/jobs/ledger-projector.ts';
+import { createLedgerProjector } from '../shared/relay/jobs/ledger-projector.ts';
 import { openWatch } from '../shared/relay/jobs/sweeper.ts';
 import type { QuotaChange } from '../shared/relay/ports/money-stores.ts';
 import { jobParts } from './compose/job-parts.ts';
@@ -15,7 +15,7 @@ import { jobParts } from './compose/job-parts.ts';
 const { client, stack, ...parts } = jobParts();
 const registry = dynamoOpenRegistry(client, stack);
 const watch = openWatch({ ...parts, registry }, readSweepGraceSeconds());
-const project = ledgerProjector({ ...parts, ledger: dynamoLedgerStore(client, stack) });
+const project = createLedgerProjector({ ...parts, ledger: dynamoLedgerStore(client, stack) });
 
 export const handler = eventHandler(parts.log, {
   records: tableStreamBatchHandler(quotaChangeOf, {

@@ -8,7 +8,7 @@ import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readAlertAccess } from '../shared/adapters/system/environment.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
 import { httpsNoticeSender } from '../shared/adapters/transport/notice-sender.ts';
-import { notifier } from '../shared/relay/alerts/notifier.ts';
+import { createNotifier } from '../shared/relay/alerts/notifier.ts';
 import { jobParts } from './compose/job-parts.ts';
 
 const { environment, ...parts } = jobParts();
@@ -21,7 +21,7 @@ const sender = httpsNoticeSender({
   secrets: cachedSecretStore({ environment, clock, purpose: 'alerts' }),
   clock,
 });
-const notices = notifier({
+const notices = createNotifier({
   ...parts,
   notices: dynamoNoticeStore(client, stack),
   accounts: dynamoAlertAccounts({ client, clock, stack, local }),

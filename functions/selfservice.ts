@@ -6,13 +6,13 @@ import { bufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
 import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { newSecretKey, nodeHmac, randomHex } from '../shared/adapters/system/node-ports.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
-import { managedKeysHandle } from '../shared/relay/account/managed-keys.ts';
-import { withCors } from '../shared/relay/http/http.ts';
+import { createManagedKeysHandle } from '../shared/relay/account/managed-keys.ts';
+import { addCors } from '../shared/relay/http/http.ts';
 import { servedParts } from './compose/served-parts.ts';
 
 const { environment, hosted, parts } = servedParts();
 const { client, clock, config, random, stack } = parts;
-const handle = managedKeysHandle({
+const handle = createManagedKeysHandle({
   ...parts,
   keys: dynamoKeyStore(parts),
   managed: dynamoManagedKeys(client, stack),
@@ -23,4 +23,4 @@ const handle = managedKeysHandle({
   random: { ...random, secretKey: newSecretKey, hex: randomHex },
 });
 
-export const handler = bufferedHandler(hosted(withCors(handle, config)));
+export const handler = bufferedHandler(hosted(addCors(handle, config)));

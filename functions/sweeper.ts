@@ -6,12 +6,12 @@ import { dynamoQuotaStore } from '../shared/adapters/dynamodb/quotas/quota-store
 import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../shared/adapters/telemetry/log.ts';
-import { sweeper } from '../shared/relay/jobs/sweeper.ts';
+import { createSweeper } from '../shared/relay/jobs/sweeper.ts';
 import { jobParts } from './compose/job-parts.ts';
 import { tablesOf } from './compose/late-adapters.ts';
 
 const { client, stack, environment, ...parts } = jobParts();
-const sweep = sweeper(
+const sweep = createSweeper(
   {
     ...parts,
     registry: dynamoOpenRegistry(client, stack),

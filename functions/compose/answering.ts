@@ -24,7 +24,7 @@ import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-tr
 import { RetryBudget } from '../../shared/adapters/aws/aws-calls.ts';
 import { requestSigner } from '../../shared/adapters/aws/aws-signature.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
-import { withCors, type Handle, type HostedHandle } from '../../shared/relay/http/http.ts';
+import { addCors, type Handle, type HostedHandle } from '../../shared/relay/http/http.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
@@ -101,7 +101,7 @@ export function answeringHandles(
   return (endpoint, ...others) => {
     const log = logOf(endpoint.name);
     const ports = { ...shared, log };
-    const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint, ...others), config);
+    const handleOf = (given: ChatPorts): Handle => addCors(answerWith(given, endpoint, ...others), config);
     const handle = tracing
       ? lateTracing({ settings: tracing, routes: [endpoint, ...others], ports, handleOf, stack, version })
       : handleOf(ports);

@@ -6,9 +6,9 @@ import { dynamoRefusalCounts } from '../../shared/adapters/dynamodb/refusal-coun
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import type { Environment } from '../../shared/adapters/system/environment.ts';
-import { accountHandle } from '../../shared/relay/account/account-handle.ts';
-import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
-import { withCors, type HostedHandle } from '../../shared/relay/http/http.ts';
+import { createAccountHandle } from '../../shared/relay/account/account-handle.ts';
+import { createCatalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
+import { addCors, type HostedHandle } from '../../shared/relay/http/http.ts';
 import { lazily } from './late-adapters.ts';
 import { servedParts } from './served-parts.ts';
 
@@ -20,8 +20,8 @@ export function publicHandle(given?: Environment): HostedHandle {
     return file.dynamoAccountReader(client, stack);
   });
   const refusals = dynamoRefusalCounts(client, stack);
-  const account = accountHandle({ ...parts, keys: dynamoKeyStore(parts), accounts, refusals });
+  const account = createAccountHandle({ ...parts, keys: dynamoKeyStore(parts), accounts, refusals });
   const health = dynamoChannelHealth({ ...parts, view: config.cooldowns });
-  const handle = catalogHandle({ ...parts, version: environment.version, account, health });
-  return hosted(withCors(handle, config));
+  const handle = createCatalogHandle({ ...parts, version: environment.version, account, health });
+  return hosted(addCors(handle, config));
 }

@@ -31,7 +31,7 @@ import {
   type ServedFunctionName,
 } from '../stack/constructs/function-descriptions.ts';
 import { isWhole, writeBody, type HostAnswer } from '../../shared/adapters/entry/lambda-handlers.ts';
-import { refusalResponse, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
+import { respondRefusal, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
 
 /** Probes need no origin secret here, and nothing of the tables: a store that is away is no reason to restart. */
 export const healthPath = '/server/health';
@@ -357,7 +357,7 @@ function turnedAway({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, refusal: Re
     code: refusal.body.error.code,
     reason: refusal.reason,
   });
-  return refusalResponse(refusal, id);
+  return respondRefusal(refusal, id);
 }
 
 /** The work that has begun and not ended: answers, and what settles them after their last byte. */

@@ -15,11 +15,11 @@ import type { Candidate, ChatCall } from './call/call.ts';
 import { mayHaveStates, type CheckedCall } from './read-call.ts';
 import { callTo } from './call/serving-channels.ts';
 import { AskAgain, Attempt } from './dispatch/attempt.ts';
-import { candidatesInOrder } from './dispatch/candidate-order.ts';
-import { learnedVariant } from './dispatch/dispatch.ts';
+import { orderCandidates } from './dispatch/candidate-order.ts';
+import { findLearnedVariant } from './dispatch/dispatch.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayResponse } from './http/http.ts';
-import { jsonResponse, Refusal } from './http/refusal.ts';
+import { respondJson, Refusal } from './http/refusal.ts';
 import { within } from './retry.ts';
 import type { Admission } from './money/admission.ts';
 import { pricedOnceProven } from './money/bill.ts';
@@ -82,7 +82,7 @@ export async function countTokens(
     upstream_status: status,
     prompt_tokens: tokens,
   });
-  const response = jsonResponse(requestId, counting.answer(tokens));
+  const response = respondJson(requestId, counting.answer(tokens));
   const estimated = counted.tokens === undefined && { 'x-relay-estimated': 'true' };
   const headers = { ...response.headers, ...endpoint.answerHeaders?.(requestId), ...estimated };
   return { ...response, headers };
@@ -143,13 +143,13 @@ async function upstreamCount(
   health: HealthRecorder,
   call: ChatCall,
 ): Promise<UpstreamCount> {
-  const candidate = (await candidatesInOrder(call, health)).take()?.candidate;
+  const candidate = (await orderCandidates(call, health)).take()?.candidate;
   if (!candidate) return { reason: 'all_channels_cooling' };
   const over = new AbortController();
   // Nothing is answered, so no limit on an answer changes what goes up.
   const unlimited = { outputTokensLimit: Number.MAX_SAFE_INTEGER, signal: over.signal };
   const asked = { ...callTo(call, candidate.model), ...unlimited };
-  const variant = learnedVariant(ports, candidate, call);
+  const variant = findLearnedVariant(ports, candidate, call);
   const attempt = new Attempt(ports, { candidate, call: asked, variant, speaking: countingDialect });
   const work = attempt.chunks.next().then(() => undefined);
   try {

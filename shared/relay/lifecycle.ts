@@ -38,7 +38,7 @@ import { WorkBudget } from './call/work-budget.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
-import { asRefusal, refusalResponse } from './http/refusal.ts';
+import { toRefusal, respondRefusal } from './http/refusal.ts';
 import { Admission } from './money/admission.ts';
 import { admitCall, servingFacts, type Bill, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
@@ -218,7 +218,7 @@ function logExcess(
 function refuseCall(relay: RelayDeps, edge: Edge, { error, caller, asked }: RefusedCall): RelayResponse {
   const { ports, endpoint, reservations, logger } = relay;
   const { requestId, startedMs, refusedFacts } = edge;
-  const refusal = asRefusal(error);
+  const refusal = toRefusal(error);
   if (refusal.body.error.code === 'internal') ports.log.fault(requestId, error);
   const facts = {
     requestId,
@@ -233,7 +233,7 @@ function refuseCall(relay: RelayDeps, edge: Edge, { error, caller, asked }: Refu
   };
   const stored = edge.storeRefusal?.(refusal.body.error);
   const done = Promise.all([logger.refused(facts), reservations.cancelled(requestId), stored]).then(() => {});
-  return { ...refusalResponse(refusal, requestId, endpoint), done };
+  return { ...respondRefusal(refusal, requestId, endpoint), done };
 }
 
 /** A call as it is sent: with the states of its earlier turns, and the limits that the balance pays. */

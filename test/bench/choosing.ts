@@ -72,7 +72,7 @@ class Chooser {
       request,
     });
     return new CandidateOrder(candidates, {
-      standingOf: await this.#recorder.standings(this.#key.account),
+      standingOf: await this.#recorder.findStandings(this.#key.account),
       score: scoreOf({ key: this.#key, request }),
     }).take();
   }

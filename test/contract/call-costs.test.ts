@@ -10,7 +10,7 @@ import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts
 import type { CloseRecord, OpenEntry } from '../../shared/billing/quota-item.ts';
 import { formatPrice } from '../../shared/billing/price.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
-import { ledgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
+import { createLedgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import type { CallBudget, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
@@ -146,7 +146,7 @@ async function costsOf(call: string, kind: Kind) {
   const counters = dynamoKeyCounters(tablesOn(documents), 'relay');
   const reservations = new Reservations({ clock, random, log, quotas, counters });
   const ledger = dynamoLedgerStore(tablesOn(client), 'relay');
-  const project = ledgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
+  const project = createLedgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
   const request = requestOf(call, kind);
 
   commands.length = 0;

@@ -6,7 +6,7 @@ import type { Reservation, ReservationRequest } from '../../shared/relay/money/o
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
-import { sweeper } from '../../shared/relay/jobs/sweeper.ts';
+import { createSweeper } from '../../shared/relay/jobs/sweeper.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { recordedLog, type RecordedLog } from '../unit/adapters/telemetry/recorded-log.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
@@ -103,7 +103,7 @@ async function item(): Promise<QuotaItem> {
 }
 
 const eventNames = (): string[] => log.events.map(({ name }) => name);
-const sweep = sweeper(
+const sweep = createSweeper(
   {
     clock: { now: () => clock.now() + 3_600_000, sleep: (milliseconds) => clock.sleep(milliseconds) },
     random: { next: () => 0 },

@@ -12,7 +12,7 @@ import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store
 import { recordFact } from '../../shared/relay/payments/payments-handle.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
-import { sweeper } from '../../shared/relay/jobs/sweeper.ts';
+import { createSweeper } from '../../shared/relay/jobs/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
 import { BillingRig, yuan } from '../support/billing-rig.ts';
@@ -222,7 +222,7 @@ async function unstoredAnswer(): Promise<void> {
 async function unclosable(): Promise<void> {
   const item = itemOf('acme', { open: new Map([['lost', entryOf({ until: 0 })]]) });
   const clock = new VirtualClock();
-  const run = sweeper(
+  const run = createSweeper(
     {
       clock,
       random: { next: () => 0.5 },

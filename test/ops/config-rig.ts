@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DeleteCommand, DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { systemClock } from '../../shared/adapters/system/node-ports.ts';
-import { configPublisher } from '../../shared/relay/jobs/config-publisher.ts';
+import { createConfigPublisher } from '../../shared/relay/jobs/config-publisher.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../../shared/adapters/dynamodb/row-tables.ts';
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/config-store.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -25,7 +25,7 @@ export class ConfigRig {
     const documents = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
     this.#documents = documents;
     const log = { request: () => undefined, event: () => undefined, fault: () => undefined };
-    this.compile = configPublisher({
+    this.compile = createConfigPublisher({
       clock: systemClock,
       random: { next: () => 0.5 },
       log,

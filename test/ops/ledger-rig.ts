@@ -18,7 +18,7 @@ import { planSplit } from '../../shared/billing/shards.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/jobs/grant-applier.ts';
-import { ledgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
+import { createLedgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -36,7 +36,7 @@ export class LedgerRig {
   readonly #client: DynamoDBClient;
   readonly #documents: DynamoDBDocumentClient;
   readonly quotas: QuotaStore;
-  readonly #keepLedger: ReturnType<typeof ledgerProjector>;
+  readonly #keepLedger: ReturnType<typeof createLedgerProjector>;
   readonly #grants: GrantApplier;
   /** When functions put their rows. */
   now = '2026-11-11T12:00:00Z';
@@ -54,7 +54,7 @@ export class LedgerRig {
     const grants = wholeGrants(dynamoGrantStore(tablesOn(this.#client), 'relay'));
     const random = { next: () => 0.5 };
     const ledger = dynamoLedgerStore(tablesOn(this.#client), 'relay');
-    this.#keepLedger = ledgerProjector({ ...ports, clock, random, ledger });
+    this.#keepLedger = createLedgerProjector({ ...ports, clock, random, ledger });
     this.#grants = grantApplier({ ...ports, clock, random, grants });
   }
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { defaultSettings, type Settings } from '../../shared/config/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { accountBody } from '../../shared/relay/account/account-handle.ts';
-import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
+import { createCatalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import type { HourOfRefusals } from '../../shared/relay/ports/money-stores.ts';
 import type { AccountDay, AccountStatement, UsageEntry } from '../../shared/wire/public-api.ts';
 import { exampleOf } from '../support/billing-examples.ts';
@@ -109,7 +109,7 @@ export class PagesServer {
     response.writeHead(answer.status, answer.headers).end(answer.body);
   }
 
-  readonly #handle = catalogHandle({
+  readonly #handle = createCatalogHandle({
     config: { current: async () => this.#current, notOlderThan: async () => this.#current },
     log: { request: () => undefined, event: () => undefined, fault: () => undefined },
     clock: { now: () => Date.now(), sleep: async () => undefined },

@@ -6,7 +6,7 @@ import { admitCall, type Bill, type BillableCall } from '../../shared/relay/mone
 import type { CalledAlias, ServingModel, ChannelLimits } from '../../shared/relay/call/call.ts';
 import { channelLimits, callTo } from '../../shared/relay/call/serving-channels.ts';
 import { parseModelName } from '../../shared/relay/call/access.ts';
-import { asRefusal } from '../../shared/relay/http/refusal.ts';
+import { toRefusal } from '../../shared/relay/http/refusal.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import {
   aliasName,
@@ -80,7 +80,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     else bill = await admitted.reserve(billed);
   } catch (error) {
     await reservations.cancelled(id);
-    const { status } = asRefusal(error);
+    const { status } = toRefusal(error);
     hold(status === 429 || status === 503, `${id} was refused with ${status}: ${String(error)}`);
     hold(
       !made.metered || !/balance|quota/i.test(String(error)),

@@ -1,6 +1,6 @@
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import { reserveForRun, type Bill } from '../../shared/relay/money/bill.ts';
-import { asRefusal } from '../../shared/relay/http/refusal.ts';
+import { toRefusal } from '../../shared/relay/http/refusal.ts';
 import { answer, type AcceptedCall, type CallReport } from './call.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { Server } from './server.ts';
@@ -54,7 +54,7 @@ export async function runLater(
     bill = await reserveForRun(reservations, ports, { ...billed, deadlineMs }, { waiting, shard: undefined });
   } catch (error) {
     await reservations.cancelled(later.id);
-    const { status } = asRefusal(error);
+    const { status } = toRefusal(error);
     hold(status === 429 || status === 503, `${later.id} was refused with ${status}: ${String(error)}`);
     if (faults() > faultsBefore) server.losesBudget();
     return { ...nothing, stoodStill: environment.stoodStill };

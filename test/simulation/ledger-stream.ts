@@ -1,6 +1,6 @@
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
 import { groupIntoTransactions } from '../../shared/billing/daily-figures.ts';
-import { ledgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
+import { createLedgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaChange } from '../../shared/relay/ports/money-stores.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';
@@ -89,7 +89,7 @@ export class LedgerStream {
       shard.busy = false;
     };
     if (this.#random.chance(0.2)) shard.position = Math.max(0, shard.position - this.#random.integer(1, 8));
-    const keep = ledgerProjector({
+    const keep = createLedgerProjector({
       clock: environment,
       random: { next: () => this.#random.next() },
       ledger: {

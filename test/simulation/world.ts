@@ -1,7 +1,7 @@
 import { BudgetsWatch } from './budgets-watch.ts';
 import type { CloseWrite } from '../../shared/billing/quota-item.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
-import { sweeper } from '../../shared/relay/jobs/sweeper.ts';
+import { createSweeper } from '../../shared/relay/jobs/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/store-errors.ts';
@@ -198,7 +198,7 @@ export class World {
     const networked = networkedQuotas(quotas, network);
     const reached: QuotaStore['close'] = (write) => networked.close(write);
     const close = this.#mutation?.sweeps?.(reached) ?? reached;
-    const run = sweeper(
+    const run = createSweeper(
       { ...ports, quotas: { close }, metrics: this.#metrics, log: { ...log, event } },
       grace,
     );

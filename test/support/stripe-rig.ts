@@ -10,7 +10,7 @@ import {
 } from '../../shared/billing/payments.ts';
 import { formatYuan } from '../../shared/billing/price.ts';
 import type { RelayResponse } from '../../shared/relay/http/http.ts';
-import { paymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
+import { createPaymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 import { MemoryPaymentStore } from './memory-payment-store.ts';
 
@@ -74,7 +74,7 @@ export class StripeRig {
       plans: [],
       settings: { ...defaultSettings, ...(this.settings && { payments: { stripe: this.settings } }) },
     });
-    const handle = paymentsHandle({
+    const handle = createPaymentsHandle({
       config: { current, notOlderThan: current },
       secrets: {
         read: async (reference) => {

@@ -4,7 +4,7 @@
  * of several environments at once may exceed it by what each of them adds, until that ends. Holds no secret and no account,
  * only hashes.
  */
-import { forgottenAtMs, type HealthEntry, type RestKind } from '../../relay/ports/runtime-stores.ts';
+import { expiryMsOf, type HealthEntry, type CooldownKind } from '../../relay/ports/runtime-stores.ts';
 import type { RuntimeItem } from './runtime-items.ts';
 import { expressed, setAndRemove } from './table-client.ts';
 
@@ -59,11 +59,11 @@ export function writeOf(
   put(entryName(key), entry && entryText(entry));
   const others = [...known]
     .filter(([other]) => other !== key)
-    .map(([other, one]) => ({ name: entryName(other), endsMs: forgottenAtMs(one) }))
+    .map(([other, one]) => ({ name: entryName(other), endsMs: expiryMsOf(one) }))
     .toSorted((a, b) => a.endsMs - b.endsMs);
   const over = others.filter(({ endsMs }) => endsMs <= nowMs).slice(0, removedAtOnce);
   for (const { name } of over) put(name, undefined);
-  const endsMs = entry ? forgottenAtMs(entry) : 0;
+  const endsMs = entry ? expiryMsOf(entry) : 0;
   for (const other of others.slice(over.length).slice(0, removedAtOnce)) {
     if (bytes <= entriesBytesMax || other.endsMs >= endsMs) break;
     put(other.name, undefined);
@@ -77,8 +77,8 @@ const sizeOf = (name: string, text: string | undefined): number =>
 
 // The text of a candidate's health, 33 characters at most. Every version that runs reads it: forms are only added.
 
-const kindLetters: Record<RestKind, string> = { rate_limit: 'L', credentials: 'C', failing: 'F' };
-const kinds = new Map(Object.entries(kindLetters).map(([kind, letter]) => [letter, kind as RestKind]));
+const kindLetters: Record<CooldownKind, string> = { rate_limit: 'L', credentials: 'C', failing: 'F' };
+const kinds = new Map(Object.entries(kindLetters).map(([kind, letter]) => [letter, kind as CooldownKind]));
 /** Numbers are written in base 36, whose letters are small; a capital says what follows. */
 const restForm = /^([LCF])([0-9a-z]{1,10})(?:S([0-9a-z]{1,10}))?(?:P([0-9a-z]{1,10}))?(?:A([0-9a-z]{1,8}))?$/;
 const runForm = /^N([1-9])T([0-9a-z]{1,10})A([0-9a-z]{1,8})(?:A([0-9a-z]{1,8}))?$/;

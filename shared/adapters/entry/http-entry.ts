@@ -6,7 +6,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import middy from '@middy/core';
 import type { Context } from 'aws-lambda';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
-import { asRefusal, refusalResponse, refuse, type Refusal } from '../../relay/http/refusal.ts';
+import { toRefusal, respondRefusal, refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { hopHeader, loopHeader } from '../../wire/ids.ts';
 import { percentDecoded } from '../../wire/json.ts';
 import { readJsonBody, type SharedHost } from './json-body.ts';
@@ -46,14 +46,14 @@ export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Pr
       return { ...response, headers: { ...response.headers, 'x-request-id': id }, done };
     })
     .onError(({ event: { id, startedMs }, error }) => {
-      const refusal = asRefusal(error);
+      const refusal = toRefusal(error);
       const { status, body } = refusal;
       const duration_ms = clock.now() - startedMs;
       const { code } = body.error;
       if (error === refusal)
         log.request({ request_id: id, endpoint: 'edge', status, end: 'refused', duration_ms, code });
       else log.fault(id, error);
-      return refusalResponse(refusal, id);
+      return respondRefusal(refusal, id);
     })
     .handler(({ request }) => handled(request(), hosted));
   return (read) => {

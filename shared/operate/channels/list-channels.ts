@@ -8,7 +8,7 @@ import { markOfReference, referenceProblem } from '../../config/rows/secret-refe
 import { referenceOwners } from '../../config/setting-rows.ts';
 import { candidatesOf } from '../../relay/call/serving-channels.ts';
 import { healthKeysOf } from '../../relay/health/health-recorder.ts';
-import { forgottenAtMs, type HealthEntry, type RestKind } from '../../relay/ports/runtime-stores.ts';
+import { expiryMsOf, type HealthEntry, type CooldownKind } from '../../relay/ports/runtime-stores.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { rowsIn, summedBy, sumOfFigures } from '../ledger/ledger.ts';
@@ -163,7 +163,7 @@ function activityOf(served: readonly ServedDay[]) {
 type HealthEntries = ReadonlyMap<number, HealthEntry>;
 
 export interface RestingPlace {
-  kind: RestKind | 'failures';
+  kind: CooldownKind | 'failures';
   /** Epoch milliseconds. Of failures in a row: when the last one was. */
   atMs: number;
   /** The model that rests. Undefined: the whole channel, or one of its secrets. */
@@ -179,7 +179,7 @@ export function restingPlaces(channel: ChannelRow, entries: HealthEntries, nowMs
     for (const candidate of candidatesOf(channel, name))
       for (const [index, key] of healthKeysOf(candidate).entries()) {
         const entry = entries.get(key);
-        if (!entry || forgottenAtMs(entry) <= nowMs) continue;
+        if (!entry || expiryMsOf(entry) <= nowMs) continue;
         const model = index === 0 ? undefined : name;
         found.set(
           key,

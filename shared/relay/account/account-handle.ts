@@ -5,14 +5,14 @@
 import { eachPart } from '../../wire/chat-response.ts';
 import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
 import { type Handle, type RelayRequest, isAccountRoute, matchRoute } from '../http/http.ts';
-import { loggedHandle } from '../http/logged-handle.ts';
+import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { jsonResponse } from '../http/refusal.ts';
+import { respondJson } from '../http/refusal.ts';
 import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax } from '../ports/config-store.ts';
-import { accountStatement } from './account-statement.ts';
-import { accountDays, readDays, usagePage } from './account-usage.ts';
+import { answerStatement } from './account-statement.ts';
+import { listDays, readDays, listUsage } from './account-usage.ts';
 import {
   parseYuan,
   convertToYuanNumber,
@@ -31,7 +31,7 @@ import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import { shownNotices } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import { offeredModels } from '../catalog/catalog-lists.ts';
+import { listOfferedModels } from '../catalog/catalog-lists.ts';
 import type {
   AccountBody,
   AccountBudget,
@@ -49,15 +49,15 @@ interface AccountPorts extends Pick<ChatPorts, 'config' | 'keys' | 'clock' | 'lo
   refusals: Pick<RefusalCounts, 'since'>;
 }
 
-export const accountHandle = (ports: AccountPorts): Handle =>
-  loggedHandle(ports, { endpoint: 'account' }, async (request, found) => {
+export const createAccountHandle = (ports: AccountPorts): Handle =>
+  createLoggedHandle(ports, { endpoint: 'account' }, async (request, found) => {
     const endpoint = accountRoute(request);
     found({ endpoint });
     const lookup = await ports.keys.find(readKey(request.headers['authorization']));
     const admitted = admitKey(lookup, ports.clock.now());
     const { hint, account } = admitted.row;
     found({ endpoint, key_hint: hint, account });
-    return jsonResponse(request.id, await bodies[endpoint](ports, admitted, request.query));
+    return respondJson(request.id, await bodies[endpoint](ports, admitted, request.query));
   });
 
 function accountRoute(request: RelayRequest): keyof typeof bodies {
@@ -69,10 +69,10 @@ function accountRoute(request: RelayRequest): keyof typeof bodies {
 const bodies = {
   account: balance,
   usage: ({ accounts }: AccountPorts, { row }: AdmittedKey, query: URLSearchParams) =>
-    usagePage(accounts, row.account, query),
+    listUsage(accounts, row.account, query),
   async statement({ accounts, config, clock }: AccountPorts, { row }: AdmittedKey, query: URLSearchParams) {
     const { seller } = (await config.current()).settings;
-    return accountStatement(accounts, { account: row.account, query, seller, nowMs: clock.now() });
+    return answerStatement(accounts, { account: row.account, query, seller, nowMs: clock.now() });
   },
 };
 
@@ -88,9 +88,7 @@ async function balance(
     ports.config.notOlderThan(refusalAgeMsMax),
     ports.accounts.months(key.account, listPaceMonths(nowMs)),
     ports.refusals.since(key.account, new Date(nowMs - errorsMs).toISOString().slice(0, 13)),
-    asked === undefined
-      ? undefined
-      : accountDays(ports.accounts, { account: key.account, days: asked, nowMs }),
+    asked === undefined ? undefined : listDays(ports.accounts, { account: key.account, days: asked, nowMs }),
   ]);
   return accountBody({ account, quota, key, snapshot, months, refusals, days, nowMs: ports.clock.now() });
 }
@@ -132,23 +130,25 @@ export function accountBody(facts: AccountFacts): AccountBody {
     plan_ended_at: snapshot.settings.subscriptionEnabled ? findPlanEnd(account?.plan, nowMs) : null,
     key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
     notices: shownNotices(snapshot.settings, nowMs),
-    price_changes: listPriceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(announced),
+    price_changes: listPriceChanges(snapshot.charges, listOfferedModels(snapshot, nowMs), nowMs).map(
+      describePriceChange,
+    ),
     errors: accountErrors(facts.refusals),
     days: facts.days ?? null,
   };
 }
 
 /** Field by field: rows hold what is not public. */
-const announced = ({ fromMs, rule, models }: PriceChange): AccountPriceChange => ({
+const describePriceChange = ({ fromMs, rule, models }: PriceChange): AccountPriceChange => ({
   from: seconds(fromMs),
   models,
   type: rule.type,
   ...ratesOf(rule),
-  tiers: (rule.tiers ?? []).map(announcedTier),
+  tiers: (rule.tiers ?? []).map(describeTier),
   service_tiers: rule.service_tiers ?? null,
 });
 
-const announcedTier = (tier: WrittenTier) => ({ above: tier.above, ...ratesOf(tier) });
+const describeTier = (tier: WrittenTier) => ({ above: tier.above, ...ratesOf(tier) });
 
 const ratesOf = ({ input, output, ...parts }: WrittenRates) => ({
   input,

@@ -13,7 +13,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
 import type { AccountStatement } from '../../wire/public-api.ts';
 import type { AccountReader } from '../ports/money-stores.ts';
-import { accountDay, modelOf, sumsMax } from './account-usage.ts';
+import { describeDay, modelOf, sumsMax } from './account-usage.ts';
 
 interface StatementAsked {
   account: string;
@@ -23,7 +23,7 @@ interface StatementAsked {
 }
 
 /** Throws an InvalidRequest for a month that is none, or has not begun. */
-export async function accountStatement(
+export async function answerStatement(
   reader: Pick<AccountReader, 'quota' | 'months' | 'days' | 'grants'>,
   { account, query, seller, nowMs }: StatementAsked,
 ): Promise<AccountStatement> {
@@ -96,7 +96,7 @@ const modelsOf = (days: readonly DailySum[]): AccountStatement['models'] =>
     .filter(([model]) => model !== grantsModel)
     .map(([, sums]) => {
       const figures = sums.map((sum) => sum.figures).reduce(addFigures, noFigures);
-      const { day: _, ...used } = accountDay({ key: sums[0]!.key, figures });
+      const { day: _, ...used } = describeDay({ key: sums[0]!.key, figures });
       return used;
     })
     .toSorted((a, b) => b.charge - a.charge);

@@ -40,7 +40,7 @@ const readMax = 500;
  * not, so all of these are read: they are few. Of rows that are selected or summed a page may have few, or none, and still
  * have a next one. Throws an InvalidRequest for an invalid query.
  */
-export async function usagePage(
+export async function listUsage(
   reader: Pick<AccountReader, 'requests' | 'grants' | 'late'>,
   account: string,
   query: URLSearchParams,
@@ -53,16 +53,16 @@ export async function usagePage(
   const ask = async (beforeId: string): Promise<CloseRow[]> => reader.requests(account, beforeId, count + 1);
   const others = Promise.all([reader.grants(account), reader.late(account)]).then((rows) => rows.flat());
   const after = cursor !== undefined && isOther(cursor) ? await otherOf(others, cursor) : cursor;
-  const [requests, allOthers] = await Promise.all([ask(firstIdAfter(after)), others]);
+  const [requests, allOthers] = await Promise.all([ask(findFirstId(after)), others]);
   const older = allOthers.filter((row) => after === undefined || isOlder(row, after));
   // Between this row and the next read nothing is known.
   const end = requests.length > count ? requests[count - 1] : undefined;
   const rows = [...requests, ...older].filter(
     (row) => !(end && isOlder(row, end)) && (!wanted || isAttributedTo(row, wanted)),
   );
-  if (by) return { ...pageOf(summedBy(rows, by), end), object: 'list' };
-  const page = rows.toSorted(newestFirst).slice(0, limit);
-  return { ...pageOf(page.map(usageEntry), rows.length > page.length ? page.at(-1) : end), object: 'list' };
+  if (by) return { ...pageOf(sumBy(rows, by), end), object: 'list' };
+  const page = rows.toSorted(compareNewestFirst).slice(0, limit);
+  return { ...pageOf(page.map(toUsageEntry), rows.length > page.length ? page.at(-1) : end), object: 'list' };
 }
 
 /** @param last that of the page, where there are more */
@@ -91,7 +91,7 @@ function readBy(query: URLSearchParams): AttributedBy | undefined {
 }
 
 /** The largest charge first. */
-function summedBy(rows: readonly LedgerRow[], by: AttributedBy): UsageSum[] {
+function sumBy(rows: readonly LedgerRow[], by: AttributedBy): UsageSum[] {
   const calls = rows.filter((row): row is CloseRow => row.kind !== 'grant');
   return [...Map.groupBy(calls, (row) => findAttributedName(row, by))]
     .map(([name, own]) => {
@@ -116,22 +116,22 @@ const timeOf = (position: Position): number =>
   typeof position === 'string' ? (requestTimeMs(position) ?? 0) : findLedgerTimeMs(position);
 
 /** Requests that follow a position in the list have ids below this. */
-function firstIdAfter(position: Position | undefined): string {
+function findFirstId(position: Position | undefined): string {
   if (position === undefined) return grantPrefix;
   return typeof position === 'string' ? position : timeText(timeOf(position) + 1);
 }
 
-const newestFirst = (a: Position, b: Position): number =>
+const compareNewestFirst = (a: Position, b: Position): number =>
   timeOf(b) - timeOf(a) || (idOf(a) < idOf(b) ? 1 : -1);
 
 const isOlder = (row: LedgerRow, position: Position): boolean =>
-  row.id !== idOf(position) && newestFirst(position, row) < 0;
+  row.id !== idOf(position) && compareNewestFirst(position, row) < 0;
 
 const isOther = (id: string): boolean => id.startsWith(grantPrefix) || id.startsWith(latePrefix);
 
 async function otherOf(others: Promise<LedgerRow[]>, id: string): Promise<LedgerRow> {
   const found = (await others).find((row) => row.id === id);
-  if (!found) throw badCursor();
+  if (!found) throw refuseCursor();
   return found;
 }
 
@@ -140,18 +140,18 @@ function readCursor(written: string | null): string | undefined {
   const id = percentDecoded(written);
   // No request has an id that sorts after the ids of grants, and a read below such an id would return grants.
   const isRequest = requestTimeMs(id) !== undefined && id < grantPrefix;
-  if (!isRequest && !isOther(id)) throw badCursor();
+  if (!isRequest && !isOther(id)) throw refuseCursor();
   return id;
 }
 
-const badCursor = (): InvalidRequest =>
+const refuseCursor = (): InvalidRequest =>
   new InvalidRequest(
     'invalid_value',
     'cursor',
     "Invalid value for 'cursor': the 'next_cursor' of the page before is wanted.",
   );
 
-function usageEntry(row: LedgerRow): UsageEntry {
+function toUsageEntry(row: LedgerRow): UsageEntry {
   const isGrant = row.kind === 'grant';
   const call: Partial<CloseRow> = isGrant ? {} : row;
   const hasTokens = call.prompt_tokens !== undefined;
@@ -210,7 +210,7 @@ export const readDays = (query: URLSearchParams): number | undefined =>
   countParameter(query, 'days', daysMax);
 
 /** @param days counted back from today, by UTC */
-export async function accountDays(
+export async function listDays(
   reader: Pick<AccountReader, 'days'>,
   { account, days, nowMs }: { account: string; days: number; nowMs: number },
 ): Promise<AccountDays> {
@@ -221,7 +221,7 @@ export async function accountDays(
   const cut = sums.length === sumsMax && last ? startOf(last) : undefined;
   return {
     from: cut === undefined ? secondsOf(wanted) : cut + dayMs / 1000,
-    data: sums.filter((sum) => modelOf(sum) !== grantsModel && startOf(sum) !== cut).map(accountDay),
+    data: sums.filter((sum) => modelOf(sum) !== grantsModel && startOf(sum) !== cut).map(describeDay),
   };
 }
 
@@ -231,7 +231,7 @@ const startOf = ({ key }: DailySum): number => secondsOf(key.period.split('#')[1
 export const modelOf = ({ key }: DailySum): string => key.period.split('#')[2] ?? '';
 
 /** Field by field: sums hold what the operator pays. */
-export function accountDay(sum: DailySum): AccountDay {
+export function describeDay(sum: DailySum): AccountDay {
   const { counts, amounts } = sum.figures;
   return {
     day: startOf(sum),

@@ -30,48 +30,49 @@ const secondsMax = 253_402_300_799;
 const yuanMax = 10n ** 18n;
 
 /** The fields of a body. One that is null is as the key has it that asks. Throws InvalidRequest. */
-export function fieldsIn(body: KeyFields, own: KeyRow, nowMs: number): KeyFields {
+export function readKeyFields(body: KeyFields, own: KeyRow, nowMs: number): KeyFields {
   const given: KeyFields = { ...fieldsOf(own), name: undefined };
   checkNames(body, Object.keys(given));
   return Object.fromEntries(
     Object.entries(body).map(([name, value]) => [
       name,
-      value === null ? given[name] : written(name, value, nowMs),
+      value === null ? given[name] : readField(name, value, nowMs),
     ]),
   );
 }
 
-function written(name: string, value: unknown, nowMs: number): unknown {
+function readField(name: string, value: unknown, nowMs: number): unknown {
   if (name === 'name') {
     const text = typeof value === 'string' ? value.trim() : '';
     if (text === '' || text.length > nameLengthMax || /\p{C}/u.test(text))
-      throw invalid('name', `name must be a text of 1 to ${nameLengthMax} characters that one sees.`);
+      throw refuseField('name', `name must be a text of 1 to ${nameLengthMax} characters that one sees.`);
     return text;
   }
   if (name !== 'expires_at') return value;
   if (!Number.isSafeInteger(value) || Number(value) > secondsMax || Number(value) * 1000 <= nowMs)
-    throw invalid('expires_at', 'expires_at must be a time to come, in whole Unix seconds.');
+    throw refuseField('expires_at', 'expires_at must be a time to come, in whole Unix seconds.');
   return isoTime(Number(value) * 1000);
 }
 
 const exceedsWords = 'a key may not have more than the key that you call with has.';
 
 /** A row that a customer may write. Throws InvalidRequest, or a Refusal that names the right that it may not give. */
-export function allowedKey(own: KeyRow, row: KeyFields): KeyRow {
+export function readAllowedKey(own: KeyRow, row: KeyFields): KeyRow {
   const reading = readRow(KeyRow, row);
-  if ('problem' in reading) throw invalid(/^\w+/.exec(reading.problem)?.[0] ?? null, `${reading.problem}.`);
+  if ('problem' in reading)
+    throw refuseField(/^\w+/.exec(reading.problem)?.[0] ?? null, `${reading.problem}.`);
   const { row: made } = reading;
   const amount = made.budget && parseYuan(made.budget.amount);
   if (made.budget && (amount === undefined || amount > yuanMax))
-    throw invalid('budget', 'budget.amount must be yuan with at most 9 decimals, at most 1,000,000,000.');
+    throw refuseField('budget', 'budget.amount must be yuan with at most 9 decimals, at most 1,000,000,000.');
   const right = Object.keys(exceeds).find((name) => exceeds[name]?.(own, made));
   if (right !== undefined) throw refuse('key_exceeds_own', `${right}: ${exceedsWords}`, { param: right });
   return made;
 }
 
-const above = (made: number = Infinity, own: number = Infinity): boolean => made > own;
+const isAbove = (made: number = Infinity, own: number = Infinity): boolean => made > own;
 /** What no word forbids, the setting may allow. */
-const storing = ({ store }: KeyRow): number => (store === undefined ? 1 : Number(store) * 2);
+const storageRankOf = ({ store }: KeyRow): number => (store === undefined ? 1 : Number(store) * 2);
 
 const exceeds: Readonly<Record<string, (own: KeyRow, made: KeyRow) => boolean>> = {
   models: (own, made) =>
@@ -79,10 +80,10 @@ const exceeds: Readonly<Record<string, (own: KeyRow, made: KeyRow) => boolean>> 
   budget: ({ budget: own }, { budget: made }) =>
     own !== undefined &&
     (made === undefined || mostOf(made).some((most, at) => most > (mostOf(own)[at] ?? 0n))),
-  rpm: (own, made) => above(made.rpm, own.rpm),
-  max_concurrency: (own, made) => above(made.max_concurrency, own.max_concurrency),
-  expires_at: (own, made) => above(made.expires_at, own.expires_at),
-  store: (own, made) => storing(made) > storing(own),
+  rpm: (own, made) => isAbove(made.rpm, own.rpm),
+  max_concurrency: (own, made) => isAbove(made.max_concurrency, own.max_concurrency),
+  expires_at: (own, made) => isAbove(made.expires_at, own.expires_at),
+  store: (own, made) => storageRankOf(made) > storageRankOf(own),
   official: (own, made) => made.official && !own.official,
 };
 
@@ -95,17 +96,17 @@ function mostOf({ amount, period }: NonNullable<KeyRow['budget']>): [day: bigint
 }
 
 /** The name of a key among those of its account: no part of the key itself. */
-export const keyId = (hash: string): string => hash.slice(0, 16);
+export const keyIdOf = (hash: string): string => hash.slice(0, 16);
 
 /** @param raw a row of the table, which may be unreadable: the relay refuses its key */
-export function shownKey(raw: unknown, own: KeyRow, nowMs: number): ManagedKey {
+export function describeKey(raw: unknown, own: KeyRow, nowMs: number): ManagedKey {
   const reading = readRow(KeyRow, raw);
   const hash = textOf(raw, 'hash');
   const row = 'row' in reading ? reading.row : undefined;
   const state = row ? (refusedFor(row, nowMs) ?? 'usable') : 'disabled';
   const created = Date.parse(textOf(raw, '_created'));
   return {
-    id: keyId(hash),
+    id: keyIdOf(hash),
     hint: row?.hint ?? '',
     name: row?.name ?? null,
     models: row?.models ?? null,
@@ -132,5 +133,5 @@ export function checkNames(body: KeyFields, known: readonly string[]): void {
   );
 }
 
-export const invalid = (param: string | null, message: string): InvalidRequest =>
+export const refuseField = (param: string | null, message: string): InvalidRequest =>
   new InvalidRequest('invalid_value', param, message);

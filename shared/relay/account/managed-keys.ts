@@ -17,25 +17,25 @@ import { boundedValues, isRecord, parseJson } from '../../wire/json.ts';
 import type { ManagedKey } from '../../wire/public-api.ts';
 import { admitKey, readKey } from '../call/access.ts';
 import { type Handle, type RelayRequest, secondsOfMinuteLeft } from '../http/http.ts';
-import { loggedHandle } from '../http/logged-handle.ts';
+import { createLoggedHandle } from '../http/logged-handle.ts';
 import { accountKeyIdOf, matchSelfServiceRoute, refuseRoute } from '../http/refuse-route.ts';
-import { jsonResponse, refuse, smallBody, type Refusal } from '../http/refusal.ts';
+import { respondJson, refuse, smallBody, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../retry.ts';
 import { counterKey } from '../money/bill.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { KeyChange, ManagedKeyStore, SeenKey } from '../ports/managed-keys.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import {
-  allowedKey,
+  readAllowedKey,
   checkNames,
-  fieldsIn,
+  readKeyFields,
   fieldsOf,
-  invalid,
+  refuseField,
   type KeyFields,
-  keyId,
-  shownKey,
+  keyIdOf,
+  describeKey,
 } from './made-key.ts';
-import { topUp, topUpOffer, type KeyRequest, type TopUpPorts } from './top-up.ts';
+import { topUp, describeTopUpOffer, type KeyRequest, type TopUpPorts } from './top-up.ts';
 
 interface ManagedKeysPorts extends TopUpPorts, Pick<ChatPorts, 'keys' | 'counters'> {
   managed: ManagedKeyStore;
@@ -63,8 +63,8 @@ const works: Readonly<Record<NonNullable<ReturnType<typeof matchSelfServiceRoute
   },
 };
 
-export const managedKeysHandle = (ports: ManagedKeysPorts): Handle =>
-  loggedHandle(ports, { endpoint: 'account_keys' }, async (request, found) => {
+export const createManagedKeysHandle = (ports: ManagedKeysPorts): Handle =>
+  createLoggedHandle(ports, { endpoint: 'account_keys' }, async (request, found) => {
     const { clock, keys } = ports;
     const route = matchSelfServiceRoute(request);
     if (!route) throw refuseRoute(request);
@@ -73,7 +73,7 @@ export const managedKeysHandle = (ports: ManagedKeysPorts): Handle =>
     if (request.method !== 'GET') await countWrite(ports, admitted.row);
     const body = request.method === 'POST' ? bodyOf(request) : {};
     const { status = 200, answer } = await works[route](ports, { admitted, request, body });
-    return { ...jsonResponse(request.id, answer), status };
+    return { ...respondJson(request.id, answer), status };
   });
 
 async function countWrite(ports: ManagedKeysPorts, key: KeyRow): Promise<void> {
@@ -123,16 +123,16 @@ async function list(ports: ManagedKeysPorts, caller: KeyRequest) {
   const rows = await ports.managed.rows(made);
   const others = rows.filter((seen) => isCustomers(seen, own.account) && hashOf(seen) !== own.hash);
   const nowMs = ports.clock.now();
-  const [asking, ...shown] = [maker, ...others].map(({ raw }) => shownKey(raw, own, nowMs));
+  const [asking, ...shown] = [maker, ...others].map(({ raw }) => describeKey(raw, own, nowMs));
   const newestFirst = shown.toSorted((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0));
-  const top_up = topUpOffer((await ports.config.current()).settings);
+  const top_up = describeTopUpOffer((await ports.config.current()).settings);
   const data = asking ? [asking, ...newestFirst] : [];
   return { answer: { object: 'list', can_manage: true, limit: keysMax, top_up, data } };
 }
 
 async function create(ports: ManagedKeysPorts, caller: KeyRequest) {
-  const answer = await newKey(ports, caller, async ({ own }) => {
-    const fields = fieldsIn(caller.body, own, ports.clock.now());
+  const answer = await createKey(ports, caller, async ({ own }) => {
+    const fields = readKeyFields(caller.body, own, ports.clock.now());
     if (fields['name'] === undefined)
       throw new InvalidRequest('missing_required_parameter', 'name', 'Give the key a name.');
     return { fields: { ...fieldsOf(own), ...fields } };
@@ -141,20 +141,20 @@ async function create(ports: ManagedKeysPorts, caller: KeyRequest) {
 }
 
 async function edit(ports: ManagedKeysPorts, caller: KeyRequest) {
-  const edited = async (asker: Asker): Promise<ManagedKey> => {
+  const editKey = async (asker: Asker): Promise<ManagedKey> => {
     const { own } = asker;
     const { seen } = await targetOf(ports, asker, accountKeyIdOf(caller.request));
     const nowMs = ports.clock.now();
-    const fields = fieldsIn(caller.body, own, nowMs);
+    const fields = readKeyFields(caller.body, own, nowMs);
     const row = { ...seen.raw, ...fields };
-    const written: KeyFields = fieldsOf(allowedKey(own, row));
+    const written: KeyFields = fieldsOf(readAllowedKey(own, row));
     const changed = Object.fromEntries(Object.keys(fields).map((name) => [name, written[name]]));
     const update = { seen, attributes: { ...changed, ...authorOf(own, nowMs) } };
-    if ((await write(ports, asker, { update })).includes('key')) throw changedMeanwhile();
-    said(ports, own, { action: 'changed', hash: hashOf(seen) });
-    return shownKey(row, own, nowMs);
+    if ((await write(ports, asker, { update })).includes('key')) throw refuseChangedKey();
+    logKeyChange(ports, own, { action: 'changed', hash: hashOf(seen) });
+    return describeKey(row, own, nowMs);
   };
-  return { answer: await changing(ports, caller, edited) };
+  return { answer: await changeKeys(ports, caller, editKey) };
 }
 
 const hourMs = 3_600_000;
@@ -164,9 +164,9 @@ async function rotate(ports: ManagedKeysPorts, caller: KeyRequest) {
   checkNames(caller.body, ['grace_hours']);
   const { grace_hours: graceHours = 24 } = caller.body;
   if (typeof graceHours !== 'number' || !(graceHours >= 0 && graceHours <= graceHoursMax))
-    throw invalid('grace_hours', `grace_hours must be a number from 0 to ${graceHoursMax}.`);
+    throw refuseField('grace_hours', `grace_hours must be a number from 0 to ${graceHoursMax}.`);
   const replaces = accountKeyIdOf(caller.request);
-  const answer = await newKey(ports, caller, async (asker) => {
+  const answer = await createKey(ports, caller, async (asker) => {
     const { seen, row: old } = await targetOf(ports, asker, replaces);
     const nowMs = ports.clock.now();
     if (refusedFor(old, nowMs) !== undefined)
@@ -186,9 +186,9 @@ async function rotate(ports: ManagedKeysPorts, caller: KeyRequest) {
 
 async function remove(ports: ManagedKeysPorts, caller: KeyRequest) {
   const id = accountKeyIdOf(caller.request);
-  const removed = async (asker: Asker, isRepeat: boolean): Promise<void> => {
+  const removeKey = async (asker: Asker, isRepeat: boolean): Promise<void> => {
     const { own, made } = asker;
-    if (isRepeat && made.every((hash) => keyId(hash) !== id)) return;
+    if (isRepeat && made.every((hash) => keyIdOf(hash) !== id)) return;
     const { seen } = await targetOf(ports, asker, id);
     const refused = await write(ports, asker, {
       made: { before: made, after: made.filter((hash) => hash !== hashOf(seen)) },
@@ -196,9 +196,9 @@ async function remove(ports: ManagedKeysPorts, caller: KeyRequest) {
     });
     // Whatever else was changed, it is to be refused.
     if (refused.length > 0) throw new StoreBusy('The key was changed meanwhile.');
-    said(ports, own, { action: 'revoked', hash: hashOf(seen) });
+    logKeyChange(ports, own, { action: 'revoked', hash: hashOf(seen) });
   };
-  await changing(ports, caller, removed);
+  await changeKeys(ports, caller, removeKey);
   return { answer: { id, deleted: true } };
 }
 
@@ -206,7 +206,7 @@ async function remove(ports: ManagedKeysPorts, caller: KeyRequest) {
  * Repeats a change while others come between. Each try reads all that it goes by, so a right that is taken away meanwhile is none.
  * @param tryOnce `isRepeat`: an earlier try may have been applied, or may be yet
  */
-async function changing<Result>(
+async function changeKeys<Result>(
   ports: ManagedKeysPorts,
   caller: KeyRequest,
   tryOnce: (asker: Asker, isRepeat: boolean) => Promise<Result>,
@@ -231,15 +231,15 @@ interface WantedKey {
 }
 
 /** Makes a key, which is shown this once. */
-async function newKey(
+async function createKey(
   ports: ManagedKeysPorts,
   caller: KeyRequest,
   wanted: (asker: Asker) => Promise<WantedKey>,
 ): Promise<ManagedKey & { key: string }> {
   const key = ports.random.secretKey();
-  const made = await changing(ports, caller, async (asker, isRepeat) => {
+  const made = await changeKeys(ports, caller, async (asker, isRepeat) => {
     const earlier = isRepeat && (await ports.managed.find(keyHash(key)));
-    if (earlier) return shownKey(earlier.raw, asker.own, ports.clock.now());
+    if (earlier) return describeKey(earlier.raw, asker.own, ports.clock.now());
     return writeKey(ports, asker, { ...(await wanted(asker)), key });
   });
   return { ...made, key };
@@ -258,13 +258,13 @@ async function writeKey(
   const marks = authorOf(own, nowMs);
   const row = {
     ...asked,
-    ...fieldsOf(allowedKey(own, asked)),
+    ...fieldsOf(readAllowedKey(own, asked)),
     _created: isoTime(nowMs),
     ...(replaced && { _replaces: hashOf(replaced.seen) }),
     ...marks,
   };
   const left = made.filter((each) => !(replaced?.isOver && each === hashOf(replaced.seen)));
-  const kept = left.length < keysMax ? left : await stillUsed(ports, account, left);
+  const kept = left.length < keysMax ? left : await findUsableKeys(ports, account, left);
   if (kept.length >= keysMax)
     throw refuse(
       'too_many_keys',
@@ -277,13 +277,17 @@ async function writeKey(
       update: { seen: replaced.seen, attributes: { expires_at: replaced.expires_at, ...marks } },
     }),
   });
-  if (refused.includes('key')) throw changedMeanwhile();
-  said(ports, own, { action: replaced ? 'rotated' : 'made', hash });
-  return shownKey(row, own, nowMs);
+  if (refused.includes('key')) throw refuseChangedKey();
+  logKeyChange(ports, own, { action: replaced ? 'rotated' : 'made', hash });
+  return describeKey(row, own, nowMs);
 }
 
 /** Without those that are gone, that the operator took over, or whose end is over. */
-async function stillUsed({ managed, clock }: ManagedKeysPorts, account: string, hashes: readonly string[]) {
+async function findUsableKeys(
+  { managed, clock }: ManagedKeysPorts,
+  account: string,
+  hashes: readonly string[],
+) {
   const rows = await managed.rows(hashes);
   const used = rows.filter((seen) => {
     const reading = readRow(KeyRow, seen.raw);
@@ -307,8 +311,8 @@ async function write(
 
 /** A key that a customer made of this account, and that is a customer's still. */
 async function targetOf({ managed }: ManagedKeysPorts, { own, made }: Asker, id: string) {
-  if (id === keyId(own.hash)) throw notYours();
-  const hash = made.find((each) => keyId(each) === id);
+  if (id === keyIdOf(own.hash)) throw refuseForeignKey();
+  const hash = made.find((each) => keyIdOf(each) === id);
   const seen = hash === undefined ? undefined : await managed.find(hash);
   if (!seen || !isCustomers(seen, own.account))
     throw refuse(
@@ -316,7 +320,7 @@ async function targetOf({ managed }: ManagedKeysPorts, { own, made }: Asker, id:
       'No key of this id was made here. GET /v1/account/keys lists those that were.',
     );
   const reading = readRow(KeyRow, seen.raw);
-  if ('problem' in reading || reading.row.manage) throw notYours();
+  if ('problem' in reading || reading.row.manage) throw refuseForeignKey();
   return { seen, row: reading.row };
 }
 
@@ -325,15 +329,15 @@ const isCustomers = ({ raw }: SeenKey, account: string): boolean =>
 
 const hashOf = ({ raw }: SeenKey): string => String(raw['hash']);
 
-const notYours = (): Refusal =>
+const refuseForeignKey = (): Refusal =>
   refuse('key_not_yours_to_change', 'Only the operator of the relay changes this key.');
-const changedMeanwhile = (): Refusal =>
+const refuseChangedKey = (): Refusal =>
   refuse('key_changed', 'Somebody else changed this key meanwhile. Read the list again, then repeat.');
 
 /** As rows that operators write say it. */
 const authorOf = ({ hint }: KeyRow, nowMs: number) => ({ _by: `key ${hint}`, _at: isoTime(nowMs) });
 
-const said = (
+const logKeyChange = (
   { log }: ManagedKeysPorts,
   own: KeyRow,
   { action, hash }: { action: string; hash: string },

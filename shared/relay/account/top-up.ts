@@ -24,7 +24,7 @@ import { within } from '../retry.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, SecretUnusable } from '../ports/config-store.ts';
 import type { Hmac, Random } from '../ports/host.ts';
-import { checkNames, invalid } from './made-key.ts';
+import { checkNames, refuseField } from './made-key.ts';
 
 export interface TopUpPorts extends Pick<ChatPorts, 'clock' | 'config' | 'secrets' | 'transport' | 'log'> {
   hmac: Hmac;
@@ -45,7 +45,7 @@ const fenDecimals = 2;
 const nanoPerFen = 10_000_000n;
 
 /** Which way there is. */
-export const topUpOffer = ({ payments, topUpUrl }: Settings): 'checkout' | 'link' | null => {
+export const describeTopUpOffer = ({ payments, topUpUrl }: Settings): 'checkout' | 'link' | null => {
   if (payments?.stripe.checkout) return 'checkout';
   return topUpUrl === undefined ? null : 'link';
 };
@@ -55,7 +55,7 @@ export async function topUp(ports: TopUpPorts, asked: KeyRequest): Promise<{ url
   const { amount } = asked.body;
   const fen = typeof amount === 'number' ? parseDecimal(amount, fenDecimals, true) : undefined;
   if (fen === undefined || fen < BigInt(least) * 100n || fen > BigInt(most) * 100n)
-    throw invalid(
+    throw refuseField(
       'amount',
       `amount must be a number of yuan from ${least} to ${most}, with ${fenDecimals} decimals at most.`,
     );
@@ -64,11 +64,11 @@ export async function topUp(ports: TopUpPorts, asked: KeyRequest): Promise<{ url
   const stripe = settings.payments?.stripe;
   if (stripe?.checkout)
     return { url: await checkoutUrl(ports, asked, { ...stripe, checkout: stripe.checkout, fen }) };
-  if (settings.topUpUrl === undefined) throw notOffered();
+  if (settings.topUpUrl === undefined) throw refuseTopUp();
   return { url: settings.topUpUrl.replaceAll('{account}', encodeURIComponent(account)) };
 }
 
-const notOffered = (): Refusal =>
+const refuseTopUp = (): Refusal =>
   refuse('top_up_not_offered', 'This account cannot be topped up here. Ask the operator of the relay.');
 
 type Paying = StripeSettings & { checkout: CheckoutSettings; fen: bigint };
@@ -82,10 +82,11 @@ async function checkoutUrl(ports: TopUpPorts, asked: KeyRequest, paying: Paying)
   const paid = { minor: minorOf(paying), currency };
   const body = formatReferenceBody({ account: admitted.row.account, ...paid, nonce: ports.random.hex(8) });
   // What is paid for an account without a row waits for an operator, and Stripe drops a reference that is too long.
-  if (!admitted.account || addSignature(body, 'f'.repeat(64)).length > referenceLengthMax) throw notOffered();
+  if (!admitted.account || addSignature(body, 'f'.repeat(64)).length > referenceLengthMax)
+    throw refuseTopUp();
   const abort = new AbortController();
   const tryOnce = (): Promise<string> =>
-    openedSession(ports, { ...paying, paid, body, request, signal: abort.signal });
+    openSession(ports, { ...paying, paid, body, request, signal: abort.signal });
   const work = async (): Promise<string> => {
     try {
       return await tryOnce();
@@ -138,7 +139,7 @@ interface SessionWanted extends Paying {
 const connectTimeoutMs = 3_000;
 
 /** @returns its address. Throws a Refusal, or what secrets and transport throw. */
-async function openedSession(
+async function openSession(
   { hmac, secrets, transport }: TopUpPorts,
   { linkSecrets, checkout, live, paid, body, request, signal }: SessionWanted,
 ): Promise<string> {

@@ -9,7 +9,7 @@ import { isoTime } from '../../wire/iso-time.ts';
 import type { Notice } from '../../wire/public-api.ts';
 import type { AlertAccounts, AlertStore } from '../ports/alerts.ts';
 import type { Log } from '../ports/telemetry.ts';
-import { balanceCause, type BalanceWatch, newNotice, type NoticeParts } from './balance-watch.ts';
+import { balanceCause, type BalanceWatch, createNotice, type NoticeInput } from './balance-watch.ts';
 
 // Decides which dates of accounts and keys are near enough to tell. Pure. A changed date is a new cause.
 
@@ -36,7 +36,7 @@ export function planCauses(row: AlertedAccount, { planDays }: Days, nowMs: numbe
 }
 
 /** A key that is off, or of another kind, is used by nobody. */
-export function keyCauses(row: KeyRow, { keyDays }: Days, nowMs: number): DateCause[] {
+export function findKeyCauses(row: KeyRow, { keyDays }: Days, nowMs: number): DateCause[] {
   const { account, hash, hint, expires_at: atMs } = row;
   if (atMs === undefined || !row.enabled || row.agent !== 'api') return [];
   if (nowMs >= atMs || nowMs < atMs - keyDays * dayMs) return [];
@@ -52,7 +52,7 @@ const markOf = (name: string, atMs: number): Pick<DateCause, 'cause' | 'expires'
 const atOnceMax = 10;
 
 /** Does the work of all items, a few at once. Goes on after a failure and finally rejects with the first one. */
-export async function inGroups<Item>(
+export async function splitIntoGroups<Item>(
   items: readonly Item[],
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
@@ -63,7 +63,7 @@ export async function inGroups<Item>(
   if (failed) throw failed.reason;
 }
 
-interface AlertPassPorts extends NoticeParts {
+interface AlertPassPorts extends NoticeInput {
   accounts: Pick<AlertAccounts, 'accounts' | 'keys'>;
   marks: AlertStore;
   watch: Pick<BalanceWatch, 'look'>;
@@ -72,7 +72,7 @@ interface AlertPassPorts extends NoticeParts {
 }
 
 /** Goes on after a failure and finally rejects with the first one: what was not reported is reported by the next pass. */
-export const alertPass = (ports: AlertPassPorts) => async (): Promise<void> => {
+export const createAlertPass = (ports: AlertPassPorts) => async (): Promise<void> => {
   const settings = await ports.settings();
   const failures: unknown[] = [];
   const attempt = async (what: string, work: () => Promise<void>): Promise<void> => {
@@ -88,7 +88,7 @@ export const alertPass = (ports: AlertPassPorts) => async (): Promise<void> => {
     await attempt('alert_balances', () => lookAt(ports, page));
   }
   for await (const page of ports.accounts.keys())
-    await tell((nowMs) => page.flatMap((row) => keyCauses(row, settings, nowMs)));
+    await tell((nowMs) => page.flatMap((row) => findKeyCauses(row, settings, nowMs)));
   if (failures.length > 0) throw failures[0];
 };
 
@@ -96,8 +96,8 @@ async function tellNew({ marks, ...ports }: AlertPassPorts, causes: DateCause[])
   if (causes.length === 0) return;
   const reported = await marks.marks(causes.map(({ cause }) => cause));
   const fresh = causes.filter(({ cause }) => !reported.has(cause));
-  await inGroups(fresh, async ({ cause, expires, ...about }) => {
-    await marks.raise({ cause, seen: undefined, expires, notice: newNotice(ports, about) });
+  await splitIntoGroups(fresh, async ({ cause, expires, ...about }) => {
+    await marks.raise({ cause, seen: undefined, expires, notice: createNotice(ports, about) });
   });
 }
 
@@ -107,5 +107,5 @@ async function lookAt({ marks, watch }: AlertPassPorts, page: AlertedAccount[]):
   const worthALook = page.filter(
     ({ account, alertBelow }) => alertBelow !== undefined || seen.get(balanceCause(account))?.open,
   );
-  await inGroups(worthALook, ({ account }) => watch.look(account));
+  await splitIntoGroups(worthALook, ({ account }) => watch.look(account));
 }

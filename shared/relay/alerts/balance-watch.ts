@@ -13,7 +13,7 @@ import { sumReserved, type QuotaItem } from '../../billing/quota-item.ts';
 import type { Notice } from '../../wire/public-api.ts';
 import type { Clock, Ids } from '../ports/host.ts';
 
-interface BalanceWatchPorts extends NoticeParts {
+interface BalanceWatchPorts extends NoticeInput {
   marks: AlertStore;
   accounts: Pick<AlertAccounts, 'row' | 'alertBelow' | 'balance'>;
 }
@@ -30,7 +30,7 @@ export const balanceWatch = (ports: BalanceWatchPorts) => ({
   look: (account: string): Promise<void> => settleMark(ports, account),
   /** Accepts changes in any order and repeatedly. Rejects when the change needs a retry. */
   take: async (change: QuotaChange): Promise<void> => {
-    const account = accountOfPart(change.account);
+    const account = accountOfShard(change.account);
     const limit = await ports.accounts.alertBelow(account);
     if (limit !== undefined && isWorthALook(change, limit)) await settleMark(ports, account);
   },
@@ -42,9 +42,9 @@ async function settleMark({ marks, accounts, ...parts }: BalanceWatchPorts, acco
     const seen = (await marks.marks([cause])).get(cause);
     const [row, balance] = await Promise.all([accounts.row(account), accounts.balance(account)]);
     const limit = row?.alertBelow;
-    const below = lowBalance(balance, limit);
+    const below = findLowBalance(balance, limit);
     if ((below !== undefined) === (seen?.open ?? false)) return;
-    if (below) await marks.raise({ cause, seen, notice: newNotice(parts, { ...below, account }) });
+    if (below) await marks.raise({ cause, seen, notice: createNotice(parts, { ...below, account }) });
     else if (seen) await marks.clear(cause, seen);
   }
   throw new StoreBusy('The mark of a balance keeps changing.');
@@ -65,18 +65,18 @@ const stepsOfLimit = 1024n;
 export function isWorthALook({ before, after }: QuotaChange, limit: NanoYuan): boolean {
   if (!after) return false;
   if (!before || before.granted !== after.granted) return true;
-  const [had, has] = [ownedBy(before), ownedBy(after)];
+  const [had, has] = [fundsOf(before), fundsOf(after)];
   if (has >= limit) return had < limit;
   return had >= limit || stepOf(before, limit) !== stepOf(after, limit);
 }
 
 /** Money of calls in flight is still the account's. */
-const ownedBy = (item: QuotaItem): NanoYuan => item.available + sumReserved(item);
+const fundsOf = (item: QuotaItem): NanoYuan => item.available + sumReserved(item);
 
 const stepOf = ({ spent }: QuotaItem, limit: NanoYuan): bigint => (spent * stepsOfLimit) / limit;
 
 /** What to tell while the balance is below its limit; undefined: it is not. */
-export function lowBalance(
+export function findLowBalance(
   balance: NanoYuan | undefined,
   limit: NanoYuan | undefined,
 ): Pick<Notice, 'type' | 'data'> | undefined {
@@ -85,14 +85,14 @@ export function lowBalance(
 }
 
 /** The account of an item of `quotas`: a part beyond the first is `<account>#<number>`. */
-export const accountOfPart = (key: string): string => key.replace(/#\d+$/, '');
+export const accountOfShard = (key: string): string => key.replace(/#\d+$/, '');
 
-export interface NoticeParts {
+export interface NoticeInput {
   clock: Pick<Clock, 'now'>;
   ids: Ids;
 }
 
-export const newNotice = (
-  { clock, ids }: NoticeParts,
+export const createNotice = (
+  { clock, ids }: NoticeInput,
   about: Pick<Notice, 'type' | 'account' | 'data'>,
 ): Notice => ({ id: ids.next(), created: Math.floor(clock.now() / 1000), ...about });

@@ -15,7 +15,7 @@ import type {
 } from '../ports/alerts.ts';
 import { StoreBusy } from '../ports/store-errors.ts';
 import type { Log, Metrics } from '../ports/telemetry.ts';
-import { inGroups } from './alert-pass.ts';
+import { splitIntoGroups } from './alert-pass.ts';
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 
 interface NotifierPorts {
@@ -33,13 +33,13 @@ const runMs = 60_000;
 /** The list of those that wait is one item, read as a whole. */
 const waitingMax = 1_000;
 
-export const notifier = (ports: NotifierPorts) => ({
+export const createNotifier = (ports: NotifierPorts) => ({
   /** Tries a new notice. Safe to repeat and in any order. Rejects when the store does not answer. */
   take: (id: string): Promise<void> => tryNotice(ports, id, false),
   /** Tries those that are due. Goes on after a failure and finally rejects with the first one. */
   retry: async (): Promise<void> => {
     const beganMs = ports.clock.now();
-    await inGroups(await ports.notices.waiting(), async (id) => {
+    await splitIntoGroups(await ports.notices.waiting(), async (id) => {
       if (ports.clock.now() - beganMs > runMs) return;
       await tryNotice(ports, id, true).catch((error: unknown) => {
         ports.log.fault(id, error);

@@ -11,7 +11,7 @@ import type { JsonRecord } from '../../wire/json.ts';
 import { InvalidRequest, type ErrorObject } from '../../wire/invalid-request.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
 import type { RelayResponse } from '../http/http.ts';
-import { asRefusal, Refusal, refusalResponse, type AnswerForm } from '../http/refusal.ts';
+import { toRefusal, Refusal, respondRefusal, type AnswerForm } from '../http/refusal.ts';
 import type { Bill } from '../money/bill.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { StoredResult } from '../ports/stored.ts';
@@ -166,7 +166,7 @@ export class Answer {
       await this.#pass();
     } catch (error) {
       isUnfit = error instanceof InvalidRequest;
-      await this.#fail(asRefusal(error), error);
+      await this.#fail(toRefusal(error), error);
     } finally {
       stop.abort('over');
     }
@@ -328,7 +328,7 @@ export class Answer {
   #refused(): (Pick<RelayResponse, 'status' | 'headers'> & { body: string }) | undefined {
     if (!this.#refusal || this.#queue.committed) return undefined;
     const { requestId } = this.#call.identity;
-    const { status, headers, body } = refusalResponse(this.#refusal, requestId, this.#input.form);
+    const { status, headers, body } = respondRefusal(this.#refusal, requestId, this.#input.form);
     return { status, headers: { ...headers, ...this.#headerFacts() }, body };
   }
 

@@ -10,13 +10,13 @@ import {
   matchRoute,
   type RouteName,
 } from '../http/http.ts';
-import { loggedHandle } from '../http/logged-handle.ts';
+import { createLoggedHandle } from '../http/logged-handle.ts';
 import { listHeaders } from '../../endpoints/routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { listAgeMsMax } from '../ports/config-store.ts';
 import type { PageRequest } from './page-answers.ts';
-import { modelList, offeredModels, oneModel, listedCharges, offeredPlans } from './catalog-lists.ts';
+import { listModels, listOfferedModels, findModel, listCharges, listPlans } from './catalog-lists.ts';
 
 export interface CatalogPorts extends Pick<ChatPorts, 'config' | 'log' | 'clock' | 'health'> {
   /** The version that `/health` reports. */
@@ -25,8 +25,8 @@ export interface CatalogPorts extends Pick<ChatPorts, 'config' | 'log' | 'clock'
   account: Handle;
 }
 
-export const catalogHandle = (ports: CatalogPorts): Handle =>
-  loggedHandle(ports, { endpoint: 'catalog', failuresOnly: true }, async (request) => {
+export const createCatalogHandle = (ports: CatalogPorts): Handle =>
+  createLoggedHandle(ports, { endpoint: 'catalog', failuresOnly: true }, async (request) => {
     const route = matchRoute(request);
     if (isAccountRoute(route)) return ports.account(request);
     if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
@@ -44,14 +44,14 @@ interface Asked extends PageRequest {
 }
 
 const answers: Record<ReadRoute, (asked: Asked) => RelayResponse | Promise<RelayResponse>> = {
-  models: ({ request, snapshot, nowMs }) => listAnswer(request, modelList(request, snapshot, nowMs)),
-  model: ({ request, snapshot, nowMs }) => listAnswer(request, oneModel(request, snapshot, nowMs)),
-  charge: ({ request, snapshot, nowMs }) => jsonAnswer(request, listedCharges(snapshot, nowMs)),
-  plans: ({ request, snapshot }) => jsonAnswer(request, offeredPlans(snapshot)),
-  health: (asked) => jsonAnswer(asked.request, health(asked)),
-  page: (asked) => pageAnswer(asked, 'page'),
-  account_page: (asked) => pageAnswer(asked, 'account_page'),
-  asset: (asked) => pageAnswer(asked, 'asset'),
+  models: ({ request, snapshot, nowMs }) => listAnswer(request, listModels(request, snapshot, nowMs)),
+  model: ({ request, snapshot, nowMs }) => listAnswer(request, findModel(request, snapshot, nowMs)),
+  charge: ({ request, snapshot, nowMs }) => answerJson(request, listCharges(snapshot, nowMs)),
+  plans: ({ request, snapshot }) => answerJson(request, listPlans(snapshot)),
+  health: (asked) => answerJson(asked.request, health(asked)),
+  page: (asked) => answerPage(asked, 'page'),
+  account_page: (asked) => answerPage(asked, 'account_page'),
+  asset: (asked) => answerPage(asked, 'asset'),
 };
 
 const isReadRoute = (route: RouteName): route is ReadRoute => Object.hasOwn(answers, route);
@@ -60,28 +60,32 @@ const health = ({ snapshot, nowMs, ports }: Asked) => ({
   status: 'ok',
   version: ports.version,
   relay_closed: snapshot.settings.relayClosed,
-  models: offeredModels(snapshot, nowMs).length,
+  models: listOfferedModels(snapshot, nowMs).length,
   config_published_at: snapshot.publishedAt,
 });
 
-async function pageAnswer(asked: Asked, name: PageRoute): Promise<RelayResponse> {
+async function answerPage(asked: Asked, name: PageRoute): Promise<RelayResponse> {
   const { pageAnswers } = await import('./page-answers.ts');
   const { status = 200, body, headers } = await pageAnswers[name](asked);
-  return { ...cacheable(asked.request, body, headers), status };
+  return { ...allowCaching(asked.request, body, headers), status };
 }
 
-const jsonAnswer = (request: RelayRequest, value: object): RelayResponse =>
-  cacheable(request, JSON.stringify(value), { 'content-type': 'application/json' });
+const answerJson = (request: RelayRequest, value: object): RelayResponse =>
+  allowCaching(request, JSON.stringify(value), { 'content-type': 'application/json' });
 
 /** Its form depends on who asks, as caches behind the distribution have to know. */
 const listAnswer = (request: RelayRequest, value: object): RelayResponse =>
-  cacheable(request, JSON.stringify(value), {
+  allowCaching(request, JSON.stringify(value), {
     'content-type': 'application/json',
     vary: listHeaders.join(', '),
   });
 
 /** The distribution may cache a response for 5 s; an edit of a table is then still visible within 10 s. */
-const cacheable = (request: RelayRequest, body: string, headers: Record<string, string>): RelayResponse => ({
+const allowCaching = (
+  request: RelayRequest,
+  body: string,
+  headers: Record<string, string>,
+): RelayResponse => ({
   status: 200,
   headers: { 'cache-control': 'public, max-age=5', ...headers, 'x-request-id': request.id },
   body,

@@ -14,7 +14,7 @@ import { refuse } from '../http/refusal.ts';
 import { listHeaders } from '../../endpoints/routes.ts';
 
 /** All models that are served, without unpriced ones when the settings refuse those. */
-export function offeredModels(
+export function listOfferedModels(
   snapshot: Pick<Snapshot, 'settings' | 'models' | 'charges' | 'unreadPrices'>,
   nowMs: number,
 ): string[] {
@@ -23,7 +23,7 @@ export function offeredModels(
 }
 
 /** The aliases of which at least one model is offered. */
-export const offeredAliases = (
+export const listOfferedAliases = (
   { settings }: Snapshot,
   offered: readonly string[],
 ): NonNullable<Snapshot['settings']['aliases']> =>
@@ -34,38 +34,38 @@ export const offeredAliases = (
 
 /** Models, then aliases. */
 function offeredNames(snapshot: Snapshot, nowMs: number): string[] {
-  const models = offeredModels(snapshot, nowMs);
-  return [...models, ...offeredAliases(snapshot, models).map(({ name }) => name)];
+  const models = listOfferedModels(snapshot, nowMs);
+  return [...models, ...listOfferedAliases(snapshot, models).map(({ name }) => name)];
 }
 
-export function modelList(
+export function listModels(
   request: RelayRequest,
   snapshot: Snapshot,
   nowMs: number,
 ): ModelList | MessagesModelList {
   const names = offeredNames(snapshot, nowMs);
-  if (isOfMessages(request)) return messagesList(names, snapshot.publishedAt, request.query);
+  if (isOfMessages(request)) return listModelsForMessages(names, snapshot.publishedAt, request.query);
   return {
     object: 'list',
-    data: names.map((id) => modelEntry(id, snapshot.publishedAt)),
+    data: names.map((id) => describeModel(id, snapshot.publishedAt)),
     ...(request.query.has('client_version') && { models: [] }),
   };
 }
 
 /** The model that the path names. Throws a Refusal when it is not offered. */
-export function oneModel(
+export function findModel(
   request: RelayRequest,
   snapshot: Snapshot,
   nowMs: number,
 ): ModelEntry | MessagesModel {
   const id = modelIdOf(request);
-  const entry = isOfMessages(request) ? messagesModel : modelEntry;
+  const entry = isOfMessages(request) ? describeModelForMessages : describeModel;
   if (offeredNames(snapshot, nowMs).includes(id)) return entry(id, snapshot.publishedAt);
   const message = `There is no model of that name here. GET ${request.baseUrl}/models lists them.`;
   throw refuse('model_not_found', message, { param: 'model' });
 }
 
-const modelEntry = (id: string, created: number): ModelEntry => ({
+const describeModel = (id: string, created: number): ModelEntry => ({
   id,
   object: 'model',
   created,
@@ -80,7 +80,11 @@ const isOfMessages = ({ headers }: RelayRequest): boolean =>
 const pageUsual = 20;
 const pageMax = 1_000;
 
-function messagesList(names: readonly string[], created: number, query: URLSearchParams): MessagesModelList {
+function listModelsForMessages(
+  names: readonly string[],
+  created: number,
+  query: URLSearchParams,
+): MessagesModelList {
   const asked = Number(query.get('limit') ?? pageUsual);
   const limit = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), pageMax) : pageUsual;
   const after = names.indexOf(query.get('after_id') ?? '');
@@ -90,14 +94,14 @@ function messagesList(names: readonly string[], created: number, query: URLSearc
   const to = before >= 0 ? before : from + limit;
   const page = names.slice(from, to);
   return {
-    data: page.map((id) => messagesModel(id, created)),
+    data: page.map((id) => describeModelForMessages(id, created)),
     has_more: before >= 0 ? from > 0 : to < names.length,
     first_id: page.at(0) ?? null,
     last_id: page.at(-1) ?? null,
   };
 }
 
-const messagesModel = (id: string, created: number): MessagesModel => ({
+const describeModelForMessages = (id: string, created: number): MessagesModel => ({
   type: 'model',
   id,
   display_name: id,
@@ -111,7 +115,7 @@ const messagesModel = (id: string, created: number): MessagesModel => ({
  * The rules in force, by id, without models that a rule of a later `from` prices, so that the first rule of the list
  * that names a model prices it. A rule that is left without any is left out.
  */
-export function listedCharges({ charges }: Snapshot, nowMs: number): ChargeEntry[] {
+export function listCharges({ charges }: Snapshot, nowMs: number): ChargeEntry[] {
   const inForce = charges.filter((rule) => isInForce(rule, nowMs));
   return inForce.flatMap((rule) => {
     const { id, type, input, output, anonymous } = rule;
@@ -124,7 +128,7 @@ export function listedCharges({ charges }: Snapshot, nowMs: number): ChargeEntry
 }
 
 /** Empty unless subscriptions are enabled. */
-export const offeredPlans = ({ settings, plans }: Snapshot): PlanEntry[] =>
+export const listPlans = ({ settings, plans }: Snapshot): PlanEntry[] =>
   settings.subscriptionEnabled ? plans.map(planEntry) : [];
 
 const planEntry = ({ level, price, items }: PlanEntry): PlanEntry => ({

@@ -16,7 +16,7 @@ import {
 } from '../page/built-pages.ts';
 import { modelsInChinese } from '../page/chinese.ts';
 import { modelsInEnglish } from '../page/english.ts';
-import { offeredAliases, offeredModels, offeredPlans } from './catalog-lists.ts';
+import { listOfferedAliases, listOfferedModels, listPlans } from './catalog-lists.ts';
 import { candidatesOf } from '../call/serving-channels.ts';
 import { HealthRecorder } from '../health/health-recorder.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -53,12 +53,12 @@ export interface PageRequest {
 }
 
 /** `GET /`. */
-async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Promise<PageAnswer> {
+async function answerModelsPage({ request, snapshot, ports, nowMs }: PageRequest): Promise<PageAnswer> {
   const { baseUrl, headers } = request;
   const { charges, settings } = snapshot;
   if (!settings.page)
     throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
-  const models = offeredModels(snapshot, nowMs);
+  const models = listOfferedModels(snapshot, nowMs);
   const named = request.query.get('model') ?? undefined;
   const isUnknown = named !== undefined && !models.includes(named);
   const accept = headers['accept'] ?? '';
@@ -72,14 +72,14 @@ async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Pro
     isUnknown,
     models,
     modelFacts: settings.modelFacts ?? {},
-    aliases: offeredAliases(snapshot, models),
-    resting: await restingModels(ports, snapshot),
+    aliases: listOfferedAliases(snapshot, models),
+    resting: await findCoolingModels(ports, snapshot),
     charges,
     changes: listPriceChanges(charges, models, nowMs),
     notices: shownNotices(settings, nowMs),
     nowMs,
     timeZone: settings.timeZone,
-    plans: offeredPlans(snapshot),
+    plans: listPlans(snapshot),
     contact: settings.contact,
     relayClosed: settings.relayClosed,
     accountPage: settings.accountPage,
@@ -94,7 +94,7 @@ function wantsChinese({ query, headers }: RelayRequest): boolean {
 }
 
 /** `GET /account`. A program that asks for it means `/v1/account`. */
-function accountsPage({ request, snapshot }: PageRequest): PageAnswer {
+function answerAccountPage({ request, snapshot }: PageRequest): PageAnswer {
   const { page: hasPage, accountPage: isOn } = snapshot.settings;
   if (!isOn || !(request.headers['accept'] ?? '').includes('text/html'))
     throw refuse('not_found', `There is nothing at /account. Your account is at ${request.baseUrl}/account.`);
@@ -125,20 +125,20 @@ function assetOf({ request, snapshot }: PageRequest): PageAnswer {
 }
 
 /** By the name of the route. */
-export const pageAnswers = { page: modelsPage, account_page: accountsPage, asset: assetOf };
+export const pageAnswers = { page: answerModelsPage, account_page: answerAccountPage, asset: assetOf };
 
 /** Those all of whose candidates rest, for whomever calls. Makes no store call. */
-async function restingModels(
+async function findCoolingModels(
   ports: PageRequest['ports'],
   { channels, models }: Pick<Snapshot, 'channels' | 'models'>,
 ): Promise<ReadonlySet<string>> {
   // No account: what is known of one alone is not shown to all.
-  const standingOf = await new HealthRecorder(ports).standings('');
+  const standingOf = await new HealthRecorder(ports).findStandings('');
   if (standingOf === undefined) return new Set();
-  const rests = (model: string): boolean =>
+  const isCooling = (model: string): boolean =>
     channels
       .filter((channel) => channel.models.includes(model))
       .flatMap((channel) => candidatesOf(channel, model))
       .every((candidate) => /^(resting|blocked)$/.test(standingOf(candidate)?.is ?? ''));
-  return new Set(models.filter(rests));
+  return new Set(models.filter(isCooling));
 }

@@ -31,7 +31,7 @@ import { SecretUnusable } from '../ports/config-store.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Pseudonym } from '../ports/host.ts';
 import type { RefusedAttempt, Repeated, Variant } from './refused-attempt.ts';
-import { timeLimits, watched, type Watchdog } from './time-limits.ts';
+import { timeLimits, startWatchdog, type Watchdog } from './time-limits.ts';
 
 /** Reads what an upstream refused: 22 KB that no answered call needs. */
 export const loadRefusals = () => import('./refused-attempt.ts');
@@ -48,7 +48,7 @@ interface Prepared {
   built: BuiltRequest;
 }
 
-interface AttemptParts {
+interface AttemptInput {
   candidate: Candidate;
   call: ChatCall;
   variant?: Variant;
@@ -89,7 +89,7 @@ export class Attempt {
   /** Throws NotInTariff. */
   constructor(
     ports: ChatPorts,
-    { candidate, call, variant = usual, speaking = (dialect) => dialect }: AttemptParts,
+    { candidate, call, variant = usualVariant, speaking = (dialect) => dialect }: AttemptInput,
   ) {
     this.#ports = ports;
     this.#candidate = candidate;
@@ -148,7 +148,7 @@ export class Attempt {
     const { sent, quirks, request } = built;
     this.#built = built;
     const limits = timeLimits(this.#candidate.channel, this.#call, request.body.length);
-    const watchdog = watched(this.#ports.clock, limits, this.#call.signal);
+    const watchdog = startWatchdog(this.#ports.clock, limits, this.#call.signal);
     try {
       const reply = await this.#send(prepared, watchdog);
       const { identity } = this.#call;
@@ -166,8 +166,8 @@ export class Attempt {
       }
     } catch (error) {
       if (error instanceof ErrorInAnswer) {
-        const { errorOfAnswer } = await loadRefusals();
-        throw asError(errorOfAnswer(error.error, this.#refused(prepared)));
+        const { readAnswerError: errorOfAnswer } = await loadRefusals();
+        throw toError(errorOfAnswer(error.error, this.#refused(prepared)));
       }
       throw watchdog.failure() ?? UpstreamFailure.from(error) ?? error;
     } finally {
@@ -186,9 +186,9 @@ export class Attempt {
     this.#upstreamStatus = reply.status;
     watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
-    const { errorOfReply } = await loadRefusals();
+    const { readReplyError: errorOfReply } = await loadRefusals();
     const refused = { ...this.#refused(prepared), clock: this.#ports.clock };
-    throw asError(await errorOfReply(reply, refused));
+    throw toError(await errorOfReply(reply, refused));
   }
 
   /** Throws CannotCarry. */
@@ -198,7 +198,7 @@ export class Attempt {
     const { without, quirks: learned, refusedLimit, refusedFeatures, limitMost = Infinity } = this.#variant;
     const most = Math.min(outputTokensLimit ?? Infinity, limitMost);
     const { wantsBack } = { ...quirksOf(channel, model), ...learned };
-    const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
+    const fitting = selectStates(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
     this.#stateDropped = fitting.dropped;
     this.#origin = originOf(this.#candidate, {
       dialect: dialect.name,
@@ -206,7 +206,7 @@ export class Attempt {
     });
     return buildRequest(channel, {
       dialect,
-      call: pseudonymous(this.#call, this.#ports.pseudonym, endUserFieldOf(channel)),
+      call: pseudonymizeCall(this.#call, this.#ports.pseudonym, endUserFieldOf(channel)),
       model,
       secret,
       outputTokensLimit: Number.isFinite(most) ? most : undefined,
@@ -294,7 +294,7 @@ const endUserFields = ['user', 'safety_identifier', 'prompt_cache_key', 'user_id
  * nobody, the account is the end user, so that a vendor which blocks one blocks that account and not the organisation.
  * @param field in which the vendor wants to be told; undefined: it does not
  */
-function pseudonymous(
+function pseudonymizeCall(
   call: ChatCall,
   pseudonym: Pseudonym,
   field: 'user' | 'safety_identifier' | undefined,
@@ -306,14 +306,21 @@ function pseudonymous(
     isUnnamed && snapshot.settings.endUsers.hashAccounts
       ? { [field]: pseudonym(key.account, '') }
       : undefined;
-  const told = (name: unknown): unknown =>
+  const pseudonymize = (name: unknown): unknown =>
     name === undefined || name === null || name === ''
       ? name
       : pseudonym(key.account, typeof name === 'string' ? name : JSON.stringify(name));
-  return { ...call, request: { ...bound(call.request, told), ...account }, unknown: bound(unknown, told) };
+  return {
+    ...call,
+    request: { ...replaceEndUserNames(call.request, pseudonymize), ...account },
+    unknown: replaceEndUserNames(unknown, pseudonymize),
+  };
 }
 
-function bound<Fields extends JsonRecord>(fields: Fields, told: (name: unknown) => unknown): Fields {
+function replaceEndUserNames<Fields extends JsonRecord>(
+  fields: Fields,
+  told: (name: unknown) => unknown,
+): Fields {
   const { metadata } = fields;
   const named = endUserFields.filter((field) => Object.hasOwn(fields, field));
   const inMetadata = isRecord(metadata) && Object.hasOwn(metadata, 'user_id');
@@ -327,7 +334,7 @@ function bound<Fields extends JsonRecord>(fields: Fields, told: (name: unknown) 
 
 // The forms in which one candidate is asked: the usual one, and repeats of a refused request.
 
-export const usual: Variant = { without: new Set(), quirks: {} };
+export const usualVariant: Variant = { without: new Set(), quirks: {} };
 
 /** The same candidate is to be asked again. Nothing of the refused answer was passed on. */
 export class AskAgain extends Error {
@@ -342,7 +349,7 @@ export class AskAgain extends Error {
   }
 }
 
-const asError = (refused: Error | Repeated): Error =>
+const toError = (refused: Error | Repeated): Error =>
   refused instanceof Error ? refused : new AskAgain(refused);
 
 // Decides which states of earlier turns go to which candidate.
@@ -351,10 +358,11 @@ const asError = (refused: Error | Repeated): Error =>
 const originOf = (
   { channel, secret }: Pick<Candidate, 'channel' | 'secret'>,
   { dialect, model }: Pick<StateOrigin, 'dialect' | 'model'>,
-): StateOrigin => ({ dialect, channel: channel.id, secret: secretMark(secret), model });
+): StateOrigin => ({ dialect, channel: channel.id, secret: hashSecretReference(secret), model });
 
 /** The reference is marked, not the secret: a secret that is replaced in its store may stay with its organisation. */
-const secretMark = (secret: string | undefined): string => (secret === undefined ? '' : fingerprint(secret));
+const hashSecretReference = (secret: string | undefined): string =>
+  secret === undefined ? '' : fingerprint(secret);
 
 /**
  * Whether a candidate is the one that a state came from. The row may have mapped its model to another one of the upstream
@@ -365,11 +373,11 @@ export const isOrigin = (
   origin: Pick<StateOrigin, 'channel' | 'secret' | 'model'>,
 ): boolean =>
   channel.id === origin.channel &&
-  secretMark(secret) === origin.secret &&
+  hashSecretReference(secret) === origin.secret &&
   upstreamModelOf(channel, model) === origin.model;
 
 /** The origin of the newest turn with state. Undefined: no turn has one. */
-export function newestOrigin({
+export function findNewestOrigin({
   states,
   request,
 }: Pick<ChatCall, 'states' | 'request'>): StateOrigin | undefined {
@@ -390,16 +398,16 @@ const clientsItems = ({ states }: Pick<ChatCall, 'states'>): Map<unknown, string
   );
 
 /** The states that may go to a candidate that speaks `dialect`. `foreign`: the turns whose state may not. */
-function statesFor(
+function selectStates(
   candidate: Pick<Candidate, 'channel' | 'secret' | 'model'>,
   { dialect, wantsBack }: { dialect: string } & Pick<Quirks, 'wantsBack'>,
   call: Pick<ChatCall, 'states' | 'stateDropped'>,
 ) {
-  const fits = ({ origin, parts }: TurnState): boolean =>
+  const isFitting = ({ origin, parts }: TurnState): boolean =>
     origin.dialect === dialect && (isOrigin(candidate, origin) || isPlain(parts, wantsBack));
-  const fitting = [...call.states].filter(([, state]) => fits(state));
+  const fitting = [...call.states].filter(([, state]) => isFitting(state));
   return {
-    foreign: new Set([...call.states].filter(([, state]) => !fits(state)).map(([message]) => message)),
+    foreign: new Set([...call.states].filter(([, state]) => !isFitting(state)).map(([message]) => message)),
     states: new Map(fitting.map(([message, { parts }]) => [message, parts])),
     dropped: call.stateDropped || fitting.length < call.states.size,
   };

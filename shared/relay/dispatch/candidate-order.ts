@@ -4,17 +4,17 @@
  */
 import type { ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts';
 import { hash53, mixed32 } from '../../wire/ids.ts';
-import { isOrigin, newestOrigin } from './attempt.ts';
+import { isOrigin, findNewestOrigin } from './attempt.ts';
 import type { ChatCall, Candidate, PassedOver } from '../call/call.ts';
-import type { HealthRecorder, StandingOf } from '../health/health-recorder.ts';
+import type { HealthRecorder, FindStanding } from '../health/health-recorder.ts';
 import type { Standing } from '../health/health-states.ts';
 import { UpstreamFailure } from '../../upstreams/exchange.ts';
 
 /** `call`: as the client wrote it, without search results. */
-export async function candidatesInOrder(call: ChatCall, health: HealthRecorder): Promise<CandidateOrder> {
-  const origin = newestOrigin(call);
+export async function orderCandidates(call: ChatCall, health: HealthRecorder): Promise<CandidateOrder> {
+  const origin = findNewestOrigin(call);
   return new CandidateOrder(call.candidates, {
-    standingOf: await health.standings(call.key.account),
+    standingOf: await health.findStandings(call.key.account),
     score: scoreOf(call),
     isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
   });
@@ -23,9 +23,9 @@ export async function candidatesInOrder(call: ChatCall, health: HealthRecorder):
 /** Of a call's attempts, a channel has at most this many while another channel is left. */
 const attemptsOfChannel = 2;
 
-interface OrderParts {
+interface OrderInput {
   /** Undefined: nothing is known against any candidate. */
-  standingOf: StandingOf | undefined;
+  standingOf: FindStanding | undefined;
   /** The higher, the earlier within a priority. */
   score: Score;
   /** Whether a candidate ranks first, because the conversation's state comes from it. */
@@ -45,7 +45,7 @@ export interface Rank {
 export class CandidateOrder {
   /** All of the call. */
   readonly candidates: readonly Candidate[];
-  readonly #standingOf: StandingOf;
+  readonly #standingOf: FindStanding;
   readonly #failedOfChannel = new Map<string, number>();
   /** Those that were not taken, in order. */
   #left: readonly Candidate[];
@@ -57,11 +57,11 @@ export class CandidateOrder {
   /** @param candidates by priority */
   constructor(
     candidates: readonly Candidate[],
-    { standingOf = () => undefined, score, isFirst }: OrderParts,
+    { standingOf = () => undefined, score, isFirst }: OrderInput,
   ) {
     this.candidates = candidates;
     this.#standingOf = standingOf;
-    const byRank = ranked(candidates, score);
+    const byRank = rankByScore(candidates, score);
     const first = isFirst && candidates.find(isFirst);
     this.#left = first ? [first, ...byRank.filter((one) => one !== first)] : byRank;
   }
@@ -85,7 +85,7 @@ export class CandidateOrder {
   /** A channel that fails for all its secrets, or twice, makes room for others. */
   failed(candidate: Candidate, failure: UpstreamFailure): void {
     const ofSecret = failure.kind === 'secret' || [401, 402, 403, 429].includes(failure.status ?? 0);
-    const served = servedBy(candidate);
+    const served = channelAndModelOf(candidate);
     const failed = this.#failedOfChannel.get(served) ?? 0;
     this.#failedOfChannel.set(served, ofSecret ? failed + 1 : attemptsOfChannel);
   }
@@ -141,13 +141,13 @@ export class CandidateOrder {
   }
 
   #isSpent(candidate: Candidate): boolean {
-    const failed = this.#failedOfChannel.get(servedBy(candidate)) ?? 0;
+    const failed = this.#failedOfChannel.get(channelAndModelOf(candidate)) ?? 0;
     return failed >= attemptsOfChannel || this.#last.includes(candidate.model);
   }
 }
 
 /** A channel that failed for one model of an alias may answer for another. */
-const servedBy = ({ channel, model }: Candidate): string => `${model} ${channel.id}`;
+const channelAndModelOf = ({ channel, model }: Candidate): string => `${model} ${channel.id}`;
 
 // Ranks candidates so that each conversation keeps to one of them, since vendors cache prompts by organisation or
 // resource: rendezvous hashing (highest random weight), where every candidate has its own draw for a conversation, and
@@ -162,11 +162,11 @@ type RankedCall = Pick<ChatCall, 'key' | 'request' | 'beginning' | 'conversation
 
 /** The score by which a call's conversation ranks candidates. `call`: as the client wrote it, without search results. */
 export function scoreOf(call: RankedCall): Score {
-  const conversation = conversationHash(call);
+  const conversation = hashConversation(call);
   let known = { model: '', hash: 0 };
   return ({ model, share, hash }) => {
     if (model !== known.model) known = { model, hash: hash53(model, conversation) };
-    return shareOfDraw(share, drawOf(known.hash, hash));
+    return scoreDraw(share, drawOf(known.hash, hash));
   };
 }
 
@@ -174,7 +174,7 @@ export function scoreOf(call: RankedCall): Score {
  * The rank of a candidate by a draw from (0, 1): the highest rank falls to each candidate as often as its share says.
  * Candidates without a share come after all others.
  */
-export const shareOfDraw = (share: number, draw: number): number =>
+export const scoreDraw = (share: number, draw: number): number =>
   share > 0 ? -share / Math.log(draw) : draw - 1;
 
 /** From (0, 1). 32 bits: of 500 candidates two have one draw in one of 35,000 conversations, and then the first is first. */
@@ -187,7 +187,7 @@ const drawOf = (conversation: number, candidate: number): number =>
  * only append, so a system message after the first turn of the user is not part of it. It has no model, so that the
  * models of an alias each have an order of their own.
  */
-export function conversationHash({ key, request, beginning: began, conversation }: RankedCall): number {
+export function hashConversation({ key, request, beginning: began, conversation }: RankedCall): number {
   const name = conversation ?? request.prompt_cache_key;
   const texts = name ? [name] : beginningOf(began ?? request.messages);
   return texts.reduce((hash, text) => hash53(text, hash), hash53(key.account));
@@ -198,22 +198,22 @@ function beginningOf(messages: readonly ChatMessage[]): string[] {
   const user = messages.findIndex(({ role }) => role === 'user');
   const before = user < 0 ? messages : messages.slice(0, user);
   const system = before.filter(({ role }) => role === 'system' || role === 'developer');
-  return [...outermost(system).flatMap(textsOf), '', ...messages.slice(user, user + 1).flatMap(textsOf)];
+  return [...takeOutermost(system).flatMap(textsOf), '', ...messages.slice(user, user + 1).flatMap(textsOf)];
 }
 
 const textsOf = ({ content }: ChatMessage): string[] =>
-  typeof content === 'string' ? [content] : outermost(content ?? []).map(textOf);
+  typeof content === 'string' ? [content] : takeOutermost(content ?? []).map(textOf);
 
 /** Markers of caches are not part of it: clients move them from turn to turn. */
 function textOf({ type, text, image_url: image, file, input_audio: audio }: ChatContentPart): string {
   // A signature in a query may be renewed with each turn.
-  if (image) return withoutQuery(image.url);
-  if (file) return file.file_data ?? file.file_id ?? withoutQuery(file.file_url ?? '');
+  if (image) return removeQuery(image.url);
+  if (file) return file.file_data ?? file.file_id ?? removeQuery(file.file_url ?? '');
   const { data } = (audio ?? {}) as { data?: unknown };
   return text ?? (typeof data === 'string' ? data : type);
 }
 
-function withoutQuery(url: string): string {
+function removeQuery(url: string): string {
   const query = url.startsWith('http') ? url.indexOf('?') : -1;
   return query < 0 ? url : url.slice(0, query);
 }
@@ -221,14 +221,14 @@ function withoutQuery(url: string): string {
 const partsMax = 16;
 
 /** Callers choose how many parts there are: of many, only the first and last ones count. */
-const outermost = <Part>(parts: readonly Part[]): readonly Part[] =>
+const takeOutermost = <Part>(parts: readonly Part[]): readonly Part[] =>
   parts.length <= partsMax ? parts : [...parts.slice(0, partsMax / 2), ...parts.slice(-partsMax / 2)];
 
 /**
  * The candidates by priority, and by score within one.
  * @param candidates by priority; those of one priority of one model stand together
  */
-export function ranked(candidates: readonly Candidate[], score: Score): Candidate[] {
+export function rankByScore(candidates: readonly Candidate[], score: Score): Candidate[] {
   let tier = 0;
   const scored = candidates.map((candidate, i) => {
     const before = candidates[i - 1] ?? candidate;

@@ -5,7 +5,7 @@
  */
 import { opened } from '../../stream/machine.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
-import { AskAgain, Attempt, loadRefusals, usual, type Tried } from './attempt.ts';
+import { AskAgain, Attempt, loadRefusals, usualVariant, type Tried } from './attempt.ts';
 import type { Variant } from './refused-attempt.ts';
 import type { ChatCall, DispatchedCall, DispatchReport, Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -27,7 +27,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { Refusal } from '../http/refusal.ts';
 import type { SearchedRequest } from '../search.ts';
 import { UpstreamFailure } from '../../upstreams/exchange.ts';
-import { candidatesInOrder, type Rank, CandidateOrder } from './candidate-order.ts';
+import { orderCandidates, type Rank, CandidateOrder } from './candidate-order.ts';
 
 const attemptsMax = 3;
 /** How often one candidate is called in all, whatever it refuses. */
@@ -94,7 +94,7 @@ export class Dispatch implements DispatchedCall {
     const { alias, signal } = this.#call;
     const tried = this.#tried;
     this.#another = false;
-    const order = (this.#order ??= await candidatesInOrder(this.#call, this.#health));
+    const order = (this.#order ??= await orderCandidates(this.#call, this.#health));
     let uncarried: CannotCarry | undefined;
     let tooLong: Refusal | undefined;
     while (tried.length < attemptsMax && !signal.aborted) {
@@ -104,7 +104,7 @@ export class Dispatch implements DispatchedCall {
       if (!rank) break;
       const { candidate } = rank;
       const call = callTo(this.#sent, candidate.model);
-      const variant = learnedVariant(this.#ports, candidate, this.#call);
+      const variant = findLearnedVariant(this.#ports, candidate, this.#call);
       const attempt = new Attempt(this.#ports, { candidate, call, variant });
       try {
         if (rank.standing?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))) {
@@ -138,7 +138,7 @@ export class Dispatch implements DispatchedCall {
     if (failures.length === 0 && this.#call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     if (failures.length === 0 && uncarried && blockedUntilMs === undefined)
       return new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
-    const { refusalOfFailures } = await loadRefusals();
+    const { refuseAfterFailures: refusalOfFailures } = await loadRefusals();
     const blockedMs = blockedUntilMs === undefined ? undefined : blockedUntilMs - this.#ports.clock.now();
     return refusalOfFailures(failures, { hadContent: this.#firstContentMs !== undefined, blockedMs });
   }
@@ -174,9 +174,9 @@ export class Dispatch implements DispatchedCall {
       tried.outcome = 'answered';
       tried.contentMs = clock.now();
       this.#firstContentMs = tried.contentMs - call.startedMs;
-      if (standing) this.#note(this.#health.answered(candidate, standing));
+      if (standing) this.#note(this.#health.recordContent(candidate, standing));
       yield* answer;
-      this.#note(this.#health.succeeded(candidate));
+      this.#note(this.#health.recordSuccess(candidate));
     } catch (error) {
       const passedOn = tried.outcome === 'answered';
       tried.endedMs = clock.now();
@@ -184,7 +184,7 @@ export class Dispatch implements DispatchedCall {
         tried.outcome = 'refused';
         // Where nothing was sent, this was no attempt.
         if (tried.attempt.report().upstreamStatus === undefined) this.#tried.pop();
-        else this.#note(this.#health.refused(candidate, standing));
+        else this.#note(this.#health.recordRefusal(candidate, standing));
         throw error;
       }
       if (error instanceof UpstreamFailure) {
@@ -196,13 +196,13 @@ export class Dispatch implements DispatchedCall {
         this.#failures.push(error);
         this.#another =
           this.#tried.length < attemptsMax && !call.signal.aborted && this.#order?.hasMore === true;
-        const { refusalOfFailures } = await loadRefusals();
+        const { refuseAfterFailures: refusalOfFailures } = await loadRefusals();
         throw refusalOfFailures([error], { hadContent: true });
       }
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.
       const refused = error instanceof Refusal;
       if (!passedOn) tried.outcome = refused ? 'refused' : 'internal';
-      if (refused && !passedOn) this.#note(this.#health.refused(candidate, standing));
+      if (refused && !passedOn) this.#note(this.#health.recordRefusal(candidate, standing));
       throw error;
     }
   }
@@ -269,7 +269,7 @@ export class Dispatch implements DispatchedCall {
     const { account } = key;
     const { serviceTier = 'default' } = this.report().sent;
     const facts = { secretChanged, hasPassedRelays, account, isOfTier: serviceTier !== 'default' };
-    await this.#health.failed({ candidate, failure, tried, ...facts });
+    await this.#health.recordFailure({ candidate, failure, tried, ...facts });
   }
 }
 
@@ -288,24 +288,24 @@ function limitFact({ tokens, overContext }: NonNullable<Variant['limitRefusal']>
 }
 
 /** What a model taught within the last hour: the dialect in which it answers calls with tools, its quirks, limits. */
-export function learnedVariant(
+export function findLearnedVariant(
   { learned }: Pick<ChatPorts, 'learned'>,
   { channel, model }: Candidate,
   { request }: Pick<ChatCall, 'request'>,
 ): Variant {
   const facts = learned.of({ channel: channel.id, model });
-  if (facts.length === 0) return usual;
+  if (facts.length === 0) return usualVariant;
   const hasTools = (request.tools?.length ?? 0) > 0;
   const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[channel.type];
   const speaks = (name: string): boolean => hasTools && facts.some(({ fact }) => fact === `speaks:${name}`);
   return {
-    ...usual,
-    quirks: learnedQuirks(facts),
+    ...usualVariant,
+    quirks: readLearnedQuirks(facts),
     dialect: alsoSpeaks.find(speaks),
     refusedLimit: findRefusedLimit(facts),
   };
 }
 
 /** What refusals taught of a model. */
-const learnedQuirks = (facts: readonly LearnedFact[]): Partial<Quirks> =>
+const readLearnedQuirks = (facts: readonly LearnedFact[]): Partial<Quirks> =>
   convertRules(Object.assign({}, ...facts.map(({ fact }) => parseRuleFact(fact))));

@@ -6,8 +6,8 @@ import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
 import { asRecord, type JsonRecord } from '../../wire/json.ts';
 
 /** Undefined: nothing. */
-type Teaches = Partial<Quirks> | ((refused: Refused) => Partial<Quirks> | undefined);
-type Lesson = readonly [when: RegExp, teaches: Teaches];
+type Taught = Partial<Quirks> | ((refused: Refused) => Partial<Quirks> | undefined);
+type Lesson = readonly [when: RegExp, teaches: Taught];
 
 interface Refused {
   /** The machine-readable code and field of the error, as `unsupported_value temperature`. */
@@ -21,7 +21,7 @@ interface Refused {
 }
 
 /** What a refusal teaches that is not in force. Undefined: nothing, so that the refusal stands. */
-export function taughtBy(refused: Refused): Partial<Quirks> | undefined {
+export function findLesson(refused: Refused): Partial<Quirks> | undefined {
   const { field, says, inForce } = refused;
   const right = [...fields.filter(([when]) => when.test(field)), ...sentences.filter(([when]) => says(when))];
   const taught = right.map(([, teaches]) => (typeof teaches === 'function' ? teaches(refused) : teaches));
@@ -41,7 +41,7 @@ const wordList = /[`'"]?[a-z]+[`'"]?(?:\s*(?:[,|]|\b(?:or|and)\b)\s*(?:(?:or|and
  * The first list behind `before`, since validators repeat the value that was refused behind it. One that is quoted in front
  * may be made to look like a list: then the request holds `before`, too.
  */
-const effortsBehind =
+const readEffortsBehind =
   (before: RegExp) =>
   ({ message, says }: Refused) => {
     if (!says(before)) return undefined;
@@ -55,14 +55,14 @@ const effortsBehind =
   };
 
 /** A value outside the range that vendors have is the caller's mistake, whatever it is refused for. */
-function noSampling({ sent }: Refused): Partial<Quirks> | undefined {
+function learnSampling({ sent }: Refused): Partial<Quirks> | undefined {
   const { temperature = 1, top_p: topP = 1 } = sent;
   const isOdd = Number(temperature) < 0 || Number(temperature) > 2 || Number(topP) < 0 || Number(topP) > 1;
   return isOdd ? undefined : { sampling: 'none' };
 }
 
 /** A form of choice that few servers know may be refused where a usual one is not. */
-function noForcedCalls({ sent: { tool_choice: choice } }: Refused): Partial<Quirks> | undefined {
+function learnForcedCalls({ sent: { tool_choice: choice } }: Refused): Partial<Quirks> | undefined {
   const { type, function: called, ...more } = asRecord(choice);
   const isUsual =
     choice === 'required' ||
@@ -77,9 +77,9 @@ const choiceFields = new Set(['name', 'disable_parallel_tool_use']);
 const fields: readonly Lesson[] = [
   [/^unsupported_parameter reasoning[_.]effort$/, { efforts: [] }],
   // [anomalyco/opencode 4451, 2025-11-18; openai/openai-agents-python 2089]
-  [/^(?:unsupported_value|undefined) reasoning[_.]effort$/, effortsBehind(supported)],
-  [/^unsupported_(?:parameter|value) (?:temperature|top_p|top_k)$/, noSampling],
-  [/^unsupported_(?:parameter|value) tool_choice/, noForcedCalls],
+  [/^(?:unsupported_value|undefined) reasoning[_.]effort$/, readEffortsBehind(supported)],
+  [/^unsupported_(?:parameter|value) (?:temperature|top_p|top_k)$/, learnSampling],
+  [/^unsupported_(?:parameter|value) tool_choice/, learnForcedCalls],
   [/^unsupported_(?:parameter|value) stop$/, { stops: false }],
   [/^unsupported_parameter max_tokens$/, { limitField: 'max_completion_tokens' }],
   [/^(?:unsupported|unknown)_parameter max_completion_tokens$/, { limitField: 'max_tokens' }],
@@ -97,7 +97,7 @@ const sentences: readonly Lesson[] = [
   // Claude [pydantic/pydantic-ai 7989, 2026-09-02]
   [/set `thinking\.block_binding\.prefix_mismatch_behavior` to/, { bindsThinking: true }],
   // OpenAI [livekit/agents 7169, 2026-09-08] and servers that validate by type [theopenco/llmgateway 3462, 2026-08-07]
-  [beforeEfforts, effortsBehind(beforeEfforts)],
+  [beforeEfforts, readEffortsBehind(beforeEfforts)],
   // OpenAI's models that do not reason, Claude before 4.5 [anthropics/claude-code 30010, 2026-03-02], typed servers in Rust
   // [docs.rs/serde, "Error": unknown_field]
   [
@@ -107,13 +107,13 @@ const sentences: readonly Lesson[] = [
   // Claude ["Migration guide", 2026-09-22; its version 2026-10-21; The-PR-Agent/pr-agent 2456, 2026-06-18]
   [
     /\b(?:temperature|top_[pk])\b[`'"]? (?:is deprecated|is not supported|does not support|may only be)/,
-    noSampling,
+    learnSampling,
   ],
-  [/\b(?:temperature|top_[pk]): Extra inputs are not permitted/, noSampling],
+  [/\b(?:temperature|top_[pk]): Extra inputs are not permitted/, learnSampling],
   [/`temperature` and `top_p` cannot both be specified/, { sampling: 'one' }],
   // Claude ["Extended thinking"; can1357/oh-my-pi 12939, 2026-09-23], DeepSeek [BerriAI/litellm 37470, 2026-08-19]
-  [/not support this tool_choice|when tool_choice forces tool use/, noForcedCalls],
-  [/\btool_choice\b.{0,60}\b(?:not supported|incompatible)\b/, noForcedCalls],
+  [/not support this tool_choice|when tool_choice forces tool use/, learnForcedCalls],
+  [/\btool_choice\b.{0,60}\b(?:not supported|incompatible)\b/, learnForcedCalls],
   // Claude 4.5 and before [docker/docker-agent 3381, 2026-07-01], 4.7 and later [SigmaNight/basiliskLLM 1185, 2026-05-05]
   [/adaptive thinking is not supported|thinking\.type\.adaptive"? is not supported/, { thinking: 'budget' }],
   [/thinking\.type\.enabled"? is not supported/, { thinking: 'adaptive' }],

@@ -23,7 +23,7 @@ import {
 } from '../../upstreams/read-failure.ts';
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
-import { taughtBy } from './lessons.ts';
+import { findLesson } from './lessons.ts';
 import { listIn } from '../../wire/json.ts';
 
 const defaultRetrySeconds = 5;
@@ -49,7 +49,7 @@ const isOfAccount = ({ kind, status }: UpstreamFailure): boolean =>
  * @param hadContent one of the failed answers had content, so its upstream has charged
  * @param blockedMs in what time a candidate that was not asked, because its upstream said so, may be asked again
  */
-export function refusalOfFailures(
+export function refuseAfterFailures(
   failures: readonly UpstreamFailure[],
   { hadContent, blockedMs = Infinity }: { hadContent: boolean; blockedMs?: number | undefined },
 ): Refusal {
@@ -139,21 +139,21 @@ export interface RefusedAttempt {
 }
 
 /** The error of an answer with status 200. */
-export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error | Repeated {
+export function readAnswerError(error: UpstreamError, refused: RefusedAttempt): Error | Repeated {
   const failure = readErrorInAnswer(error, listWithheldTexts(refused.built.known), refused.type);
-  return againOr(failure, { ...refused, error, status: failure.status ?? 0 });
+  return repeatOrRefuse(failure, { ...refused, error, status: failure.status ?? 0 });
 }
 
 /** The error of a reply that is not a 2xx. Reads its body. */
-export async function errorOfReply(
+export async function readReplyError(
   reply: UpstreamReply,
   { clock, ...refused }: RefusedAttempt & { clock: FailureClock },
 ): Promise<Error | Repeated> {
   const withheld = listWithheldTexts(refused.built.known);
   const failure = await readFailure(reply, { type: refused.type, withheld, clock });
   if (!(failure instanceof CallerFault))
-    return deniedFeatures(failure, refused) ?? withoutPath(failure, refused) ?? failure;
-  return againOr(failure, { ...refused, error: failure.raw, status: failure.status });
+    return deniedFeatures(failure, refused) ?? repeatWithoutPath(failure, refused) ?? failure;
+  return repeatOrRefuse(failure, { ...refused, error: failure.raw, status: failure.status });
 }
 
 /** Features that our account may not use were the caller's wish, so that the channel does not rest for them. */
@@ -173,24 +173,27 @@ function deniedFeatures(
 const noPath = new Set([404, 405, 501]);
 
 /** A server without compaction answers with any page. */
-const withoutPath = (refusal: UpstreamFailure, { built, variant }: RefusedAttempt): Repeated | undefined =>
+const repeatWithoutPath = (
+  refusal: UpstreamFailure,
+  { built, variant }: RefusedAttempt,
+): Repeated | undefined =>
   built.sent.path !== undefined && noPath.has(refusal.status ?? 0)
-    ? { variant: inWords(variant), refusal }
+    ? { variant: compactInWords(variant), refusal }
     : undefined;
 
-const inWords = (variant: Variant): Variant => ({
+const compactInWords = (variant: Variant): Variant => ({
   ...variant,
   quirks: { ...variant.quirks, compacts: false },
 });
 
-function againOr(failure: CallerFault | UpstreamFailure, refused: RefusedForm): Error | Repeated {
-  const variant = refused.hadContent ? undefined : repeatFor(refused);
-  const refusal = failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
+function repeatOrRefuse(failure: CallerFault | UpstreamFailure, refused: RefusedForm): Error | Repeated {
+  const variant = refused.hadContent ? undefined : findRepeat(refused);
+  const refusal = failure instanceof CallerFault ? refuseCaller(failure) : failure;
   return variant ? { variant, refusal } : refusal;
 }
 
 /** The upstream's own refusal, with its status. */
-function refusalOfCaller({ status, message, param, code }: CallerFault): Refusal {
+function refuseCaller({ status, message, param, code }: CallerFault): Refusal {
   const error = { message, type: 'invalid_request_error', param, code } as const;
   return new Refusal(status, error, { reason: `upstream_refused_${status}` });
 }
@@ -207,18 +210,18 @@ export interface RefusedForm extends RefusedAttempt {
 }
 
 /** The next form; each is tried once. Undefined: the refusal stands. */
-export function repeatFor(refused: RefusedForm): Variant | undefined {
+export function findRepeat(refused: RefusedForm): Variant | undefined {
   const { variant } = refused;
   const limitRefusal = refusedLimit(refused);
-  if (limitRefusal) return withoutLimit(refused, limitRefusal);
-  if (lacksCompaction(refused)) return inWords(variant);
-  const quirks = taughtQuirks(refused);
+  if (limitRefusal) return omitLimit(refused, limitRefusal);
+  if (lacksCompaction(refused)) return compactInWords(variant);
+  const quirks = findTaughtQuirks(refused);
   if (quirks) return { ...variant, quirks: { ...variant.quirks, ...quirks } };
-  const repeat = refusedPart(refused);
+  const repeat = findRefusedPart(refused);
   if (repeat !== undefined) return without(variant, repeat);
-  const dialect = wantedDialect(refused);
+  const dialect = findWantedDialect(refused);
   if (dialect !== undefined) return { ...variant, dialect };
-  const refusedFeatures = unknownFeatures(refused);
+  const refusedFeatures = findUnknownFeatures(refused);
   return refusedFeatures && { ...variant, refusedFeatures };
 }
 
@@ -226,7 +229,7 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
 const unknownBeta = /-beta\b.{0,8} header\b|\binvalid beta flag\b/i;
 
 /** The features to leave out: those that the refusal names, or all, or the field that the upstream does not know. */
-function unknownFeatures({ status, error, built, variant }: RefusedForm): string[] | undefined {
+function findUnknownFeatures({ status, error, built, variant }: RefusedForm): string[] | undefined {
   const { features: sent = [] } = built.sent;
   const message = textOf(error.message) ?? '';
   if (status !== 400 || variant.refusedFeatures || sent.length === 0) return undefined;
@@ -240,7 +243,7 @@ function unknownFeatures({ status, error, built, variant }: RefusedForm): string
 const without = (variant: Variant, repeat: Omission): Variant | undefined =>
   variant.without.has(repeat) ? undefined : { ...variant, without: new Set([...variant.without, repeat]) };
 
-function refusedPart(refused: RefusedForm): Omission | undefined {
+function findRefusedPart(refused: RefusedForm): Omission | undefined {
   const { code, param } = refused.error;
   const field = textOf(param) ?? '';
   if (!refused.isClientsState && (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)))
@@ -280,10 +283,10 @@ const foreignState =
   /Invalid `?signature`? in `?thinking`? block|The block is bound to a different conversation|Thought signature is not valid/;
 
 /** What a refusal says of how the model differs from what is known of it. Undefined: nothing. */
-function taughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
+function findTaughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
   const { status, error, built } = refused;
   if (status !== 400 || (errorStatusOf(error) ?? 400) !== 400) return undefined;
-  const taught = taughtBy({
+  const taught = findLesson({
     field: `${textOf(error.code)} ${textOf(error.param)}`,
     message: textOf(error.message) ?? '',
     says: (sentence) => says(refused, sentence),
@@ -322,7 +325,7 @@ function refusedLimit({ error, built }: RefusedForm): LimitRefusal | undefined {
  * The model's own maximum is below the limit, so an answer without one stays below what is reserved. A limit that was
  * lowered to the balance must hold: it is only lowered further, to the maximum that the refusal names.
  */
-function withoutLimit(
+function omitLimit(
   { error, variant, limitLowered }: RefusedForm,
   limitRefusal: LimitRefusal,
 ): Variant | undefined {
@@ -330,13 +333,13 @@ function withoutLimit(
     const next = without(variant, 'limit');
     return next && { ...next, limitRefusal };
   }
-  const limitMost = namedMaximum(textOf(error.message) ?? '', limitRefusal);
+  const limitMost = readNamedMaximum(textOf(error.message) ?? '', limitRefusal);
   if (limitMost === undefined || variant.limitMost !== undefined) return undefined;
   return { ...variant, limitMost };
 }
 
 /** The largest number of the sentence below the limit; numbers inside names do not count. */
-function namedMaximum(message: string, { tokens, overContext }: LimitRefusal): number | undefined {
+function readNamedMaximum(message: string, { tokens, overContext }: LimitRefusal): number | undefined {
   if (overContext) return undefined;
   const numbers = [...message.matchAll(/(?<![\w.-])\d{1,9}(?![\w-]|\.\d)/g)].map(([number]) =>
     Number(number),
@@ -362,7 +365,7 @@ const tooLarge = /too large|at most|maximum|exceed|supported range|valid range|l
 /**
  * The dialect whose path the refusal names. None whose path the request holds: the refusal may quote the caller's words.
  */
-function wantedDialect(refused: RefusedForm): string | undefined {
+function findWantedDialect(refused: RefusedForm): string | undefined {
   const { status, error, built, type, variant, dialectName, hadTools } = refused;
   if (variant.dialect !== undefined || !hadTools || status !== 400 || dialectName !== defaultDialect)
     return undefined;

@@ -34,13 +34,13 @@ export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: numb
   return { firstContentMs: own === undefined ? usualMs : own * 1000, idleMs: idle * 1000, totalMs };
 }
 
-export type Watchdog = ReturnType<typeof watched>;
+export type Watchdog = ReturnType<typeof startWatchdog>;
 
 /**
  * Uses one timer for all reads. Only aborts its signal, when a limit is exceeded or the request's own signal aborts, and
  * says which; must not decide what that means.
  */
-export function watched(clock: Clock, limits: TimeLimits, request: AbortSignal) {
+export function startWatchdog(clock: Clock, limits: TimeLimits, request: AbortSignal) {
   const abort = new AbortController();
   const startMs = clock.now();
   let rearm = new AbortController();
@@ -51,12 +51,12 @@ export function watched(clock: Clock, limits: TimeLimits, request: AbortSignal) 
   let isStopped = false;
   let isDeadline = false;
 
-  const again = (): void => rearm.abort('again');
-  function fire(byDeadline: boolean): void {
+  const rearmTimer = (): void => rearm.abort('again');
+  function abortAnswer(byDeadline: boolean): void {
     if (isStopped || abort.signal.aborted) return;
     isDeadline = byDeadline;
     abort.abort();
-    again();
+    rearmTimer();
   }
   function dueMs(): number {
     if (finishedMs !== undefined) return finishedMs + graceMs;
@@ -69,13 +69,13 @@ export function watched(clock: Clock, limits: TimeLimits, request: AbortSignal) 
     for (;;) {
       if (isStopped || abort.signal.aborted) return;
       const waitMs = dueMs() - clock.now();
-      if (waitMs <= 0) return fire(false);
+      if (waitMs <= 0) return abortAnswer(false);
       rearm = new AbortController();
       await clock.sleep(waitMs, rearm.signal);
     }
   }
-  if (request.aborted) fire(true);
-  else request.addEventListener('abort', () => fire(true), { once: true });
+  if (request.aborted) abortAnswer(true);
+  else request.addEventListener('abort', () => abortAnswer(true), { once: true });
   void watch();
 
   return {
@@ -100,17 +100,17 @@ export function watched(clock: Clock, limits: TimeLimits, request: AbortSignal) 
       if (isOpen && finishedMs === undefined) return;
       if (finishedMs !== undefined) finishedMs = clock.now();
       isOpen = true;
-      again();
+      rearmTimer();
     },
     /** Every choice has its finish reason; only usage is then expected. */
     finished(): void {
       if (finishedMs !== undefined) return;
       finishedMs = clock.now();
-      again();
+      rearmTimer();
     },
     stop(): void {
       isStopped = true;
-      again();
+      rearmTimer();
     },
   };
 }

@@ -8,22 +8,22 @@ import type { Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';
 import {
-  eventOf,
-  next,
-  standing,
-  worst,
+  eventOfFailure,
+  nextHealth,
+  findStanding,
+  worstStanding,
   type FailedCall,
   type HealthEvent,
   type Standing,
 } from './health-states.ts';
 
 /** More candidates than an item can name; older ones are forgotten. */
-const rememberedMax = 1_000;
+const candidatesMax = 1_000;
 
 /** Undefined: nothing is known against the candidate. */
-export type StandingOf = (candidate: Candidate) => Standing | undefined;
+export type FindStanding = (candidate: Candidate) => Standing | undefined;
 
-interface Failing extends Omit<FailedCall, 'succeededMs'> {
+interface FailedAttempt extends Omit<FailedCall, 'succeededMs'> {
   candidate: Candidate;
   failure: UpstreamFailure;
   /** Where the candidate stood when it was tried. */
@@ -51,13 +51,13 @@ export class HealthRecorder {
   }
 
   /** Undefined: nothing is known against any candidate. Makes no store call. */
-  async standings(account: string): Promise<StandingOf | undefined> {
+  async findStandings(account: string): Promise<FindStanding | undefined> {
     const entries = await this.#ports.health.entries();
     if (entries.size === 0) return undefined;
     const hash = hashOf(account);
     const nowMs = this.#ports.clock.now();
     return (candidate) =>
-      worst(healthKeysOf(candidate).map((key) => standing(entries.get(key), hash, nowMs)));
+      worstStanding(healthKeysOf(candidate).map((key) => findStanding(entries.get(key), hash, nowMs)));
   }
 
   /** False: another call has it. */
@@ -66,14 +66,14 @@ export class HealthRecorder {
   }
 
   /** To be called at the first content: it ends a rest that was over, and shows that a running one need not hold. */
-  async answered(candidate: Candidate, tried: Standing): Promise<void> {
+  async recordContent(candidate: Candidate, tried: Standing): Promise<void> {
     if (tried.is !== 'last') await this.#change(healthKeysOf(candidate), { type: 'succeeded' });
   }
 
   /** To be called at the end of a whole answer. Calls the store only when something is known against the candidate. */
-  async succeeded(candidate: Candidate): Promise<void> {
+  async recordSuccess(candidate: Candidate): Promise<void> {
     const key = keyOf(candidate);
-    if (this.#answeredMs.size >= rememberedMax) this.#answeredMs.clear();
+    if (this.#answeredMs.size >= candidatesMax) this.#answeredMs.clear();
     this.#answeredMs.set(key, this.#ports.clock.now());
     const entries = await this.#ports.health.entries();
     const known = healthKeysOf(candidate).filter((one) => entries.has(one));
@@ -81,13 +81,13 @@ export class HealthRecorder {
   }
 
   /** The upstream refused the caller's request. */
-  async refused(candidate: Candidate, tried: Standing | undefined): Promise<void> {
+  async recordRefusal(candidate: Candidate, tried: Standing | undefined): Promise<void> {
     if (tried !== undefined) await this.#change(healthKeysOf(candidate), { type: 'refused_caller' });
   }
 
-  async failed({ candidate, failure, account, tried, ...facts }: Failing): Promise<void> {
+  async recordFailure({ candidate, failure, account, tried, ...facts }: FailedAttempt): Promise<void> {
     const succeededMs = this.#answeredMs.get(keyOf(candidate));
-    const event = eventOf(failure, { account: hashOf(account), succeededMs, ...facts });
+    const event = eventOfFailure(failure, { account: hashOf(account), succeededMs, ...facts });
     const key = event?.type === 'rate_limited' ? limitKeyOf(candidate) : keyOf(candidate);
     if (event) await this.#change([key], event);
     if (tried?.is === 'probe') await this.#change(healthKeysOf(candidate), { type: 'probe_released' });
@@ -97,7 +97,7 @@ export class HealthRecorder {
   async #change(keys: readonly number[], event: HealthEvent): Promise<boolean> {
     const { health, clock } = this.#ports;
     const changed = await Promise.all(
-      keys.map((key) => health.change(key, (before) => next(before, event, clock.now()))),
+      keys.map((key) => health.change(key, (before) => nextHealth(before, event, clock.now()))),
     );
     return changed.includes(true);
   }

@@ -6,12 +6,12 @@
  *             --3 failures in a row, of one account---> last for the calls of that account
  */
 import {
-  forgottenAtMs,
+  expiryMsOf,
   probeMs,
   type FailureRun,
   type HealthEntry,
-  type Rest,
-  type RestKind,
+  type Cooldown,
+  type CooldownKind,
 } from '../ports/runtime-stores.ts';
 import type { UpstreamFailure, UpstreamFailureKind } from '../../upstreams/exchange.ts';
 
@@ -20,7 +20,7 @@ const rateLimitMs = 15_000;
 /** A rest of a refused or unpaid secret; long, because an operator has to act. */
 const credentialsMs = 5 * 60_000;
 /** A rest that would end this part of its length later is not written: it is known already. */
-const lengthenedFrom = 1 / 3;
+const extensionMin = 1 / 3;
 const accountsMax = 2;
 
 export type HealthEvent =
@@ -37,30 +37,30 @@ export type HealthEvent =
   | { type: 'probe_released' };
 
 /** The same object: nothing changes. Undefined: healthy. */
-export function next(
+export function nextHealth(
   entry: HealthEntry | undefined,
   event: HealthEvent,
   nowMs: number,
 ): HealthEntry | undefined {
-  const known = entry && forgottenAtMs(entry) > nowMs ? entry : undefined;
+  const known = entry && expiryMsOf(entry) > nowMs ? entry : undefined;
   const rest = known && known.kind !== 'failures' ? known : undefined;
   if (event.type === 'rate_limited') {
     const { restSeconds = 0, statedSeconds } = event;
     const untilMs = nowMs + Math.max(restSeconds * 1000, rateLimitMs);
     const stated = statedSeconds ? { statedUntilMs: nowMs + statedSeconds * 1000 } : {};
-    return rested(known, { kind: 'rate_limit', untilMs, ...stated }, nowMs);
+    return lengthenCooldown(known, { kind: 'rate_limit', untilMs, ...stated }, nowMs);
   }
   if (event.type === 'credentials_refused')
-    return rested(known, { kind: 'credentials', untilMs: nowMs + credentialsMs }, nowMs);
+    return lengthenCooldown(known, { kind: 'credentials', untilMs: nowMs + credentialsMs }, nowMs);
   if (event.type === 'failed' && !rest)
-    return failed(known?.kind === 'failures' ? known : undefined, event, nowMs);
+    return countFailure(known?.kind === 'failures' ? known : undefined, event, nowMs);
   // A success may be older than a rest that still runs.
   if (!rest) return event.type === 'succeeded' && known ? undefined : entry;
-  return rest.untilMs > nowMs ? entry : probed(rest, event, nowMs);
+  return rest.untilMs > nowMs ? entry : endCooldown(rest, event, nowMs);
 }
 
 /** The time of the rest is over: what comes next ends it, or begins another. */
-function probed(rest: Rest, event: HealthEvent, nowMs: number): Rest | undefined {
+function endCooldown(rest: Cooldown, event: HealthEvent, nowMs: number): Cooldown | undefined {
   const { probeUntilMs, statedUntilMs: _over, ...known } = rest;
   const { type } = event;
   // One account alone must not prolong a rest for others.
@@ -75,10 +75,10 @@ function probed(rest: Rest, event: HealthEvent, nowMs: number): Rest | undefined
 }
 
 const isLonger = (ms: number, knownMs: number, fromMs: number): boolean =>
-  ms - knownMs > (ms - fromMs) * lengthenedFrom;
+  ms - knownMs > (ms - fromMs) * extensionMin;
 
 /** The longer rest counts; a time that the upstream said is never lost to one that we chose. */
-function rested(known: HealthEntry | undefined, wanted: Rest, nowMs: number): HealthEntry {
+function lengthenCooldown(known: HealthEntry | undefined, wanted: Cooldown, nowMs: number): HealthEntry {
   const running = known && known.kind !== 'failures' && known.untilMs > nowMs ? known : undefined;
   if (!running) return wanted;
   const statedUntilMs = Math.max(wanted.statedUntilMs ?? 0, running.statedUntilMs ?? 0);
@@ -93,7 +93,7 @@ function rested(known: HealthEntry | undefined, wanted: Rest, nowMs: number): He
 }
 
 /** A run ends with a success; one that another environment saw counts if it is known here or was written. */
-function failed(
+function countFailure(
   run: FailureRun | undefined,
   { account, succeededMs = 0 }: Extract<HealthEvent, { type: 'failed' }>,
   nowMs: number,
@@ -105,7 +105,7 @@ function failed(
   if (count >= failuresInARow && accounts.length >= accountsMax)
     return { kind: 'failing', untilMs: nowMs + failingMs };
   // It is last for this account already.
-  const isKnown = goesOn.count >= failuresInARow && nowMs - goesOn.lastMs < failingMs * lengthenedFrom;
+  const isKnown = goesOn.count >= failuresInARow && nowMs - goesOn.lastMs < failingMs * extensionMin;
   return isKnown ? goesOn : { kind: 'failures', count, accounts, lastMs: nowMs };
 }
 
@@ -123,16 +123,16 @@ export interface Standing {
   is: 'probe' | 'last' | 'resting' | 'blocked';
   /** When that ends. */
   untilMs: number;
-  kind: RestKind;
+  kind: CooldownKind;
 }
 
 /** Undefined: nothing is known against it. `account`: a hash. */
-export function standing(
+export function findStanding(
   entry: HealthEntry | undefined,
   account: string,
   nowMs: number,
 ): Standing | undefined {
-  if (!entry || forgottenAtMs(entry) <= nowMs) return undefined;
+  if (!entry || expiryMsOf(entry) <= nowMs) return undefined;
   if (entry.kind === 'failures') {
     const untilMs = entry.lastMs + failingMs;
     const isLast =
@@ -151,7 +151,7 @@ export function standing(
 const worstFirst: readonly Standing['is'][] = ['blocked', 'resting', 'last', 'probe'];
 
 /** Of what is known of a candidate and of its model there, what keeps a call from it the longest. */
-export function worst(standings: readonly (Standing | undefined)[]): Standing | undefined {
+export function worstStanding(standings: readonly (Standing | undefined)[]): Standing | undefined {
   const [first] = standings
     .filter((one) => one !== undefined)
     .toSorted((a, b) => worstFirst.indexOf(a.is) - worstFirst.indexOf(b.is) || b.untilMs - a.untilMs);
@@ -180,7 +180,7 @@ export interface FailedCall extends Omit<Extract<HealthEvent, { type: 'failed' }
 }
 
 /** Undefined: the failure says nothing about the candidate. */
-export function eventOf(
+export function eventOfFailure(
   { kind, status, retryAfterSeconds: restSeconds, statedRetrySeconds: statedSeconds }: UpstreamFailure,
   { account, succeededMs, secretChanged, hasPassedRelays, isOfTier }: FailedCall,
 ): HealthEvent | undefined {

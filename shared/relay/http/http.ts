@@ -154,7 +154,7 @@ export type RouteName = Route['name'];
  * The endpoint for a path and method; HEAD counts as GET. Undefined: none; the caller throws `refuseRoute`.
  */
 export const matchRoute = (request: RelayRequest): RouteName | undefined =>
-  routesAt(request.path).find((route) => methodsOf(route).includes(request.method))?.name;
+  findRoutes(request.path).find((route) => methodsOf(route).includes(request.method))?.name;
 
 const accountRoutes = ['account', 'usage', 'statement'] as const;
 /** What an account's own key reads of it. */
@@ -165,7 +165,7 @@ export const isAccountRoute = (route: RouteName | undefined): route is (typeof a
 export const modelIdOf = (request: RelayRequest): string => request.path.slice(modelPrefix.length);
 
 /** The routes of a path: several if it takes several methods. */
-export function routesAt(path: string): Route[] {
+export function findRoutes(path: string): Route[] {
   if (path.startsWith(modelPrefix) && path.length > modelPrefix.length) return [modelRoute];
   if (path.startsWith(assetPrefix) && path.length > assetPrefix.length) return [assetRoute];
   return routes.filter((route) => route.path === path);
@@ -180,20 +180,20 @@ export const methodsOf = ({ method }: { method: string }): string[] =>
  * Allows the origins in the setting `cors_origins`: exact origins, or `*`. Empty: adds no header and does not
  * handle OPTIONS specially.
  */
-export function withCors(handle: Handle, config: ConfigSource): Handle {
+export function addCors(handle: Handle, config: ConfigSource): Handle {
   return async (request) => {
     if (isPreflight(request)) {
       const origins = await originsOf(config);
-      const allowed = allowedOrigin(origins, request);
-      if (allowed !== undefined) return preflightAnswer(request, allowed);
-      return withVary(await handle(request), origins);
+      const allowed = findAllowedOrigin(origins, request);
+      if (allowed !== undefined) return answerPreflight(request, allowed);
+      return addVary(await handle(request), origins);
     }
     // Concurrent, so that reading the settings does not delay the request, whose pipeline reads them as well.
     const [response, origins] = await Promise.all([handle(request), originsOf(config)]);
-    const allowed = allowedOrigin(origins, request);
-    if (allowed === undefined) return withVary(response, origins);
-    return withVary(
-      { ...response, headers: { ...response.headers, ...readable(response, allowed) } },
+    const allowed = findAllowedOrigin(origins, request);
+    if (allowed === undefined) return addVary(response, origins);
+    return addVary(
+      { ...response, headers: { ...response.headers, ...exposeHeaders(response, allowed) } },
       origins,
     );
   };
@@ -211,14 +211,14 @@ async function originsOf(config: ConfigSource): Promise<string[]> {
   }
 }
 
-function allowedOrigin(origins: string[], request: RelayRequest): string | undefined {
+function findAllowedOrigin(origins: string[], request: RelayRequest): string | undefined {
   const origin = request.headers['origin'];
   if (origin === undefined) return undefined;
   if (origins.includes('*')) return '*';
   return origins.includes(origin) ? origin : undefined;
 }
 
-const readable = (response: RelayResponse, allowed: string): Record<string, string> => ({
+const exposeHeaders = (response: RelayResponse, allowed: string): Record<string, string> => ({
   'access-control-allow-origin': allowed,
   'access-control-expose-headers': [
     'x-request-id',
@@ -229,7 +229,7 @@ const readable = (response: RelayResponse, allowed: string): Record<string, stri
 });
 
 /** Prevents caches from serving one origin's response to another origin. */
-function withVary(response: RelayResponse, origins: string[]): RelayResponse {
+function addVary(response: RelayResponse, origins: string[]): RelayResponse {
   if (origins.length === 0) return response;
   const before = response.headers['vary'];
   const vary = before === undefined ? 'origin' : `${before}, origin`;
@@ -240,7 +240,7 @@ function withVary(response: RelayResponse, origins: string[]): RelayResponse {
  * Allows the requested headers: SDKs send many of their own (`x-stainless-*`), and `*` does not cover
  * `authorization`.
  */
-function preflightAnswer(request: RelayRequest, allowed: string): RelayResponse {
+function answerPreflight(request: RelayRequest, allowed: string): RelayResponse {
   const asked = request.headers['access-control-request-headers'] ?? '';
   const allowHeaders = /^[\w\-, ]{1,2000}$/.test(asked) ? asked : 'authorization, content-type';
   return {

@@ -2,7 +2,7 @@
 import type { Clock } from '../ports/host.ts';
 import type { Log, RequestLog } from '../ports/telemetry.ts';
 import type { Handle, RelayRequest, RelayResponse } from './http.ts';
-import { asRefusal, refusalResponse } from './refusal.ts';
+import { toRefusal, respondRefusal } from './refusal.ts';
 
 /** What the checks have found so far; the line of a refusal contains only this. */
 type Found = Pick<RequestLog, 'endpoint' | 'key_hint' | 'account' | 'reason'>;
@@ -12,7 +12,7 @@ type Found = Pick<RequestLog, 'endpoint' | 'key_hint' | 'account' | 'reason'>;
  * @param work calls `found` with what is known of the request as soon as it is
  * @param failuresOnly what is answered or refused has no line
  */
-export const loggedHandle =
+export const createLoggedHandle =
   (
     ports: { clock: Pick<Clock, 'now'>; log: Log },
     { endpoint, failuresOnly = false }: { endpoint: string; failuresOnly?: boolean },
@@ -31,11 +31,11 @@ export const loggedHandle =
       const { status, done } = response;
       return { ...response, done: done.then(() => log({ status, end: 'completed' })) };
     } catch (error) {
-      const refusal = asRefusal(error);
+      const refusal = toRefusal(error);
       const { status, reason, body } = refusal;
       const { code } = body.error;
       if (code === 'internal') ports.log.fault(request.id, error);
       log({ status, end: status >= 500 ? 'failed' : 'refused', code, reason });
-      return refusalResponse(refusal, request.id);
+      return respondRefusal(refusal, request.id);
     }
   };

@@ -108,7 +108,7 @@ export function smallBody(request: RelayRequest, bytesMax: number): Uint8Array {
 }
 
 /** Converts any thrown error to a refusal. Clients never see messages of unknown errors. */
-export function asRefusal(error: unknown): Refusal {
+export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof InvalidRequest) {
     const { message, code, param } = error;
@@ -141,14 +141,14 @@ export function asRefusal(error: unknown): Refusal {
 /** What an endpoint's refusals and answers look like. */
 export type AnswerForm = Pick<Endpoint, 'refused' | 'answerHeaders'>;
 
-export const refusalResponse = (
+export const respondRefusal = (
   { status, headers, body, isOverloaded }: Refusal,
   requestId: string,
   form: AnswerForm = {},
 ): RelayResponse & { body: string } => {
   const refused = form.refused?.({ status, error: body.error, isOverloaded }, requestId);
   const shown = refused ?? { status, body, headers: {} };
-  const response = jsonResponse(requestId, shown.body);
+  const response = respondJson(requestId, shown.body);
   return {
     ...response,
     status: shown.status,
@@ -157,7 +157,7 @@ export const refusalResponse = (
 };
 
 /** For one caller: kept by no cache on its way. */
-export const jsonResponse = (requestId: string, value: object): RelayResponse & { body: string } => ({
+export const respondJson = (requestId: string, value: object): RelayResponse & { body: string } => ({
   status: 200,
   headers: {
     'content-type': 'application/json',

@@ -1,5 +1,5 @@
 /** What clients that call another path or method are refused with, and which they may have meant. */
-import { methodsOf, responsesPrefix, modelPrefix, routes, routesAt, type RelayRequest } from './http.ts';
+import { methodsOf, responsesPrefix, modelPrefix, routes, findRoutes, type RelayRequest } from './http.ts';
 import { endpointRoutes } from '../../endpoints/routes.ts';
 import { refuse, type Refusal } from './refusal.ts';
 
@@ -23,13 +23,13 @@ const notIds = new Set(['compact', 'input_tokens', 'responses']);
 
 /** As `matchRoute`. */
 export const matchStoredRoute = ({ method, path }: RelayRequest): StoredRouteName | undefined =>
-  storedRoutesAt(path).find((route) => methodsOf(route).includes(method))?.name;
+  findStoredRoutes(path).find((route) => methodsOf(route).includes(method))?.name;
 
 /** The id in `/v1/responses/{id}` and below: the decoded segment, whatever it holds. */
 export const storedIdOf = ({ path }: Pick<RelayRequest, 'path'>): string =>
   path.slice(responsesPrefix.length).split('/', 1).join('');
 
-function storedRoutesAt(path: string): StoredRoute[] {
+function findStoredRoutes(path: string): StoredRoute[] {
   const id = storedIdOf({ path });
   if (!path.startsWith(responsesPrefix) || id === '' || notIds.has(id)) return [];
   const below = path.slice(responsesPrefix.length + id.length);
@@ -52,12 +52,12 @@ type SelfServiceRoute = (typeof selfServiceRoutes)[number];
 
 /** As `matchRoute`. */
 export const matchSelfServiceRoute = ({ method, path }: RelayRequest): SelfServiceRoute['name'] | undefined =>
-  selfServiceRoutesAt(path).find((route) => methodsOf(route).includes(method))?.name;
+  findSelfServiceRoutes(path).find((route) => methodsOf(route).includes(method))?.name;
 
 /** The id in `/v1/account/keys/{id}` and below. */
 export const accountKeyIdOf = ({ path }: Pick<RelayRequest, 'path'>): string => path.split('/')[4] ?? '';
 
-const selfServiceRoutesAt = (path: string): SelfServiceRoute[] => {
+const findSelfServiceRoutes = (path: string): SelfServiceRoute[] => {
   const shape = path.replace(/^(\/v1\/account\/keys\/)[^/]+/, '$1{id}');
   return selfServiceRoutes.filter((route) => route.path === shape);
 };
@@ -65,17 +65,17 @@ const selfServiceRoutesAt = (path: string): SelfServiceRoute[] => {
 /** A refusal that explains why the path or method is not served and what to call instead. */
 export function refuseRoute(request: RelayRequest): Refusal {
   const { baseUrl, method, path } = request;
-  const found = [...routesAt(path), ...storedRoutesAt(path), ...selfServiceRoutesAt(path)];
+  const found = [...findRoutes(path), ...findStoredRoutes(path), ...findSelfServiceRoutes(path)];
   const methods = found.flatMap(methodsOf);
   const [route] = found;
   if (path === responsesRoute.path && asksForWebsocket(request))
     return refuse(
       'websocket_not_offered',
-      `Websockets are not offered here. Send a JSON body with POST ${baseUrl}${belowBase(path)}; with "stream": true the answer comes as server-sent events.`,
+      `Websockets are not offered here. Send a JSON body with POST ${baseUrl}${cutBase(path)}; with "stream": true the answer comes as server-sent events.`,
     );
   if (route && !methods.includes(method)) {
     const hint = Object.hasOwn(endpointRoutes, route.name)
-      ? ` Send a JSON body with POST ${baseUrl}${belowBase(route.path)}.`
+      ? ` Send a JSON body with POST ${baseUrl}${cutBase(route.path)}.`
       : '';
     const taken = found.map((each) => each.method).join(' or ');
     return refuse('method_not_allowed', `${shown(path)} takes ${taken}, not ${shown(method)}.${hint}`, {
@@ -86,11 +86,11 @@ export function refuseRoute(request: RelayRequest): Refusal {
   if (route && route.name !== 'asset')
     return refuse(
       'not_found',
-      `The path was sent with escapes such as %2F. Send it as ${shown(baseUrl + belowBase(path))}.`,
+      `The path was sent with escapes such as %2F. Send it as ${shown(baseUrl + cutBase(path))}.`,
     );
-  const meant = meantPath(path);
+  const meant = findMeantPath(path);
   if (meant !== undefined)
-    return refuse('not_found', `There is nothing at ${shown(path)}. ${suggestion(baseUrl, meant)}`);
+    return refuse('not_found', `There is nothing at ${shown(path)}. ${suggestPath(baseUrl, meant)}`);
   return refuse(
     'not_found',
     `${shown(path)} is not offered here. This relay offers ${offered()}. Its base URL is ${baseUrl}.`,
@@ -106,7 +106,7 @@ const asksForWebsocket = ({ method, headers }: RelayRequest): boolean =>
       ([name, value]) => name.endsWith('-beta') && value?.includes('responses_websockets'),
     ));
 
-const belowBase = (path: string): string => path.replace(/^\/v1(?=\/)/, '');
+const cutBase = (path: string): string => path.replace(/^\/v1(?=\/)/, '');
 
 const offered = (): string =>
   [...routes, ...storedResponseRoutes, ...selfServiceRoutes]
@@ -114,22 +114,22 @@ const offered = (): string =>
     .map((route) => `${route.method} ${route.path}`)
     .join(', ');
 
-function suggestion(baseUrl: string, meant: string): string {
+function suggestPath(baseUrl: string, meant: string): string {
   if (!meant.startsWith('/v1/')) return `Did you mean ${meant}? Only the API lives under ${baseUrl}.`;
-  return `The base URL of this relay is ${baseUrl}, which makes it ${shown(baseUrl + belowBase(meant))}.`;
+  return `The base URL of this relay is ${baseUrl}, which makes it ${shown(baseUrl + cutBase(meant))}.`;
 }
 
 /**
  * The path that a client probably meant: corrects a missing or doubled `/v1`, a foreign prefix and extra
  * slashes. Undefined when the path ends like no endpoint.
  */
-function meantPath(path: string): string | undefined {
+function findMeantPath(path: string): string | undefined {
   const tidy = path.replaceAll(/\/{2,}/g, '/').replace(/\/$/, '');
   const model = /^(?:\/v1)*\/models\/(.+)$/.exec(tidy)?.[1];
   if (model !== undefined) return modelPrefix + model;
   const stored = responsesRoute.path + (/^(?:\/v1)*\/responses(\/.+)$/.exec(tidy)?.[1] ?? '');
-  if (stored !== responsesRoute.path && storedRoutesAt(stored).length > 0) return stored;
-  return routes.find((route) => route.path !== '/' && tidy.endsWith(belowBase(route.path)))?.path;
+  if (stored !== responsesRoute.path && findStoredRoutes(stored).length > 0) return stored;
+  return routes.find((route) => route.path !== '/' && tidy.endsWith(cutBase(route.path)))?.path;
 }
 
 const shown = (text: string): string => (text.length > 120 ? `${text.slice(0, 120)}...` : text);

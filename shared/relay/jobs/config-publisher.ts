@@ -57,7 +57,7 @@ const pauseMs = 100;
  * Publishes once per call. Safe to repeat and to run concurrently: the pointer moves only when it still names
  * the snapshot that the compile started from, so it never moves back.
  */
-export function configPublisher(ports: ConfigPublisherPorts): () => Promise<Pointer> {
+export function createConfigPublisher(ports: ConfigPublisherPorts): () => Promise<Pointer> {
   return async () => {
     try {
       const published = await publishNew(ports);
@@ -165,7 +165,7 @@ interface RowMarkerPorts {
 }
 
 /** Throws MarksLost, or what the reads throw: then marks of rows that cannot be used are written already. */
-export function rowMarker(ports: RowMarkerPorts): (rows: WrittenRow[]) => Promise<void> {
+export function createRowMarker(ports: RowMarkerPorts): (rows: WrittenRow[]) => Promise<void> {
   const { marks, metrics, local } = ports;
   const write = (rows: ValidatedRow[]) =>
     marks.write(rows).catch((error: unknown) => {
@@ -180,11 +180,11 @@ export function rowMarker(ports: RowMarkerPorts): (rows: WrittenRow[]) => Promis
     const good = validated.filter(({ result }) => result.problem === undefined);
     const keys = good.filter(({ table }) => table === 'keys').map(({ raw }) => raw);
     const beside = await besideOf(ports, keys);
-    await write(good.map((row) => (row.table === 'keys' ? doubted(row, beside) : row)));
+    await write(good.map((row) => (row.table === 'keys' ? addDoubts(row, beside) : row)));
   };
 }
 
-function doubted(row: ValidatedRow, beside: BesideKeys): ValidatedRow {
+function addDoubts(row: ValidatedRow, beside: BesideKeys): ValidatedRow {
   const warnings = [row.result.warning ?? [], keyDoubts(row.raw, beside)].flat();
   return { ...row, result: warnings.length > 0 ? { warning: warnings.join('; ') } : {} };
 }

@@ -43,7 +43,7 @@ export function grantApplier(ports: GrantApplierPorts) {
      */
     applyMissed: async (): Promise<void> => {
       const failures: unknown[] = [];
-      for await (const image of missed(ports)) {
+      for await (const image of findMissedGrants(ports)) {
         await applyAndMark(ports, image).catch((error: unknown) => {
           if (error instanceof Poisoned) reportPoisoned(ports, image, error);
           else failures.push(error);
@@ -55,7 +55,7 @@ export function grantApplier(ports: GrantApplierPorts) {
   };
 }
 
-async function* missed({ grants, clock }: GrantApplierPorts): AsyncGenerator<GrantImage> {
+async function* findMissedGrants({ grants, clock }: GrantApplierPorts): AsyncGenerator<GrantImage> {
   yield* grants.unapplied();
   yield* grants.unmarked({ part: Math.floor(clock.now() / shareMs) % shares, of: shares });
 }

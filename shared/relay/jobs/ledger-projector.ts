@@ -35,7 +35,7 @@ type Outcome = Error | undefined;
  * Accepts changes in any order and repeatedly. Also checks that the items' amounts balance. Returns an outcome for
  * each change. Never rejects.
  */
-export function ledgerProjector(
+export function createLedgerProjector(
   ports: LedgerProjectorPorts,
 ): (changes: readonly QuotaChange[]) => Promise<Outcome[]> {
   return async (changes) => {
@@ -72,17 +72,17 @@ async function putAll(ports: LedgerProjectorPorts, rows: readonly CloseRow[]) {
   const untilMs = fromMs + putBudgetMs;
   const groups = ledger.groups(rows);
   const lanes = Math.min(lanesMax, Math.ceil(groups.length / groupsOfLane));
-  const all = apart(groups, lanes, random);
+  const all = spreadGroups(groups, lanes, random);
   const waiting = all.map((own): Group => ({ rows: own, fromMs, pauseMs: pauseMsMin }));
   const fail = (group: Group, error: unknown): void => {
-    for (const row of group.rows) failures.set(nameOf(row), asError(error));
+    for (const row of group.rows) failures.set(nameOf(row), toError(error));
   };
-  const again = (group: Group, error: unknown): void => {
+  const requeue = (group: Group, error: unknown): void => {
     // Never at once: what it met is at work for some time.
     const nextMs = clock.now() + (group.pauseMs * (1 + random.next())) / 2;
     if (nextMs >= untilMs) return fail(group, error);
     const pauseMs = Math.min(1.5 * group.pauseMs, pauseMsMax);
-    const parts = error instanceof StoreBusy ? halves(group.rows) : [group.rows];
+    const parts = error instanceof StoreBusy ? splitInHalves(group.rows) : [group.rows];
     waiting.push(...parts.map((part) => ({ rows: part, fromMs: nextMs, pauseMs })));
   };
   const putGroup = async (group: Group): Promise<void> => {
@@ -90,7 +90,7 @@ async function putAll(ports: LedgerProjectorPorts, rows: readonly CloseRow[]) {
     try {
       put.push(...(await ledger.putCounted(group.rows)));
     } catch (error) {
-      if (error instanceof StoreBusy || error instanceof StoreUnavailable) again(group, error);
+      if (error instanceof StoreBusy || error instanceof StoreUnavailable) requeue(group, error);
       else if (!(error instanceof Poisoned)) fail(group, error);
       // A row that is refused for good must not block the others.
       else if (others.length > 0) waiting.push(...group.rows.map((one) => ({ ...group, rows: [one] })));
@@ -112,7 +112,7 @@ async function putAll(ports: LedgerProjectorPorts, rows: readonly CloseRow[]) {
  * In the order in which so many lanes take them: neighbours count in the same items, so no two are put at once. From any of them
  * on: other shards have rows of the same accounts, and would come to them at the same time.
  */
-function apart(groups: readonly CloseRow[][], lanes: number, random: Random): CloseRow[][] {
+function spreadGroups(groups: readonly CloseRow[][], lanes: number, random: Random): CloseRow[][] {
   const first = Math.floor(random.next() * groups.length);
   const turned = [...groups.slice(first), ...groups.slice(0, first)];
   const ofLane = Math.max(1, Math.ceil(groups.length / lanes));
@@ -121,7 +121,7 @@ function apart(groups: readonly CloseRow[][], lanes: number, random: Random): Cl
 }
 
 /** Between two accounts: rows of one are counted in the same items. */
-function halves(rows: readonly CloseRow[]): (readonly CloseRow[])[] {
+function splitInHalves(rows: readonly CloseRow[]): (readonly CloseRow[])[] {
   const starts = [...rows.keys()].filter((at) => at > 0 && rows[at]?.account !== rows[at - 1]?.account);
   const half = starts.find((at) => 2 * at >= rows.length) ?? starts.at(-1);
   return half === undefined || rows.length < rowsOfHalvesMin
@@ -136,7 +136,7 @@ async function countMinutes({ ledger, log }: LedgerProjectorPorts, rows: readonl
   try {
     await ledger.addToMinutes(sums);
   } catch (error) {
-    log.event('minutes_not_counted', { rows: rows.length, why: asError(error).name });
+    log.event('minutes_not_counted', { rows: rows.length, why: toError(error).name });
   }
 }
 
@@ -146,20 +146,20 @@ async function putUncounted({ ledger }: LedgerProjectorPorts, row: CloseRow): Pr
     await ledger.putUncounted(row);
     return new Poisoned('daily: the sums do not take the row, which is in the ledger');
   } catch (error) {
-    return asError(error);
+    return toError(error);
   }
 }
 
 const nameOf = ({ account, id }: CloseRow): string => `${account}\u0000${id}`;
 
-const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+const toError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 function rowOf({ before, after }: QuotaChange): { row: CloseRow } | { poisoned: Poisoned } | undefined {
   try {
     const row = findCloseRow(before, after);
     return row && { row };
   } catch (error) {
-    return { poisoned: new Poisoned(asError(error).message, { cause: error }) };
+    return { poisoned: new Poisoned(toError(error).message, { cause: error }) };
   }
 }
 

@@ -40,7 +40,7 @@ const overlapSeconds = 130;
  * does not answer; the next sweep then begins where this one did.
  * @param graceSeconds how long after the end of its lease a reservation stays open
  */
-export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
+export function createSweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
   const { clock, registry, scan } = ports;
   const nowSeconds = (): number => Math.floor(clock.now() / 1000);
   return async () => {
@@ -63,7 +63,7 @@ export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promis
         const unseen = [...new Set(items)].filter((item) => !open.has(item));
         for await (const scanned of scan.read(unseen)) await expire(scanned);
       }
-    const pass = nextPass(before, beganSeconds);
+    const pass = planNextPass(before, beganSeconds);
     let { passAfter } = pass;
     for (let pages = 0; pass.due && pages < passPagesMax; pages += 1) {
       const page = await scan.open(passAfter);
@@ -79,7 +79,7 @@ export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promis
 }
 
 /** `due`: pages are left, or it is time for another pass. */
-function nextPass(
+function planNextPass(
   before: SweepProgress | undefined,
   nowSeconds: number,
 ): Pick<SweepProgress, 'passBeganSeconds' | 'passAfter'> & { due: boolean } {

@@ -12,7 +12,7 @@ import {
 import type { ChatCall } from '../call/call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { rateHeaders, secondsOfMinuteLeft } from '../http/http.ts';
-import { asRefusal, refuse, type Refusal } from '../http/refusal.ts';
+import { toRefusal, refuse, type Refusal } from '../http/refusal.ts';
 import { type CallBudget, type ReserveUnderWay, endlessBalance } from './open-reservation.ts';
 
 export interface RefusedReserve {
@@ -111,7 +111,7 @@ function budgetRefusal(
 }
 
 const unknownContent = (path: string): Refusal =>
-  asRefusal(
+  toRefusal(
     new InvalidRequest(
       'unsupported_content',
       path,

@@ -6,9 +6,9 @@ import type { StripeSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { parseJson } from '../../wire/json.ts';
 import type { Handle, RelayRequest } from '../http/http.ts';
-import { loggedHandle } from '../http/logged-handle.ts';
+import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { jsonResponse, smallBody } from '../http/refusal.ts';
+import { respondJson, smallBody } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { SecretStore } from '../ports/config-store.ts';
 import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, isSigned } from './stripe.ts';
@@ -38,11 +38,11 @@ const stripePath = '/hooks/payments/stripe';
 /** Stripe's events have some kilobytes. */
 const bodyBytesMax = 256 * 1024;
 
-export const paymentsHandle = (ports: PaymentsPorts): Handle =>
-  loggedHandle(ports, { endpoint: 'payments' }, async (request, found) => {
+export const createPaymentsHandle = (ports: PaymentsPorts): Handle =>
+  createLoggedHandle(ports, { endpoint: 'payments' }, async (request, found) => {
     const isStored = await store(ports, await readEvent(ports, request));
     if (!isStored) found({ endpoint: 'payments', reason: 'ignored' });
-    return jsonResponse(request.id, { received: true });
+    return respondJson(request.id, { received: true });
   });
 
 type ReceivedEvent = StripeEvent & { settings: StripeSettings };
@@ -70,7 +70,7 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
   for (const report of reports) {
     const fact =
       report.kind === 'checkout'
-        ? await paidFact(ports, { ...report, live, at }, settings)
+        ? await carryOutPayment(ports, { ...report, live, at }, settings)
         : { ...report, at };
     if (!fact) continue;
     await recordFact(ports, fact);
@@ -94,7 +94,7 @@ const problems = {
 };
 
 /** Undefined: a checkout of another shop, which the setting says to ignore. */
-async function paidFact(
+async function carryOutPayment(
   ports: PaymentsPorts,
   checkout: PaidCheckout & { live: boolean; at: string },
   settings: StripeSettings,

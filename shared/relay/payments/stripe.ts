@@ -34,36 +34,36 @@ type Report = PaidCheckout | Omit<ReversalFact, 'at'>;
 
 /** Stripe reports a checkout as paid in the first of these, or in the second where the money takes days. */
 const readers: Record<string, (object: JsonRecord) => Report[]> = {
-  'checkout.session.completed': paidCheckout,
-  'checkout.session.async_payment_succeeded': paidCheckout,
+  'checkout.session.completed': readPaidCheckout,
+  'checkout.session.async_payment_succeeded': readPaidCheckout,
   'refund.created': refund,
   'refund.updated': refund,
   'refund.failed': refund,
   'charge.refund.updated': refund,
-  'charge.refunded': refundsOfCharge,
-  'charge.dispute.created': dispute,
-  'charge.dispute.updated': dispute,
-  'charge.dispute.closed': dispute,
-  'charge.dispute.funds_withdrawn': dispute,
-  'charge.dispute.funds_reinstated': dispute,
+  'charge.refunded': readRefunds,
+  'charge.dispute.created': readDispute,
+  'charge.dispute.updated': readDispute,
+  'charge.dispute.closed': readDispute,
+  'charge.dispute.funds_withdrawn': readDispute,
+  'charge.dispute.funds_reinstated': readDispute,
 };
 
 /** Throws InvalidRequest for an event without the form of its type. */
 export function readStripeEvent(json: unknown): StripeEvent {
   const { type, livemode: live, created, account, data } = asRecord(json);
-  if (typeof type !== 'string') throw odd('type');
-  if (typeof live !== 'boolean') throw odd('livemode');
-  if (typeof created !== 'number' || !(created >= 0 && created < 1e11)) throw odd('created');
+  if (typeof type !== 'string') throw refuseField('type');
+  if (typeof live !== 'boolean') throw refuseField('livemode');
+  if (typeof created !== 'number' || !(created >= 0 && created < 1e11)) throw refuseField('created');
   const at = isoTime(created * 1000);
   const reader = Object.hasOwn(readers, type) ? readers[type] : undefined;
   // Events of connected accounts name them: what was paid there is not the operator's.
   if (!reader || typeof account === 'string') return { live, at, reports: [] };
   const { object } = asRecord(data);
-  if (!isRecord(object)) throw odd('data.object');
+  if (!isRecord(object)) throw refuseField('data.object');
   return { live, at, reports: reader(object) };
 }
 
-function paidCheckout(session: JsonRecord): Report[] {
+function readPaidCheckout(session: JsonRecord): Report[] {
   const { payment_status, payment_intent, client_reference_id, metadata, mode } = session;
   if (payment_status !== 'paid') return [];
   const paid = amountOf(session, 'amount_total');
@@ -88,15 +88,15 @@ function refund(object: JsonRecord): Report[] {
 }
 
 /** Only old versions of Stripe's API list the refunds here; refund events report them in all others. */
-function refundsOfCharge({ refunds }: JsonRecord): Report[] {
+function readRefunds({ refunds }: JsonRecord): Report[] {
   const { data } = asRecord(refunds);
   return Array.isArray(data) ? data.flatMap((each) => refund(asRecord(each))) : [];
 }
 
 /** A dispute takes the money when it opens. An inquiry (`warning_...`) takes none. */
-function dispute(object: JsonRecord): Report[] {
+function readDispute(object: JsonRecord): Report[] {
   const { status } = object;
-  if (typeof status !== 'string') throw odd('data.object.status');
+  if (typeof status !== 'string') throw refuseField('data.object.status');
   if (status.startsWith('warning_')) return [];
   return reversalOf(object, 'dispute', status === 'won' || status === 'prevented' ? 'returned' : 'taken');
 }
@@ -114,8 +114,8 @@ function reversalOf(object: JsonRecord, kind: Reversal['kind'], state: Reversal[
 function amountOf(object: JsonRecord, name: string): PaymentAmount {
   const { [name]: minor, currency } = object;
   if (typeof minor !== 'number' || !Number.isSafeInteger(minor) || minor < 0)
-    throw odd(`data.object.${name}`);
-  if (typeof currency !== 'string' || !/^[a-z]{3}$/.test(currency)) throw odd('data.object.currency');
+    throw refuseField(`data.object.${name}`);
+  if (typeof currency !== 'string' || !/^[a-z]{3}$/.test(currency)) throw refuseField('data.object.currency');
   return { minor: BigInt(minor), currency };
 }
 
@@ -123,11 +123,11 @@ function amountOf(object: JsonRecord, name: string): PaymentAmount {
 function idOf(object: JsonRecord, name: string): string {
   const { [name]: id } = object;
   if (typeof id !== 'string' || !/^[A-Za-z]{2,8}_[A-Za-z0-9_]{1,150}$/.test(id))
-    throw odd(`data.object.${name}`);
+    throw refuseField(`data.object.${name}`);
   return id;
 }
 
-const odd = (param: string): InvalidRequest =>
+const refuseField = (param: string): InvalidRequest =>
   new InvalidRequest(
     'invalid_event',
     param,
@@ -163,13 +163,15 @@ export async function checkSignature(
 ): Promise<void> {
   const { time, signatures } = parseHeader(header);
   if (Math.abs(nowMs / 1000 - Number(time)) > toleranceSeconds)
-    throw refused(`The signature is more than ${toleranceSeconds} seconds old, or from the future.`);
+    throw refuseSignature(`The signature is more than ${toleranceSeconds} seconds old, or from the future.`);
   const head = new TextEncoder().encode(`${time}.`);
   const message = new Uint8Array(head.length + body.length);
   message.set(head);
   message.set(body, head.length);
   if (!(await isSigned(ports, secrets, { message, signatures })))
-    throw refused('No signature is by a secret of this endpoint: compare the setting payments with Stripe.');
+    throw refuseSignature(
+      'No signature is by a secret of this endpoint: compare the setting payments with Stripe.',
+    );
 }
 
 /** Whether one of the secrets signed. Throws StoreUnavailable if none did and one could not be read. */
@@ -195,9 +197,9 @@ function parseHeader(header: string): { time: string; signatures: string[] } {
   const time = parts.find((part) => /^t=\d{1,12}$/.test(part))?.slice(2);
   const signatures = parts.filter((part) => /^v1=[0-9a-f]{64}$/.test(part)).map((part) => part.slice(3));
   if (time === undefined || signatures.length === 0 || signatures.length > signaturesMax)
-    throw refused('The header Stripe-Signature is missing, or is not t=<seconds>,v1=<hex>.');
+    throw refuseSignature('The header Stripe-Signature is missing, or is not t=<seconds>,v1=<hex>.');
   return { time, signatures };
 }
 
-const refused = (message: string): InvalidRequest =>
+const refuseSignature = (message: string): InvalidRequest =>
   new InvalidRequest('invalid_signature', 'Stripe-Signature', message);

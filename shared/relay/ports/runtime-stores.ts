@@ -7,11 +7,11 @@ import type { NanoYuan } from '../../billing/price.ts';
 import type { BudgetUse } from '../../billing/ledger-row.ts';
 
 /** Why a candidate rests: it said so, for one model; it refused or cannot charge our account, or it fails. */
-export type RestKind = 'rate_limit' | 'credentials' | 'failing';
+export type CooldownKind = 'rate_limit' | 'credentials' | 'failing';
 
 /** The candidate comes after all others until its time is over; then one call probes it. Times in epoch milliseconds. */
-export interface Rest {
-  readonly kind: RestKind;
+export interface Cooldown {
+  readonly kind: CooldownKind;
   readonly untilMs: number;
   /** When the upstream itself said that it may be asked again. Absent: it said nothing. May be later than `untilMs`. */
   readonly statedUntilMs?: number | undefined;
@@ -30,7 +30,7 @@ export interface FailureRun {
   readonly lastMs: number;
 }
 
-export type HealthEntry = Rest | FailureRun;
+export type HealthEntry = Cooldown | FailureRun;
 
 /** The key of an entry is a hash of a candidate modulo this number: six characters of [0-9a-z]. */
 export const healthKeySpace = 36 ** 6;
@@ -41,7 +41,7 @@ export const probeMs = 60_000;
 const runMs = 120_000;
 
 /** From when on an entry means nothing: it may be dropped. */
-export const forgottenAtMs = (entry: HealthEntry): number =>
+export const expiryMsOf = (entry: HealthEntry): number =>
   entry.kind === 'failures'
     ? entry.lastMs + runMs
     : Math.max(entry.untilMs, entry.probeUntilMs ?? 0) + probeMs;

@@ -10,7 +10,7 @@ import type { ResultKeeper } from '../answer/answer.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
-import { jsonResponse } from '../http/refusal.ts';
+import { respondJson } from '../http/refusal.ts';
 import { ResponseTooLarge, type ResponseHead, type StoredResponse } from '../ports/stored.ts';
 import type { Conversation } from './conversation.ts';
 import { follow } from './follow.ts';
@@ -52,7 +52,7 @@ export async function accept(
   await start(ports, startRun, response.head);
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
-  const queued = jsonResponse(requestId, response.body.response);
+  const queued = respondJson(requestId, response.body.response);
   const answer = streamed ? await followed(ports, asked, response) : queued;
   const headers = { ...answer.headers, ...limitHeaders };
   await asked.claim?.keep({ status: answer.status, headers, body: streamed ? undefined : queued.body });
@@ -70,7 +70,7 @@ async function followed(
     return await follow(ports, call, { id, request });
   } catch (error) {
     ports.log.fault(call.identity.requestId, error);
-    const { headers, ...answer } = jsonResponse(call.identity.requestId, response.body.response);
+    const { headers, ...answer } = respondJson(call.identity.requestId, response.body.response);
     const body = createdFrame(response.body.response);
     return { ...answer, headers: { ...headers, 'content-type': streamedAnswer.contentType }, body };
   }

@@ -6,7 +6,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
-import { jsonResponse, refuse } from '../http/refusal.ts';
+import { respondJson, refuse } from '../http/refusal.ts';
 import type { StoredResult } from '../ports/stored.ts';
 import { follow } from './follow.ts';
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
@@ -88,6 +88,6 @@ export async function acceptedBefore(
   if (streamed) return { requestId, status: 200, headers: {}, body: undefined };
   // The request is the same, so this is the object that the first one got.
   const identity = { ...call.identity, requestId, created: head.createdAt };
-  const { status, headers, body } = jsonResponse(requestId, queuedObject(identity, read));
+  const { status, headers, body } = respondJson(requestId, queuedObject(identity, read));
   return { requestId, status, headers, body };
 }

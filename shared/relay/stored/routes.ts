@@ -16,9 +16,9 @@ import type { JsonRecord } from '../../wire/json.ts';
 import { admitKey, mayStore, readKey } from '../call/access.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
-import { loggedHandle } from '../http/logged-handle.ts';
+import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';
-import { jsonResponse, Refusal } from '../http/refusal.ts';
+import { respondJson, Refusal } from '../http/refusal.ts';
 import { retried } from '../retry.ts';
 import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
 import type { StoredResponse } from '../ports/stored.ts';
@@ -41,7 +41,7 @@ const actions: Record<StoredRouteName, Action> = {
 };
 
 export const storedHandle = (ports: ChatPorts): Handle =>
-  loggedHandle(ports, { endpoint: 'response' }, async (request, found) => {
+  createLoggedHandle(ports, { endpoint: 'response' }, async (request, found) => {
     const endpoint = matchStoredRoute(request);
     if (!endpoint) throw refuseRoute(request);
     found({ endpoint });
@@ -82,7 +82,7 @@ async function retrieve(
   const { head, body } = await new StoredReader(ports, key.account, request).response(id);
   const shown = shownResponse(head.status, body.response);
   const wantsSeal = includedIn(request.query).has(sealedReasoning);
-  return jsonResponse(request.id, wantsSeal ? withSeal(shown, body.seal) : shown);
+  return respondJson(request.id, wantsSeal ? withSeal(shown, body.seal) : shown);
 }
 
 /** How many turns are read at once: most pages end within few. */
@@ -98,7 +98,7 @@ async function listInputItems(
   const reader = new StoredReader(ports, key.account, request);
   const newestFirst = itemsBefore(reader, await reader.response(id));
   const items = page.order === 'desc' ? newestFirst : oldestFirst(newestFirst);
-  return jsonResponse(request.id, await inputItemPage(items, page));
+  return respondJson(request.id, await inputItemPage(items, page));
 }
 
 /** Of a conversation whose beginning is deleted or has expired, what is left. */
@@ -152,7 +152,7 @@ async function remove(
   const isRemoved = await retried(ports, () => responses.remove(account, id));
   // One that is repeated finds nothing, and it is deleted.
   if (!head && !isRemoved) throw noSuchResponse(id);
-  return jsonResponse(request.id, deletedResponse(id));
+  return respondJson(request.id, deletedResponse(id));
 }
 
 /** How long a caller waits for what its cancelled run had written, which the run writes when it sees that it is cancelled. */
@@ -182,7 +182,7 @@ export async function cancel(
   const { response } = (isUnclaimed ? found : await written(ports, reader, id)).body;
   const shown =
     head.status === 'cancelled' ? cancelledResponse(response) : shownResponse(head.status, response);
-  return jsonResponse(request.id, shown);
+  return respondJson(request.id, shown);
 }
 
 /** With what its run had written, if that is there in time. */

@@ -2,7 +2,7 @@ import { dynamoLedgerStore } from '../../../shared/adapters/dynamodb/ledger-stor
 import { dynamoOpenRegistry } from '../../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { createQuotaItem, type CloseRecord, type OpenEntry } from '../../../shared/billing/quota-item.ts';
 import type { TableClient } from '../../../shared/adapters/dynamodb/table-client.ts';
-import { ledgerProjector } from '../../../shared/relay/jobs/ledger-projector.ts';
+import { createLedgerProjector } from '../../../shared/relay/jobs/ledger-projector.ts';
 import { openWatch } from '../../../shared/relay/jobs/sweeper.ts';
 import type { QuotaChange } from '../../../shared/relay/ports/money-stores.ts';
 import { hash53, timeText } from '../../../shared/wire/ids.ts';
@@ -266,7 +266,7 @@ export class BusyLedger {
     };
     const ledger = dynamoLedgerStore(client, 'relay', random);
     const watch = openWatch({ clock, registry: dynamoOpenRegistry(tables, 'relay') }, 120);
-    const project = ledgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
+    const project = createLedgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
     return async (changes) => {
       await watch(changes);
       return project(changes);

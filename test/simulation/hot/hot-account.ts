@@ -3,10 +3,10 @@ import type { PlanSlot } from '../../../shared/billing/reservation.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
 import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
 import { formatLedgerPartition, type CloseRow } from '../../../shared/billing/ledger-row.ts';
-import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';
+import { refuse, toRefusal } from '../../../shared/relay/http/refusal.ts';
 import type { Reservation, ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../../shared/relay/money/reservations.ts';
-import { sweeper } from '../../../shared/relay/jobs/sweeper.ts';
+import { createSweeper } from '../../../shared/relay/jobs/sweeper.ts';
 import { timeText } from '../../../shared/wire/ids.ts';
 import { MemoryQuotaStore } from '../../support/memory-quota-store.ts';
 import { SeededRandom } from '../seeded-random.ts';
@@ -271,7 +271,7 @@ export class HotAccount {
   }
 
   #refusal(error: unknown, tookMs: number): void {
-    const { status, reason, body } = asRefusal(error);
+    const { status, reason, body } = toRefusal(error);
     const code = status === 429 ? body.error.code : `${status} ${reason}`;
     const { calls, longestMs } = this.refused.get(code) ?? { calls: 0, longestMs: 0 };
     this.refused.set(code, { calls: calls + 1, longestMs: Math.max(longestMs, tookMs) });
@@ -290,7 +290,7 @@ export class HotAccount {
       metrics: { count: () => {} },
       log,
     };
-    await sweeper(ports, 120)();
+    await createSweeper(ports, 120)();
   }
 }
 

@@ -5,7 +5,7 @@ import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoAccountRows } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
-import { rowMarker } from '../../../../shared/relay/jobs/config-publisher.ts';
+import { createRowMarker } from '../../../../shared/relay/jobs/config-publisher.ts';
 import { MarksLost } from '../../../../shared/relay/ports/config-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { deleteRow, readRow } from '../../relay/jobs/config-rig.ts';
@@ -40,7 +40,7 @@ const handle = (event: object) =>
     publish: async () => {
       compiles += 1;
     },
-    markRows: rowMarker({
+    markRows: createRowMarker({
       marks: dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log: recordedLog() }),
       metrics: {
         badRows: (count) => void badRows.push(count),

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ServiceRefusal } from '../../../../shared/adapters/aws/aws-calls.ts';
-import { asRefusal } from '../../../../shared/relay/http/refusal.ts';
+import { toRefusal } from '../../../../shared/relay/http/refusal.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { describeFault, jsonLog } from '../../../../shared/adapters/telemetry/log.ts';
 
@@ -70,7 +70,7 @@ describe('what is logged of an error', () => {
       });
     expect(describeFault(refusal('TTQJ3-7'))).toMatchObject({ store_request_id: 'TTQJ3-7' });
     expect(JSON.stringify(describeFault(refusal('canary: text')))).not.toContain('canary');
-    expect(asRefusal(refusal('TTQJ3-7')).facts).toEqual({ store_request_id: 'TTQJ3-7' });
+    expect(toRefusal(refusal('TTQJ3-7')).facts).toEqual({ store_request_id: 'TTQJ3-7' });
   });
 
   test('ends, also when errors are each other’s cause', () => {

@@ -3,7 +3,7 @@ import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { tracedHandle } from '../../../../shared/adapters/tracing/traced.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../../../shared/relay/http/http.ts';
-import { loggedHandle } from '../../../../shared/relay/http/logged-handle.ts';
+import { createLoggedHandle } from '../../../../shared/relay/http/logged-handle.ts';
 import { refuse } from '../../../../shared/relay/http/refusal.ts';
 import { BillingRig, byCall, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, finish, hang, usage, type Step } from '../../../support/core-rig.ts';
@@ -110,7 +110,7 @@ describe('the trace of a call', () => {
 
   it('says of a refused call that it was, which is no failure', async () => {
     const { traced, root } = await tracing((ports) =>
-      loggedHandle(ports, { endpoint: 'chat' }, () => Promise.reject(refuse('empty_body', 'No body.'))),
+      createLoggedHandle(ports, { endpoint: 'chat' }, () => Promise.reject(refuse('empty_body', 'No body.'))),
     );
     await (
       await traced(requestOf())

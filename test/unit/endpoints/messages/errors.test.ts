@@ -1,6 +1,6 @@
 /** Errors in the form that Anthropic's clients act on: status, type, headers, and the words of the vendor. */
 import { describe, expect, it } from 'vitest';
-import { refuse, refusalResponse, type RefusalCode } from '../../../../shared/relay/http/refusal.ts';
+import { refuse, respondRefusal, type RefusalCode } from '../../../../shared/relay/http/refusal.ts';
 import { errorBody } from '../../../../shared/endpoints/messages/errors.ts';
 import { messagesEndpoint } from '../../../../shared/endpoints/messages/messages-endpoint.ts';
 import {
@@ -79,7 +79,7 @@ const shown: Record<RefusalCode, [status: number, type: string]> = {
 describe('a refusal', () => {
   it.each(Object.entries(shown))('%s has the status and type %j', (code, [status, type]) => {
     const refusal = refuse(code as RefusalCode, 'Words.', { param: 'x' });
-    const response = refusalResponse(refusal, 'r1', messagesEndpoint);
+    const response = respondRefusal(refusal, 'r1', messagesEndpoint);
     expect([response.status, JSON.parse(response.body)]).toEqual([
       status,
       { type: 'error', error: { type, message: 'Words.', code, param: 'x' }, request_id: 'r1' },

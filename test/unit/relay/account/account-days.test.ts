@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { accountDays } from '../../../../shared/relay/account/account-usage.ts';
+import { listDays } from '../../../../shared/relay/account/account-usage.ts';
 import type { AccountReader } from '../../../../shared/relay/ports/money-stores.ts';
 import { AccountRig, nowMs } from './account-rig.ts';
 
@@ -53,7 +53,7 @@ describe('the days of an account', () => {
     const reader: Pick<AccountReader, 'days'> = {
       days: async (_account, _from, limit) => all.slice(0, limit),
     };
-    const { from, data } = await accountDays(reader, { account: 'acme', days: 31, nowMs });
+    const { from, data } = await listDays(reader, { account: 'acme', days: 31, nowMs });
     expect(from).toBe(secondsOf('2026-11-19'));
     expect(data).toHaveLength(900);
   });

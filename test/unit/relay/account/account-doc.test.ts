@@ -4,7 +4,7 @@ import { formatYuan, parsePrice, type Price } from '../../../../shared/billing/p
 import { createQuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { noFigures } from '../../../../shared/billing/daily-figures.ts';
-import { accountDay, usagePage } from '../../../../shared/relay/account/account-usage.ts';
+import { describeDay, listUsage } from '../../../../shared/relay/account/account-usage.ts';
 import { accountBody } from '../../../../shared/relay/account/account-handle.ts';
 import { requestTimeMs } from '../../../../shared/wire/ids.ts';
 import { billingPage as page, exampleOf } from '../../../support/billing-examples.ts';
@@ -53,7 +53,7 @@ describe('docs/billing.md', () => {
       refusals: [{ account: 'acme', hour: '2026-11-21T11', counts: { insufficient_quota: 3 } }],
       days: {
         from: 0,
-        data: [accountDay({ key: { id: 'account#acme', period: 'day#2026-11-21#m' }, figures: noFigures })],
+        data: [describeDay({ key: { id: 'account#acme', period: 'day#2026-11-21#m' }, figures: noFigures })],
       },
       nowMs: 1e12,
     });
@@ -80,7 +80,7 @@ describe('docs/billing.md', () => {
       grants: async () => [],
       late: async () => [],
     };
-    const answer = await usagePage(reader, 'acme', new URLSearchParams());
+    const answer = await listUsage(reader, 'acme', new URLSearchParams());
     expect(keysOf(exampleOf('list'))).toEqual(keysOf(answer));
     expect(answer.data[0]).toMatchObject({ created: exampleRow?.created, charge: exampleRow?.charge });
     expect(requestTimeMs(row.id)).toBeDefined();

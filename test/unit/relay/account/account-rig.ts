@@ -9,7 +9,7 @@ import { keyHash } from '../../../../shared/wire/ids.ts';
 import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
 import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
-import { accountHandle } from '../../../../shared/relay/account/account-handle.ts';
+import { createAccountHandle } from '../../../../shared/relay/account/account-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
@@ -74,7 +74,7 @@ export class AccountRig {
       plans: this.plans,
       settings: this.settings,
     });
-    const handle = accountHandle({
+    const handle = createAccountHandle({
       config: { current, notOlderThan: current },
       keys: dynamoKeyStore({ client: tablesOn(this.#tables), clock, stack: 'relay' }),
       accounts: dynamoAccountReader(tablesOn(this.#tables), 'relay'),

@@ -8,7 +8,7 @@ import {
   findLedgerTimeMs,
 } from '../../../../shared/billing/ledger-row.ts';
 import { idAlphabet, timeText } from '../../../../shared/wire/ids.ts';
-import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
+import { listUsage } from '../../../../shared/relay/account/account-usage.ts';
 import type { UsageEntry, UsageList, UsageSum, UsageSums } from '../../../../shared/wire/public-api.ts';
 import { AccountRig } from './account-rig.ts';
 
@@ -217,7 +217,7 @@ describe('pages', () => {
         let cursor: string | null = '';
         while (cursor !== null) {
           const query = new URLSearchParams({ limit: String(limit), cursor });
-          const page = (await usagePage(reader, 'acme', query)) as UsageList;
+          const page = (await listUsage(reader, 'acme', query)) as UsageList;
           expect(page.data.length).toBeLessThanOrEqual(limit);
           seen.push(...page.data.map((each) => each.id));
           cursor = page.next_cursor;
@@ -250,7 +250,7 @@ describe('pages of selected rows', () => {
       const all: (UsageList | UsageSums)[] = [];
       let cursor: string | null = '';
       while (cursor !== null) {
-        const page = await usagePage(counted, 'acme', new URLSearchParams({ ...query, cursor }));
+        const page = await listUsage(counted, 'acme', new URLSearchParams({ ...query, cursor }));
         all.push(page);
         cursor = page.next_cursor;
       }
@@ -281,7 +281,7 @@ function row(id: string, at: number, kind: 'settled' | 'grant'): LedgerRow {
 }
 
 /** A table as DynamoDB keeps it: in the order of ids. */
-function readerOf(ledger: LedgerRow[]): Parameters<typeof usagePage>[0] {
+function readerOf(ledger: LedgerRow[]): Parameters<typeof listUsage>[0] {
   const sorted = ledger.toSorted((a, b) => (a.id < b.id ? 1 : -1));
   const requests = sorted.filter((each): each is CloseRow => each.kind !== 'grant');
   return {

@@ -16,7 +16,7 @@ import {
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { defaultSettings, type Settings, type StripeSettings } from '../../../../shared/config/settings.ts';
-import { managedKeysHandle } from '../../../../shared/relay/account/managed-keys.ts';
+import { createManagedKeysHandle } from '../../../../shared/relay/account/managed-keys.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
@@ -162,7 +162,7 @@ export class ManagedRig {
       sleep: this.sleep ?? (async (ms: number, signal?: AbortSignal) => systemClock.sleep(ms, signal)),
     };
     const client = this.#client();
-    const handle = managedKeysHandle({
+    const handle = createManagedKeysHandle({
       config: { current, notOlderThan: current },
       keys: dynamoKeyStore({ client, clock, stack: 'relay' }),
       managed: dynamoManagedKeys(client, 'relay'),

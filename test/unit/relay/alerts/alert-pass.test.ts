@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { AlertedAccount } from '../../../../shared/config/rows/alerted-account.ts';
 import type { KeyRow } from '../../../../shared/config/rows/key-row.ts';
-import { alertPass } from '../../../../shared/relay/alerts/alert-pass.ts';
+import { createAlertPass } from '../../../../shared/relay/alerts/alert-pass.ts';
 import { balanceWatch } from '../../../../shared/relay/alerts/balance-watch.ts';
 import { MemoryAlertStores } from '../../../support/memory-alert-stores.ts';
 
@@ -31,7 +31,7 @@ function rig(rows: AlertedAccount[], keys: Partial<KeyRow>[] = []) {
     clock: { now: () => nowMs },
     ids: { next: () => `n${stores.put.length}` },
   };
-  const pass = alertPass({
+  const pass = createAlertPass({
     ...parts,
     watch: balanceWatch(parts),
     settings: async () => ({ planDays: 7, keyDays: 7 }),

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { createQuotaItem, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
-import { accountOfPart, isWorthALook, lowBalance } from '../../../../shared/relay/alerts/balance-watch.ts';
+import {
+  accountOfShard,
+  isWorthALook,
+  findLowBalance,
+} from '../../../../shared/relay/alerts/balance-watch.ts';
 
 const limit = 1024n;
 const item = (available: bigint, more: Partial<QuotaItem> = {}): QuotaItem => ({
@@ -36,10 +40,10 @@ describe('a balance is low', () => {
     ['not without a limit', -1n, undefined, false],
     ['not before the account was used', undefined, limit, false],
   ])('%s', (_, balance, alertBelow, expected) => {
-    expect(lowBalance(balance, alertBelow) !== undefined).toBe(expected);
+    expect(findLowBalance(balance, alertBelow) !== undefined).toBe(expected);
   });
 });
 
 it('the parts of an account are known by their number', () => {
-  expect(['acme', 'acme#7', 'acme#63', 'a-b'].map(accountOfPart)).toEqual(['acme', 'acme', 'acme', 'a-b']);
+  expect(['acme', 'acme#7', 'acme#63', 'a-b'].map(accountOfShard)).toEqual(['acme', 'acme', 'acme', 'a-b']);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KeyRow } from '../../../../shared/config/rows/key-row.ts';
-import { keyCauses, planCauses } from '../../../../shared/relay/alerts/alert-pass.ts';
+import { findKeyCauses, planCauses } from '../../../../shared/relay/alerts/alert-pass.ts';
 
 const days = { planDays: 7, keyDays: 3 };
 const at = (time: string): number => Date.parse(time);
@@ -40,11 +40,11 @@ describe('the end of a key', () => {
     ['is not reported of a key of another kind', { agent: 'web' }, '2026-12-30T00:00:00Z', false],
     ['is not reported of a key without one', { expires_at: undefined }, '2026-12-30T00:00:00Z', false],
   ])('%s', (_, more, now, reported) => {
-    expect(keyCauses(key(more), days, at(now))).toHaveLength(reported ? 1 : 0);
+    expect(findKeyCauses(key(more), days, at(now))).toHaveLength(reported ? 1 : 0);
   });
 
   it('names the key by its hint and the start of its hash, never by the whole hash', () => {
-    const [cause] = keyCauses(key(), days, at('2026-12-30T00:00:00Z'));
+    const [cause] = findKeyCauses(key(), days, at('2026-12-30T00:00:00Z'));
     expect(cause).toMatchObject({
       type: 'key.expiring',
       account: 'acme',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AlertedAccount } from '../../../../shared/config/rows/alerted-account.ts';
 import type { AlertSettings } from '../../../../shared/config/settings.ts';
-import { notifier, triesMax } from '../../../../shared/relay/alerts/notifier.ts';
+import { createNotifier, triesMax } from '../../../../shared/relay/alerts/notifier.ts';
 import type { NoticeTarget } from '../../../../shared/relay/ports/alerts.ts';
 import type { Notice } from '../../../../shared/wire/public-api.ts';
 import { MemoryAlertStores } from '../../../support/memory-alert-stores.ts';
@@ -19,7 +19,7 @@ async function rig(fails: Partial<Record<NoticeTarget['kind'], number>> = {}, of
   const counted: string[] = [];
   const time = { nowMs: 1_000_000 };
   const facts = { settings: { ...settings } as AlertSettings, row };
-  const jobs = notifier({
+  const jobs = createNotifier({
     clock: { now: () => time.nowMs },
     notices: stores,
     accounts: { row: async () => facts.row },

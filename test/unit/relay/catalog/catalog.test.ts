@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
-import { catalogHandle } from '../../../../shared/relay/catalog/catalog-handle.ts';
+import { createCatalogHandle } from '../../../../shared/relay/catalog/catalog-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { healthKeySpace, type ChannelHealth } from '../../../../shared/relay/ports/runtime-stores.ts';
 import { hash53 } from '../../../../shared/wire/ids.ts';
@@ -37,7 +37,7 @@ async function call(
   const faults: unknown[] = [];
   const ages: number[] = [];
   let nowMs = 1000;
-  const handle = catalogHandle({
+  const handle = createCatalogHandle({
     config: {
       current: async () => current(),
       notOlderThan: async (ageMsMax) => {

@@ -5,7 +5,7 @@ import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts'
 import {
   CandidateOrder,
   type Rank,
-  shareOfDraw,
+  scoreDraw,
   type Score,
 } from '../../../../shared/relay/dispatch/candidate-order.ts';
 import type { Standing } from '../../../../shared/relay/health/health-states.ts';
@@ -29,7 +29,7 @@ function seeded(seed: number): { next(): number } {
 /** A score that draws for each candidate. */
 function drawn(seed: number): Score {
   const random = seeded(seed);
-  return ({ share }) => shareOfDraw(share, random.next() || 0.5);
+  return ({ share }) => scoreDraw(share, random.next() || 0.5);
 }
 
 const resting = (untilMs: number): Standing => ({ is: 'resting', untilMs, kind: 'failing' });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
 import type { Candidate } from '../../../../shared/relay/call/call.ts';
-import { conversationHash, ranked, scoreOf } from '../../../../shared/relay/dispatch/candidate-order.ts';
+import { hashConversation, rankByScore, scoreOf } from '../../../../shared/relay/dispatch/candidate-order.ts';
 import { ChatRequest } from '../../../../shared/wire/canonical-call.ts';
 import { keyRow } from '../../../support/core-rig.ts';
 
@@ -22,9 +22,9 @@ const say = (content: unknown): object => ({ role: 'user', content });
 const system = (content: string): object => ({ role: 'system', content });
 const reply = { role: 'assistant', content: 'Hello.' };
 const order = (candidates: Candidate[], text: string): string[] =>
-  [...ranked(candidates, scoreOf(call({ messages: [say(text)] })))].map(({ id }) => id);
+  [...rankByScore(candidates, scoreOf(call({ messages: [say(text)] })))].map(({ id }) => id);
 const first = (candidates: Candidate[], text: string): string => order(candidates, text)[0] ?? '';
-const hash = (request: Request, account?: string): number => conversationHash(call(request, account));
+const hash = (request: Request, account?: string): number => hashConversation(call(request, account));
 
 describe('the candidate of a conversation', () => {
   const six = rows(

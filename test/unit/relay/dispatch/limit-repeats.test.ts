@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { defaultQuirks } from '../../../../shared/upstreams/quirks.ts';
-import { repeatFor, type RefusedForm } from '../../../../shared/relay/dispatch/refused-attempt.ts';
+import { findRepeat, type RefusedForm } from '../../../../shared/relay/dispatch/refused-attempt.ts';
 
 const sent = (outputTokensMax: number, more: object = {}): Pick<RefusedForm, 'built'> =>
   ({
@@ -20,11 +20,11 @@ const refused: RefusedForm = {
 
 describe('a refused limit', () => {
   it('is left out once, and else stands', () => {
-    const repeated = repeatFor(refused);
+    const repeated = findRepeat(refused);
     expect([...(repeated?.without ?? [])]).toEqual(['limit']);
     expect(repeated?.limitRefusal).toEqual({ tokens: 16_384, overContext: false });
-    expect(repeatFor({ ...refused, variant: { without: new Set(['limit']), quirks: {} } })).toBeUndefined();
-    expect(repeatFor({ ...refused, ...sent(16_384, { limitIsLeast: true }) })).toBeUndefined();
+    expect(findRepeat({ ...refused, variant: { without: new Set(['limit']), quirks: {} } })).toBeUndefined();
+    expect(findRepeat({ ...refused, ...sent(16_384, { limitIsLeast: true }) })).toBeUndefined();
   });
 
   it.each([
@@ -33,15 +33,15 @@ describe('a refused limit', () => {
     'max_tokens must be less than or equal to `8192` for gpt-4-9000',
   ])('that the balance lowered is lowered to the named maximum, never left out: %s', (message) => {
     const lowered = { ...refused, error: { message }, limitLowered: true };
-    const repeated = repeatFor(lowered);
+    const repeated = findRepeat(lowered);
     expect(repeated).toMatchObject({ limitMost: 8192, without: new Set() });
-    expect(repeatFor({ ...lowered, variant: repeated ?? lowered.variant })).toBeUndefined();
+    expect(findRepeat({ ...lowered, variant: repeated ?? lowered.variant })).toBeUndefined();
   });
 
   it('that no model would find too large stands: it is below what the model takes', () => {
     const error = { message: 'Invalid max_tokens value, the valid range of max_tokens is [16, 8192]' };
-    expect(repeatFor({ ...refused, error, ...sent(1) })).toBeUndefined();
-    expect(repeatFor({ ...refused, error, ...sent(100_000) })).toBeDefined();
+    expect(findRepeat({ ...refused, error, ...sent(1) })).toBeUndefined();
+    expect(findRepeat({ ...refused, error, ...sent(100_000) })).toBeDefined();
   });
 
   it('that the balance lowered stands where no maximum is named, or where the prompt is at fault', () => {
@@ -49,6 +49,6 @@ describe('a refused limit', () => {
       'max_tokens is too large.',
       "This model's maximum context length is 8192 tokens, but max_tokens is 16384.",
     ])
-      expect(repeatFor({ ...refused, error: { message }, limitLowered: true })).toBeUndefined();
+      expect(findRepeat({ ...refused, error: { message }, limitLowered: true })).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { next, type HealthEvent, standing } from '../../../../shared/relay/health/health-states.ts';
+import { nextHealth, type HealthEvent, findStanding } from '../../../../shared/relay/health/health-states.ts';
 import type { HealthEntry } from '../../../../shared/relay/ports/runtime-stores.ts';
 
 const nowMs = 1_800_000_000_000;
@@ -33,7 +33,7 @@ const rate = (seconds: number, stated?: number): HealthEntry => ({
 });
 const unpaid: HealthEntry = { kind: 'credentials', untilMs: at(300) };
 const is = (
-  what: NonNullable<ReturnType<typeof standing>>['is'],
+  what: NonNullable<ReturnType<typeof findStanding>>['is'],
   seconds: number,
   kind: 'failing' | 'rate_limit' = 'failing',
 ) => ({ is: what, untilMs: at(seconds), kind });
@@ -121,7 +121,7 @@ describe('the health of a candidate after an event', () => {
     ['claimed, a release', rests(-9, { probeUntilMs: at(50) }), say('probe_released'), rests(0)],
     ['its time over, a release', rests(-9), say('probe_released'), same],
   ])('%s', (_case, entry, event, expected) => {
-    const after = next(entry && Object.freeze(entry), event, nowMs);
+    const after = nextHealth(entry && Object.freeze(entry), event, nowMs);
     if (expected === same) expect(after).toBe(entry);
     else expect(after).toEqual(expected);
   });
@@ -129,7 +129,7 @@ describe('the health of a candidate after an event', () => {
 
 describe('where a candidate stands', () => {
   const blocked = { kind: 'rate_limit', statedUntilMs: at(99) };
-  it.each<[string, HealthEntry | undefined, string, ReturnType<typeof standing>]>([
+  it.each<[string, HealthEntry | undefined, string, ReturnType<typeof findStanding>]>([
     ['healthy', undefined, 'a', undefined],
     ['failed less than three times', failures(2, ['a']), 'a', undefined],
     ['failed three times for this account', failures(3, ['a'], -10), 'a', is('last', 20)],
@@ -144,6 +144,6 @@ describe('where a candidate stands', () => {
     ['its last probe failed for another', rests(-1, { failedBy: 'a' }), 'b', is('probe', -1)],
     ['its time long over', rests(-60), 'a', undefined],
   ])('%s', (_case, entry, account, expected) => {
-    expect(standing(entry, account, nowMs)).toEqual(expected);
+    expect(findStanding(entry, account, nowMs)).toEqual(expected);
   });
 });

@@ -57,7 +57,7 @@ it('many environments at once never outgrow two read units and never leave a can
               const candidate = candidates[(first + call) % candidates.length]!;
               const failure = outcomes[outcome];
               await (failure
-                ? recorder.failed({
+                ? recorder.recordFailure({
                     candidate,
                     failure,
                     secretChanged: false,
@@ -65,14 +65,14 @@ it('many environments at once never outgrow two read units and never leave a can
                     account,
                     tried: undefined,
                   })
-                : recorder.succeeded(candidate));
+                : recorder.recordSuccess(candidate));
             });
           });
         await Promise.all(atOnce);
         expect(itemBytes({ ...shared.now, id: 'cooldowns' })).toBeLessThanOrEqual(2 * 4096);
       }
       for (const { recorder } of environments.slice(0, 2)) {
-        const standingOf = await recorder.standings('a');
+        const standingOf = await recorder.findStandings('a');
         const order = new CandidateOrder(candidates, { standingOf, score: () => 1 });
         const taken = new Set<string>();
         for (let rank = order.take(); rank; rank = order.take()) taken.add(rank.candidate.id);
@@ -95,6 +95,6 @@ it('a claim falls to one of many environments, and what it clears stays cleared'
   const claims = await Promise.all(recorders.map((recorder) => recorder.claimProbe(candidate)));
   expect(claims.filter(Boolean)).toHaveLength(1);
   const prober = recorders[claims.indexOf(true)];
-  await prober?.answered(candidate, { is: 'probe', untilMs: 0, kind: 'failing' });
+  await prober?.recordContent(candidate, { is: 'probe', untilMs: 0, kind: 'failing' });
   expect(first.of(candidate.id)).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
-import { withCors, type RelayResponse } from '../../../../shared/relay/http/http.ts';
+import { addCors, type RelayResponse } from '../../../../shared/relay/http/http.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 
 const plain: RelayResponse = {
@@ -23,7 +23,7 @@ function send(
     return { publishedAt: 0, channels: [], charges: [], plans: [], settings, models: [] };
   };
   const refused: RelayResponse = { ...plain, status: 405, headers: { allow: 'POST' } };
-  const handle = withCors(async (request) => (request.method === 'OPTIONS' ? refused : response), {
+  const handle = addCors(async (request) => (request.method === 'OPTIONS' ? refused : response), {
     current,
     notOlderThan: current,
   });

@@ -1,6 +1,6 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
 import { tablesOn } from '../../../support/sdk-tables.ts';
-import { configPublisher } from '../../../../shared/relay/jobs/config-publisher.ts';
+import { createConfigPublisher } from '../../../../shared/relay/jobs/config-publisher.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import type { Pointer, SnapshotStore, SecretCheck } from '../../../../shared/relay/ports/config-store.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
@@ -41,7 +41,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
   const snapshots = options.snapshots?.(real) ?? real;
   const counted: object[] = [];
   const compiler: Compiler = { compile: () => keep(), store, snapshots, log, counted, pauses: 0 };
-  const keep = configPublisher({
+  const keep = createConfigPublisher({
     clock: {
       ...clock,
       sleep: async () => {

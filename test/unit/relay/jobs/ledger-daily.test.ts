@@ -11,7 +11,7 @@ import {
 } from '../../../../shared/billing/daily-figures.ts';
 import { removeBucket } from '../../../../shared/billing/daily-keys.ts';
 import { createQuotaItem, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
-import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
+import { createLedgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/money-stores.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { timeText } from '../../../../shared/wire/ids.ts';
@@ -44,7 +44,7 @@ const ports = () => ({
 });
 const project = (changes: QuotaChange[]) => projectOn(changes, tablesOn(client));
 const projectOn = (changes: QuotaChange[], tables: TableClient) =>
-  ledgerProjector({ ...ports(), ledger: dynamoLedgerStore(tables, 'relay') })(changes);
+  createLedgerProjector({ ...ports(), ledger: dynamoLedgerStore(tables, 'relay') })(changes);
 
 /** A write that closed a call of its own. */
 function closing(
@@ -141,7 +141,7 @@ describe('the sums of minutes', () => {
     const { log, ...others } = ports();
     const ledger = dynamoLedgerStore(tablesOn(client), 'relay');
     const at = Date.parse('2026-11-21T10:06:30Z') / 1000;
-    const outcomes = await ledgerProjector({ ...others, log, ledger })([closing('minutely', { at })]);
+    const outcomes = await createLedgerProjector({ ...others, log, ledger })([closing('minutely', { at })]);
     expect(outcomes).toEqual([undefined]);
     expect(log.events).toEqual([
       { name: 'minutes_not_counted', fields: { rows: 1, why: 'ValidationException' } },

@@ -13,7 +13,7 @@ import {
   quotaChangeOf,
 } from '../../../../shared/adapters/entry/table-streams.ts';
 import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-item.ts';
-import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
+import { createLedgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyWire, QuickClock } from '../../../contract/faulty-wire.ts';
@@ -66,7 +66,7 @@ const put = (given: Parameters<typeof itemOf>[1]) =>
 
 function handlerOn(tables: TableClient): TableStreamHandler {
   const ports = { clock: new QuickClock(), random: { next: () => 0.5 }, log, metrics };
-  const takeAll = ledgerProjector({ ledger: dynamoLedgerStore(tables, 'relay'), ...ports });
+  const takeAll = createLedgerProjector({ ledger: dynamoLedgerStore(tables, 'relay'), ...ports });
   const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
   return tableStreamBatchHandler(quotaChangeOf, { takeAll, poisoned, log, metrics });
 }

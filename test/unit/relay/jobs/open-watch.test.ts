@@ -9,7 +9,7 @@ import {
 } from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
-import { openWatch, sweeper } from '../../../../shared/relay/jobs/sweeper.ts';
+import { openWatch, createSweeper } from '../../../../shared/relay/jobs/sweeper.ts';
 import type {
   QuotaChange,
   Lookup,
@@ -74,7 +74,7 @@ const seconds = (): number => clock.now() / 1000;
 const quotas = () => dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
 function sweep(more: { quotas?: ReturnType<typeof quotas> } = {}) {
   const ports = { clock, random: { next: () => 0.5 }, registry, scan, quotas: quotas(), ...more };
-  return sweeper({ ...ports, metrics: countedMetrics(), log: recordedLog() }, graceSeconds)();
+  return createSweeper({ ...ports, metrics: countedMetrics(), log: recordedLog() }, graceSeconds)();
 }
 
 const openUntil = (...untils: number[]): QuotaItem['open'] =>

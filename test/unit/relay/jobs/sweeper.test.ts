@@ -7,7 +7,7 @@ import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/ope
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { findImbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
-import { sweeper } from '../../../../shared/relay/jobs/sweeper.ts';
+import { createSweeper } from '../../../../shared/relay/jobs/sweeper.ts';
 import type { SweepResult } from '../../../../shared/relay/ports/telemetry.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyWire, QuickClock } from '../../../contract/faulty-wire.ts';
@@ -49,7 +49,7 @@ const storeOn = (own: DynamoDBClient): QuotaStore =>
 function sweep(quotas: Pick<QuotaStore, 'close'> = storeOn(client)): Promise<SweepResult> {
   const scan = dynamoQuotaScan(tablesOn(client), 'relay');
   const ports = { clock, random: { next: () => 0.5 }, registry: noRegistry, scan, quotas, metrics, log };
-  return sweeper(ports, graceSeconds)();
+  return createSweeper(ports, graceSeconds)();
 }
 
 const overdue = (entry: Partial<OpenEntry> = {}): OpenEntry =>
