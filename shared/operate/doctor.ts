@@ -7,10 +7,10 @@ import { isUnbound, type NamedSecret } from '../config/rows/secret-reference.ts'
 import { upstreamModelOf } from '../upstreams/called-channel.ts';
 import { channelTypes } from '../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../wire/json.ts';
-import { secretsIn } from './config/row-changes.ts';
-import { usableChannels } from './channels/list-channels.ts';
+import { listSecrets } from './config/row-changes.ts';
+import { listUsableChannels } from './channels/list-channels.ts';
 import type { AwsAccount, Concurrency, ListedModel, OperatorPorts, TableLimits } from './operator-ports.ts';
-import { counted, Failure } from './plan.ts';
+import { formatCount, Failure } from './plan.ts';
 
 export interface DoctorFinding {
   check: string;
@@ -61,24 +61,29 @@ export async function examineAccount(
   const stack = await lookedAt('stack', async () => {
     const found = await account.stack();
     if (found) [outputs, deployed] = [found.outputs, readOptions(found.outputs)];
-    return [stackFinding(found?.status)];
+    return [checkStack(found?.status)];
   });
   const [rows, settings] = await Promise.all([tables.scan('channels'), tables.scan('settings')]);
-  const channels = usableChannels(rows, target).filter(({ state }) => state);
+  const channels = listUsableChannels(rows, target).filter(({ state }) => state);
   const unused = rows.length - channels.length;
-  const unbound = secretsIn({ channels: rows, settings }).filter(isUnbound);
+  const unbound = listSecrets({ channels: rows, settings }).filter(isUnbound);
   const known: Known = { ...examination, region, deployed, outputs, channels, unused };
   const problem = regionProblem(region);
   const looked = await Promise.all([
-    lookedAt('concurrency', async () => concurrencyFindings(known, await account.concurrency())),
-    lookedAt('tables', async () => [tableFinding(region, await account.tableLimits())]),
-    lookedAt('secrets', async () => [await secretFinding(known), ...pathFindings(unbound, target.stack)]),
-    modelFindings(known),
+    lookedAt('concurrency', async () => checkConcurrency(known, await account.concurrency())),
+    lookedAt('tables', async () => [checkTableLimits(region, await account.tableLimits())]),
+    lookedAt('secrets', async () => [
+      await checkSecretReads(known),
+      ...checkSecretPaths(unbound, target.stack),
+    ]),
+    checkModelPrices(known),
   ]);
   return [
-    problem === undefined ? ok('region', `${region}: answers stream there`) : attention('region', problem),
+    problem === undefined
+      ? reportOk('region', `${region}: answers stream there`)
+      : reportAttention('region', problem),
     ...stack,
-    ...optionFindings(file, deployed),
+    ...checkOptions(file, deployed),
     ...looked.flat(),
   ];
 }
@@ -93,8 +98,8 @@ const onOneMachine = Object.entries({
   models: 'no role calls models of AWS',
 }).map(([check, why]): DoctorFinding => ({ check, state: 'does not apply', found: `one machine: ${why}` }));
 
-const ok = (check: string, found: string): DoctorFinding => ({ check, state: 'ok', found });
-const attention = (check: string, found: string, set?: DoctorFinding['set']): DoctorFinding => ({
+const reportOk = (check: string, found: string): DoctorFinding => ({ check, state: 'ok', found });
+const reportAttention = (check: string, found: string, set?: DoctorFinding['set']): DoctorFinding => ({
   check,
   state: 'attention',
   found,
@@ -107,44 +112,46 @@ async function lookedAt(check: string, look: () => Promise<DoctorFinding[]>): Pr
     return await look();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return [attention(check, `not known: ${error.message}`)];
+    return [reportAttention(check, `not known: ${error.message}`)];
   }
 }
 
 /** A deployment that ended well is COMPLETE; a rolled back one runs, but not what was wanted. */
-function stackFinding(status: string | undefined): DoctorFinding {
+function checkStack(status: string | undefined): DoctorFinding {
   if (status === undefined)
-    return attention('stack', 'CloudFormation has no stack of this name in this account and region');
-  if (/^(CREATE|UPDATE|IMPORT)_COMPLETE$/.test(status)) return ok('stack', status);
+    return reportAttention('stack', 'CloudFormation has no stack of this name in this account and region');
+  if (/^(CREATE|UPDATE|IMPORT)_COMPLETE$/.test(status)) return reportOk('stack', status);
   const why = status.endsWith('_IN_PROGRESS')
     ? 'wait until it ends, then repeat'
     : 'the last deployment did not go through; its events say why';
-  return attention('stack', `${status}: ${why}`);
+  return reportAttention('stack', `${status}: ${why}`);
 }
 
 /** Compares the options file with those that the deployed stack was made from. */
-function optionFindings(
+function checkOptions(
   { name, options, problem, deploy }: StageFile,
   deployed: Options | undefined,
 ): DoctorFinding[] {
   const check = 'options';
-  if (problem !== undefined) return [attention(check, problem)];
+  if (problem !== undefined) return [reportAttention(check, problem)];
   if (deployed === undefined) {
     const found = 'the stack does not say with which options it was deployed';
     return [{ check, state: 'does not apply', found }];
   }
   const names = [...new Set([...Object.keys(deployed), ...Object.keys(options ?? {})])].toSorted();
   if (options === undefined && names.length === 0)
-    return [ok(check, `no ${name} here, and none is deployed`)];
+    return [reportOk(check, `no ${name} here, and none is deployed`)];
   const findings = names.flatMap((option) => {
     const [given, has] = [options?.[option], deployed[option]];
     if (canonicalJson(given ?? null) === canonicalJson(has ?? null)) return [];
     if (given === undefined)
-      return [attention(check, `${option} is deployed, but not in ${name}`, lineOf(name, option, has))];
+      return [reportAttention(check, `${option} is deployed, but not in ${name}`, lineOf(name, option, has))];
     const found = has === undefined ? 'not deployed' : `deployed is ${JSON.stringify(has)}`;
-    return [attention(check, `${option} is ${JSON.stringify(given)} in ${name}, ${found}`, run(deploy))];
+    return [
+      reportAttention(check, `${option} is ${JSON.stringify(given)} in ${name}, ${found}`, run(deploy)),
+    ];
   });
-  return findings.length > 0 ? findings : [ok(check, `${name} is what is deployed`)];
+  return findings.length > 0 ? findings : [reportOk(check, `${name} is what is deployed`)];
 }
 
 /** The line of the file that sets an option. */
@@ -167,7 +174,7 @@ const reserving = ['chat', 'responses', 'messages'];
  * How many calls at once the relay has. Without a reservation the functions of endpoints share what the
  * account has with its own background jobs. https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
  */
-function concurrencyFindings(
+function checkConcurrency(
   { region, file, deployed }: Known,
   { most, unreserved }: Concurrency,
 ): DoctorFinding[] {
@@ -179,64 +186,66 @@ function concurrencyFindings(
   const each = `each of ${reserving.join(', ')}`;
   const room = `${most} calls at once in this account and region, ${unreserved} of them unreserved`;
   const set = max < 1 ? undefined : lineOf(file.name, option, max);
-  const wrong = (found: string): DoctorFinding => attention(check, room + found, set);
-  const reservation = (): DoctorFinding => {
+  const reportWrong = (found: string): DoctorFinding => reportAttention(check, room + found, set);
+  const checkReservation = (): DoctorFinding => {
     if ((file.options ?? deployed)?.['compute'] === 'ecs')
-      return ok(check, `${room}; servers answer, for which none can be reserved`);
+      return reportOk(check, `${room}; servers answer, for which none can be reserved`);
     if (given !== undefined && given <= max)
-      return ok(check, `${room}; ${given} are reserved for ${each}, ${max} can be`);
+      return reportOk(check, `${room}; ${given} are reserved for ${each}, ${max} can be`);
     const out = given === undefined ? '' : `; take ${option} out of ${file.name}`;
-    if (max < 1) return wrong(`: none can be reserved, since AWS keeps ${unreservedMin} unreserved${out}`);
-    if (given !== undefined) return wrong(`: ${option} ${given} is too much, the deployment would fail`);
+    if (max < 1)
+      return reportWrong(`: none can be reserved, since AWS keeps ${unreservedMin} unreserved${out}`);
+    if (given !== undefined)
+      return reportWrong(`: ${option} ${given} is too much, the deployment would fail`);
     const reserved = deployed
       ? "none reserved: one tenant's calls may take what the relay's background jobs need"
       : 'whether the relay has reserved some is not known';
-    return wrong(`, ${reserved}; at most ${max} can be, for ${each}`);
+    return reportWrong(`, ${reserved}; at most ${max} can be, for ${each}`);
   };
-  if (most >= usualConcurrency) return [reservation()];
+  if (most >= usualConcurrency) return [checkReservation()];
   const small = `${most} calls at once is all that this account has in ${region}; ${usualConcurrency} is usual`;
   const ask = `aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value ${usualConcurrency} --region ${region}`;
-  return [attention(check, small, run(ask)), reservation()];
+  return [reportAttention(check, small, run(ask)), checkReservation()];
 }
 
 /** What AWS gives a table in most regions; a new account may have less. */
 const usualTableUnits = 40_000;
 
 /** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html */
-function tableFinding(region: string, { tableReads, tableWrites }: TableLimits): DoctorFinding {
+function checkTableLimits(region: string, { tableReads, tableWrites }: TableLimits): DoctorFinding {
   const found = `a table may have ${tableReads} reads and ${tableWrites} writes a second; a billed call writes to quotas twice`;
-  if (Math.min(tableReads, tableWrites) >= usualTableUnits) return ok('tables', found);
+  if (Math.min(tableReads, tableWrites) >= usualTableUnits) return reportOk('tables', found);
   const list = `aws service-quotas list-service-quotas --service-code dynamodb --region ${region}`;
-  return attention('tables', `${found}; ${usualTableUnits} is usual`, run(list));
+  return reportAttention('tables', `${found}; ${usualTableUnits} is usual`, run(list));
 }
 
 /**
  * A secret is read once in some minutes by each environment, but a wave of new environments reads at once.
  * https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-throughput.html
  */
-async function secretFinding({ account, channels, region, unused }: Known): Promise<DoctorFinding> {
+async function checkSecretReads({ account, channels, region, unused }: Known): Promise<DoctorFinding> {
   const check = 'secrets';
   const fast = '10,000 reads a second';
   const references = [...new Set(channels.flatMap(secretsOf))];
   if (references.length === 0)
-    return ok(
+    return reportOk(
       check,
-      `no channel that is used has a secret${unused > 0 ? `; ${counted(unused, 'row is off or has a mistake', 'rows are off or have a mistake')}: see \`check\`` : ''}`,
+      `no channel that is used has a secret${unused > 0 ? `; ${formatCount(unused, 'row is off or has a mistake', 'rows are off or have a mistake')}: see \`check\`` : ''}`,
     );
   const parameters = references.filter((reference) => reference.startsWith('ssm:'));
   if (parameters.length === 0)
-    return ok(check, `all ${references.length} are in Secrets Manager, which allows ${fast}`);
+    return reportOk(check, `all ${references.length} are in Secrets Manager, which allows ${fast}`);
   const found = `${parameters.length} of ${references.length} are in Parameter Store, which allows`;
-  if (await account.hasFastParameters()) return ok(check, `${found} ${fast} here`);
+  if (await account.hasFastParameters()) return reportOk(check, `${found} ${fast} here`);
   const set = `aws ssm update-service-setting --setting-id /ssm/parameter-store/high-throughput-enabled --setting-value true --region ${region}`;
   const slow = `${found} 40 reads a second: many new environments at once would be refused`;
-  return attention(check, slow, run(set));
+  return reportAttention(check, slow, run(set));
 }
 
-function pathFindings(unbound: readonly NamedSecret[], stack: string): DoctorFinding[] {
+function checkSecretPaths(unbound: readonly NamedSecret[], stack: string): DoctorFinding[] {
   if (unbound.length === 0) return [];
-  const found = `${counted(unbound.length, 'reference has', 'references have')} no purpose in the path, so functions of other purposes may read the secret`;
-  return [attention('secrets', found, run(`npx --no relay-ops secret move --stack ${stack}`))];
+  const found = `${formatCount(unbound.length, 'reference has', 'references have')} no purpose in the path, so functions of other purposes may read the secret`;
+  return [reportAttention('secrets', found, run(`npx --no relay-ops secret move --stack ${stack}`))];
 }
 
 /** Each is a request of its own. */
@@ -250,7 +259,7 @@ const profileName = /^(?:[a-z]{2}(?:-[a-z]+)?|apac|global)\.([a-z0-9-]+\..+)$/;
  * and whether the deployment lets the role call them.
  * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_GetFoundationModelAvailability.html
  */
-async function modelFindings(known: Known): Promise<DoctorFinding[]> {
+async function checkModelPrices(known: Known): Promise<DoctorFinding[]> {
   const wanted = known.channels.flatMap((channel) => {
     const region = channelTypes[channel.type].awsScope?.(channel).region;
     return region === undefined
@@ -269,7 +278,7 @@ async function modelFindings(known: Known): Promise<DoctorFinding[]> {
       const unseen = `${region}: only ${modelsMax} of ${here.length} were looked at`;
       return [
         ...(await Promise.all(looked)).flat(),
-        ...(here.length <= modelsMax ? [] : [attention('models', unseen)]),
+        ...(here.length <= modelsMax ? [] : [reportAttention('models', unseen)]),
       ];
     }),
   );
@@ -286,7 +295,9 @@ async function assessModel(
   const found = listed.find(({ id }) => id === (profiled ?? name));
   const of = `channel ${channel}, ${region}`;
   if (!found)
-    return [attention(check, `${of}: AWS lists no such model there; correct models or mapper of the row`)];
+    return [
+      reportAttention(check, `${of}: AWS lists no such model there; correct models or mapper of the row`),
+    ];
   const access = await known.account.modelAccess(region, found.id);
   const missing = [
     !access.isInRegion && 'the model is not in this region',
@@ -296,12 +307,12 @@ async function assessModel(
   ].filter((why) => why !== false);
   const catalog = `https://${region}.console.aws.amazon.com/bedrock/home?region=${region}#/model-catalog`;
   const findings = [
-    ...missing.map((why) => attention(check, `${of}: ${why}`, { where: 'browser', line: catalog })),
-    ...(found.isActive ? [] : [attention(check, `${of}: AWS calls it LEGACY and will remove it`)]),
-    ...(found.streams ? [] : [attention(check, `${of}: its answers do not stream`)]),
+    ...missing.map((why) => reportAttention(check, `${of}: ${why}`, { where: 'browser', line: catalog })),
+    ...(found.isActive ? [] : [reportAttention(check, `${of}: AWS calls it LEGACY and will remove it`)]),
+    ...(found.streams ? [] : [reportAttention(check, `${of}: its answers do not stream`)]),
     ...permissionOf(known, { region, name, isProfile: profiled !== undefined }),
   ];
-  return findings.length > 0 ? findings : [ok(check, `${of}: may be called`)];
+  return findings.length > 0 ? findings : [reportOk(check, `${of}: may be called`)];
 }
 
 /** The deployment names each model that the role may call. */
@@ -319,5 +330,5 @@ function permissionOf(
     : `arn:aws:bedrock:${region}::foundation-model/${name}`;
   const hint = isProfile ? '; regions are all those that the profile routes to' : '';
   const why = `the functions' role may not call it${hint}`;
-  return [attention(`model ${name}`, why, lineOf(file.name, option, [...items, item]))];
+  return [reportAttention(`model ${name}`, why, lineOf(file.name, option, [...items, item]))];
 }

@@ -8,9 +8,9 @@ import { plainRow, readRow, textOf } from '../config/rows/read-row.ts';
 import { keyAttributes } from '../config/rows/read-table.ts';
 import { configTables } from './config/row-changes.ts';
 import { listRows } from './config/write-rows.ts';
-import { safeGrant } from './customers/grants.ts';
-import { keyState } from './keys/list-keys.ts';
-import { ledgerJson, selectRows } from './ledger/ledger.ts';
+import { hideInvalidAmount } from './customers/grants.ts';
+import { judgeKey } from './keys/list-keys.ts';
+import { formatLedgerRow, selectRows } from './ledger/ledger.ts';
 import type { LedgerSelection, OperatorPorts, RawRow } from './operator-ports.ts';
 
 const pageRows = 1000;
@@ -31,18 +31,19 @@ export async function* exportPages(
     let after: string | undefined;
     do {
       const { rows, next } = await ports.pages.rows({ table, after, limit: pageRows });
-      yield { table, rows: rows.map((row) => readable(table, row, ports.clock.now())) };
+      yield { table, rows: rows.map((row) => exportRow(table, row, ports.clock.now())) };
       after = next;
     } while (after !== undefined);
   }
-  for await (const rows of ports.ledger.grants()) yield { table: 'grants', rows: rows.map(safeGrant) };
+  for await (const rows of ports.ledger.grants())
+    yield { table: 'grants', rows: rows.map(hideInvalidAmount) };
   for await (const { rows, problems } of selectRows(ports, selection))
-    yield { table: 'ledger', rows: rows.map(ledgerJson), problems };
+    yield { table: 'ledger', rows: rows.map(formatLedgerRow), problems };
 }
 
-function readable(table: 'accounts' | 'keys', row: RawRow, nowMs: number): unknown {
+function exportRow(table: 'accounts' | 'keys', row: RawRow, nowMs: number): unknown {
   if (table === 'keys') {
-    const { state, why } = keyState(row, nowMs);
+    const { state, why } = judgeKey(row, nowMs);
     return state === 'invalid' ? { hash: shownHash(textOf(row, 'hash')), problem: why } : plainRow(row);
   }
   const reading = readRow(AccountRow, row);

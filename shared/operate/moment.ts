@@ -26,11 +26,11 @@ export function momentOf(written: string, nowMs: number, towards: Towards): numb
   const [, count, unit = ''] = /^(\d{1,5})([mhdw])$/.exec(text) ?? [];
   if (count !== undefined) return nowMs + ahead * Number(count) * (unitMs[unit] ?? 0);
   const [, day, clock] = /^([a-z]+(?: [a-z]+)?)?(?:(?:^| )(\d\d:\d\d))?$/.exec(text) ?? [];
-  if (day === undefined && clock === undefined) return isoMoment(written);
+  if (day === undefined && clock === undefined) return parseIsoMoment(written);
   const today = Date.parse(utcDay(nowMs));
   const startMs = Date.parse(`1970-01-01T${clock ?? '00:00'}Z`);
   if (day !== undefined) {
-    const days = daysTo(day, new Date(nowMs).getUTCDay(), ahead);
+    const days = countDaysTo(day, new Date(nowMs).getUTCDay(), ahead);
     return days === undefined || Number.isNaN(startMs) ? undefined : today + days * dayMs + startMs;
   }
   if (Number.isNaN(startMs)) return undefined;
@@ -40,7 +40,7 @@ export function momentOf(written: string, nowMs: number, towards: Towards): numb
 }
 
 /** `monday` is never today: of today one says `today`. */
-function daysTo(text: string, weekday: number, ahead: number): number | undefined {
+function countDaysTo(text: string, weekday: number, ahead: number): number | undefined {
   if (Object.hasOwn(near, text)) return near[text];
   const [, which, name = ''] = /^(?:(next|last) )?([a-z]+)$/.exec(text) ?? [];
   const wanted = weekdays.indexOf(name);
@@ -50,7 +50,7 @@ function daysTo(text: string, weekday: number, ahead: number): number | undefine
 }
 
 /** A time without a zone is one of UTC. */
-function isoMoment(written: string): number | undefined {
+function parseIsoMoment(written: string): number | undefined {
   const text = written.trim();
   const zoned = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(text) ? `${text}Z` : text;
   const parsed = z.safeParse(time, zoned);
@@ -66,18 +66,18 @@ const towardsOf: Readonly<Record<string, Towards>> = {
 };
 
 /** A time as a row has it: ISO 8601 stays as it was written, and so does what is no time. */
-export function storedMoment(written: string, nowMs: number, towards: Towards = 'future'): string {
+export function normalizeMoment(written: string, nowMs: number, towards: Towards = 'future'): string {
   if (z.safeParse(time, written).success) return written;
   const ms = momentOf(written, nowMs, towards);
   return ms === undefined ? written : isoTime(ms);
 }
 
 /** Attributes, as they are typed, with all times in them as rows have them. Throws a usage failure for what is no time. */
-export const withMoments = <Value>(value: Value, nowMs: number): Value =>
-  momentsIn(value, nowMs, '') as Value;
+export const normalizeMoments = <Value>(value: Value, nowMs: number): Value =>
+  normalizeMomentsAt(value, nowMs, '') as Value;
 
-function momentsIn(value: unknown, nowMs: number, path: string): unknown {
-  if (Array.isArray(value)) return value.map((each, at) => momentsIn(each, nowMs, `${path}[${at}]`));
+function normalizeMomentsAt(value: unknown, nowMs: number, path: string): unknown {
+  if (Array.isArray(value)) return value.map((each, at) => normalizeMomentsAt(each, nowMs, `${path}[${at}]`));
   if (!isRecord(value) || value.constructor !== Object) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, each]) => {
@@ -85,8 +85,8 @@ function momentsIn(value: unknown, nowMs: number, path: string): unknown {
       const towards = Object.hasOwn(towardsOf, name) ? towardsOf[name] : undefined;
       if (towards === undefined || typeof each !== 'string')
         // What a channel puts into requests is the upstream's.
-        return [name, where === 'params' ? each : momentsIn(each, nowMs, where)];
-      const stored = storedMoment(each, nowMs, towards);
+        return [name, where === 'params' ? each : normalizeMomentsAt(each, nowMs, where)];
+      const stored = normalizeMoment(each, nowMs, towards);
       if (!z.safeParse(time, stored).success)
         throw usageFailure(`${where}: found ${JSON.stringify(each)}, wanted ${wantedMoment}`);
       return [name, stored];

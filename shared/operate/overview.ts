@@ -1,11 +1,11 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
 import { utcDay, utcMonth } from '../wire/iso-time.ts';
-import { listedChannels, type ListedChannel } from './channels/list-channels.ts';
-import { findingsInTables } from './config/row-changes.ts';
-import { mostCharged, rowsIn, summedBy, sumOfFigures, type Summed } from './ledger/ledger.ts';
+import { sortChannels, type ListedChannel } from './channels/list-channels.ts';
+import { findProblemsInTables } from './config/row-changes.ts';
+import { compareCharges, readAllRows, sumBy, sumOfFigures, type Summed } from './ledger/ledger.ts';
 import type { Minute, OperatorPorts, UnderWay } from './operator-ports.ts';
 
-export type OverviewNow = ReturnType<typeof joined>;
+export type OverviewNow = ReturnType<typeof joinOverview>;
 export type OverviewMonth = Awaited<ReturnType<typeof readMonth>>;
 
 /** All at once, but what has no room in ten requests: calls under way, and the month. */
@@ -15,7 +15,7 @@ export async function viewOverview(ports: OperatorPorts, hours: OverviewHours) {
     readNow(ports, hours, async () => undefined),
     readToday(ports),
   ]);
-  return { ...joined(now, rows, ports), today };
+  return { ...joinOverview(now, rows, ports), today };
 }
 
 /** How often a look is made: plots of a longer time have wider steps. */
@@ -52,7 +52,7 @@ export function watchOverview(ports: OperatorPorts, hours: OverviewHours) {
       }
       const today = due === 'today' && nowMs > readMs.rows ? await readToday(ports) : undefined;
       if (today) readMs.today = nowMs;
-      return { nowMs, today, now: joined(now, rows, ports) };
+      return { nowMs, today, now: joinOverview(now, rows, ports) };
     },
   };
 }
@@ -62,32 +62,32 @@ async function readNow(
   hours: OverviewHours,
   readUnderWay: () => Promise<UnderWay | undefined>,
 ) {
-  const span = spanUntil(clock.now(), hours);
+  const span = planTimeSpan(clock.now(), hours);
   const [served, entries, minutes, underWay] = await Promise.all([
     config.newest(),
     pages.health(),
-    rowsIn(ledger.minutes(span.fromMs, span.toMs)),
+    readAllRows(ledger.minutes(span.fromMs, span.toMs)),
     readUnderWay(),
   ]);
-  const points = trafficPoints(minutes.rows, span);
+  const points = sumTraffic(minutes.rows, span);
   return { span, points, total: sumOfFigures(points), served, entries, underWay, problems: minutes.problems };
 }
 
 async function readRows(ports: OperatorPorts) {
   const tables = await ports.config.tables();
-  return { tables, findings: findingsInTables(tables, ports) };
+  return { tables, findings: findProblemsInTables(tables, ports) };
 }
 
-const joined = (
+const joinOverview = (
   now: Awaited<ReturnType<typeof readNow>>,
   { tables, findings }: Awaited<ReturnType<typeof readRows>>,
   ports: OperatorPorts,
-) => ({ ...now, findings, channels: listedChannels(tables.channels, ports, now.entries) });
+) => ({ ...now, findings, channels: sortChannels(tables.channels, ports, now.entries) });
 
 async function readToday({ clock, ledger }: OperatorPorts) {
   const day = utcDay(clock.now());
-  const { rows, problems } = await rowsIn(ledger.served({ from: day, to: day }));
-  return { models: summedBy(rows, ({ model }) => model).toSorted(mostCharged), problems };
+  const { rows, problems } = await readAllRows(ledger.served({ from: day, to: day }));
+  return { models: sumBy(rows, ({ model }) => model).toSorted(compareCharges), problems };
 }
 
 const customersMax = 10;
@@ -95,13 +95,13 @@ const customersMax = 10;
 /** Who spent most this month, and what came in and went out. */
 async function readMonth({ clock, ledger }: OperatorPorts) {
   const month = utcMonth(clock.now());
-  const { rows, problems } = await rowsIn(ledger.monthAccounts(month));
+  const { rows, problems } = await readAllRows(ledger.monthAccounts(month));
   const customers = rows.map(({ account, figures }): Summed => ({ name: account, figures }));
   return {
     month,
     count: rows.length,
     total: sumOfFigures(rows),
-    customers: customers.toSorted(mostCharged).slice(0, customersMax),
+    customers: customers.toSorted(compareCharges).slice(0, customersMax),
     problems,
   };
 }
@@ -116,7 +116,7 @@ function conditionOf({ state, rests }: ListedChannel, nowMs: number): ChannelCon
   return rests.some(({ kind, atMs }) => kind !== 'failures' || atMs > nowMs - minuteMs) ? 'failing' : 'ok';
 }
 
-const worst = (all: readonly (ChannelCondition | undefined)[]): ChannelCondition | undefined =>
+const findWorst = (all: readonly (ChannelCondition | undefined)[]): ChannelCondition | undefined =>
   conditions.find((each) => all.includes(each));
 
 const keptMinutes = 24 * 60;
@@ -129,11 +129,11 @@ const keptChannels = 100;
 export class ChannelHistory {
   readonly #minutes = new Map<number, ReadonlyMap<string, ChannelCondition>>();
 
-  see(channels: readonly ListedChannel[], nowMs: number): void {
+  recordConditions(channels: readonly ListedChannel[], nowMs: number): void {
     const minute = Math.floor(nowMs / minuteMs);
     const before = this.#minutes.get(minute);
     const seen = channels.slice(0, keptChannels).flatMap((channel) => {
-      const condition = worst([before?.get(channel.id), conditionOf(channel, nowMs)]);
+      const condition = findWorst([before?.get(channel.id), conditionOf(channel, nowMs)]);
       return condition ? [[channel.id, condition] as const] : [];
     });
     this.#minutes.set(minute, new Map(seen));
@@ -145,24 +145,24 @@ export class ChannelHistory {
     return Array.from({ length: Math.round((toMs - fromMs) / stepMs) }, (_, at) => {
       const first = (fromMs + at * stepMs) / minuteMs;
       const minutes = Array.from({ length: stepMs / minuteMs }, (__, minute) => first + minute);
-      return worst(minutes.map((minute) => this.#minutes.get(minute)?.get(id)));
+      return findWorst(minutes.map((minute) => this.#minutes.get(minute)?.get(id)));
     });
   }
 }
 
-export type TimeSpan = ReturnType<typeof spanUntil>;
+export type TimeSpan = ReturnType<typeof planTimeSpan>;
 
 /** About 100 points, on whole minutes of the clock. The last one is not over yet. */
-export function spanUntil(nowMs: number, hours: number) {
+export function planTimeSpan(nowMs: number, hours: number) {
   const stepMs = hours <= 2 ? minuteMs : hours <= 8 ? 5 * minuteMs : 15 * minuteMs;
   const toMs = Math.floor(nowMs / stepMs) * stepMs + stepMs;
   return { fromMs: toMs - hours * 60 * minuteMs, toMs, stepMs };
 }
 
-export type TrafficPoint = ReturnType<typeof trafficPoints>[number];
+export type TrafficPoint = ReturnType<typeof sumTraffic>[number];
 
 /** Minutes of `daily` as points of plots: fewer, wider ones for a longer time, and none left out. */
-export function trafficPoints(minutes: readonly Minute[], { fromMs, toMs, stepMs }: TimeSpan) {
+export function sumTraffic(minutes: readonly Minute[], { fromMs, toMs, stepMs }: TimeSpan) {
   const byPoint = Map.groupBy(minutes, ({ startMs }) => Math.floor((startMs - fromMs) / stepMs));
   const count = Math.max(0, Math.round((toMs - fromMs) / stepMs));
   return Array.from({ length: count }, (_, index) => ({

@@ -23,7 +23,7 @@ import { readSetting } from '../config/setting-rows.ts';
 import type { StripeSettings } from '../config/settings.ts';
 import { compareCodeUnits } from '../wire/json.ts';
 import type { OperatorPorts } from './operator-ports.ts';
-import { Failure, usable, usageFailure, type Plan } from './plan.ts';
+import { Failure, requireValid, usageFailure, type Plan } from './plan.ts';
 import { findAccount } from './rows.ts';
 
 export interface LinkInput {
@@ -39,13 +39,13 @@ export type PaymentLink = Awaited<ReturnType<typeof linkPayment>>;
 export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
   const { account } = input;
   const currency = input.currency.toLowerCase();
-  const { live, rates, linkSecrets } = await stripeSetting(ports);
+  const { live, rates, linkSecrets } = await readStripeSetting(ports);
   const rate = rates[currency];
   if (rate === undefined)
     throw new Failure(
       `the setting payments has no rate for ${currency}, only for ${Object.keys(rates).join(', ')}`,
     );
-  const paid = checkedAmount(input.amount, currency);
+  const paid = parseAmount(input.amount, currency);
   await findAccount(ports, account);
   const body = formatReferenceBody({ account, ...paid, nonce: ports.random.hex(8) });
   const secret = await ports.secrets.read(linkSecrets.at(-1) ?? '', { purpose: 'payments' });
@@ -59,7 +59,7 @@ export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
   return { account, ...paid, reference, granted: convertToYuan(paid, rate), live, returnUrl };
 }
 
-function checkedAmount(written: string, currency: string): PaymentAmount {
+function parseAmount(written: string, currency: string): PaymentAmount {
   const paid = parsePayment(written, currency);
   if (!paid || paid.minor <= 0n || paid.minor >= 10n ** 12n)
     throw usageFailure(
@@ -86,10 +86,10 @@ export async function planAssignPayment(
   ports: OperatorPorts,
   { id, account }: { id: string; account: string },
 ): Promise<Plan<PaymentChange>> {
-  const { payment, paid } = await parkedPayment(ports, id);
+  const { payment, paid } = await findParkedPayment(ports, id);
   if (!(await ports.payments.hasAccount(account)))
     throw usageFailure(`there is no account ${account}: make a key for it first`);
-  const rate = payment.rate ?? (await stripeSetting(ports)).rates[paid.currency];
+  const rate = payment.rate ?? (await readStripeSetting(ports)).rates[paid.currency];
   if (rate === undefined)
     throw new Failure(`the setting payments has no rate for ${paid.currency}: add one, then repeat`);
   const change = planPaymentChange(payment, assignPayment(payment, account, rate));
@@ -104,7 +104,7 @@ export async function planAssignPayment(
 }
 
 export async function planRejectPayment(ports: OperatorPorts, id: string): Promise<Plan<PaymentChange>> {
-  const { payment, paid } = await parkedPayment(ports, id);
+  const { payment, paid } = await findParkedPayment(ports, id);
   return {
     changes: [planPaymentChange(payment, rejectPayment(payment))],
     effect: [
@@ -131,7 +131,7 @@ export async function carryOutDecision(
   }
 }
 
-async function parkedPayment({ payments }: OperatorPorts, id: string) {
+async function findParkedPayment({ payments }: OperatorPorts, id: string) {
   const payment = await payments.find(id);
   if (!payment) throw new Failure(`nothing is known of a payment ${id}: see \`payment list\``);
   const { state, account, paid } = payment;
@@ -148,11 +148,11 @@ const stateWords: Record<Payment['state'], string> = {
 };
 
 /** Of the setting `payments` as its row is now. Throws a Failure if there is none. */
-async function stripeSetting({ tables, target }: OperatorPorts): Promise<StripeSettings> {
+async function readStripeSetting({ tables, target }: OperatorPorts): Promise<StripeSettings> {
   const raw = await tables.get('settings', 'payments');
   if (!raw)
     throw new Failure('the table settings has no row payments: docs/payments.md shows how to set it up');
-  const { row } = usable(readSetting(raw, target), 'the setting payments is not used: ');
+  const { row } = requireValid(readSetting(raw, target), 'the setting payments is not used: ');
   if (!row.payments) throw new Failure('the setting payments names no provider');
   return row.payments.stripe;
 }

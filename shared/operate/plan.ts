@@ -39,23 +39,26 @@ export class Failure extends Error {
 export const usageFailure = (message: string): Failure => new Failure(message, 2);
 
 /** Returns the reading of a valid row. Throws a usage failure for a row with a problem. */
-export function usable<Row>(reading: RowReading<Row>, prefix = ''): Exclude<RowReading<Row>, RowProblem> {
+export function requireValid<Row>(
+  reading: RowReading<Row>,
+  prefix = '',
+): Exclude<RowReading<Row>, RowProblem> {
   if ('problem' in reading) throw usageFailure(`${prefix}${reading.problem}`);
   return reading;
 }
 
 /** A name of a row as one word of a command to copy: names may have blanks, and what a shell would run. */
-export const shellWord = (text: string): string =>
+export const quoteShellWord = (text: string): string =>
   /^[\w.@%+=:,/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /** What a command to copy says of the stack that it is about; without it, it would run on the tables of the machine. */
-export const onStack = ({ stack, local }: { stack: string; local: boolean }): string =>
+export const formatStackOption = ({ stack, local }: { stack: string; local: boolean }): string =>
   local ? '' : ` --stack ${stack}`;
 
 /** 12345678 -> `12,345,678`. */
-export const grouped = (count: number | bigint): string =>
+export const formatInteger = (count: number | bigint): string =>
   String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 
 /** `1 call`, `1,234 calls`. */
-export const counted = (count: number, one: string, more = `${one}s`): string =>
-  `${grouped(count)} ${count === 1 ? one : more}`;
+export const formatCount = (count: number, one: string, more = `${one}s`): string =>
+  `${formatInteger(count)} ${count === 1 ? one : more}`;

@@ -6,9 +6,9 @@
 import { formatDecimal, formatYuan, parseDecimal, parseYuan, type NanoYuan } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { formatChannelId } from '../billing/daily-keys.ts';
-import { rowsIn, summedBy, sumOfFigures } from './ledger/ledger.ts';
+import { readAllRows, sumBy, sumOfFigures } from './ledger/ledger.ts';
 import type { OperatorPorts } from './operator-ports.ts';
-import { counted, Failure, deniedExitCode, usageFailure } from './plan.ts';
+import { formatCount, Failure, deniedExitCode, usageFailure } from './plan.ts';
 import { refuseMonth, type ViewColumn } from './statement.ts';
 
 export interface ReconcileInput {
@@ -30,7 +30,7 @@ interface InvoiceText {
 }
 
 /** `own` undefined: the relay sent it no call; `invoiced`: the invoice has no such line. `percent`: of what was bought. */
-export type ReconciledModel = ReturnType<typeof compared>;
+export type ReconciledModel = ReturnType<typeof compareModel>;
 
 export const reconciledColumns: readonly ViewColumn<ReconciledModel>[] = [
   ['model', 'MODEL', ({ model }) => model],
@@ -50,31 +50,31 @@ export async function reconcileChannel({ clock, ledger, tables }: OperatorPorts,
   const factor = parseDecimal(input.rate, rateDecimals, true);
   if (factor === undefined || factor <= 0n)
     throw usageFailure(`--rate ${input.rate}: wanted yuan, such as 7.2`);
-  const { rows, problems } = await rowsIn(
+  const { rows, problems } = await readAllRows(
     ledger.daily(formatChannelId(channel), { from: `${month}-01`, to: `${month}-31` }),
   );
-  const uncalled = rows.length === 0 ? [await uncalledWarning(tables, input)] : [];
+  const uncalled = rows.length === 0 ? [await warnOfNoCalls(tables, input)] : [];
   // `day#2026-10-07#<upstream model>`
   const own = new Map(
-    summedBy(rows, ({ key }) => key.period.slice(15)).map(({ name, figures }) => [name, figures]),
+    sumBy(rows, ({ key }) => key.period.slice(15)).map(({ name, figures }) => [name, figures]),
   );
   const names = new Map([...own.keys()].map((model) => [model.toLowerCase(), model]));
   const invoiced = new Map<string, NanoYuan>();
   for (const [model, amount] of lines) {
     const name = names.get(model.toLowerCase()) ?? model;
-    invoiced.set(name, (invoiced.get(name) ?? 0n) + inYuan(amount, factor));
+    invoiced.set(name, (invoiced.get(name) ?? 0n) + convertToYuan(amount, factor));
   }
   const all = [...new Set([...own.keys(), ...invoiced.keys()])];
-  const models = all.map((model) => compared(model, own.get(model), invoiced.get(model)));
+  const models = all.map((model) => compareModel(model, own.get(model), invoiced.get(model)));
   const sum = sumOfFigures(rows);
   const total = [...invoiced.values()].reduce((added, each) => added + each, 0n);
   return {
     channel,
     month,
     models: models.toSorted((a, b) => (sizeOf(a) > sizeOf(b) ? -1 : 1)),
-    all: compared('all', sum, total),
+    all: compareModel('all', sum, total),
     ...invoice,
-    warnings: [...unread, ...problems, ...uncalled, ...costWarnings(sum)],
+    warnings: [...unread, ...problems, ...uncalled, ...warnOfMissingCost(sum)],
   };
 }
 
@@ -82,14 +82,14 @@ const rateDecimals = 9;
 const invoiceDecimals = 12;
 
 /** Rounded half away from zero to nano-yuan. */
-function inYuan(amount: bigint, factor: bigint): NanoYuan {
+function convertToYuan(amount: bigint, factor: bigint): NanoYuan {
   const scaled = amount * factor;
   const text = formatDecimal(scaled < 0n ? -scaled : scaled, invoiceDecimals + rateDecimals);
   const yuan = parseYuan(text) ?? parseDecimal(text, 9) ?? 0n;
   return scaled < 0n ? -yuan : yuan;
 }
 
-function compared(model: string, own: DailyFigures | undefined, invoiced: NanoYuan | undefined) {
+function compareModel(model: string, own: DailyFigures | undefined, invoiced: NanoYuan | undefined) {
   const bought = own?.amounts.bought ?? 0n;
   const difference = (invoiced ?? 0n) - bought;
   const percent = bought === 0n ? undefined : Number((difference * 1000n) / bought) / 10;
@@ -100,7 +100,7 @@ function compared(model: string, own: DailyFigures | undefined, invoiced: NanoYu
 const sizeOf = ({ difference }: ReconciledModel): bigint => (difference < 0n ? -difference : difference);
 
 /** Throws a Failure if there is no such channel. A channel that was deleted after it was called has no row. */
-async function uncalledWarning(
+async function warnOfNoCalls(
   tables: OperatorPorts['tables'],
   { channel, month }: ReconcileInput,
 ): Promise<string> {
@@ -119,11 +119,11 @@ async function uncalledWarning(
   );
 }
 
-function costWarnings({ counts }: DailyFigures): string[] {
+function warnOfMissingCost({ counts }: DailyFigures): string[] {
   const [calls, known] = [counts.calls ?? 0, counts.bought_calls ?? 0];
   if (known === calls) return [];
   return [
-    `what ${calls - known} of ${counted(calls, 'call')} cost is unknown: give the channel's row \`cost\`; calls that failed cost nothing as a rule`,
+    `what ${calls - known} of ${formatCount(calls, 'call')} cost is unknown: give the channel's row \`cost\`; calls that failed cost nothing as a rule`,
   ];
 }
 
@@ -146,23 +146,25 @@ function readInvoice(input: ReconcileInput) {
     const [name = '', written = ''] = [cells[model], cells[amount]];
     // Between commas, a comma in an amount stands in quotes: it is there for people, so it groups digits.
     if (decimal === undefined && text.delimiter !== ',' && /\d,\d/.test(written))
-      throw usageFailure(`--decimal: ${quoted(written)} may mean two amounts, say which with dot or comma`);
+      throw usageFailure(
+        `--decimal: ${quoteCell(written)} may mean two amounts, say which with dot or comma`,
+      );
     const value = amountOf(written, decimal ?? '.');
     const word = name === '' ? cells.find((cell) => totalWords.test(cell)) : totalWords.exec(name)?.[0];
     if (word !== undefined || (name === '' && value === sum && sum !== 0n)) {
       totals.push(number);
       if (value !== undefined && value !== sum && !/^(sub|小)/i.test(word ?? ''))
         problems.push(
-          `line ${number} has the total ${decimalText(value)}, but the lines before it add up to ${decimalText(sum)}`,
+          `line ${number} has the total ${formatInvoiceAmount(value)}, but the lines before it add up to ${formatInvoiceAmount(sum)}`,
         );
     } else if (value !== undefined) {
       sum += value;
       const key = name || '(no model)';
       sums.set(key, (sums.get(key) ?? 0n) + value);
     } else if (name !== '' || written !== '') {
-      const why = `the amount ${quoted(written)}, which cannot be read`;
+      const why = `the amount ${quoteCell(written)}, which cannot be read`;
       problems.push(
-        `line ${number} is not counted: ${quoted(name)} has ${written === '' ? 'no amount' : why}`,
+        `line ${number} is not counted: ${quoteCell(name)} has ${written === '' ? 'no amount' : why}`,
       );
     }
   }
@@ -174,24 +176,27 @@ function readInvoice(input: ReconcileInput) {
 }
 
 /** A cell may be as long as its file. */
-const quoted = (cell: string, most = 80): string =>
+const quoteCell = (cell: string, most = 80): string =>
   JSON.stringify(cell.length > most ? `${cell.slice(0, most)}...` : cell).replaceAll('; ', ', ');
 
-const decimalText = (amount: bigint): string => formatDecimal(amount, invoiceDecimals);
+const formatInvoiceAmount = (amount: bigint): string => formatDecimal(amount, invoiceDecimals);
 
-const plain = (name: string): string => name.trim().toLowerCase();
+const normalizeName = (name: string): string => name.trim().toLowerCase();
 
 /** `at`: the position of the line that names both. */
 function columnsOf({ text: { lines }, modelColumn, amountColumn }: ReconcileInput) {
   for (const [at, { cells }] of lines.entries()) {
-    const names = cells.map(plain);
-    const [model, amount] = [names.indexOf(plain(modelColumn)), names.indexOf(plain(amountColumn))];
+    const names = cells.map(normalizeName);
+    const [model, amount] = [
+      names.indexOf(normalizeName(modelColumn)),
+      names.indexOf(normalizeName(amountColumn)),
+    ];
     if (model >= 0 && amount >= 0) return { at, model, amount };
   }
-  const hasModels = lines.some(({ cells }) => cells.map(plain).includes(plain(modelColumn)));
+  const hasModels = lines.some(({ cells }) => cells.map(normalizeName).includes(normalizeName(modelColumn)));
   const option = hasModels ? '--amount-column' : '--model-column';
-  const name = quoted(hasModels ? amountColumn : modelColumn);
-  const first = quoted(lines[0]?.cells.join(', ') ?? '', 200);
+  const name = quoteCell(hasModels ? amountColumn : modelColumn);
+  const first = quoteCell(lines[0]?.cells.join(', ') ?? '', 200);
   throw usageFailure(`${option} ${name}: no line has it beside the other column, the first has ${first}`);
 }
 

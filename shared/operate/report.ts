@@ -4,13 +4,13 @@
 import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
 import { estimateDaysLeft, computeSpendingPace } from '../billing/spending-pace.ts';
 import { utcDay, dayMs } from '../wire/iso-time.ts';
-import { findingsInTables, servedRows, type Finding } from './config/row-changes.ts';
+import { findProblemsInTables, readServedRows, type Finding } from './config/row-changes.ts';
 import {
-  monthsOfPace,
-  mostCharged,
+  readPaceMonths,
+  compareCharges,
   readingsOf,
-  rowsIn,
-  summedBy,
+  readAllRows,
+  sumBy,
   sumOfFigures,
   type Summed,
 } from './ledger/ledger.ts';
@@ -28,12 +28,12 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
   const madeMs = clock.now();
   const period = reportPeriod(madeMs, asked);
   const [served, before, nearEmpty, marks] = await Promise.all([
-    rowsIn(ledger.served(period)),
-    rowsIn(ledger.served(period.before)),
+    readAllRows(ledger.served(period)),
+    readAllRows(ledger.served(period.before)),
     accountsNearEmpty(ports),
     openMarks(ports),
   ]);
-  const byDay = new Map(summedBy(served.rows, ({ day }) => day).map((each) => [each.name, each]));
+  const byDay = new Map(sumBy(served.rows, ({ day }) => day).map((each) => [each.name, each]));
   return {
     stack: target.stack,
     madeMs,
@@ -41,13 +41,13 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
     whole: sumOfFigures(served.rows),
     before: sumOfFigures(before.rows),
     days: period.days.map((day) => byDay.get(day) ?? { name: day, figures: noFigures }),
-    models: summedBy(served.rows, ({ model }) => model).toSorted(
-      (a, b) => mostCharged(a, b) || callsOf(b) - callsOf(a),
+    models: sumBy(served.rows, ({ model }) => model).toSorted(
+      (a, b) => compareCharges(a, b) || callsOf(b) - callsOf(a),
     ),
-    channels: summedBy(served.rows, ({ channel }) => channel)
+    channels: sumBy(served.rows, ({ channel }) => channel)
       .map(({ name, figures }) => {
-        const within = (share: number): number | undefined => contentWithin(figures, share);
-        return { name, figures, medianMs: within(0.5), slowMs: within(0.95) };
+        const findShare = (share: number): number | undefined => findContentShare(figures, share);
+        return { name, figures, medianMs: findShare(0.5), slowMs: findShare(0.95) };
       })
       .toSorted((a, b) => (b.slowMs ?? 0) - (a.slowMs ?? 0) || a.name.localeCompare(b.name)),
     nearEmpty: nearEmpty.accounts,
@@ -59,15 +59,15 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
 const callsOf = ({ figures }: Summed): number => figures.counts.calls ?? 0;
 
 async function openMarks(ports: OperatorPorts): Promise<Finding[]> {
-  const [rows, earlier] = await Promise.all([ports.config.tables(), servedRows(ports)]);
-  return findingsInTables(rows, ports, { earlier });
+  const [rows, earlier] = await Promise.all([ports.config.tables(), readServedRows(ports)]);
+  return findProblemsInTables(rows, ports, { earlier });
 }
 
 const nearDays = 7;
 
 /** Accounts whose balance does not last at the pace of the last weeks. An account that only a plan pays for never runs empty. */
 async function accountsNearEmpty(ports: OperatorPorts) {
-  const { byAccount, paid, problems } = await monthsOfPace(ports);
+  const { byAccount, paid, problems } = await readPaceMonths(ports);
   const spending = [...paid].flatMap(([account, sum]) => (sum > 0n ? [account] : []));
   const balances = readingsOf(await ports.ledger.quotas(spending));
   const accounts = balances.rows.flatMap((item) => {
@@ -107,7 +107,7 @@ const boundsMs = firstContentBuckets.map((name) => {
  * call had content.
  * @param share such as 0.95
  */
-function contentWithin({ counts }: DailyFigures, share: number): number | undefined {
+function findContentShare({ counts }: DailyFigures, share: number): number | undefined {
   const values = firstContentBuckets.map((name) => counts[name] ?? 0);
   const wanted = share * values.reduce((sum, value) => sum + value, 0);
   if (wanted === 0) return undefined;
@@ -116,8 +116,8 @@ function contentWithin({ counts }: DailyFigures, share: number): number | undefi
 }
 
 /** For plots: the bucket without an upper bound is shown as twice the bound before it. */
-export function firstContentWithin(figures: DailyFigures, share: number): number | undefined {
-  const bound = contentWithin(figures, share);
+export function findFirstContentShare(figures: DailyFigures, share: number): number | undefined {
+  const bound = findContentShare(figures, share);
   return bound === Infinity ? 2 * (boundsMs.at(-2) ?? 0) : bound;
 }
 
@@ -128,33 +128,33 @@ interface AskedPeriod {
 }
 
 const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
-const daysLater = (day: string, days: number): string => utcDay(startOf(day) + days * dayMs);
+const addDays = (day: string, days: number): string => utcDay(startOf(day) + days * dayMs);
 const isDay = (text: string): boolean =>
   /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(startOf(text)) && utcDay(startOf(text)) === text;
-const inWords = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
+const createDateFormat = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
   new Intl.DateTimeFormat('en-GB', { ...options, month: 'long', year: 'numeric', timeZone: 'UTC' });
 
 /** Without a month or a week: the seven days that end today. */
 export function reportPeriod(nowMs: number, { month, week }: AskedPeriod) {
   if (month !== undefined && week !== undefined) throw usageFailure('give --month or --week, not both');
   const today = utcDay(nowMs);
-  if (month !== undefined) return monthPeriod(month, today);
+  if (month !== undefined) return parseMonth(month, today);
   if (week !== undefined && !isDay(week))
     throw usageFailure('--week wants a day of the week, such as 2026-11-18');
   const weekday = week === undefined ? 6 : (new Date(startOf(week)).getUTCDay() + 6) % 7;
-  const from = daysLater(week ?? today, -weekday);
-  const before = { from: daysLater(from, -7), to: daysLater(from, -1) };
-  return periodOf({ from, to: daysLater(from, 6) }, before, today);
+  const from = addDays(week ?? today, -weekday);
+  const before = { from: addDays(from, -7), to: addDays(from, -1) };
+  return periodOf({ from, to: addDays(from, 6) }, before, today);
 }
 
-function monthPeriod(month: string, today: string) {
+function parseMonth(month: string, today: string) {
   const from = `${month}-01`;
   if (!/^\d{4}-\d{2}$/.test(month) || !isDay(from))
     throw usageFailure('--month wants a month, such as 2026-11');
-  const to = daysLater(`${daysLater(from, 31).slice(0, 7)}-01`, -1);
-  const lastBefore = daysLater(from, -1);
+  const to = addDays(`${addDays(from, 31).slice(0, 7)}-01`, -1);
+  const lastBefore = addDays(from, -1);
   const before = { from: `${lastBefore.slice(0, 7)}-01`, to: lastBefore };
-  return { ...periodOf({ from, to }, before, today), title: inWords({}).format(startOf(from)) };
+  return { ...periodOf({ from, to }, before, today), title: createDateFormat({}).format(startOf(from)) };
 }
 
 /**
@@ -164,15 +164,15 @@ function monthPeriod(month: string, today: string) {
 function periodOf({ from, to }: DayRange, before: DayRange, today: string) {
   if (from > today) throw usageFailure(`${from} has not come yet`);
   const count = Math.round((startOf(to) - startOf(from)) / dayMs) + 1;
-  const days = Array.from({ length: count }, (_, index) => daysLater(from, index));
+  const days = Array.from({ length: count }, (_, index) => addDays(from, index));
   const come = days.filter((day) => day <= today).length;
-  const asLong = daysLater(before.from, come - 1);
+  const asLong = addDays(before.from, come - 1);
   return {
     from,
     to,
     come,
     before: { from: before.from, to: to < today || before.to < asLong ? before.to : asLong },
-    title: inWords({ day: 'numeric' }).formatRange(startOf(from), startOf(to)),
+    title: createDateFormat({ day: 'numeric' }).formatRange(startOf(from), startOf(to)),
     days,
     isRunning: to >= today,
   };

@@ -41,10 +41,10 @@ async function ownerOf(ports: OperatorPorts, requestId: string): Promise<string>
  * How much an account has stored, without reading any of it. `sums`: of what has not expired.
  * `expired`: items that DynamoDB has not removed yet. `lastExpires`: Unix seconds; undefined: nothing is stored.
  */
-export async function accountResponses(ports: OperatorPorts, account: string) {
+export async function sumResponses(ports: OperatorPorts, account: string) {
   await findAccount(ports, account);
   const now = Math.floor(ports.clock.now() / 1000);
-  const sums = { responses: none(), events: none(), results: none() };
+  const sums = { responses: createEmptySum(), events: createEmptySum(), results: createEmptySum() };
   let expired = 0;
   let lastExpires: number | undefined;
   for await (const rows of ports.responses.rows(account)) {
@@ -69,7 +69,7 @@ const forms = {
 type StoredKind = keyof typeof forms;
 export const storedKinds = Object.keys(forms) as StoredKind[];
 
-const none = () => ({ count: 0, bytes: 0 });
+const createEmptySum = () => ({ count: 0, bytes: 0 });
 /** Undefined: a further part of one of these, whose bytes it has counted. */
 const kindOf = ({ id }: StoredRow): StoredKind | undefined =>
   storedKinds.find((kind) => forms[kind].test(id));

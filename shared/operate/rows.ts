@@ -10,7 +10,7 @@ import type { TableName } from '../tables/table-names.ts';
 import { fingerprint } from '../wire/ids.ts';
 import { canonicalJson } from '../wire/json.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
-import { Failure, usable, usageFailure, type Plan } from './plan.ts';
+import { Failure, requireValid, usageFailure, type Plan } from './plan.ts';
 
 /**
  * Carries out the writes in order, unless together, and throws at the first write that fails with a `conflict`.
@@ -39,11 +39,21 @@ export function updateOf(
   attributes: RawRow,
 ): RowWrite[] {
   const names = Object.keys(attributes).filter((name) => textOf(row[name]) !== textOf(attributes[name]));
-  const picked = (from: RawRow): RawRow => Object.fromEntries(names.map((name) => [name, from[name]]));
+  const pickAttributes = (from: RawRow): RawRow =>
+    Object.fromEntries(names.map((name) => [name, from[name]]));
   const conflict = new Failure('somebody else changed the row meanwhile: look at it again, then repeat');
   return names.length === 0
     ? []
-    : [{ kind: 'update', table, key, attributes: picked(attributes), unchanged: picked(row), conflict }];
+    : [
+        {
+          kind: 'update',
+          table,
+          key,
+          attributes: pickAttributes(attributes),
+          unchanged: pickAttributes(row),
+          conflict,
+        },
+      ];
 }
 
 const textOf = (value: unknown): string | undefined => canonicalJson(plainValue(value) ?? null);
@@ -56,7 +66,7 @@ export function refuseNaming(attributes: RawRow, named: RawRow): void {
 }
 
 /** A row with attributes set; an undefined one is removed. */
-export const withAttributes = (row: RawRow, attributes: RawRow): RawRow =>
+export const setAttributes = (row: RawRow, attributes: RawRow): RawRow =>
   Object.fromEntries(Object.entries({ ...row, ...attributes }).filter(([, value]) => value !== undefined));
 
 /** What cannot be seen looks like another customer's name, and no address of a page can be `..`. */
@@ -69,7 +79,7 @@ const newName = /^(?!\.+$)[^\p{C}]{1,200}$/u;
 export async function findAccount({ tables }: OperatorPorts, account: string, isNew = false) {
   const row: RawRow = { account };
   const changes: RowWrite[] = [];
-  usable(readRow(AccountRow, row));
+  requireValid(readRow(AccountRow, row));
   const found = await tables.get('accounts', account);
   if (found) return { row: found, changes, effect: [] };
   if (!isNew)
@@ -85,15 +95,15 @@ export async function findAccount({ tables }: OperatorPorts, account: string, is
 }
 
 /** Of a row, or of the part of one that is edited alone. Short, and of no use to anybody else. */
-export const rowMark = (row: unknown): string => fingerprint(canonicalJson(plainRow(row)) ?? '');
+export const fingerprintRow = (row: unknown): string => fingerprint(canonicalJson(plainRow(row)) ?? '');
 
 /**
  * Throws a Failure if the row is not as it was looked at: a form loaded before the edit of somebody else must not undo it.
  * @param name what an operator calls it
- * @param seen its `rowMark` then; undefined: it was not looked at, so nothing is compared
+ * @param seen its `fingerprintRow` then; undefined: it was not looked at, so nothing is compared
  */
 export function refuseChanged(name: string, row: unknown, seen: string | undefined): void {
-  if (seen !== undefined && rowMark(row) !== seen)
+  if (seen !== undefined && fingerprintRow(row) !== seen)
     throw new Failure(`${name} was changed by somebody else meanwhile: look at it again, then repeat`);
 }
 
@@ -109,7 +119,7 @@ export function readCharges(rows: readonly RawRow[]) {
 }
 
 /** Rules that begin after a time and then price one of the models, the first one first. */
-export const laterRules = (
+export const findLaterRules = (
   charges: readonly ChargeRow[],
   models: readonly string[],
   afterMs: number,

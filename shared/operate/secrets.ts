@@ -17,7 +17,7 @@ import {
   type NamedSecret,
 } from '../config/rows/secret-reference.ts';
 import { referenceOwners, referencesIn } from '../config/setting-rows.ts';
-import { secretsIn } from './config/row-changes.ts';
+import { listSecrets } from './config/row-changes.ts';
 import { awaitPublished } from './config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
 import { deniedExitCode, Failure, usageFailure } from './plan.ts';
@@ -42,7 +42,7 @@ export function planStoreSecret(
   if (!isSecretName(name))
     throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
   // `secret set` still replaces values whose paths name no purpose.
-  if (!replace && !isStorablePath(name)) throw usageFailure(wantedPurpose(name));
+  if (!replace && !isStorablePath(name)) throw usageFailure(explainPurpose(name));
   const { stack } = target;
   const stored = managed ? managedSecretName(stack, name) : parameterName(stack, name);
   const reference = `${managed ? 'secretsmanager' : 'ssm'}:${stored}`;
@@ -62,7 +62,7 @@ const noStore =
   'and write env:OPENAI_API_KEY in the row; a variable of another name is read where RELAY_ENV_SECRETS of that ' +
   'shell names it (start the stack anew)';
 
-function wantedPurpose(path: string): string {
+function explainPurpose(path: string): string {
   const name = path.slice(path.lastIndexOf('/') + 1);
   return (
     `the path of a secret says what it is for: channels/<host>/${name} for channels that call that host ` +
@@ -114,13 +114,13 @@ export async function planMoveSecrets(ports: OperatorPorts) {
   const refused: string[] = [];
   const changes = (['channels', 'settings'] as const).flatMap((table) =>
     rows[table].flatMap((raw): RowMove[] => {
-      const old = secretsIn({ ...emptyRows, [table]: [raw] }).filter(
+      const old = listSecrets({ ...emptyRows, [table]: [raw] }).filter(
         (named) => isUnbound(named) && isOfStack(named.reference, target.stack),
       );
       const problem =
         markOfReference(raw, rules) ?? old.map((named) => referenceProblem(named, rules)).find(Boolean);
       if (problem !== undefined && old[0]) refused.push(`${table} ${old[0].row} is not changed: ${problem}`);
-      const moves = old.map((named) => ({ named, to: movedReference(named, target.stack) }));
+      const moves = old.map((named) => ({ named, to: renameReference(named, target.stack) }));
       if (problem !== undefined || moves.length === 0)
         return oldOf(raw).length > 0 ? [{ moves: [], write: undefined }] : [];
       return [{ moves, write: writeOf(table, raw, moves) }];
@@ -132,7 +132,7 @@ export async function planMoveSecrets(ports: OperatorPorts) {
       ...changes.flatMap(({ moves }) =>
         moves.map(({ named: { row, at, reference }, to }) => `${row} ${at}: ${reference} becomes ${to}`),
       ),
-      ...rowsWithOld(rows).flatMap(({ old }) =>
+      ...findRowsToMove(rows).flatMap(({ old }) =>
         old.map((each) => `${each}: an earlier run moved this secret, so it is removed`),
       ),
       ...(changes.length === 0
@@ -146,7 +146,7 @@ export async function planMoveSecrets(ports: OperatorPorts) {
   };
 }
 
-function movedReference({ reference, ...use }: NamedSecret, stack: string): string {
+function renameReference({ reference, ...use }: NamedSecret, stack: string): string {
   const [prefix = ''] = /^(ssm:\/relay\/|secretsmanager:)/.exec(reference) ?? [];
   const name = reference.slice(prefix.length + stack.length + 1);
   const own = `${use.purpose}/`;
@@ -162,14 +162,14 @@ function writeOf(table: 'channels' | 'settings', raw: unknown, moves: RowMove['m
     kind: 'update',
     table,
     key: { [keyName]: row[keyName] },
-    attributes: { [name]: withReferences(row[name], renamed), [oldAttribute]: old },
+    attributes: { [name]: replaceReferences(row[name], renamed), [oldAttribute]: old },
     unchanged: Object.fromEntries([name, 'endpoint', 'type', oldAttribute].map((each) => [each, row[each]])),
     conflict: new Failure(`${table} ${String(row[keyName])} was changed meanwhile: repeat the command`),
   };
 }
 
 /** A reviver reaches every text of a value at any depth. */
-const withReferences = (value: unknown, renamed: ReadonlyMap<string, string>): unknown =>
+const replaceReferences = (value: unknown, renamed: ReadonlyMap<string, string>): unknown =>
   JSON.parse(JSON.stringify(plainValue(value)), (_name, each: unknown) =>
     typeof each === 'string' ? (renamed.get(each.trim()) ?? each) : each,
   );
@@ -178,7 +178,7 @@ const oldAttribute = '_moved';
 const oldOf = (raw: unknown): string[] =>
   [attributeOf(raw, oldAttribute) ?? []].flat().filter((each) => typeof each === 'string');
 
-const rowsWithOld = (rows: ConfigRows) =>
+const findRowsToMove = (rows: ConfigRows) =>
   (['channels', 'settings'] as const)
     .flatMap((table) => rows[table].map((raw) => ({ table, raw: raw as RawRow, old: oldOf(raw) })))
     .filter(({ old }) => old.length > 0);
@@ -203,7 +203,7 @@ export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecret
     }
   const removed: string[] = [];
   const kept: string[] = [];
-  if (rowsWithOld(await config.tables()).length > 0) {
+  if (findRowsToMove(await config.tables()).length > 0) {
     const version = await awaitPublished(ports, waitSeconds);
     if (waitSeconds > 0) await clock.sleep(graceMs);
     const rows = await config.tables();
@@ -211,7 +211,7 @@ export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecret
     const served = version ? await config.rows(version) : emptyRows;
     const namingRows = [rows.channels, rows.settings, served.channels, served.settings].flat();
     const named = new Set(namingRows.flatMap((raw) => referencesIn(plainRow(raw))));
-    for (const { table, raw, old } of rowsWithOld(rows)) {
+    for (const { table, raw, old } of findRowsToMove(rows)) {
       const still = old.filter((reference) => named.has(reference));
       for (const reference of old.filter((each) => !named.has(each))) {
         await secrets.remove(reference);

@@ -11,12 +11,12 @@ import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { utcMonth } from '../wire/iso-time.ts';
 import { compareCodeUnits } from '../wire/json.ts';
-import { customerRows } from './customers/customer-list.ts';
+import { readCustomerRows } from './customers/customer-list.ts';
 import {
   groupIn,
-  mostCharged,
+  compareCharges,
   readingsOf,
-  rowsIn,
+  readAllRows,
   selectRows,
   sumOfFigures,
   sumRows,
@@ -65,9 +65,9 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
   const [quota, readings, days, pages, summed] = await Promise.all([
     ledger.quota(account),
     ledger.accountMonths(listMonthsUntil(nowMs).map((each) => ({ account, month: each }))),
-    rowsIn(ledger.daily(formatAccountId(account), { from: `${month}-01`, to: `${month}-31` })),
+    readAllRows(ledger.daily(formatAccountId(account), { from: `${month}-01`, to: `${month}-31` })),
     Array.fromAsync(ledger.grants(account)),
-    by && summedCalls(ports, { account, month, by }),
+    by && sumCalls(ports, { account, month, by }),
   ]);
   if (!quota) throw usageFailure(`account ${account} has neither a grant nor a call`);
   if ('problem' in quota) throw new Failure(quota.problem);
@@ -93,8 +93,8 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
       ...months.problems,
       ...days.problems,
       ...(summed?.problems ?? []),
-      ...mismatches(quota.row, month, { months: months.rows, sum, grants, summed: summed?.groups }),
-      ...(isRunning ? [] : stillRunning(quota.row, month)),
+      ...findMismatches(quota.row, month, { months: months.rows, sum, grants, summed: summed?.groups }),
+      ...(isRunning ? [] : warnOfRunning(quota.row, month)),
     ],
   };
 }
@@ -133,7 +133,7 @@ export async function viewStatements(ports: OperatorPorts, month: string, after:
   refuseMonth(month, ports.clock.now());
   const until = listMonthsUntil(ports.clock.now()).filter((each) => each <= month);
   const limit = Math.min(100, Math.floor(monthSumsMax / until.length));
-  const { rows, ...page } = await customerRows(ports, { after, limit });
+  const { rows, ...page } = await readCustomerRows(ports, { after, limit });
   const keys = rows.flatMap((row) => until.map((each) => ({ account: String(row['account']), month: each })));
   const read = readingsOf(await ports.ledger.accountMonths(keys));
   const statements = [...Map.groupBy(read.rows, ({ account }) => account)].map(([account, months]) => {
@@ -144,7 +144,7 @@ export async function viewStatements(ports: OperatorPorts, month: string, after:
   return { ...page, statements, problems: read.problems };
 }
 
-async function summedCalls(
+async function sumCalls(
   ports: OperatorPorts,
   { account, month, by }: { account: string; month: string; by: AttributedBy },
 ) {
@@ -154,7 +154,7 @@ async function summedCalls(
   const rows = selectRows(ports, { account, fromMs, toMs });
   const { totals, problems } = await sumRows(rows, groupsOf);
   const groups = totals.map(({ groups: [name = ''], figures }): Summed => ({ name, figures }));
-  return { groups: groups.toSorted(mostCharged), problems };
+  return { groups: groups.toSorted(compareCharges), problems };
 }
 
 interface AddedUp {
@@ -165,7 +165,7 @@ interface AddedUp {
   summed: readonly Summed[] | undefined;
 }
 
-function mismatches(
+function findMismatches(
   { granted, spent, metered = 0n }: WholeAccount,
   month: string,
   { months, sum, grants, summed }: AddedUp,
@@ -192,7 +192,7 @@ function mismatches(
 }
 
 /** The charge of a call counts in the month in which it began, so a month with open calls is not over. */
-function stillRunning({ open }: WholeAccount, month: string): string[] {
+function warnOfRunning({ open }: WholeAccount, month: string): string[] {
   const count = [...open.keys()].filter((id) => {
     const ms = requestTimeMs(id);
     // Of an id without a time, it may be any.
@@ -221,7 +221,7 @@ export const statementColumns = [
 ] as const;
 
 /** `calls` counts every call, as all other views do; `failed_calls` are those of them without a complete answer. */
-export const statementFigures = ({ counts, amounts }: DailyFigures) => ({
+export const formatFigures = ({ counts, amounts }: DailyFigures) => ({
   calls: counts.calls ?? 0,
   failed_calls: counts.failures ?? 0,
   plan_calls: counts.plan_calls ?? 0,
@@ -232,13 +232,13 @@ export const statementFigures = ({ counts, amounts }: DailyFigures) => ({
 });
 
 /** Undefined: no call failed. */
-export const failedNote = ({ counts }: DailyFigures): string | undefined =>
+export const noteFailures = ({ counts }: DailyFigures): string | undefined =>
   (counts.failures ?? 0) === 0
     ? undefined
     : 'Calls include failed ones, which had no complete answer. A failed call costs nothing, except for what was answered before it failed.';
 
 /** Charges are below 0; the amounts before `closing` add up to it exactly. */
-export function statementRows({
+export function listStatementRows({
   opening,
   metered,
   closing,
@@ -254,7 +254,7 @@ export function statementRows({
       const row = { kind: 'grant', day: applied?.slice(0, 10), grant: grantId, amount };
       return reason === undefined ? row : Object.assign(row, { reason });
     }),
-    ...calls.map(({ figures, ...of }) => Object.assign({ kind: 'calls', ...of }, statementFigures(figures))),
+    ...calls.map(({ figures, ...of }) => Object.assign({ kind: 'calls', ...of }, formatFigures(figures))),
     ...(metered === 0n ? [] : [{ kind: 'metered', amount: formatYuan(metered) }]),
     { kind: 'closing', amount: formatYuan(closing) },
   ];

@@ -4,9 +4,9 @@ import { short, yuan, span, when, written } from '../../infra/ops/console/layout
 import { errorsByField } from '../../infra/ops/console/layout/form.ts';
 import { plot } from '../../infra/ops/console/layout/plot.ts';
 import { memoryForms } from '../../infra/ops/console/visit/visit.ts';
-import { restingPlaces } from '../../shared/operate/channels/list-channels.ts';
-import { firstContentWithin } from '../../shared/operate/report.ts';
-import { spanUntil, trafficPoints } from '../../shared/operate/overview.ts';
+import { listCooldowns } from '../../shared/operate/channels/list-channels.ts';
+import { findFirstContentShare } from '../../shared/operate/report.ts';
+import { planTimeSpan, sumTraffic } from '../../shared/operate/overview.ts';
 import { healthKeysOf } from '../../shared/relay/health/health-recorder.ts';
 import { candidatesOf } from '../../shared/relay/call/serving-channels.ts';
 import type { ChannelRow } from '../../shared/config/rows/channel-row.ts';
@@ -93,7 +93,7 @@ describe('what happened in the last hours', () => {
       figures: { counts: { calls: 1 + back }, amounts: {} },
     }));
     const callsIn = (hours: number): number[] =>
-      trafficPoints(minutes, spanUntil(nowMs, hours)).map(({ figures }) => figures.counts.calls ?? 0);
+      sumTraffic(minutes, planTimeSpan(nowMs, hours)).map(({ figures }) => figures.counts.calls ?? 0);
     const hour = callsIn(1);
     expect([hour.length, hour[0], hour.at(-1)]).toEqual([60, 60, 1]);
     const day = callsIn(24);
@@ -102,9 +102,9 @@ describe('what happened in the last hours', () => {
 
   it('had content within the bound of the bucket in which the share is reached', () => {
     const counts = { first_content_500: 50, first_content_2000: 45, first_content_more: 5 };
-    const within = (share: number) => firstContentWithin({ counts, amounts: {} }, share);
+    const within = (share: number) => findFirstContentShare({ counts, amounts: {} }, share);
     expect([within(0.5), within(0.95), within(1)]).toEqual([500, 2000, 128_000]);
-    expect(firstContentWithin({ counts: {}, amounts: {} }, 0.5)).toBeUndefined();
+    expect(findFirstContentShare({ counts: {}, amounts: {} }, 0.5)).toBeUndefined();
   });
 });
 
@@ -117,11 +117,11 @@ it('finds what the relay knows against a channel by the relay’s own keys', () 
     [limit, { kind: 'rate_limit' as const, untilMs: 9000 }],
     [12_345, { kind: 'failing' as const, untilMs: 9000 }],
   ]);
-  expect(restingPlaces(channel, entries, 1000)).toEqual([
+  expect(listCooldowns(channel, entries, 1000)).toEqual([
     { kind: 'rate_limit', atMs: 9000, model: 'n' },
     { kind: 'credentials', atMs: 5000, model: undefined },
   ]);
-  expect(restingPlaces(channel, entries, 1_000_000)).toEqual([]);
+  expect(listCooldowns(channel, entries, 1_000_000)).toEqual([]);
 });
 
 describe('a form that waits for its confirmation', () => {

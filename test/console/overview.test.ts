@@ -130,17 +130,17 @@ describe('what was seen of a channel', () => {
   it('is the worst of each step, and nothing where nobody looked; a day is kept', () => {
     const history = new ChannelHistory();
     const minute = (at: number): number => at * 60_000;
-    history.see([channel('a'), channel('b', { state: 'off' })], minute(0));
-    history.see([channel('a', { rests: [rest('rate_limit', minute(1) + 20_000)] })], minute(1));
-    history.see([channel('a')], minute(1) + 30_000);
-    history.see([channel('a', { rests: [rest('failures', minute(3) - 10_000)] })], minute(3));
-    history.see([channel('a', { rests: [rest('failures', minute(3) - 10_000)] })], minute(4));
-    history.see([channel('a', { rests: [rest('failing', minute(4))] })], minute(5));
+    history.recordConditions([channel('a'), channel('b', { state: 'off' })], minute(0));
+    history.recordConditions([channel('a', { rests: [rest('rate_limit', minute(1) + 20_000)] })], minute(1));
+    history.recordConditions([channel('a')], minute(1) + 30_000);
+    history.recordConditions([channel('a', { rests: [rest('failures', minute(3) - 10_000)] })], minute(3));
+    history.recordConditions([channel('a', { rests: [rest('failures', minute(3) - 10_000)] })], minute(4));
+    history.recordConditions([channel('a', { rests: [rest('failing', minute(4))] })], minute(5));
     const time = { fromMs: 0, toMs: minute(6), stepMs: minute(1) };
     expect(history.of('a', time)).toEqual(['ok', 'cooldown', undefined, 'failing', 'ok', 'failing']);
     expect(history.of('b', time)).toEqual(['off', ...Array.from({ length: 5 })]);
     expect(history.of('a', { ...time, stepMs: minute(3) })).toEqual(['cooldown', 'failing']);
-    history.see([channel('a')], minute(24 * 60 + 2));
+    history.recordConditions([channel('a')], minute(24 * 60 + 2));
     expect(history.of('a', time).slice(0, 4)).toEqual([undefined, undefined, undefined, 'failing']);
   });
 });

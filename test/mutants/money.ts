@@ -198,7 +198,7 @@ export const money: Mutants = {
   },
   'an id of any form is looked for in the store': {
     file: 'shared/relay/stored/conversation.ts',
-    find: '    if (!wanted.every((id) => isStoredId(id))) throw notFound(previous);\n',
+    find: '    if (!wanted.every((id) => isStoredId(id))) throw explainNotFound(previous);\n',
     replace: '',
     noticed: 'test/unit/relay/stored/stored-conversation.test.ts',
     by: /as the response before, without a read/,

@@ -4,7 +4,7 @@
  */
 import { Command, Option } from 'commander';
 import type { OperatorPorts, RowWrite } from '../../../shared/operate/operator-ports.ts';
-import { counted, Failure, type Plan } from '../../../shared/operate/plan.ts';
+import { formatCount, Failure, type Plan } from '../../../shared/operate/plan.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { explainDenied } from '../access/denied.ts';
 import type { PolicyName } from '../../access/policies.ts';
@@ -162,7 +162,7 @@ function addCommand(parent: Command, definition: CommandDefinition, { process, t
     const given = givenIn(command, definition);
     const ports = await openPorts(command, given, shown, process.environment);
     const work = () => definition.work({ ports, terminal: shown }, words as never, command.opts());
-    const read = (): string => `, ${counted(ports.traffic().requests, 'request')}`;
+    const read = (): string => `, ${formatCount(ports.traffic().requests, 'request')}`;
     const said = await shown.whileWorking(given.name, work, read);
     await said?.ended;
   });

@@ -13,7 +13,7 @@ import { isoTime } from '../../../shared/wire/iso-time.ts';
 import type { CommandRun, Writing } from './command.ts';
 import { parseNumber } from './option-values.ts';
 import type { Terminal } from './terminal.ts';
-import { counted } from '../../../shared/operate/plan.ts';
+import { formatCount } from '../../../shared/operate/plan.ts';
 
 const shownCharactersMax = 160;
 
@@ -44,7 +44,7 @@ export const configWriting = (
   print({ print }, { written, version }) {
     const published =
       version && `version ${version.version} is published (${isoTime(version.publishedAt * 1000)}); `;
-    print(`${counted(written.length, 'row is', 'rows are')} written.`);
+    print(`${formatCount(written.length, 'row is', 'rows are')} written.`);
     print(`${published ?? ''}live within 10 seconds.`);
   },
   facts: (made) => ({

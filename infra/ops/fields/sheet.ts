@@ -7,10 +7,16 @@ import { plainRow } from '../../../shared/config/rows/read-row.ts';
 import { planSetRows, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
 import { planEditAccount } from '../../../shared/operate/customers/edit-account.ts';
 import { planEditKey } from '../../../shared/operate/keys/edit-key.ts';
-import { keyState } from '../../../shared/operate/keys/list-keys.ts';
+import { judgeKey } from '../../../shared/operate/keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../../../shared/operate/operator-ports.ts';
-import { counted, deniedExitCode, Failure, usageFailure, type Plan } from '../../../shared/operate/plan.ts';
-import { refuseChanged, rowMark } from '../../../shared/operate/rows.ts';
+import {
+  formatCount,
+  deniedExitCode,
+  Failure,
+  usageFailure,
+  type Plan,
+} from '../../../shared/operate/plan.ts';
+import { refuseChanged, fingerprintRow } from '../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
 import { csvLines, csvText, delimiterOf } from '../csv.ts';
 import { shownValue } from '../markup.ts';
@@ -42,7 +48,7 @@ export const keySheet: Sheet = {
   key: 'hash',
   shown: ['hint'],
   fields: [flagField('enabled', '', ''), ...heldKeyFields],
-  isShown: (row, nowMs) => keyState(row, nowMs).state !== 'invalid',
+  isShown: (row, nowMs) => judgeKey(row, nowMs).state !== 'invalid',
   plan: (ports, edits) =>
     rowByRow(edits, ({ key, attributes, found }) => {
       if (!found) throw usageFailure('there is no key with this hash: keys are made with their customers');
@@ -88,7 +94,7 @@ export async function sheetLines(
     .toSorted((a, b) => Number(a[key]) - Number(b[key]) || compareCodeUnits(String(a[key]), String(b[key])));
   return {
     header: csvText([[...own, ...fields.map(({ name }) => name), markColumn]]),
-    lines: rows.map((row) => csvText([[...cellsOf(row, own, fields), rowMark(row)]])),
+    lines: rows.map((row) => csvText([[...cellsOf(row, own, fields), fingerprintRow(row)]])),
   };
 }
 
@@ -139,7 +145,7 @@ export async function planSheet(
   if (edits.length === 0)
     return { changes: [], effect: ['nothing to write: nothing differs from the rows'], questions: [] };
   if (edits.length > max)
-    throw usageFailure(`csv: ${counted(edits.length, 'row')} differ, wanted at most ${max} at once`);
+    throw usageFailure(`csv: ${formatCount(edits.length, 'row')} differ, wanted at most ${max} at once`);
   return sheet.plan(ports, edits);
 }
 
@@ -172,7 +178,7 @@ async function rowByRow(
       throw usageFailure(`csv: ${edit.key}: ${error.message.replaceAll('; ', ', ')}`);
     }
   const writes = plans.flatMap(({ changes }) => changes);
-  const words = counted(writes.length, 'row');
+  const words = formatCount(writes.length, 'row');
   return {
     changes: writes.map((write, index) => {
       const said = `a row was changed by somebody else meanwhile; ${index} of ${words} are written. Begin again: what still differs is shown`;

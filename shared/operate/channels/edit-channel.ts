@@ -10,9 +10,9 @@ import { asRecord, canonicalJson, type JsonRecord } from '../../wire/json.ts';
 import { putOver } from '../config/row-changes.ts';
 import { planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite, Target } from '../operator-ports.ts';
-import { usable, usageFailure, type Plan } from '../plan.ts';
-import { withAttributes } from '../rows.ts';
-import { findChannel, usableChannels } from './list-channels.ts';
+import { requireValid, usageFailure, type Plan } from '../plan.ts';
+import { setAttributes } from '../rows.ts';
+import { findChannel, listUsableChannels } from './list-channels.ts';
 
 export interface ChannelInput {
   id: string;
@@ -52,12 +52,12 @@ export async function planAddChannel(
 export function channelRowOf(input: ChannelInput): RawRow {
   const { id, models, type, endpoint, attributes, name, secret, priority, weight, mapper } = input;
   const given = { type, endpoint, ...attributes, name, secret, priority, weight, mapper };
-  return withAttributes({ id, models, state: !input.disabled }, given);
+  return setAttributes({ id, models, state: !input.disabled }, given);
 }
 
 /** Parses a new row as the relay does. Throws a Failure if the relay would not use it. */
 function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow; warning?: string } {
-  const reading = usable(readChannel(row, { ...target, oldUses: new Set() }), 'nothing was written: ');
+  const reading = requireValid(readChannel(row, { ...target, oldUses: new Set() }), 'nothing was written: ');
   const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, stack));
   if (foreign === undefined) return reading;
   throw usageFailure(
@@ -79,7 +79,7 @@ export async function planSwitchChannel(
   if (plan.changes.length === 0)
     return { ...plan, effect: [`channel ${id} is ${on ? 'on' : 'off'} already`] };
   if (on) return { ...plan, effect: [`channel ${id} is switched on; live within 10 seconds.`] };
-  const others = usableChannels(plan.edit.before.channels, ports.target).filter(
+  const others = listUsableChannels(plan.edit.before.channels, ports.target).filter(
     (row) => row.state && row.id !== id,
   );
   const served = new Set(others.flatMap((row) => row.models));
@@ -107,7 +107,7 @@ async function planStop(ports: OperatorPorts, raw: RawRow): Promise<ConfigPlan> 
 }
 
 /** `params` of a row with more rules of models, by their public names. */
-export function paramsWithRules(raw: RawRow, rules: Record<string, WrittenRules>): JsonRecord {
+export function addModelRules(raw: RawRow, rules: Record<string, WrittenRules>): JsonRecord {
   const params = asRecord(raw['params']);
   const written = asRecord(params['model_rules']);
   const own = Object.entries(rules).map(([name, more]) => [name, { ...asRecord(written[name]), ...more }]);

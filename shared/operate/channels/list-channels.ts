@@ -11,7 +11,7 @@ import { healthKeysOf } from '../../relay/health/health-recorder.ts';
 import { expiryMsOf, type HealthEntry, type CooldownKind } from '../../relay/ports/runtime-stores.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { rowsIn, summedBy, sumOfFigures } from '../ledger/ledger.ts';
+import { readAllRows, sumBy, sumOfFigures } from '../ledger/ledger.ts';
 import type { OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
@@ -25,7 +25,7 @@ export async function findChannel({ tables, target }: OperatorPorts, id: string)
 }
 
 /** The rows that the relay uses as they are. */
-export const usableChannels = (rows: readonly unknown[], rules: { local: boolean }): ChannelRow[] =>
+export const listUsableChannels = (rows: readonly unknown[], rules: { local: boolean }): ChannelRow[] =>
   rows.flatMap((raw) => {
     const reading = readChannel(raw, rules);
     return 'problem' in reading ? [] : [reading.row];
@@ -35,7 +35,7 @@ export const usableChannels = (rows: readonly unknown[], rules: { local: boolean
  * Reads the channel's first key; undefined: it has none. Throws a Failure if the key cannot be read.
  * @param secretEnv the environment variable that contains the key; overrides the row's reference
  */
-export async function channelSecret(
+export async function readChannelSecret(
   { secrets, tables, target }: OperatorPorts,
   channel: ChannelRow,
   secretEnv: string | undefined,
@@ -66,23 +66,25 @@ export interface ListedChannel {
 }
 
 export const listChannels = async (ports: OperatorPorts): Promise<ListedChannel[]> =>
-  listedChannels(await ports.tables.scan('channels'), ports);
+  sortChannels(await ports.tables.scan('channels'), ports);
 
 /** In the order in which they are tried. Rows with a problem come last. */
-export const listedChannels = (
+export const sortChannels = (
   rows: readonly unknown[],
   { clock, target }: OperatorPorts,
   entries: HealthEntries = new Map(),
 ): ListedChannel[] =>
   rows
-    .map((raw) => listed(raw as RawRow, target, (channel) => restingPlaces(channel, entries, clock.now())))
+    .map((raw) =>
+      describeChannel(raw as RawRow, target, (channel) => listCooldowns(channel, entries, clock.now())),
+    )
     .toSorted(
       (a, b) =>
         // For two rows with a problem the difference is NaN, so they are sorted by id.
         (b.priority ?? -Infinity) - (a.priority ?? -Infinity) || compareCodeUnits(a.id, b.id),
     );
 
-function listed(
+function describeChannel(
   raw: RawRow,
   rules: { local: boolean },
   restsOf: (row: ChannelRow) => RestingPlace[],
@@ -122,7 +124,7 @@ export async function viewChannels(ports: OperatorPorts) {
   const [nowMs, to] = [clock.now(), utcDay(clock.now())];
   const [rows, { rows: served, problems }, entries] = await Promise.all([
     tables.scan('channels'),
-    rowsIn(ledger.served({ from: utcDay(nowMs - activityDays * dayMs), to })),
+    readAllRows(ledger.served({ from: utcDay(nowMs - activityDays * dayMs), to })),
     pages.health(),
   ]);
   const days = { from: utcDay(nowMs - dayMs), to };
@@ -131,7 +133,7 @@ export async function viewChannels(ports: OperatorPorts) {
   const knownFrom = served[0]?.day;
   const isKnown = knownFrom !== undefined && Date.parse(to) - Date.parse(knownFrom) >= idleDays * dayMs;
   const byChannel = Map.groupBy(served, ({ channel }) => channel);
-  const channels = listedChannels(rows, ports, entries).map((each) => {
+  const channels = sortChannels(rows, ports, entries).map((each) => {
     // Of an id beyond 200 characters these.
     const own = byChannel.get(each.id.slice(0, 200)) ?? [];
     const activity = activityOf(own);
@@ -145,7 +147,7 @@ export async function viewChannels(ports: OperatorPorts) {
 
 /** `lastCall`, `lastFailure`: undefined: none in these days. `failing`: calls of the last day, if all of them failed; else 0. */
 function activityOf(served: readonly ServedDay[]) {
-  const days = summedBy(served, ({ day }) => day).map(({ name, figures: { counts } }) => {
+  const days = sumBy(served, ({ day }) => day).map(({ name, figures: { counts } }) => {
     const { calls = 0, failures = 0 } = counts;
     return { day: name, calls, failures };
   });
@@ -173,7 +175,7 @@ export interface RestingPlace {
 }
 
 /** What rests now, why, and until when: each fact once, those that keep calls away the longest first. */
-export function restingPlaces(channel: ChannelRow, entries: HealthEntries, nowMs: number): RestingPlace[] {
+export function listCooldowns(channel: ChannelRow, entries: HealthEntries, nowMs: number): RestingPlace[] {
   const found = new Map<number, RestingPlace>();
   for (const name of channel.models)
     for (const candidate of candidatesOf(channel, name))

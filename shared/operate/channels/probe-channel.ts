@@ -24,16 +24,16 @@ import {
 import { channelTypes, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { asRecord, parseJson } from '../../wire/json.ts';
-import { compiled } from '../config/row-changes.ts';
+import { compileRows } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { Failure } from '../plan.ts';
-import { paramsWithRules } from './edit-channel.ts';
+import { addModelRules } from './edit-channel.ts';
 import { countDroppedFields } from '../requests/list-requests.ts';
 import { carryOutWrites } from '../rows.ts';
 import {
-  calledDirectly,
+  prepareDirectChannel,
   cleanText,
-  directCall,
+  buildDirectCall,
   readReply,
   reasonOf,
   sendCall,
@@ -54,14 +54,14 @@ const dependedOn = ['type', 'endpoint', 'dialect', 'models', 'mapper', 'params']
 
 /** `probed` holds the secret, so it must not be shown. */
 export async function planProbe(ports: OperatorPorts, input: TestInput) {
-  const { called: probed, raw } = await calledDirectly(ports, input);
+  const { called: probed, raw } = await prepareDirectChannel(ports, input);
   const { channel, model } = probed;
   const { endpoint } = channel;
   return {
     changes: [{ endpoint }],
     effect: [
       `at most ${callsMax} calls to ${endpoint}, model ${upstreamModelOf(channel, model)}`,
-      ...(await expectedCost(ports, model)),
+      ...(await estimateProbeCost(ports, model)),
     ],
     questions: [
       `Send them, and write what they show as _can on the channel ${input.id}, and in params.model_rules what is known otherwise?`,
@@ -75,8 +75,8 @@ export async function planProbe(ports: OperatorPorts, input: TestInput) {
 const expected = { prompt_tokens: 150 * callsMax, completion_tokens: 150 * callsMax };
 
 /** Sentences for operators. The upstream's own price is known to nobody here. */
-async function expectedCost(ports: OperatorPorts, model: string): Promise<string[]> {
-  const { snapshot } = compiled(ports, await ports.config.tables());
+async function estimateProbeCost(ports: OperatorPorts, model: string): Promise<string[]> {
+  const { snapshot } = compileRows(ports, await ports.config.tables());
   const price = findPrice(snapshot.charges, model, ports.clock.now());
   const cost = computeCost(price, expected) * (price.type === 'times-billing' ? BigInt(callsMax) : 1n);
   const money =
@@ -106,7 +106,7 @@ export async function carryOutProbe(
   let sent = 0;
   const ask: Ask = async (dialect, request) => {
     if (sent >= callsMax) return undefined;
-    const call = await sendable(called, { dialect, request, tokensMax });
+    const call = await buildQuestion(called, { dialect, request, tokensMax });
     if (!call) return { kind: 'unsent' };
     sent += 1;
     return outcomeOf(ports, call);
@@ -117,7 +117,7 @@ export async function carryOutProbe(
     others: ownDialectNames.filter((name) => canCarry(channel, name)),
   });
   const tools = spoken.takesTools ? toolsQuestion.decide(spoken.answer) : false;
-  const parallel = spoken.takesTools ? parallelTools(spoken.answer) : undefined;
+  const parallel = spoken.takesTools ? hasParallelTools(spoken.answer) : undefined;
   const found: Capabilities = {};
   for (const questions of otherQuestions)
     Object.assign(found, await askTogether(ask, spoken.dialects[0] ?? own, questions));
@@ -133,9 +133,9 @@ export async function carryOutProbe(
   };
   const conflict = new Failure('nothing was written: somebody changed the row meanwhile; repeat the command');
   const unchanged = Object.fromEntries(dependedOn.map((name) => [name, raw[name]]));
-  const rules = measuredRules(channel, can, unasked);
+  const rules = deriveRules(channel, can, unasked);
   const isNew = Object.keys(rules).length > 0;
-  const attributes = { _can: can, ...(isNew && { params: paramsWithRules(raw, { [model]: rules }) }) };
+  const attributes = { _can: can, ...(isNew && { params: addModelRules(raw, { [model]: rules }) }) };
   const write = { table: 'channels', key: { id: raw['id'] }, attributes, unchanged } as const;
   const changes = [{ kind: 'update' as const, ...write, conflict }];
   await carryOutWrites(ports, { changes, effect: [], questions: [] });
@@ -146,7 +146,7 @@ export async function carryOutProbe(
 }
 
 /** What was found otherwise than is known of the model. One that gets budgets of tokens shows nothing of its efforts. */
-function measuredRules(channel: ChannelRow, can: Capabilities, unasked: readonly string[]): WrittenRules {
+function deriveRules(channel: ChannelRow, can: Capabilities, unasked: readonly string[]): WrittenRules {
   const { efforts: known = [], thinking, system } = quirksOf(channel, can.model ?? '');
   const found = new Set([...(can.efforts ?? []), ...known.filter((each) => unasked.includes(each))]);
   const efforts = effortScale.filter((each) => found.has(each));
@@ -186,9 +186,9 @@ type ProbeOutcome =
   | { kind: 'refused' | 'denied' | 'unusable'; said: string };
 
 /** Undefined: the dialect has no form for the request, or sends another effort than the asked one, or none. */
-async function sendable(called: CalledDirectly, asked: AskedDirectly): Promise<DirectCall | undefined> {
+async function buildQuestion(called: CalledDirectly, asked: AskedDirectly): Promise<DirectCall | undefined> {
   try {
-    const call = await directCall(called, asked);
+    const call = await buildDirectCall(called, asked);
     const { effort, dropped } = call.built.sent;
     const isChanged = effort !== undefined || dropped.includes('reasoning_effort');
     return asked.request.reasoning_effort !== undefined && isChanged ? undefined : call;
@@ -208,11 +208,11 @@ async function outcomeOf(ports: OperatorPorts, call: DirectCall): Promise<ProbeO
   const withheld = listWithheldTexts(built.known);
   if (!ok) {
     const reply = { status, headers: {}, body: bytesOf(body) };
-    return failedOutcome(await readFailure(reply, { type, withheld }), said);
+    return classifyFailure(await readFailure(reply, { type, withheld }), said);
   }
   const { chunks, usage, failure } = readReply(body, call);
   if (failure instanceof ErrorInAnswer)
-    return failedOutcome(readErrorInAnswer(failure.error, withheld, type), said);
+    return classifyFailure(readErrorInAnswer(failure.error, withheld, type), said);
   if (failure !== undefined) return { kind: 'unusable', said: `${said} (${reasonOf(failure)})` };
   const choices = chunks.flatMap((chunk) => chunk.choices.filter(({ index }) => index === 0));
   const indexes = choices.flatMap(({ delta }) => delta.tool_calls?.map(({ index }) => index) ?? []);
@@ -232,7 +232,7 @@ async function* bytesOf(text: string): AsyncGenerator<Uint8Array, void, undefine
 }
 
 /** Throws for an empty account, too many requests and an upstream that fails for a time, whatever it is asked. */
-function failedOutcome(failure: CallerFault | UpstreamFailure, said: string): ProbeOutcome {
+function classifyFailure(failure: CallerFault | UpstreamFailure, said: string): ProbeOutcome {
   if (failure instanceof CallerFault) return { kind: 'refused', said };
   const { kind, status = 0 } = failure;
   if (status === 402 || (kind === 'secret' && status === 0))
@@ -297,7 +297,7 @@ async function askTogether(
     return found;
   }
   for (const { capability, decide } of questions) {
-    const isAble = outcome && decided(outcome, decide);
+    const isAble = outcome && applyDecision(outcome, decide);
     if (isAble !== undefined) found[capability] = isAble;
   }
   return found;
@@ -317,7 +317,7 @@ async function findEfforts(ask: Ask, dialect: string) {
       const outcome = await ask(dialect, requestFor([], { reasoning_effort: effort }));
       if (outcome === undefined) unasked.push(effort);
       // Where nothing was sent for it, or the vendor does not heed it, the model thinks all the same.
-      else if (decided(outcome, ({ thinks }) => effort !== 'none' || !thinks)) known.add(effort);
+      else if (applyDecision(outcome, ({ thinks }) => effort !== 'none' || !thinks)) known.add(effort);
     }
     if (known.size === 0 && unasked.length === 0) break;
   }
@@ -325,7 +325,7 @@ async function findEfforts(ask: Ask, dialect: string) {
 }
 
 /** Throws a Failure for a key that is refused by now. Undefined: the outcome does not show it. */
-function decided(outcome: ProbeOutcome, decide: ProbeQuestion['decide']): boolean | undefined {
+function applyDecision(outcome: ProbeOutcome, decide: ProbeQuestion['decide']): boolean | undefined {
   if (outcome.kind === 'answered') return decide(outcome);
   if (outcome.kind === 'denied')
     throw new Failure(`nothing was written: the upstream refuses the key by now (${outcome.said})`);
@@ -357,7 +357,7 @@ function requestFor(
   };
 }
 
-const objectWith = (name: string) => ({
+const buildObjectSchema = (name: string) => ({
   type: 'object',
   properties: { [name]: { type: 'string' } },
   required: [name],
@@ -373,7 +373,7 @@ const toolsQuestion: ProbeQuestion = {
         function: {
           name: 'population_of',
           description: 'The number of people who live in a city.',
-          parameters: objectWith('city'),
+          parameters: buildObjectSchema('city'),
         },
       },
     ],
@@ -384,7 +384,7 @@ const toolsQuestion: ProbeQuestion = {
 };
 
 /** What else the answer to the question about tools shows. */
-const parallelTools = ({ calls, isCut }: ProbeAnswer): boolean | undefined =>
+const hasParallelTools = ({ calls, isCut }: ProbeAnswer): boolean | undefined =>
   calls > 1 ? true : calls === 1 && !isCut ? false : undefined;
 
 /** A square of 32 x 32 grey points. Some vendors refuse smaller pictures. */
@@ -399,7 +399,7 @@ const otherQuestions: readonly (readonly ProbeQuestion[])[] = [
       fields: {
         response_format: {
           type: 'json_schema',
-          json_schema: { name: 'status', strict: true, schema: objectWith('status') },
+          json_schema: { name: 'status', strict: true, schema: buildObjectSchema('status') },
         },
       },
       decide: ({ text, isCut }) =>

@@ -6,11 +6,11 @@ import { writeRules, type RuleName, type WrittenRules } from '../../upstreams/qu
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
 import { parseJson } from '../../wire/json.ts';
-import { channelWarnings } from '../config/row-changes.ts';
+import { findChannelWarnings } from '../config/row-changes.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { counted, Failure, usable } from '../plan.ts';
-import { channelRowOf, paramsWithRules, type ChannelInput } from './edit-channel.ts';
-import { channelSecret, findChannel } from './list-channels.ts';
+import { formatCount, Failure, requireValid } from '../plan.ts';
+import { channelRowOf, addModelRules, type ChannelInput } from './edit-channel.ts';
+import { readChannelSecret, findChannel } from './list-channels.ts';
 import { callUpstream, cleanText } from './test-channel.ts';
 
 export interface SyncInput {
@@ -24,19 +24,19 @@ export interface SyncInput {
 /** `added`, `removed` and `models` are public names. */
 export async function planSync(ports: OperatorPorts, input: SyncInput) {
   const { raw, channel } = await findChannel(ports, input.id);
-  const secret = await channelSecret(ports, channel, input.secretEnv);
+  const secret = await readChannelSecret(ports, channel, input.secretEnv);
   const { names, rules: listed, ends, warnings } = await listUpstreamModels(ports, channel, secret);
   const { added, removed, models, mapper } = differenceOf(channel, names, input);
   const ending = models.flatMap((model) => {
     const day = ends.get(upstreamModelOf(channel, model));
     return day === undefined ? [] : [`the vendor shuts ${model} down on ${day}`];
   });
-  const rules = newRules(channel, models, listed);
-  const summary = `the upstream lists ${counted(names.length, 'model')}: ${added.length} to add, ${removed.length} to remove`;
+  const rules = deriveNewRules(channel, models, listed);
+  const summary = `the upstream lists ${formatCount(names.length, 'model')}: ${added.length} to add, ${removed.length} to remove`;
   const told = Object.entries(rules).map(([model, own]) => `of ${model} it says: ${JSON.stringify(own)}`);
   const isSame = added.length + removed.length + told.length === 0;
   const isRefused = !isSame && models.length === 0;
-  const params = told.length > 0 ? { params: paramsWithRules(raw, rules) } : {};
+  const params = told.length > 0 ? { params: addModelRules(raw, rules) } : {};
   const attributes = { models, ...(mapper && { mapper }), ...params };
   const write: RowWrite = {
     kind: 'update',
@@ -57,17 +57,17 @@ export async function planSync(ports: OperatorPorts, input: SyncInput) {
     removed,
     models,
     listWarnings: [...warnings, ...ending],
-    warnings: isSame || isRefused ? [] : await channelWarnings(ports, { ...raw, ...attributes }),
+    warnings: isSame || isRefused ? [] : await findChannelWarnings(ports, { ...raw, ...attributes }),
   };
 }
 
 /** A public name is kept if the upstream lists the model that the name stands for. */
 function differenceOf(channel: ChannelRow, listed: string[], { only = ['*'], keep = false }: SyncInput) {
   const { models, mapper } = channel;
-  const upstreamName = (model: string): string => upstreamModelOf(channel, model);
-  const served = new Set([...models, ...models.map(upstreamName)]);
+  const mapToUpstream = (model: string): string => upstreamModelOf(channel, model);
+  const served = new Set([...models, ...models.map(mapToUpstream)]);
   const added = matchNames(only, listed).filter((name) => !served.has(name));
-  const removed = keep ? [] : models.filter((model) => !listed.includes(upstreamName(model)));
+  const removed = keep ? [] : models.filter((model) => !listed.includes(mapToUpstream(model)));
   const mapped = Object.entries(mapper).filter(([model]) => !removed.includes(model));
   return {
     added,
@@ -78,7 +78,7 @@ function differenceOf(channel: ChannelRow, listed: string[], { only = ['*'], kee
 }
 
 /** What the list says otherwise than is known of the models. What the row says of one stands. */
-function newRules(channel: ChannelRow, models: string[], listed: ReadonlyMap<string, WrittenRules>) {
+function deriveNewRules(channel: ChannelRow, models: string[], listed: ReadonlyMap<string, WrittenRules>) {
   const rules = models.flatMap((model) => {
     const said = findRowRules(channel, model);
     const known: WrittenRules = { ...writeRules(quirksOf(channel, model)), ...said };
@@ -144,12 +144,12 @@ async function readPage(
  * Returns no names, and a warning with the reason, if the models cannot be listed.
  * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
  */
-export async function offeredModels(
+export async function listOfferedModels(
   ports: OperatorPorts,
   input: Omit<ChannelInput, 'models'>,
   secret: string | undefined,
 ) {
-  const { row } = usable(readChannel(channelRowOf({ ...input, models: [] }), ports.target));
+  const { row } = requireValid(readChannel(channelRowOf({ ...input, models: [] }), ports.target));
   try {
     return await listUpstreamModels(ports, row, secret);
   } catch (error) {

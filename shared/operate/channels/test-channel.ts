@@ -19,7 +19,7 @@ import type { ChatChunk } from '../../wire/chat-response.ts';
 import { isRecord } from '../../wire/json.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
-import { channelSecret, findChannel } from './list-channels.ts';
+import { readChannelSecret, findChannel } from './list-channels.ts';
 
 export interface TestInput {
   id: string;
@@ -33,20 +33,23 @@ const embedding = { inputs: ['ready'], dimensions: undefined };
 
 /** `call` contains the secret, so it must not be shown. */
 export async function planChannelTest(ports: OperatorPorts, input: TestInput) {
-  const { called, warnings } = await calledDirectly(ports, input);
+  const { called, warnings } = await prepareDirectChannel(ports, input);
   const { channel, model } = called;
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
   const asked = { request: { messages }, tokensMax: testTokensMax };
-  const call = await directCall(called, { ...asked, dialect: dialectOf(channel, model) });
+  const call = await buildDirectCall(called, { ...asked, dialect: dialectOf(channel, model) });
   const own = ownDialectNames.filter((dialect) => canCarry(channel, dialect));
-  const others = await Promise.all(own.map((dialect) => directCall(called, { ...asked, dialect })));
+  const others = await Promise.all(own.map((dialect) => buildDirectCall(called, { ...asked, dialect })));
   const { url } = call.built.request;
   const effect = [`POST ${url}, model ${upstreamModelOf(channel, model)}`];
   return { changes: [{ url }], effect, questions: [], warnings, call, others };
 }
 
 /** A channel as it is asked without the relay, by a public name that it serves: the wanted one, else its first. */
-export async function calledDirectly(ports: OperatorPorts, { id, model: wanted, secretEnv }: TestInput) {
+export async function prepareDirectChannel(
+  ports: OperatorPorts,
+  { id, model: wanted, secretEnv }: TestInput,
+) {
   const { raw, channel, warnings } = await findChannel(ports, id);
   const { models, type } = channel;
   const model = wanted ?? models[0];
@@ -56,7 +59,7 @@ export async function calledDirectly(ports: OperatorPorts, { id, model: wanted, 
     throw new Failure(
       `channels of the type ${type} are called with the functions' own role, which this tool does not have: call the relay`,
     );
-  const secret = await channelSecret(ports, channel, secretEnv);
+  const secret = await readChannelSecret(ports, channel, secretEnv);
   return { called: { channel, model, secret }, raw, warnings };
 }
 
@@ -75,18 +78,18 @@ export async function carryOutChannelTest(
     asked.push({ call: other, ...(await sendCall(ports, other)) });
   const answered = asked.find(({ ok }) => ok);
   const { call: told, status, body } = answered ?? { call, ...first };
-  const shown = (text: string): string => cleanText(text, call.called.secret);
+  const redact = (text: string): string => cleanText(text, call.called.secret);
   const answer = answered && replyText(readReply(body, told));
   return {
     url: told.built.request.url,
     status,
     elapsedMs: ports.clock.now() - startMs,
-    answer: answer && { ...answer, model: shown(answer.model), text: shown(answer.text) },
-    body: shown(body),
+    answer: answer && { ...answer, model: redact(answer.model), text: redact(answer.text) },
+    body: redact(body),
   };
 }
 
-export type CalledDirectly = Awaited<ReturnType<typeof calledDirectly>>['called'];
+export type CalledDirectly = Awaited<ReturnType<typeof prepareDirectChannel>>['called'];
 
 export interface AskedDirectly {
   dialect: string;
@@ -94,10 +97,10 @@ export interface AskedDirectly {
   tokensMax: number;
 }
 
-export type DirectCall = Awaited<ReturnType<typeof directCall>>;
+export type DirectCall = Awaited<ReturnType<typeof buildDirectCall>>;
 
 /** A call that is built and was not sent. Throws CannotCarry. */
-export async function directCall(
+export async function buildDirectCall(
   called: CalledDirectly,
   { dialect: name, request, tokensMax }: AskedDirectly,
 ) {
@@ -193,7 +196,7 @@ export function readReply(body: string, { dialect, context }: DirectCall) {
   try {
     const bytes = new TextEncoder().encode(body);
     for (const event of [...events.push(bytes), ...events.end()]) {
-      if (event.kind === 'value') model ??= modelIn(event.value);
+      if (event.kind === 'value') model ??= findModelName(event.value);
       chunks.push(...reader.push(event));
     }
     chunks.push(...reader.end());
@@ -204,7 +207,7 @@ export function readReply(body: string, { dialect, context }: DirectCall) {
 }
 
 /** The name of the model in an event, or in the object that the event carries. */
-function modelIn(event: unknown): string | undefined {
+function findModelName(event: unknown): string | undefined {
   if (!isRecord(event)) return undefined;
   const names = [event, ...Object.values(event).filter(isRecord)].map((object) => object['model']);
   return names.find((name) => typeof name === 'string');
@@ -220,12 +223,12 @@ function replyText({ chunks, model, failure }: ReturnType<typeof readReply>) {
   if (vector) return { model: named, text: `a vector of ${vector.length} numbers`, ending: 'stop' };
   const choices = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
   if (choices.length === 0) return undefined;
-  const textIn = (field: 'content' | 'reasoning_content'): string =>
+  const joinText = (field: 'content' | 'reasoning_content'): string =>
     choices.map(({ delta }) => delta[field] ?? '').join('');
   const finish = choices.findLast((choice) => choice.finish_reason)?.finish_reason;
   return {
     model: named,
-    text: textIn('content') || textIn('reasoning_content'),
+    text: joinText('content') || joinText('reasoning_content'),
     ending: failed ?? finish ?? 'no finish_reason',
   };
 }

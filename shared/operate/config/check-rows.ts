@@ -13,20 +13,20 @@ import { validateKeyRow } from '../../config/rows/key-row.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import {
-  badRows,
+  listBadRows,
   changesBetween,
-  compiled,
+  compileRows,
   configTables,
   differencesOf,
-  findingsIn,
-  findingsInTables,
+  findProblems,
+  findProblemsInTables,
   keysOf,
   nameOf,
   problemsOf,
   putOver,
   readRowsFile,
-  rowsByKey,
-  servedRows,
+  indexRows,
+  readServedRows,
   warningsOf,
   type Finding,
   type RowsFile,
@@ -36,15 +36,15 @@ const checkedTables = [...configTables, 'keys', 'accounts', 'grants'] as const;
 
 export async function checkTables(ports: OperatorPorts) {
   const { config, tables, ledger } = ports;
-  const earlier = await servedRows(ports);
+  const earlier = await readServedRows(ports);
   const rows = await config.tables();
   const [keys, accounts] = await Promise.all([tables.scan('keys'), tables.scan('accounts')]);
-  const { snapshot } = compiled(ports, rows, { earlier });
+  const { snapshot } = compileRows(ports, rows, { earlier });
   const beside = { offered: offeredNames(snapshot), accounts: accountsOf(accounts) };
   const findings = [
-    ...findingsInTables(rows, ports, { earlier }),
-    ...validated('keys', keys, { ...ports.target, beside }),
-    ...validated('accounts', accounts, ports.target),
+    ...findProblemsInTables(rows, ports, { earlier }),
+    ...validateRows('keys', keys, { ...ports.target, beside }),
+    ...validateRows('accounts', accounts, ports.target),
   ];
   const keyless = new Set<string>();
   const withKeys = accountsOf(keys);
@@ -58,7 +58,7 @@ export async function checkTables(ports: OperatorPorts) {
     grants += page.length;
   }
   for (const account of keyless) findings.push({ table: 'grants', key: account, warning: noKeys });
-  return checked(count(rows) + keys.length + accounts.length + grants, findings);
+  return summarizeFindings(count(rows) + keys.length + accounts.length + grants, findings);
 }
 
 const noKeys = 'account: has grants, but no key, so nobody can spend them';
@@ -72,15 +72,15 @@ export async function checkFile(ports: OperatorPorts, file: RowsFile, { alone }:
   const tables = alone ? emptyRows : await ports.config.tables();
   const rows = putOver(tables, written);
   const findings = [
-    ...findingsIn(rows, ports, { pricesBefore: tables.charges }),
-    ...validated('keys', keys, ports.target),
-    ...validated('accounts', accounts, ports.target),
-    ...validated('grants', grants, ports.target),
+    ...findProblems(rows, ports, { pricesBefore: tables.charges }),
+    ...validateRows('keys', keys, ports.target),
+    ...validateRows('accounts', accounts, ports.target),
+    ...validateRows('grants', grants, ports.target),
   ];
-  return checked(count(rows) + keys.length + accounts.length + grants.length, findings);
+  return summarizeFindings(count(rows) + keys.length + accounts.length + grants.length, findings);
 }
 
-const checked = (rows: number, findings: Finding[]) => ({
+const summarizeFindings = (rows: number, findings: Finding[]) => ({
   rows,
   problems: problemsOf(findings),
   warnings: warningsOf(findings),
@@ -93,7 +93,7 @@ const rowChecks = {
 };
 
 /** @param beside what warnings of keys depend on. Absent: they have none of these. */
-const validated = (
+const validateRows = (
   table: keyof typeof rowChecks,
   rows: RawRow[],
   { beside, ...rules }: { local: boolean; beside?: BesideKeys },
@@ -130,30 +130,30 @@ export async function diffConfig(
     const pointer = version === undefined ? newest : await config.version(version);
     return pointer ? config.rows(pointer) : emptyRows;
   };
-  const versionName = (version: number | undefined) => `version ${version ?? newest?.version ?? 'none'}`;
+  const describeVersion = (version: number | undefined) => `version ${version ?? newest?.version ?? 'none'}`;
   const before = await rowsOf(from);
   const after = from === undefined ? await config.tables() : await rowsOf(to);
   return {
-    from: versionName(from),
-    to: from === undefined ? 'the tables' : versionName(to),
+    from: describeVersion(from),
+    to: from === undefined ? 'the tables' : describeVersion(to),
     differences: differencesOf(
       changesBetween(before, after),
-      badRows([...findingsIn(before, ports), ...findingsIn(after, ports)]),
+      listBadRows([...findProblems(before, ports), ...findProblems(after, ports)]),
     ),
   };
 }
 
 export async function exportRows(ports: OperatorPorts) {
   const tables = await ports.config.tables();
-  const findings = findingsIn(tables, ports);
-  const bad = badRows(findings);
+  const findings = findProblems(tables, ports);
+  const bad = listBadRows(findings);
   const content = Object.fromEntries(
     configTables.map((table) => [
       table,
-      [...rowsByKey(table, tables[table])]
+      [...indexRows(table, tables[table])]
         .filter(([key]) => !bad.has(nameOf({ table, key })))
         .toSorted(([a], [b]) => compareCodeUnits(a, b))
-        .map(([, row]) => keyFirst(keyAttributes[table], row)),
+        .map(([, row]) => putKeyFirst(keyAttributes[table], row)),
     ]),
   );
   return {
@@ -163,7 +163,7 @@ export async function exportRows(ports: OperatorPorts) {
   };
 }
 
-const keyFirst = (keyName: string, row: RawRow): RawRow => ({
+const putKeyFirst = (keyName: string, row: RawRow): RawRow => ({
   [keyName]: row[keyName],
   ...(JSON.parse(canonicalJson(row)) as RawRow),
 });

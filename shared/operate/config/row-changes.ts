@@ -41,18 +41,18 @@ export interface AttributeChange {
 /** Sorted by table in the order of `configTables`, then by key. */
 export function changesBetween(before: ConfigRows, after: ConfigRows): RowDifference[] {
   return configTables.flatMap((table) => {
-    const [old, next] = [rowsByKey(table, before[table]), rowsByKey(table, after[table])];
+    const [old, next] = [indexRows(table, before[table]), indexRows(table, after[table])];
     const keys = [...new Set([...old.keys(), ...next.keys()])].toSorted(compareCodeUnits);
     return keys.flatMap((key): RowDifference[] => {
       const [oldRow, nextRow] = [old.get(key), next.get(key)];
-      const attributes = attributeChanges(oldRow, nextRow);
+      const attributes = compareAttributes(oldRow, nextRow);
       if (attributes.length === 0) return [];
       return [{ table, key, change: !oldRow ? 'added' : nextRow ? 'changed' : 'removed', attributes }];
     });
   });
 }
 
-const attributeChanges = (before: RawRow = {}, after: RawRow = {}): AttributeChange[] =>
+const compareAttributes = (before: RawRow = {}, after: RawRow = {}): AttributeChange[] =>
   [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .toSorted()
     .map((name) => ({ name, before: before[name], after: after[name] }))
@@ -88,7 +88,7 @@ function mayBeShown(name: string, value: unknown): boolean {
 }
 
 /** Rows by key. The rows are JSON, without notes and marks. */
-export function rowsByKey(table: ConfigTable, rows: unknown[]): Map<string | number, RawRow> {
+export function indexRows(table: ConfigTable, rows: unknown[]): Map<string | number, RawRow> {
   return new Map(
     rows.map((raw) => {
       const row = plainRow(raw) as RawRow;
@@ -113,7 +113,7 @@ interface Compared extends Pick<ReferenceRules, 'oldUses'> {
 }
 
 /** As the function `config` would make it now of these rows. */
-export const compiled = (
+export const compileRows = (
   { clock, target }: Pick<OperatorPorts, 'clock' | 'target'>,
   rows: ConfigRows,
   { earlier, ...compared }: Compared = {},
@@ -128,13 +128,13 @@ export const compiled = (
   });
 
 /** Plans and settings as they would be published now, without a reading of prices and channels. */
-export async function settingsNow(ports: OperatorPorts) {
+export async function compileSettings(ports: OperatorPorts) {
   const [plans, settings] = await Promise.all([ports.tables.scan('plans'), ports.tables.scan('settings')]);
-  return compiled(ports, { channels: [], charges: [], plans, settings }).snapshot;
+  return compileRows(ports, { channels: [], charges: [], plans, settings }).snapshot;
 }
 
 /** The secrets that rows name, without those of invalid settings. */
-export const secretsIn = ({
+export const listSecrets = ({
   channels,
   settings,
 }: Pick<ConfigRows, 'channels' | 'settings'>): NamedSecret[] => [
@@ -146,43 +146,43 @@ export const secretsIn = ({
 ];
 
 /** The uses of secrets in these rows, as `ReferenceRules` takes them. */
-export const oldUsesIn = (...versions: readonly ConfigRows[]): Set<string> =>
-  new Set(versions.flatMap(secretsIn).map(useKey));
+export const listSecretUses = (...versions: readonly ConfigRows[]): Set<string> =>
+  new Set(versions.flatMap(listSecrets).map(useKey));
 
 /** The rows of the newest version. Undefined: nothing was published yet. */
-export async function servedRows({ config }: OperatorPorts): Promise<ConfigRows | undefined> {
+export async function readServedRows({ config }: OperatorPorts): Promise<ConfigRows | undefined> {
   const newest = await config.newest();
   return newest && config.rows(newest);
 }
 
 /** Compiles the rows and returns a finding for each row with a problem or a warning. */
-export function findingsIn(rows: ConfigRows, ports: OperatorPorts, compared: Compared = {}): Finding[] {
+export function findProblems(rows: ConfigRows, ports: OperatorPorts, compared: Compared = {}): Finding[] {
   const { stack } = ports.target;
-  const references = compiled(ports, rows, compared).snapshot.channels.flatMap(channelSecrets);
+  const references = compileRows(ports, rows, compared).snapshot.channels.flatMap(channelSecrets);
   const foreign = references.map(({ reference }) => reference).filter((each) => !isOfStack(each, stack));
   const unreadableSecrets = new Map(foreign.map((each) => [each, `stack ${stack} may not read it`]));
-  return compiled(ports, rows, { ...compared, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
+  return compileRows(ports, rows, { ...compared, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
     result.problem === undefined && result.warning === undefined ? [] : [{ ...result, key: String(key) }],
   );
 }
 
-/** As `findingsIn`, for rows as they stand in the tables: also what the running stack alone knows, by its marks. */
-export function findingsInTables(rows: ConfigRows, ports: OperatorPorts, compared?: Compared): Finding[] {
-  const findings = new Map(findingsIn(rows, ports, compared).map((finding) => [nameOf(finding), finding]));
-  const marked = variableMarks(rows.channels, ports.target);
-  for (const finding of [...marked, ...rows.channels.map((raw) => stacksFinding(raw, findings))])
+/** As `findProblems`, for rows as they stand in the tables: also what the running stack alone knows, by its marks. */
+export function findProblemsInTables(rows: ConfigRows, ports: OperatorPorts, compared?: Compared): Finding[] {
+  const findings = new Map(findProblems(rows, ports, compared).map((finding) => [nameOf(finding), finding]));
+  const marked = findUnlistedVariables(rows.channels, ports.target);
+  for (const finding of [...marked, ...rows.channels.map((raw) => findStackWarning(raw, findings))])
     if (finding && findings.get(nameOf(finding))?.problem === undefined)
       findings.set(nameOf(finding), finding);
   return [...findings.values()];
 }
 
-function stacksFinding(raw: unknown, findings: ReadonlyMap<string, Finding>): Finding | undefined {
+function findStackWarning(raw: unknown, findings: ReadonlyMap<string, Finding>): Finding | undefined {
   const name = { table: 'channels', key: String(attributeOf(raw, 'id')) };
   const warning = withStacksWarnings(raw, findings.get(nameOf(name))?.warning);
   return warning === undefined ? undefined : { ...name, warning };
 }
 
-export const variableMarks = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>
+export const findUnlistedVariables = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>
   channels.flatMap((raw): Finding[] => {
     const problem = markOfReference(raw, rules);
     return problem === undefined ? [] : [{ table: 'channels', key: String(attributeOf(raw, 'id')), problem }];
@@ -196,16 +196,16 @@ export const problemsOf = (findings: Finding[]): Finding[] =>
 export const warningsOf = (findings: Finding[]): Finding[] =>
   findings.filter(({ warning }) => warning !== undefined);
 
-export const badRows = (findings: Finding[]): Set<string> => new Set(problemsOf(findings).map(nameOf));
+export const listBadRows = (findings: Finding[]): Set<string> => new Set(problemsOf(findings).map(nameOf));
 
 /** Of the rows as they stand in the tables now. */
-export const configFindings = async (ports: OperatorPorts): Promise<Finding[]> =>
-  findingsInTables(await ports.config.tables(), ports);
+export const findConfigProblems = async (ports: OperatorPorts): Promise<Finding[]> =>
+  findProblemsInTables(await ports.config.tables(), ports);
 
 /** What the relay will warn of at a channel's row beside all others, before it is written: models without a price, say. */
-export async function channelWarnings(ports: OperatorPorts, row: RawRow): Promise<string[]> {
+export async function findChannelWarnings(ports: OperatorPorts, row: RawRow): Promise<string[]> {
   const rows = putOver(await ports.config.tables(), { channels: [row] });
-  return findingsIn(rows, ports).flatMap(({ table, key, warning }) =>
+  return findProblems(rows, ports).flatMap(({ table, key, warning }) =>
     table === 'channels' && key === row['id'] && warning !== undefined ? [warning] : [],
   );
 }
@@ -260,7 +260,7 @@ export async function editByFile(
 /** Adds the file's rows to `rows`; a row of the file replaces the row with the same key. */
 export function putOver(rows: ConfigRows, file: FileRows<keyof ConfigRows>): ConfigRows {
   const tables = configTables.map((table) => {
-    const all = [...rowsByKey(table, rows[table]), ...rowsByKey(table, file[table] ?? [])];
+    const all = [...indexRows(table, rows[table]), ...indexRows(table, file[table] ?? [])];
     return [table, [...new Map(all).values()]];
   });
   return Object.fromEntries(tables) as ConfigRows;

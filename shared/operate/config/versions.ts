@@ -27,7 +27,7 @@ export async function listVersions(ports: OperatorPorts, limit: number) {
 /** Three requests. */
 export const publishedMax = 100;
 
-export async function publishedVersions({ config }: OperatorPorts) {
+export async function listPublishedVersions({ config }: OperatorPorts) {
   const versions = await config.versions({ count: publishedMax });
   return { served: versions[0]?.version, versions: versions.slice(0, publishedMax) };
 }
@@ -52,7 +52,10 @@ export async function showVersion({ config }: OperatorPorts, number: number) {
 }
 
 /** The version that served then. Throws a Failure if none is kept that is so old. */
-export async function versionAt({ config, clock }: OperatorPorts, atMs: number): Promise<PublishedVersion> {
+export async function findVersionAt(
+  { config, clock }: OperatorPorts,
+  atMs: number,
+): Promise<PublishedVersion> {
   if (atMs > clock.now()) throw usageFailure(`--to ${isoTime(atMs)}: wanted a time before now`);
   const versions = await config.versions({ sinceMs: atMs });
   const found = versions.find(({ publishedAt }) => publishedAt * 1000 <= atMs);

@@ -13,7 +13,7 @@ import {
   type ConfigTable,
 } from '../../config/rows/read-table.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { laterRules, readCharges, refuseChanged, refuseNaming, rowMark } from '../rows.ts';
+import { findLaterRules, readCharges, refuseChanged, refuseNaming, fingerprintRow } from '../rows.ts';
 import { readSetting } from '../../config/setting-rows.ts';
 import {
   allowVariable,
@@ -24,22 +24,22 @@ import {
 } from '../../config/rows/secret-reference.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
-import { withMoments } from '../moment.ts';
-import { counted, Failure, usageFailure } from '../plan.ts';
+import { normalizeMoments } from '../moment.ts';
+import { formatCount, Failure, usageFailure } from '../plan.ts';
 import {
-  badRows,
+  listBadRows,
   changesBetween,
-  compiled,
+  compileRows,
   configTables,
   differencesOf,
-  findingsIn,
-  findingsInTables,
+  findProblems,
+  findProblemsInTables,
   nameOf,
   problemsOf,
   putOver,
-  rowsByKey,
-  oldUsesIn,
-  variableMarks,
+  indexRows,
+  listSecretUses,
+  findUnlistedVariables,
   warningsOf,
   type ConfigEdit,
   type Finding,
@@ -56,11 +56,11 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
   const after = { ...(await config.rows(goal)) };
   const before = await config.tables();
   const earlier = newest && (await config.rows(newest));
-  const { rows: used } = compiled(ports, before, { earlier });
+  const { rows: used } = compileRows(ports, before, { earlier });
   // Keep rows that are neither served nor in that version: they may be unfinished work.
   for (const table of configTables) {
-    const [served, known] = [rowsByKey(table, used[table]), rowsByKey(table, after[table])];
-    const rows = [...rowsByKey(table, before[table])];
+    const [served, known] = [indexRows(table, used[table]), indexRows(table, after[table])];
+    const rows = [...indexRows(table, before[table])];
     const unused = rows.flatMap(([key, row]) => (served.has(key) || known.has(key) ? [] : [row]));
     after[table] = [...after[table], ...unused];
   }
@@ -83,12 +83,12 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
 export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: ConfigRows = edit.before) {
   const { before, after } = edit;
   const changes = changesBetween(before, after);
-  const oldUses = oldUsesIn(before, trusted);
-  const findings = findingsIn(after, ports, { pricesBefore: before.charges, oldUses });
+  const oldUses = listSecretUses(before, trusted);
+  const findings = findProblems(after, ports, { pricesBefore: before.charges, oldUses });
   // Without marks, as the rows after it are: what a probe found hides a warning.
-  const earlier = findingsIn(putOver(before, {}), ports);
-  const known = new Set(warningsOf(earlier).map(warningWords));
-  const isBrought = (finding: Finding): boolean => !known.has(warningWords(finding));
+  const earlier = findProblems(putOver(before, {}), ports);
+  const known = new Set(warningsOf(earlier).map(describeWarning));
+  const isBrought = (finding: Finding): boolean => !known.has(describeWarning(finding));
   const warned = warningsOf(findings);
   const written = new Set(changes.filter(({ change }) => change !== 'removed').map(nameOf));
   const problems = problemsOf(findings).map((finding) => ({
@@ -96,24 +96,24 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
     written: written.has(nameOf(finding)),
   }));
   const isClosing = closesRelay(changes, edit);
-  const effects = [...(isClosing ? [closing] : []), ...takenBackLater(changes, after, ports.clock.now())];
+  const effects = [...(isClosing ? [closing] : []), ...findLaterTakeovers(changes, after, ports.clock.now())];
   const told = warned.filter((finding) => written.has(nameOf(finding)) || isBrought(finding));
   const others = warned.length - told.length;
   const refused = problems.filter((each) => each.written).length;
   const removed = changes.length - written.size;
-  const counts = `${counted(written.size, 'row')} to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
+  const counts = `${formatCount(written.size, 'row')} to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
   return {
     changes: writesOf(changes, before),
     effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],
     questions: changes.length === 0 ? [] : [isClosing ? 'Close the relay?' : 'Write this?'],
     ...(refused > 0 && { refusal: `nothing was written: ${refused} of these rows have a problem` }),
-    differences: differencesOf(changes, badRows([...findings, ...earlier])),
-    brought: [...warned.filter(isBrought).map(warningWords), ...effects],
+    differences: differencesOf(changes, listBadRows([...findings, ...earlier])),
+    brought: [...warned.filter(isBrought).map(describeWarning), ...effects],
     warnings: [
-      ...told.map(warningWords),
+      ...told.map(describeWarning),
       ...effects,
       ...(others > 0 && changes.length > 0
-        ? [`${counted(others, 'other row has', 'other rows have')} a warning, as before: see \`check\``]
+        ? [`${formatCount(others, 'other row has', 'other rows have')} a warning, as before: see \`check\``]
         : []),
     ],
     problems,
@@ -138,7 +138,11 @@ function isClosed({ settings }: ConfigRows): boolean {
 }
 
 /** A rule that was announced earlier takes a price over at its time, whatever is written now, so it is named. */
-function takenBackLater(changes: readonly RowDifference[], { charges }: ConfigRows, nowMs: number): string[] {
+function findLaterTakeovers(
+  changes: readonly RowDifference[],
+  { charges }: ConfigRows,
+  nowMs: number,
+): string[] {
   const rules = readCharges(charges as RawRow[]).charges;
   const priceNames = new Set<string>([
     'type',
@@ -152,7 +156,7 @@ function takenBackLater(changes: readonly RowDifference[], { charges }: ConfigRo
     table === 'charges' && change !== 'removed' && attributes.some(({ name }) => priceNames.has(name));
   return changes.filter(isRepriced).flatMap((change) => {
     const rule = rules.find(({ id }) => id === change.key);
-    const later = rule && laterRules(rules, rule.models, Math.max(nowMs, startMsOf(rule)));
+    const later = rule && findLaterRules(rules, rule.models, Math.max(nowMs, startMsOf(rule)));
     return (later ?? []).map((each) => {
       const models = each.models.filter((model) => rule?.models.includes(model));
       return `${nameOf(change)}: rule ${each.id} was announced and prices ${namesShown(models)} from ${isoTime(startMsOf(each))} on`;
@@ -160,7 +164,7 @@ function takenBackLater(changes: readonly RowDifference[], { charges }: ConfigRo
   });
 }
 
-const warningWords = (finding: Finding): string => `${nameOf(finding)}: ${finding.warning}`;
+const describeWarning = (finding: Finding): string => `${nameOf(finding)}: ${finding.warning}`;
 
 /**
  * Prices are written before the channels that serve the priced models, and new rules before those that they take models from;
@@ -207,7 +211,7 @@ interface RowName {
 interface RowEdit extends RowName {
   /** An undefined attribute is removed; others stay. */
   attributes: RawRow;
-  /** `rowMark` of the row as it was looked at. Absent: it is not compared. */
+  /** `fingerprintRow` of the row as it was looked at. Absent: it is not compared. */
   seen?: string | undefined;
   /** Whether the row must be new, or must be there. Absent: it is made if it is not there. */
   isNew?: boolean | undefined;
@@ -224,27 +228,27 @@ export async function planSetRow(
   rows?: ConfigRows,
 ): Promise<ConfigPlan> {
   refuseNaming(typed, { [keyAttributes[table]]: key });
-  const attributes = withMoments(typed, ports.clock.now());
+  const attributes = normalizeMoments(typed, ports.clock.now());
   const name = nameOf({ table, key });
   const noun = `${table.slice(0, -1)} ${key}`;
   const before = rows ?? (await ports.config.tables());
-  const found = rowIn(before, { table, key });
+  const found = findRow(before, { table, key });
   if (isNew === true && found) throw usageFailure(`${keyAttributes[table]}: there is a ${noun} already`);
   if (isNew === false && !found) throw noRow({ table, key });
   if (found) refuseChanged(name, found, seen);
   const typedRow = { ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key };
-  const row = jsonRow(table === 'channels' ? withStoredSecrets(ports, typedRow) : typedRow);
+  const row = normalizeRow(table === 'channels' ? expandSecretNames(ports, typedRow) : typedRow);
   const plan = planPutting(ports, before, { table, rows: [row] });
   const effect =
     plan.changes.length === 0
       ? 'nothing to write: the row is like this already.'
       : `${name} is ${found ? 'changed' : 'made'}; live within 10 seconds.`;
-  const variable = newVariable(ports, { table, attributes, before });
+  const variable = findNewVariable(ports, { table, attributes, before });
   return { ...plan, effect: [effect, ...variable] };
 }
 
 /** Expands a bare name to the reference of the secret that is stored under it for the row's host. */
-function withStoredSecrets({ target: { stack, local } }: OperatorPorts, row: RawRow): RawRow {
+function expandSecretNames({ target: { stack, local } }: OperatorPorts, row: RawRow): RawRow {
   const names = channelSecrets(row);
   if (local || !names.some(({ reference }) => storedName.test(reference))) return row;
   const references = names.map(({ reference: name, ...use }) =>
@@ -261,9 +265,9 @@ export async function planSetRows(
 ): Promise<ConfigPlan> {
   const before = await ports.config.tables();
   const rows = edits.map(({ key, attributes }) => {
-    const found = plainRow(rowIn(before, { table, key }) ?? {}) as RawRow;
-    const written = withMoments(attributes, ports.clock.now());
-    return jsonRow({ ...found, ...written, [keyAttributes[table]]: key });
+    const found = plainRow(findRow(before, { table, key }) ?? {}) as RawRow;
+    const written = normalizeMoments(attributes, ports.clock.now());
+    return normalizeRow({ ...found, ...written, [keyAttributes[table]]: key });
   });
   return planPutting(ports, before, { table, rows, isNamed: true });
 }
@@ -287,32 +291,32 @@ export function planPutting(
 }
 
 /** Which variables a local stack may read it alone knows. One that another row names already is one of them, most likely. */
-function newVariable(
+function findNewVariable(
   { target }: OperatorPorts,
   { table, attributes, before }: Pick<RowEdit, 'table' | 'attributes'> & { before: ConfigRows },
 ): string[] {
   if (!target.local || table !== 'channels') return [];
   const isKnown = (name: string): boolean =>
-    name === usualVariable || before.channels.some((row) => variablesIn(row).includes(name));
-  return variablesIn(attributes)
+    name === usualVariable || before.channels.some((row) => listVariables(row).includes(name));
+  return listVariables(attributes)
     .filter((name) => !isKnown(name))
     .map(
       (name) => `env:${name} is read by a stack that was started with it and with ${allowVariable(name)}.`,
     );
 }
 
-const variablesIn = (row: unknown): string[] =>
+const listVariables = (row: unknown): string[] =>
   [attributeOf(row, 'secret')]
     .flat()
     .flatMap((each) => (typeof each === 'string' ? (/^env:(\w+)$/.exec(each)?.[1] ?? []) : []));
 
 /** As it would be read from a file: what is undefined is left out, at any depth. */
-export const jsonRow = (row: RawRow): RawRow => JSON.parse(JSON.stringify(row)) as RawRow;
+export const normalizeRow = (row: RawRow): RawRow => JSON.parse(JSON.stringify(row)) as RawRow;
 
-/** @param seen `rowMark` of the row as it was looked at. Absent: it is not compared */
+/** @param seen `fingerprintRow` of the row as it was looked at. Absent: it is not compared */
 export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: string): Promise<ConfigPlan> {
   const before = await ports.config.tables();
-  const found = rowIn(before, name);
+  const found = findRow(before, name);
   if (!found) throw noRow(name);
   refuseChanged(nameOf(name), found, seen);
   const after = { ...before, [name.table]: before[name.table].filter((each) => each !== found) };
@@ -331,7 +335,7 @@ const noRow = ({ table, key }: RowName): Failure =>
       : `there is no ${table.slice(0, -1)} ${key} (any more): see \`${table.slice(0, -1)} list\``,
   );
 
-const rowIn = (rows: ConfigRows, { table, key }: RowName): unknown =>
+const findRow = (rows: ConfigRows, { table, key }: RowName): unknown =>
   rows[table].find((row) => attributeOf(row, keyAttributes[table]) === key);
 
 /** View: a row as written, with what is known against it, and who wrote it last. */
@@ -339,7 +343,7 @@ export type ShownRow = Awaited<ReturnType<typeof listRows>>[number];
 
 export async function listRows(ports: OperatorPorts, table: ConfigTable) {
   const rows = await ports.config.tables();
-  const found = new Map(findingsInTables(rows, ports).map((finding) => [nameOf(finding), finding]));
+  const found = new Map(findProblemsInTables(rows, ports).map((finding) => [nameOf(finding), finding]));
   return rows[table]
     .map((raw) => {
       const key = attributeOf(raw, keyAttributes[table]) as string | number;
@@ -350,7 +354,7 @@ export async function listRows(ports: OperatorPorts, table: ConfigTable) {
         row: problem === undefined ? (plainRow(raw) as RawRow) : undefined,
         problem,
         warning,
-        mark: rowMark(raw),
+        mark: fingerprintRow(raw),
         by: textOf(raw, '_by') || undefined,
         at: textOf(raw, '_at') || undefined,
       };
@@ -386,7 +390,7 @@ export async function awaitPublished(
     if (clock.now() + pauseMs > untilMs)
       throw new Failure(
         `the rows are written, but nothing was published of them within ${waitSeconds} s: ` +
-          (variableMarks((await config.tables()).channels, ports.target)
+          (findUnlistedVariables((await config.tables()).channels, ports.target)
             .map((finding) => `${nameOf(finding)}: ${finding.problem}`)
             .join('; ') || 'see `version list`, and the log of the function `config`'),
       );
@@ -396,5 +400,5 @@ export async function awaitPublished(
 
 export async function isPublished(ports: OperatorPorts, version: PublishedVersion): Promise<boolean> {
   const [earlier, tables] = await Promise.all([ports.config.rows(version), ports.config.tables()]);
-  return changesBetween(earlier, compiled(ports, tables, { earlier }).rows).length === 0;
+  return changesBetween(earlier, compileRows(ports, tables, { earlier }).rows).length === 0;
 }

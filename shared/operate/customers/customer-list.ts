@@ -9,14 +9,14 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { chargedOf, monthsOfPace, readingsOf } from '../ledger/ledger.ts';
+import { chargedOf, readPaceMonths, readingsOf } from '../ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts, RawRow } from '../operator-ports.ts';
 
 /**
  * `problem`: of its row, why it is not used; `unknown`: of its balance. `item` undefined: it never had a grant. `month`: this one,
  * in UTC. `lastCall`: when the relay last closed a call of it, Unix seconds.
  */
-export type ListedCustomer = Awaited<ReturnType<typeof withMoney>>['customers'][number];
+export type ListedCustomer = Awaited<ReturnType<typeof addMoney>>['customers'][number];
 
 export type CustomerPage = Awaited<ReturnType<typeof listCustomers>>;
 
@@ -30,20 +30,24 @@ interface CustomersWanted {
 const oneRequestRows = 1_000_000;
 
 const nameOf = (row: RawRow | undefined): string => textOf(row, 'account');
-const whereName = (name: string | undefined) =>
+const buildNameCondition = (name: string | undefined) =>
   name === undefined ? undefined : { attribute: 'account', contains: name };
 
 export async function listCustomers(ports: OperatorPorts, wanted: CustomersWanted) {
-  const { rows, ...page } = await customerRows(ports, wanted);
-  return { ...(await withMoney(ports, rows)), ...page };
+  const { rows, ...page } = await readCustomerRows(ports, wanted);
+  return { ...(await addMoney(ports, rows)), ...page };
 }
 
 /** Rows of `accounts`. `count`: all that fit. Undefined: the table goes on after what was looked at. */
-export async function customerRows(ports: OperatorPorts, { name, after, limit }: CustomersWanted) {
+export async function readCustomerRows(ports: OperatorPorts, { name, after, limit }: CustomersWanted) {
   // Of a table that one request returns whole, a page begins at an offset: `+100`. A name that begins with + has one more.
   const offset = /^\+\d+$/.test(after ?? '') ? Number(after) : 0;
   const key = offset > 0 ? undefined : after?.replace(/^\+\+/, '+') || undefined;
-  const wanted = { after: key, where: whereName(name), limit: key === undefined ? oneRequestRows : limit };
+  const wanted = {
+    after: key,
+    where: buildNameCondition(name),
+    limit: key === undefined ? oneRequestRows : limit,
+  };
   const { rows, next } = await ports.pages.rows({ table: 'accounts', ...wanted });
   const isWhole = key === undefined && next === undefined;
   const from = isWhole ? offset : 0;
@@ -59,7 +63,7 @@ export async function customerRows(ports: OperatorPorts, { name, after, limit }:
 }
 
 /** Adds balances and the month to rows of `accounts`, in their order. `known`: sums of the month that were read already. */
-async function withMoney(
+async function addMoney(
   { clock, ledger }: OperatorPorts,
   rows: readonly RawRow[],
   known?: readonly AccountMonth[],
@@ -117,7 +121,7 @@ export async function listSpending(
   ports: OperatorPorts,
   { order, limit }: { order: SpendingOrder; limit: number },
 ) {
-  const { byAccount, paid, running, problems } = await monthsOfPace(ports);
+  const { byAccount, paid, running, problems } = await readPaceMonths(ports);
   const inMonth = running.map((row) => [row.account, chargedOf(row)] as const);
   // Who spends nothing does not run dry.
   const spending = [...paid].filter(([, sum]) => sum > 0n);
@@ -126,7 +130,7 @@ export async function listSpending(
   const found = await ports.pages.rowsOf('accounts', looked);
   const byName = new Map(found.map((row) => [row['account'], row]));
   const rows = looked.map((account) => byName.get(account) ?? { account });
-  const { customers, month } = await withMoney(ports, rows, running);
+  const { customers, month } = await addMoney(ports, rows, running);
   const withDays = customers.map((each): SpendingCustomer => {
     const { account, item } = each;
     const pace = item && computeSpendingPace(item, byAccount.get(account) ?? [], ports.clock.now());

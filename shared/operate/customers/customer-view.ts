@@ -10,12 +10,12 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { settingsNow } from '../config/row-changes.ts';
+import { compileSettings } from '../config/row-changes.ts';
 import { keyViewsOf } from '../keys/list-keys.ts';
-import { mostCharged, readingsOf, summedBy, sumOfFigures, type Summed } from '../ledger/ledger.ts';
+import { compareCharges, readingsOf, sumBy, sumOfFigures, type Summed } from '../ledger/ledger.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
-import { safeGrant } from './grants.ts';
+import { hideInvalidAmount } from './grants.ts';
 
 /** Amounts of `item` and `use` are nano-yuan, those of grants yuan as they were written. */
 export type CustomerView = Awaited<ReturnType<typeof viewCustomer>>;
@@ -29,7 +29,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
   const [row, quota, { plans, settings }, keys, { grants, isAll }, use] = await Promise.all([
     tables.get('accounts', account),
     ledger.quota(account),
-    settingsNow(ports),
+    compileSettings(ports),
     pages.rows({ table: 'keys', where: { attribute: 'account', is: account }, limit: keysMax }),
     pages.grants(account, grantsMax),
     viewCustomerUse(ports, account),
@@ -68,7 +68,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
     written: { _by: row?.['_by'], _at: row?.['_at'] },
     keys: keyViewsOf(keys.rows, nowMs),
     hasAllKeys,
-    grants: grants.map(safeGrant),
+    grants: grants.map(hideInvalidAmount),
     hasAllGrants: isAll,
     use,
     warnings: warnings.filter((each) => typeof each === 'string'),
@@ -100,13 +100,13 @@ async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string)
     to: utcDay(nowMs),
     isWhole: isAll,
     sum: sumOfFigures(sums),
-    days: summedBy(calls, ({ key }) => dayOf(key)).toSorted(byName),
-    models: summedBy(calls, modelOf).toSorted((a, b) => mostCharged(a, b) || byName(a, b)),
+    days: sumBy(calls, ({ key }) => dayOf(key)).toSorted(compareNames),
+    models: sumBy(calls, modelOf).toSorted((a, b) => compareCharges(a, b) || compareNames(a, b)),
     problems,
   };
 }
 
-const byName = (a: Summed, b: Summed): number => compareCodeUnits(a.name, b.name);
+const compareNames = (a: Summed, b: Summed): number => compareCodeUnits(a.name, b.name);
 
 /** The period of a day's sum is `day#2026-11-22#model`. */
 const modelOf = ({ key }: DailySum): string => key.period.slice('day#2026-11-22#'.length);

@@ -9,13 +9,13 @@ import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { isoTime, utcDay } from '../../wire/iso-time.ts';
 import { isRecord } from '../../wire/json.ts';
-import { settingsNow } from '../config/row-changes.ts';
-import { disabling } from '../keys/edit-key.ts';
+import { compileSettings } from '../config/row-changes.ts';
+import { disableKeyWrite } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { withMoments } from '../moment.ts';
-import { Failure, shellWord, usable, usageFailure } from '../plan.ts';
-import { findAccount, refuseChanged, refuseNaming, updateOf, withAttributes } from '../rows.ts';
+import { normalizeMoments } from '../moment.ts';
+import { Failure, quoteShellWord, requireValid, usageFailure } from '../plan.ts';
+import { findAccount, refuseChanged, refuseNaming, updateOf, setAttributes } from '../rows.ts';
 
 interface AccountEdit {
   account: string;
@@ -29,7 +29,7 @@ interface AccountEdit {
  * It fails if somebody else changed one of these attributes meanwhile. A plan without a beginning keeps that of the plan before, so
  * that a change of level begins no new counts; else it begins today.
  * @param attributes an undefined one is removed; others stay
- * @param seen `rowMark` of the row as it was looked at. Absent: it is not compared
+ * @param seen `fingerprintRow` of the row as it was looked at. Absent: it is not compared
  */
 export async function planEditAccount(
   ports: OperatorPorts,
@@ -39,9 +39,9 @@ export async function planEditAccount(
   const { row } = found;
   refuseNaming(typed, { account });
   refuseChanged(`account ${account}`, row, seen);
-  const attributes = withBeginning(withMoments(typed, ports.clock.now()), row, ports.clock.now());
-  const after = withAttributes(row, attributes);
-  usable(readAlertedAccount(after, ports.target));
+  const attributes = addPlanStart(normalizeMoments(typed, ports.clock.now()), row, ports.clock.now());
+  const after = setAttributes(row, attributes);
+  requireValid(readAlertedAccount(after, ports.target));
   const conflict = new Failure(`somebody else made account ${account} meanwhile: see \`customer show\``);
   const changes: RowWrite[] =
     found.changes.length > 0
@@ -51,7 +51,7 @@ export async function planEditAccount(
   // Without notes of the tool itself.
   const shown = names
     .filter((name) => name !== 'account' && !name.startsWith('_'))
-    .map((name) => attributeWords(name, after[name]));
+    .map((name) => describeAttribute(name, after[name]));
   const isDisabled = isAccountOff(after) && !isAccountOff(row);
   const isPlanned = names.includes('plan');
   const [held, former] = [planIn(after), planIn(row)];
@@ -82,14 +82,14 @@ export async function planEditAccount(
   };
 }
 
-function withBeginning(attributes: RawRow, row: RawRow, nowMs: number): RawRow {
+function addPlanStart(attributes: RawRow, row: RawRow, nowMs: number): RawRow {
   const { plan } = attributes;
   if (!isRecord(plan) || plan['since'] !== undefined) return attributes;
   const kept = planIn(row) && textOf(row['plan'], 'since');
   return { ...attributes, plan: { ...plan, since: kept || utcDay(nowMs) } };
 }
 
-function attributeWords(name: string, value: unknown): string {
+function describeAttribute(name: string, value: unknown): string {
   if (value === undefined) return `no ${name}`;
   if (name !== 'plan' || !isRecord(value)) return `${name} ${JSON.stringify(value)}`;
   const { level, since, until } = value as Record<string, string | undefined>;
@@ -103,7 +103,7 @@ function planIn({ account, plan }: RawRow): AccountRow['plan'] {
 }
 
 async function planWarnings(ports: OperatorPorts, level: number): Promise<string[]> {
-  const { plans, settings } = await settingsNow(ports);
+  const { plans, settings } = await compileSettings(ports);
   const hasLevel = plans.some((plan) => plan.level === level);
   return [
     ...(hasLevel ? [] : [`the table plans has no level ${level}, so this plan covers nothing`]),
@@ -132,7 +132,7 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
   const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => textOf(each.row, 'hash'));
   const isClosed = row['enabled'] === false && keys.length === 0;
   const now = isoTime(clock.now());
-  const next = nextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
+  const next = describeNextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
   const conflict = new Failure(`the row of ${account} is gone: somebody deleted it meanwhile`);
   const changes: RowWrite[] = [
     {
@@ -143,7 +143,7 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
       unchanged: {},
       conflict,
     },
-    ...keys.map(disabling),
+    ...keys.map(disableKeyWrite),
   ];
   const effect = [
     `account ${account} and its keys (${keys.length}) are refused within 30 seconds; no row is deleted`,
@@ -173,14 +173,14 @@ interface Closing {
  * Environments let calls in for half a minute more, and calls under way return what they do not use: only then is it sure
  * what is left. The id is of a day, since an account may be opened and closed again.
  */
-function nextSteps({ account, available, reserved, today, isClosed }: Closing): string[] {
+function describeNextSteps({ account, available, reserved, today, isClosed }: Closing): string[] {
   const isSure = isClosed && reserved === 0n;
-  const wait = `wait a minute${reserved > 0n ? ', until no call is under way,' : ''} and repeat \`customer close ${shellWord(account)}\`: it says what is left then`;
+  const wait = `wait a minute${reserved > 0n ? ', until no call is under way,' : ''} and repeat \`customer close ${quoteShellWord(account)}\`: it says what is left then`;
   if (isSure ? available <= 0n : available + reserved <= 0n) return [];
   if (reserved > 0n) return [wait];
   return [
     ...(isSure ? [] : [wait]),
     `pay the customer ${formatYuan(available)} yuan, by the way they paid`,
-    `grant new ${shellWord(account)} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
+    `grant new ${quoteShellWord(account)} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
   ];
 }

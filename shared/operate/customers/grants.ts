@@ -7,7 +7,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { ExactNumber, type OperatorPorts, type RawRow, type RowWrite } from '../operator-ports.ts';
-import { Failure, usable, usageFailure, type Plan } from '../plan.ts';
+import { Failure, requireValid, usageFailure, type Plan } from '../plan.ts';
 import { carryOutWrites, findAccount } from '../rows.ts';
 
 export interface GrantInput {
@@ -33,9 +33,9 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   const grantId = input.id ?? `${now.replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`;
   const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
-  const { amount } = usable(reading, 'nothing was written: ').row;
+  const { amount } = requireValid(reading, 'nothing was written: ').row;
   const found = await findAccount(ports, account, input.new);
-  const refusal = input.id === undefined ? await repeatedGrant(ports, account, amount) : undefined;
+  const refusal = input.id === undefined ? await findRepeatedGrant(ports, account, amount) : undefined;
   return {
     changes: [
       ...found.changes,
@@ -69,7 +69,7 @@ export const repeatMs = 10 * 60_000;
 const looked = 20;
 
 /** When a generated id was made, in epoch milliseconds; undefined: somebody chose it. */
-function generatedMs(grantId: string): number | undefined {
+function parseGeneratedTime(grantId: string): number | undefined {
   const [, date = '', time = ''] = /^(\d{8})T(\d{6})Z-[0-9a-f]{8}$/.exec(grantId) ?? [];
   const iso = `${date.replace(/(....)(..)/, '$1-$2-')}T${time.replace(/(..)(..)/, '$1:$2:')}Z`;
   return date === '' ? undefined : Date.parse(iso);
@@ -79,11 +79,11 @@ function generatedMs(grantId: string): number | undefined {
  * Why a grant with a generated id is not made: its command repeats one whose reply was lost, or that was stopped after its
  * write. Reads one page. Undefined: nothing like it was granted in the last ten minutes.
  */
-async function repeatedGrant({ pages, clock }: OperatorPorts, account: string, amount: NanoYuan) {
+async function findRepeatedGrant({ pages, clock }: OperatorPorts, account: string, amount: NanoYuan) {
   const { grants } = await pages.grants(account, looked);
   const again = grants.find(
     ({ grantId, amount: written }) =>
-      parseYuan(written) === amount && (generatedMs(grantId) ?? 0) > clock.now() - repeatMs,
+      parseYuan(written) === amount && (parseGeneratedTime(grantId) ?? 0) > clock.now() - repeatMs,
   );
   return again
     ? `${again.amount} yuan were granted to ${account} minutes ago, as ${again.grantId}: if this is the same grant, it is made; if it is another, name it with --id`
@@ -98,7 +98,7 @@ async function writeGrant(ports: OperatorPorts, plan: GrantPlan): Promise<RowWri
     const isCertain =
       error instanceof Failure &&
       (error.exitCode !== 1 || changes.some(({ conflict }) => conflict === error));
-    throw isCertain ? error : afterWrite(error, `it is not known whether ${nameOf(plan)} is written`);
+    throw isCertain ? error : wrapWriteError(error, `it is not known whether ${nameOf(plan)} is written`);
   });
   if (made.some(({ table }) => table === 'grants')) return made;
   // A command that is repeated with the same id finds the row of its earlier run.
@@ -114,7 +114,7 @@ type GrantOf = Pick<GrantPlan, 'account' | 'grantId'>;
 const nameOf = ({ account, grantId }: GrantOf): string => `grant ${grantId} of account ${account}`;
 
 /** Whoever repeats a command of which only the reply was lost moves the money twice, under another id. */
-const afterWrite = (error: unknown, what: string): Failure =>
+const wrapWriteError = (error: unknown, what: string): Failure =>
   new Failure(
     `${error instanceof Error ? error.message : String(error)}; ${what}: see \`grant show\` before you repeat this`,
   );
@@ -143,17 +143,17 @@ export async function awaitApplied(
 ): Promise<{ isApplied: boolean; available?: NanoYuan }> {
   const { clock, ledger } = ports;
   const untilMs = clock.now() + waitMs;
-  const unread = (error: unknown): never => {
-    throw afterWrite(error, `${nameOf(of)} is written`);
+  const failAfterWrite = (error: unknown): never => {
+    throw wrapWriteError(error, `${nameOf(of)} is written`);
   };
   for (;;) {
-    const grant = await grantOf(ports, of).catch(unread);
+    const grant = await grantOf(ports, of).catch(failAfterWrite);
     if (grant?.problem !== undefined) throw new Failure(`the relay does not take it: ${grant.problem}`);
     if (grant?.applied !== undefined) break;
     if (clock.now() + pauseMs > untilMs) return { isApplied: false };
     await clock.sleep(pauseMs);
   }
-  const quota = await ledger.quota(of.account).catch(unread);
+  const quota = await ledger.quota(of.account).catch(failAfterWrite);
   return { isApplied: true, ...(quota && 'row' in quota && { available: quota.row.available }) };
 }
 
@@ -165,7 +165,7 @@ export interface GrantsWanted {
 }
 
 /** What stands in the place of an amount, and is none, may be anything, so it is not shown. */
-export const safeGrant = (grant: WrittenGrant): WrittenGrant => ({
+export const hideInvalidAmount = (grant: WrittenGrant): WrittenGrant => ({
   ...grant,
   amount: parseYuan(grant.amount) === undefined ? '?' : grant.amount,
 });
@@ -176,10 +176,13 @@ export async function listGrants({ ledger }: OperatorPorts, { account, open = fa
   for await (const page of ledger.grants(account)) {
     found.push(...page.filter(({ applied }) => !open || applied === undefined));
   }
-  return { grants: found.toSorted(byApplied).slice(0, limit).map(safeGrant), count: found.length };
+  return {
+    grants: found.toSorted(compareGrants).slice(0, limit).map(hideInvalidAmount),
+    count: found.length,
+  };
 }
 
-const byApplied = (a: WrittenGrant, b: WrittenGrant): number =>
+const compareGrants = (a: WrittenGrant, b: WrittenGrant): number =>
   compareCodeUnits(b.applied ?? '~', a.applied ?? '~') || compareCodeUnits(b.grantId, a.grantId);
 
 export async function showGrant(
@@ -189,5 +192,5 @@ export async function showGrant(
   const found = await grantOf(ports, { account, grantId: id });
   if (!found)
     throw usageFailure(`account ${account} has no grant ${id}: see \`grant list --account ${account}\``);
-  return safeGrant(found);
+  return hideInvalidAmount(found);
 }

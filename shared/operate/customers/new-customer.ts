@@ -5,7 +5,7 @@
 import { formatYuan, parseYuan } from '../../billing/price.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
-import { settingsNow } from '../config/row-changes.ts';
+import { compileSettings } from '../config/row-changes.ts';
 import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
@@ -38,14 +38,14 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
       ? undefined
       : await planGrantAmount(ports, { account, amount: input.grant, reason, id: firstGrantId, new: true });
   if (grant && grant.amount < 0n) throw usageFailure('--grant: wanted yuan above 0');
-  const earlier = await earlierRun(ports, account);
+  const earlier = await findEarlierRun(ports, account);
   const granted = earlier.grants.find(({ grantId }) => grantId === firstGrantId);
   if (granted && parseYuan(granted.amount) !== grant?.amount)
     throw usageFailure(
       `an earlier run granted ${granted.amount} yuan to ${account}: repeat it with --grant ${granted.amount}`,
     );
   const key = await planCreateKey(ports, { account, attributes: { models } });
-  const { settings } = await settingsNow(ports);
+  const { settings } = await compileSettings(ports);
   const yuan = grant && `${formatYuan(grant.amount)} yuan`;
   const changes: RowWrite[] = [
     ...edit.changes,
@@ -81,7 +81,7 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
  * Reads what an interrupted run left behind. Throws a Failure for an account that has called or has a key: that is a customer, who may have
  * been sent the key, so nothing here touches it. `row`: of the account; undefined: there was no earlier run.
  */
-async function earlierRun(ports: OperatorPorts, account: string) {
+async function findEarlierRun(ports: OperatorPorts, account: string) {
   const { tables, ledger } = ports;
   const [row, quota, grants, keys] = await Promise.all([
     tables.get('accounts', account),
@@ -126,7 +126,7 @@ export async function carryOutNewCustomer(
 }
 
 /** The key stands behind `#`: browsers never send that part to a server. Undefined: the address is not known. */
-export const accountLink = (baseUrl: string | undefined, secretKey: string): string | undefined =>
+export const buildAccountLink = (baseUrl: string | undefined, secretKey: string): string | undefined =>
   baseUrl === undefined ? undefined : `${pageOf(baseUrl)}/account#${secretKey}`;
 
 const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
@@ -135,13 +135,13 @@ const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
  * What a new customer is sent with the key, in lines, ready to send; and what of it is not as it should be.
  * @param isLinked puts a link into it that opens the account page with the key
  */
-export function welcomeSaid(
+export function writeWelcome(
   { account, grant, baseUrl, pages }: NewCustomerPlan,
   { secretKey, grant: made }: CustomerMade,
   isLinked: boolean,
 ): { message: string[]; warnings: string[] } {
   const address = baseUrl ?? '(the address of this relay)/v1';
-  const link = isLinked ? accountLink(baseUrl, secretKey) : undefined;
+  const link = isLinked ? buildAccountLink(baseUrl, secretKey) : undefined;
   const warnings = [
     baseUrl === undefined && 'The address of the relay is not known here: put it in.',
     isLinked && !pages.account && 'There is no link: the setting account_page is false.',

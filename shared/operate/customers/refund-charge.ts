@@ -6,8 +6,8 @@
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
 import { formatGrantLedgerId, type CloseRow } from '../../billing/ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { leakedGrantId } from '../keys/leaked-key.ts';
-import { lateCharge } from '../ledger/ledger.ts';
+import { nameLeakGrant } from '../keys/leaked-key.ts';
+import { findLateCharge } from '../ledger/ledger.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 import { grantEffect, grantRow, repeatMs, type GrantPlan } from './grants.ts';
@@ -25,11 +25,11 @@ export interface RefundInput {
 
 /** `carryOutWrites` carries it out; it throws if another part was made meanwhile. */
 export async function planRefundCharge(ports: OperatorPorts, input: RefundInput): Promise<GrantPlan> {
-  const { account, id, charge, model, key } = await chargedRow(ports, input.id);
+  const { account, id, charge, model, key } = await findChargedRow(ports, input.id);
   const nowMs = ports.clock.now();
   const grants = (await Array.fromAsync(ports.ledger.grants(account))).flat();
   const written = new Map(grants.map(({ grantId, amount }) => [grantId, amount]));
-  const earlier = await earlierParts(ports, id, written);
+  const earlier = await readEarlierParts(ports, id, written);
   const left = earlier.reduce((sum, part) => sum - part.amount, charge);
   const before = left === charge ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
   const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
@@ -42,7 +42,7 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const number = earlier.length + 1;
   if (input.part !== undefined && input.part !== number)
     throw usageFailure(`${charged}; --part ${input.part}: the next part is ${number}`);
-  const grantId = partId(id, number);
+  const grantId = nameRefundPart(id, number);
   const reason = input.reason ?? `refund of ${id}`;
   const row = grantRow({ account, grant_id: grantId, reason, _created: isoTime(nowMs) }, amount);
   const conflict = new Failure(
@@ -52,7 +52,7 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const last = earlier.at(-1);
   const isRepeated = input.part === undefined && last?.amount === amount && last.atMs > nowMs - repeatMs;
   // A leaked key is refunded as a whole, since a time that the grant does not say.
-  const leaked = leakedGrantId(key);
+  const leaked = nameLeakGrant(key);
   const returned = parseYuan(written.get(leaked) ?? '');
   return {
     changes: [{ kind: 'create', table: 'grants', row, conflict }],
@@ -60,21 +60,21 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
     questions: [`Refund ${formatYuan(amount)} yuan to account ${account}?`],
     ...(isRepeated && {
       refusal:
-        `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${partId(id, number - 1)}: if this is the same ` +
+        `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${nameRefundPart(id, number - 1)}: if this is the same ` +
         `part, it is made; if it is another, say so: request refund ${id} --amount ${formatYuan(amount)} --part ${number}`,
     }),
-    warnings: returned === undefined ? [] : [returnedWords(leaked, returned)],
+    warnings: returned === undefined ? [] : [describeReturned(leaked, returned)],
     account,
     grantId,
     amount,
   };
 }
 
-const returnedWords = (grantId: string, amount: NanoYuan): string =>
+const describeReturned = (grantId: string, amount: NanoYuan): string =>
   `the grant ${grantId} returned ${formatYuan(amount)} yuan for calls of this key: is this one among them?`;
 
 /** With all that the call was charged: its late charge, which may be below zero, is no call of its own. */
-async function chargedRow(ports: OperatorPorts, written: string): Promise<CloseRow> {
+async function findChargedRow(ports: OperatorPorts, written: string): Promise<CloseRow> {
   const id = written.trim().replace(/^(chatcmpl-|resp-|late#)/, '');
   const reading = await ports.ledger.request(id);
   if (!reading) throw new Failure(`the ledger has no row ${id}: see \`ledger list\``);
@@ -82,23 +82,24 @@ async function chargedRow(ports: OperatorPorts, written: string): Promise<CloseR
   const { row } = reading;
   if (row.kind === 'grant')
     throw new Failure(`${id} is a grant, no charge: \`grant new\` with an amount below 0 corrects it`);
-  const charge = row.charge + ((await lateCharge(ports, row))?.charge ?? 0n);
+  const charge = row.charge + ((await findLateCharge(ports, row))?.charge ?? 0n);
   if (charge <= 0n) throw new Failure(`request ${id} was charged nothing, so nothing can be refunded`);
   return { ...row, charge };
 }
 
 /** The first part needs no number: nearly all refunds have one part. */
-const partId = (id: string, number: number): string => `refund#${id}${number === 1 ? '' : `#${number}`}`;
+const nameRefundPart = (id: string, number: number): string =>
+  `refund#${id}${number === 1 ? '' : `#${number}`}`;
 
 /**
  * The parts that were made, in order. What was applied counts as the ledger has it: a row of `grants` may have been edited
  * or deleted since. `atMs`: when it was applied; one that is not yet was made a moment ago.
  * @param written amounts by id of the grant
  */
-async function earlierParts({ ledger }: OperatorPorts, id: string, written: ReadonlyMap<string, string>) {
+async function readEarlierParts({ ledger }: OperatorPorts, id: string, written: ReadonlyMap<string, string>) {
   const parts: { amount: NanoYuan; atMs: number }[] = [];
   for (;;) {
-    const grantId = partId(id, parts.length + 1);
+    const grantId = nameRefundPart(id, parts.length + 1);
     const applied = await ledger.request(formatGrantLedgerId(grantId));
     const row = applied && 'row' in applied && applied.row.kind === 'grant' ? applied.row : undefined;
     const amount = row?.amount ?? parseYuan(written.get(grantId) ?? '');

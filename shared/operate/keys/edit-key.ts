@@ -9,18 +9,18 @@ import { namesShown } from '../../config/rows/read-table.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { withMoments } from '../moment.ts';
+import { normalizeMoments } from '../moment.ts';
 import { Failure, usageFailure, type Plan } from '../plan.ts';
-import { compiled } from '../config/row-changes.ts';
+import { compileRows } from '../config/row-changes.ts';
 import {
   carryOutWrites,
   findAccount,
   refuseChanged,
   refuseNaming,
   updateOf,
-  withAttributes,
+  setAttributes,
 } from '../rows.ts';
-import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
+import { findKey, judgeKey, listKeys, type FoundKey } from './list-keys.ts';
 
 interface NewKeyInput {
   account: string;
@@ -44,11 +44,11 @@ export async function planCreateKey(
   // Its hash and hint are those of the key that is made.
   refuseNaming(attributes, { account, hash: undefined, hint: undefined });
   const nowMs = ports.clock.now();
-  const row: RawRow = withAttributes(
+  const row: RawRow = setAttributes(
     { account, enabled: true },
-    { ...withMoments(attributes, nowMs), _created: isoTime(nowMs) },
+    { ...normalizeMoments(attributes, nowMs), _created: isoTime(nowMs) },
   );
-  const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);
+  const { state, why: rights } = judgeKey({ ...row, hash: keyHash('of the key to be made') }, nowMs);
   if (state === 'invalid') throw usageFailure(`nothing was written: ${rights}`);
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const found = await findAccount(ports, account, true);
@@ -61,7 +61,7 @@ export async function planCreateKey(
     questions: [],
     warnings: [
       ...(isAccountOff(found.row) ? [off] : []),
-      ...(await unservedModels(ports, called.length > 0 ? called : undefined)),
+      ...(await findUnservedModels(ports, called.length > 0 ? called : undefined)),
     ],
     account,
     rights,
@@ -90,12 +90,12 @@ export function successorOf({ row, hash }: FoundKey, nowMs: number): RawRow {
  * Warns of models that nobody serves: a typing mistake, or a model that comes later.
  * @param models undefined: every model
  */
-async function unservedModels(
+async function findUnservedModels(
   ports: OperatorPorts,
   models: readonly string[] | undefined,
 ): Promise<string[]> {
   if (models === undefined) return [];
-  const offered = offeredNames(compiled(ports, await ports.config.tables()).snapshot);
+  const offered = offeredNames(compileRows(ports, await ports.config.tables()).snapshot);
   const unserved = models.filter((name) => !offered.has(name));
   return unserved.length === 0 ? [] : [`no channel that is on serves ${namesShown(unserved)}`];
 }
@@ -115,7 +115,7 @@ export async function planRotateKey(
     throw usageFailure(`--grace ${graceHours}: wanted hours from 0 to ${graceHoursMax}`);
   const old = await findKey(ports, written);
   const nowMs = ports.clock.now();
-  const { state, why, row: read } = keyState(old.row, nowMs);
+  const { state, why, row: read } = judgeKey(old.row, nowMs);
   if (read === undefined || state !== 'usable')
     throw new Failure(`${old.name} does not work (${why}), so a copy would not either`);
   const earlier = (await listKeys(ports, { account: read.account })).filter(
@@ -153,7 +153,7 @@ export type EditKeyPlan = Awaited<ReturnType<typeof planEditKey>>;
 
 /**
  * An undefined attribute is removed; others stay. Another `account` has to exist; what the key called before stays with the former one.
- * @param seen `rowMark` of the row as it was looked at. Absent: it is not compared
+ * @param seen `fingerprintRow` of the row as it was looked at. Absent: it is not compared
  */
 export async function planEditKey(ports: OperatorPorts, written: string, typed: RawRow, seen?: string) {
   const key = await findKey(ports, written);
@@ -161,7 +161,7 @@ export async function planEditKey(ports: OperatorPorts, written: string, typed: 
   refuseNaming(typed, { hash });
   refuseChanged(name, row, seen);
   const nowMs = ports.clock.now();
-  const attributes = withMoments(typed, nowMs);
+  const attributes = normalizeMoments(typed, nowMs);
   const isEnabled = Object.hasOwn(attributes, 'enabled') && attributes['enabled'] !== false;
   if (isEnabled && row['enabled'] === false && row['_leaked'] !== undefined)
     throw usageFailure(`${name} was disabled because it leaked: make another with \`key new\``);
@@ -169,7 +169,7 @@ export async function planEditKey(ports: OperatorPorts, written: string, typed: 
   const isMoved = account !== '' && account !== key.account;
   if (isMoved) await findAccount(ports, account);
   const changes = updateOf({ table: 'keys', key: { hash }, row }, attributes);
-  const { state, why: rights } = keyState(withAttributes(row, attributes), nowMs);
+  const { state, why: rights } = judgeKey(setAttributes(row, attributes), nowMs);
   if (state === 'invalid') throw usageFailure(`nothing was written: ${rights}`);
   return {
     changes,
@@ -180,7 +180,7 @@ export async function planEditKey(ports: OperatorPorts, written: string, typed: 
       ...(isMoved ? [`${account} pays for ${name}; earlier calls stay with ${key.account}`] : []),
     ],
     questions: isMoved ? [`Let ${account} pay for ${name}?`] : [],
-    warnings: await unservedModels(
+    warnings: await findUnservedModels(
       ports,
       attributes['models'] === undefined ? undefined : namedModels(attributes),
     ),
@@ -198,7 +198,7 @@ export async function planEnableKey(ports: OperatorPorts, written: string): Prom
 }
 
 /** Whatever its row is by then: that a key works on is worse than any edit that is undone. */
-export const disabling = (hash: string): RowWrite => ({
+export const disableKeyWrite = (hash: string): RowWrite => ({
   kind: 'update',
   table: 'keys',
   key: { hash },
@@ -211,16 +211,16 @@ export async function planDisableKey(ports: OperatorPorts, written: string) {
   const { hash, name, account } = await findKey(ports, written);
   const conflict = new Failure('the row is gone: somebody deleted it, so the key is refused already');
   return {
-    changes: [{ ...disabling(hash), conflict }],
+    changes: [{ ...disableKeyWrite(hash), conflict }],
     effect: [`the relay refuses ${name} within 30 seconds`],
     questions: [`Disable ${name}?`],
-    warnings: await madeKeys(ports, { hash, account }),
+    warnings: await warnOfMadeKeys(ports, { hash, account }),
     name,
   };
 }
 
 /** A warning where a key has made others that work: what is done to it does nothing to them. */
-export async function madeKeys(
+export async function warnOfMadeKeys(
   ports: OperatorPorts,
   { hash, account }: Pick<FoundKey, 'hash' | 'account'>,
 ): Promise<string[]> {

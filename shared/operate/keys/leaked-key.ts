@@ -8,9 +8,9 @@ import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime, dayMs } from '../../wire/iso-time.ts';
 import { chargedOf, selectRows, sumRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { counted, Failure, shellWord, usageFailure } from '../plan.ts';
-import { carryOutKey, madeKeys, successorOf, type MadeKey } from './edit-key.ts';
-import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
+import { formatCount, Failure, quoteShellWord, usageFailure } from '../plan.ts';
+import { carryOutKey, warnOfMadeKeys, successorOf, type MadeKey } from './edit-key.ts';
+import { findKey, judgeKey, listKeys, type FoundKey } from './list-keys.ts';
 
 /** `rights`: what the successor may do; undefined: none is made. `earlier`: it was done before; undefined: it was not. */
 export type LeakedKeyPlan = Awaited<ReturnType<typeof planLeakedKey>>;
@@ -30,11 +30,11 @@ export async function planLeakedKey(
 ) {
   const found = await findKey(ports, written);
   const { hash, name, row, account } = found;
-  const earlier = await earlierLeak(ports, found);
+  const earlier = await findEarlierLeak(ports, found);
   const nowMs = ports.clock.now();
   const since = sinceMs ?? (earlier ? Date.parse(earlier.at) : nowMs) - dayMs;
   if (since >= nowMs) throw usageFailure('--since: wanted a time before now');
-  const { state, why, row: read } = keyState({ ...row, enabled: true }, nowMs);
+  const { state, why, row: read } = judgeKey({ ...row, enabled: true }, nowMs);
   const hasSuccessor = !earlier && !alone && state === 'usable';
   const refused: RowWrite = {
     kind: 'update',
@@ -53,9 +53,9 @@ export async function planLeakedKey(
   ];
   return {
     changes: earlier ? [] : [refused, ...(hasSuccessor ? [successor] : [])],
-    effect: earlier ? earlierLeakWords(name, earlier) : effect,
+    effect: earlier ? describeEarlierLeak(name, earlier) : effect,
     questions: earlier ? [] : [`Refuse ${name} at once?`],
-    warnings: await madeKeys(ports, found),
+    warnings: await warnOfMadeKeys(ports, found),
     together: true as const,
     account,
     name,
@@ -66,13 +66,13 @@ export async function planLeakedKey(
   };
 }
 
-type EarlierLeak = NonNullable<Awaited<ReturnType<typeof earlierLeak>>>;
+type EarlierLeak = NonNullable<Awaited<ReturnType<typeof findEarlierLeak>>>;
 
 /**
  * What an earlier answer did, for whoever asks again: its reply was lost, or somebody else was quicker. Undefined: this key was
  * not said to have leaked.
  */
-async function earlierLeak(ports: OperatorPorts, { hash, row }: FoundKey) {
+async function findEarlierLeak(ports: OperatorPorts, { hash, row }: FoundKey) {
   const { _leaked: at, account } = row;
   if (typeof at !== 'string') return undefined;
   if (typeof account !== 'string') throw usageFailure('the row of this key has no account');
@@ -81,7 +81,7 @@ async function earlierLeak(ports: OperatorPorts, { hash, row }: FoundKey) {
   return { at, successor: found && { state: found.state, hash: of('hash'), hint: of('hint') } };
 }
 
-function earlierLeakWords(name: string, { at, successor }: EarlierLeak): string[] {
+function describeEarlierLeak(name: string, { at, successor }: EarlierLeak): string[] {
   const hash = successor?.hash.slice(0, 12);
   return [
     `${name} was disabled as leaked at ${at}: nothing to write`,
@@ -127,14 +127,14 @@ export async function viewKeyUse(ports: OperatorPorts, { account, hash, sinceMs 
   // Read before the calls, of which there may be more than memory holds.
   const refunds = await refundsOf(ports, account);
   let refunded = 0n;
-  async function* ownPages() {
+  async function* readKeyPages() {
     for await (const { rows, problems } of selectRows(ports, { account, fromMs: sinceMs })) {
       const own = rows.filter((row): row is CloseRow => row.kind !== 'grant' && row.key === key);
       for (const { id } of own) refunded += refunds.get(id) ?? 0n;
       yield { rows: own, problems };
     }
   }
-  const { totals, all: sum, problems } = await sumRows(ownPages(), (row) => [hourOf(row), row.model]);
+  const { totals, all: sum, problems } = await sumRows(readKeyPages(), (row) => [hourOf(row), row.model]);
   return {
     sinceMs,
     hours: totals.map(({ groups: [hour = '', model = ''], figures }) => ({ hour, model, figures })),
@@ -166,12 +166,12 @@ interface Leak {
 const spentOf = ({ sum }: KeyUse): bigint => chargedOf({ figures: sum });
 
 /** The text that the customer is sent: lines, ready to send. */
-export function leakedMessage({ plan: { account, hint }, secretKey, use }: Leak): string[] {
+export function writeLeakMessage({ plan: { account, hint }, secretKey, use }: Leak): string[] {
   return [
     `Your key ${hint} (account ${account}) was found in a place where others can read it. We have switched it off.`,
     ...(use
       ? [
-          `Since ${isoTime(use.sinceMs)} it made ${counted(use.sum.counts.calls ?? 0, 'call')} for ${formatYuan(spentOf(use))} yuan. Tell us which of them are not yours.`,
+          `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatYuan(spentOf(use))} yuan. Tell us which of them are not yours.`,
         ]
       : []),
     ...(secretKey === undefined
@@ -181,18 +181,18 @@ export function leakedMessage({ plan: { account, hint }, secretKey, use }: Leak)
 }
 
 /** Of the grant that returns what a leaked key spent. @param key first 12 hex digits of its hash, as ledger rows have it */
-export const leakedGrantId = (key: string): string => `leaked-${key}`;
+export const nameLeakGrant = (key: string): string => `leaked-${key}`;
 
 /** What the grant of `grant new` is to have. */
-export type LeakedRefund = NonNullable<ReturnType<typeof leakedRefund>>;
+export type LeakedRefund = NonNullable<ReturnType<typeof planLeakRefund>>;
 
 /** Refunds what the key spent, less what was refunded; undefined: nothing is left. Its id lets it happen once. */
-export function leakedRefund({ plan: { account, use: wanted }, use }: Omit<Leak, 'secretKey'>) {
+export function planLeakRefund({ plan: { account, use: wanted }, use }: Omit<Leak, 'secretKey'>) {
   const spent = use ? spentOf(use) - use.refunded : 0n;
   if (spent <= 0n) return undefined;
-  const id = leakedGrantId(wanted.hash.slice(0, digitsOfHash));
+  const id = nameLeakGrant(wanted.hash.slice(0, digitsOfHash));
   return { account, amount: formatYuan(spent), id, reason: 'calls of a leaked key' };
 }
 
 export const refundCommand = ({ account, amount, id, reason }: LeakedRefund): string =>
-  `grant new ${shellWord(account)} ${amount} --id ${id} --reason "${reason}"`;
+  `grant new ${quoteShellWord(account)} ${amount} --id ${id} --reason "${reason}"`;

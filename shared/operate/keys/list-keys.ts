@@ -29,7 +29,7 @@ export const keyViewsOf = (rows: readonly RawRow[], nowMs: number): KeyView[] =>
   rows
     .toSorted((a, b) => compareCodeUnits(sortText(a), sortText(b)))
     .map((raw) => {
-      const { state, why } = keyState(raw, nowMs);
+      const { state, why } = judgeKey(raw, nowMs);
       const attributes = Object.entries(raw);
       const plain = attributes.map(([name, value]) => [name, value instanceof Set ? [...value] : value]);
       return { state, why, row: Object.fromEntries(plain) as RawRow };
@@ -112,7 +112,7 @@ interface KeyState {
 }
 
 /** @param raw the key's row of `keys`; undefined: it has none */
-export function keyState(raw: RawRow | undefined, nowMs: number): KeyState {
+export function judgeKey(raw: RawRow | undefined, nowMs: number): KeyState {
   if (raw === undefined) return { state: 'unknown', why: 'no row has the hash of this key' };
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading) return { state: 'invalid', why: reading.problem };
@@ -149,7 +149,7 @@ export async function checkKey({ tables, clock }: OperatorPorts, written: string
       state: 'malformed',
       why: 'a key is sk- and up to 200 visible characters, without blanks',
     } as const;
-  const { state, why, row } = keyState(await tables.get('keys', keyHash(secretKey)), clock.now());
+  const { state, why, row } = judgeKey(await tables.get('keys', keyHash(secretKey)), clock.now());
   const isOff = state === 'usable' && row && isAccountOff(await tables.get('accounts', row.account));
   // A short text is not shown, because its hint would contain most of it.
   const hint = row?.hint || (secretKey.length >= 20 ? keyHint(secretKey) : 'this key');

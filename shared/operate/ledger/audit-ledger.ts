@@ -69,8 +69,9 @@ export async function auditLedger(
     daysBefore: isQuiet ? afterAllDays : utcDay(startMs - finalAfterMs),
     rebuild,
   };
-  const accounts = only === undefined ? await knownAccounts(ports, from) : [only];
-  const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAllAccounts) : undefined;
+  const accounts = only === undefined ? await listKnownAccounts(ports, from) : [only];
+  const channels =
+    only === undefined && from === '' ? createDailyAudit(auditing, isOfAllAccounts) : undefined;
   const audited: Awaited<ReturnType<typeof auditAccountOnce>>[] = [];
   for (const account of accounts) {
     progress.auditing?.(account);
@@ -104,11 +105,11 @@ export async function auditLedger(
   };
 }
 
-const dailyAudit = ({ daysBefore }: Auditing, isWanted: (id: string) => boolean): DailyAudit =>
+const createDailyAudit = ({ daysBefore }: Auditing, isWanted: (id: string) => boolean): DailyAudit =>
   new DailyAudit((key) => isWanted(key.id) && (dayOf(key) ?? daysBefore) < daysBefore);
 
 /** Every account that has an item, a grant or a ledger row, sorted. */
-export async function knownAccounts({ ledger }: OperatorPorts, from = ''): Promise<string[]> {
+export async function listKnownAccounts({ ledger }: OperatorPorts, from = ''): Promise<string[]> {
   const accounts = new Set<string>();
   for await (const page of ledger.accounts()) for (const account of page) accounts.add(account);
   for await (const page of ledger.grants()) for (const { account } of page) accounts.add(account);
@@ -129,7 +130,7 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
   const items = await readDaily(ports, id);
   const aboveHold: string[] = [];
   const sums = new LedgerSums(item, readMs);
-  const audit = dailyAudit(auditing, (of) => of === id);
+  const audit = createDailyAudit(auditing, (of) => of === id);
   for await (const page of ledger.ledger({ account })) {
     const { rows, problems } = readingsOf(page);
     findings.push(...problems);
@@ -210,14 +211,14 @@ async function auditMonths(
   if (first.problems.length > 0) return { findings: first.problems, corrected: 0 };
   if (!rebuild) {
     if (compareMonths(account, known, first.found).length === 0) return { findings: [], corrected: 0 };
-    const before = (await differencesNow(ports, account, known)).map(formatDifference);
-    const after = new Set((await differencesNow(ports, account, known)).map(formatDifference));
+    const before = (await compareWithLedger(ports, account, known)).map(formatDifference);
+    const after = new Set((await compareWithLedger(ports, account, known)).map(formatDifference));
     return { findings: before.filter((words) => after.has(words)), corrected: 0 };
   }
   let corrected = 0;
   let left: DailyDifference[] = [];
   for (let tries = 0; tries < triesMax; tries += 1) {
-    const differences = await differencesNow(ports, account, known);
+    const differences = await compareWithLedger(ports, account, known);
     left = await correct(ports, differences);
     corrected += differences.length - left.length;
     if (left.length === 0) break;
@@ -226,7 +227,7 @@ async function auditMonths(
 }
 
 /** The months are read before the days: a correction is made if its month is still as it was then. */
-async function differencesNow(
+async function compareWithLedger(
   ports: OperatorPorts,
   account: string,
   known: Months,

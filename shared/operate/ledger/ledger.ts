@@ -30,7 +30,7 @@ export const readingsOf = <Row>(readings: readonly Reading<Row>[]): ReadRows<Row
   problems: readings.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
 });
 
-export const rowsIn = async <Row>(pages: AsyncIterable<Reading<Row>[]>): Promise<ReadRows<Row>> =>
+export const readAllRows = async <Row>(pages: AsyncIterable<Reading<Row>[]>): Promise<ReadRows<Row>> =>
   readingsOf((await Array.fromAsync(pages)).flat());
 
 export const sumOfFigures = (all: readonly { figures: DailyFigures }[]): DailyFigures =>
@@ -42,7 +42,7 @@ export interface Summed {
 }
 
 /** In groups; those whose group has no name are left out. */
-export const summedBy = <Row extends { figures: DailyFigures }>(
+export const sumBy = <Row extends { figures: DailyFigures }>(
   rows: readonly Row[],
   nameOf: (row: Row) => string | undefined,
 ): Summed[] =>
@@ -52,7 +52,8 @@ export const summedBy = <Row extends { figures: DailyFigures }>(
 
 export const chargedOf = ({ figures }: { figures: DailyFigures }): NanoYuan => figures.amounts.charged ?? 0n;
 
-export const mostCharged = (a: Summed, b: Summed): number => compareLargestFirst(chargedOf(a), chargedOf(b));
+export const compareCharges = (a: Summed, b: Summed): number =>
+  compareLargestFirst(chargedOf(a), chargedOf(b));
 
 export interface LedgerFilter extends LedgerSelection, Attribution {
   model?: string | undefined;
@@ -91,7 +92,7 @@ export async function listLedger(
 }
 
 /** For programs: attributes named as in the table (but `at` is `booked`), exact decimal amounts. */
-export function ledgerJson(row: LedgerRow): Record<string, string | number | boolean> {
+export function formatLedgerRow(row: LedgerRow): Record<string, string | number | boolean> {
   const { at, tags, ...rest }: LedgerRow & Pick<CloseRow, 'tags'> = row;
   const cells = {
     began: isoTime(findLedgerTimeMs(row)),
@@ -145,9 +146,9 @@ export async function sumRows<Row extends LedgerRow>(
 const separator = '\u0000';
 
 /** The sums of all accounts for the months that the pace of spending is taken from. `running`: those of this month. */
-export async function monthsOfPace({ clock, ledger }: OperatorPorts) {
+export async function readPaceMonths({ clock, ledger }: OperatorPorts) {
   const months = listPaceMonths(clock.now());
-  const read = await Promise.all(months.map(async (month) => rowsIn(ledger.monthAccounts(month))));
+  const read = await Promise.all(months.map(async (month) => readAllRows(ledger.monthAccounts(month))));
   const byAccount = Map.groupBy(
     read.flatMap(({ rows }) => rows),
     ({ account }) => account,
@@ -166,7 +167,7 @@ export async function monthsOfPace({ clock, ledger }: OperatorPorts) {
  * What a call was charged after its reservation expired. The difference has a ledger row of its own, so who says what a call
  * cost, or returns it, must read both. Undefined: the row of the call has all. One more read, of expired calls alone.
  */
-export async function lateCharge(
+export async function findLateCharge(
   { ledger }: OperatorPorts,
   { kind, id }: LedgerRow,
 ): Promise<CloseRow | undefined> {

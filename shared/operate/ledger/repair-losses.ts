@@ -48,20 +48,14 @@ export async function carryOutRepairLosses(
     const write = closes.find((close) => close.id === id);
     const isClosed = write !== undefined && (await ports.ledger.close(write)).done;
     outcomes.push(
-      isClosed
-        ? { outcome: 'closed', account, id, charge }
-        : await closedMeanwhile(ports, account, closeRecord),
+      isClosed ? { outcome: 'closed', account, id, charge } : await checkClosed(ports, account, closeRecord),
     );
   }
   return outcomes;
 }
 
 /** The outcome if nothing was closed: the sweeper or an earlier repair may have closed the reservation. */
-async function closedMeanwhile(
-  ports: OperatorPorts,
-  account: string,
-  wanted: CloseRecord,
-): Promise<LossOutcome> {
+async function checkClosed(ports: OperatorPorts, account: string, wanted: CloseRecord): Promise<LossOutcome> {
   const { id } = wanted;
   const request = `${account}: request ${id}`;
   const reading = await ports.ledger.request(id);
@@ -75,7 +69,7 @@ async function closedMeanwhile(
   const { kind, charge } = row;
   if (kind === wanted.kind && charge === wanted.charge)
     return { outcome: 'closed before', account, id, charge };
-  if (kind === 'expired') return chargedLate(ports, row, wanted);
+  if (kind === 'expired') return chargeDifference(ports, row, wanted);
   return {
     outcome: 'not closed',
     finding: `${request} was ${kind} meanwhile and charged ${formatYuan(charge)}, not ${formatYuan(wanted.charge)} yuan: a grant can make up for it`,
@@ -83,7 +77,7 @@ async function closedMeanwhile(
 }
 
 /** Charges the difference to what the expiry charged, unless the relay or an earlier repair did. */
-async function chargedLate(
+async function chargeDifference(
   { ledger }: OperatorPorts,
   expired: CloseRow,
   closeRecord: CloseRecord,

@@ -6,15 +6,15 @@ import { findPrice, findRule, startMsOf } from '../../billing/price.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
 import type { ConfigEdit } from '../config/row-changes.ts';
-import { jsonRow, planPutting, planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
+import { normalizeRow, planPutting, planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
-import { withMoments } from '../moment.ts';
+import { normalizeMoments } from '../moment.ts';
 import { partPrices } from '../../wire/chat-response.ts';
 import { usageFailure } from '../plan.ts';
-import { laterRules, readCharges, refuseChanged } from '../rows.ts';
-import { priceWords } from '../requests/find-request.ts';
+import { findLaterRules, readCharges, refuseChanged } from '../rows.ts';
+import { describePrice } from '../requests/find-request.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { nextId } from './list-charges.ts';
+import { chooseNextId } from './list-charges.ts';
 
 /**
  * @param id of the rule whose attributes the new one begins with
@@ -25,9 +25,9 @@ export async function planAnnouncePrice(
   announced: { id: number; from: string; attributes: RawRow },
   read?: ConfigRows,
 ): Promise<{ plan: ConfigPlan; id: number }> {
-  const { id, from, attributes } = withMoments(announced, ports.clock.now());
+  const { id, from, attributes } = normalizeMoments(announced, ports.clock.now());
   const rows = read ?? (await ports.config.tables());
-  const rule = ruleIn(rows, id);
+  const rule = findRuleById(rows, id);
   checkBeginning(from, { id, own: attributeOf(rule, 'from'), nowMs: ports.clock.now() });
   const { id: _, ...kept } = plainRow(rule) as RawRow;
   const { plan, id: next } = await planNewRule(ports, { ...kept, ...attributes, from }, rows);
@@ -47,7 +47,7 @@ export async function planNewRule(
   read?: ConfigRows,
 ): Promise<{ plan: ConfigPlan; id: number }> {
   const rows = read ?? (await ports.config.tables());
-  const id = nextId(rows.charges);
+  const id = chooseNextId(rows.charges);
   const plan = await planSetRow(ports, { table: 'charges', key: id, attributes, isNew: true }, rows);
   return { plan, id };
 }
@@ -59,7 +59,7 @@ interface Reprice {
   from?: string | undefined;
   /** A price that was announced for later: `keep` it, `delete` it, or the time to move it to. */
   announced?: string | undefined;
-  /** `rowMark` of its rule as it was looked at. Absent: it is not compared. */
+  /** `fingerprintRow` of its rule as it was looked at. Absent: it is not compared. */
   seen?: string | undefined;
 }
 
@@ -72,7 +72,7 @@ export async function planReprice(
   { model, attributes, from, announced, seen }: Reprice,
 ): Promise<ConfigPlan> {
   const rows = await ports.config.tables();
-  const row = ruleOfModel(rows.charges as RawRow[], model, ports.clock.now());
+  const row = findRuleOfModel(rows.charges as RawRow[], model, ports.clock.now());
   const id = Number(row['id']);
   refuseChanged(`rule ${id}`, row, seen);
   const { plan: priced, id: own } =
@@ -107,12 +107,13 @@ function planAnnounced(
 ): ConfigPlan {
   const { before, after } = plan.edit;
   const rows = after.charges as RawRow[];
-  const later = laterRules(readCharges(rows).charges, [model], atMs);
+  const later = findLaterRules(readCharges(rows).charges, [model], atMs);
   const [first, ...others] = later;
   if (!first || announced === 'keep') return plan;
   const list = later
     .map(
-      (rule) => `${priceWords(findPrice([rule], model, startMsOf(rule)))}, from ${isoTime(startMsOf(rule))}`,
+      (rule) =>
+        `${describePrice(findPrice([rule], model, startMsOf(rule)))}, from ${isoTime(startMsOf(rule))}`,
     )
     .join('; ');
   if (announced === '')
@@ -130,13 +131,13 @@ function planAnnounced(
   }
   if (others.length > 0)
     throw usageFailure(`announced: ${list}: only one can be moved, so change each by \`charge set\``);
-  const { from } = withMoments({ from: announced }, ports.clock.now());
+  const { from } = normalizeMoments({ from: announced }, ports.clock.now());
   if (Date.parse(from) <= atMs)
     throw usageFailure(
       `announced: found ${announced}, wanted keep, delete, or a time after the new price begins`,
     );
   const row = rows.find((each) => each['id'] === first.id) as RawRow;
-  const id = first.models.length === 1 ? first.id : nextId(rows);
+  const id = first.models.length === 1 ? first.id : chooseNextId(rows);
   const moved = [...left, { ...(plainRow(row) as RawRow), id, models: [model], from }];
   const effect = `the announced price of ${model} begins at ${from} instead: ${list}.`;
   return planEdit(ports, plan, { before, after: { ...after, charges: moved } }, effect);
@@ -161,8 +162,8 @@ async function planOwnRule(
   const others = kept.models.filter((each) => each !== model);
   const edit = { table: 'charges', key: shared, attributes, isNew: false } as const;
   if (others.length === 0) return { plan: await planSetRow(ports, edit, rows), id: shared };
-  const id = nextId(rows.charges);
-  const own = jsonRow({ ...kept, ...attributes, id, models: [model] });
+  const id = chooseNextId(rows.charges);
+  const own = normalizeRow({ ...kept, ...attributes, id, models: [model] });
   const plan = planPutting(ports, rows, { table: 'charges', rows: [{ ...kept, models: others }, own] });
   const effect = [
     `rule ${id} prices ${model} from now on, rule ${shared} the others; live within 10 seconds.`,
@@ -171,7 +172,7 @@ async function planOwnRule(
 }
 
 /** The row that prices a model by token now. Throws a usage failure where none does. */
-export function ruleOfModel(rows: readonly RawRow[], model: string, nowMs: number): RawRow {
+export function findRuleOfModel(rows: readonly RawRow[], model: string, nowMs: number): RawRow {
   const rule = findRule(readCharges([...rows]).charges, model, nowMs);
   const row = rows.find((each) => each['id'] === rule?.id);
   if (rule?.type === 'token-billing' && row) return row;
@@ -182,7 +183,7 @@ export function ruleOfModel(rows: readonly RawRow[], model: string, nowMs: numbe
   );
 }
 
-function ruleIn({ charges }: ConfigRows, id: number): unknown {
+function findRuleById({ charges }: ConfigRows, id: number): unknown {
   const rule = charges.find((row) => attributeOf(row, 'id') === id);
   if (!rule) throw usageFailure(`there is no rule ${id}: see \`charge list\``);
   return rule;

@@ -6,9 +6,9 @@ import { perMillion, listPricedModels, findRule, convertToPico } from '../../bil
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { usageFailure, type Plan } from '../plan.ts';
-import { newRule, planImport, type ImportInput, type OwnRule } from './import-charges.ts';
+import { writeNewRule, planImport, type ImportInput, type OwnRule } from './import-charges.ts';
 import { readCharges } from '../rows.ts';
-import { nextId, serviceGaps } from './list-charges.ts';
+import { chooseNextId, findServiceGaps } from './list-charges.ts';
 
 /** Yuan per 1,000 tokens, as rows have them. */
 export interface TypedPrice {
@@ -47,7 +47,7 @@ export async function planFirstPrices(ports: OperatorPorts, { models, free, type
     list && wanted.length > 0 ? await planImport(ports, { ...list, models: wanted }) : undefined;
   const listed = new Set(imported?.charges.flatMap((charge) => charge.models));
   const without = open.filter((model) => free.includes(model));
-  const firstId = nextId([...rows, ...(imported?.charges ?? [])]);
+  const firstId = chooseNextId([...rows, ...(imported?.charges ?? [])]);
   const own = [
     ...(without.length > 0 ? [{ type: 'non-billing' as const, models: without }] : []),
     ...open.flatMap((model) => {
@@ -57,8 +57,8 @@ export async function planFirstPrices(ports: OperatorPorts, { models, free, type
   ].map((rule, at): OwnRule => Object.assign({ id: firstId + at }, rule));
   const setting = await planRefuseUnpriced(ports, models);
   return {
-    changes: [...setting.changes, ...(imported?.changes ?? []), ...own.map(newRule)],
-    effect: [...setting.effect, ...(imported?.effect ?? []), ...own.map(ruleWords)],
+    changes: [...setting.changes, ...(imported?.changes ?? []), ...own.map(writeNewRule)],
+    effect: [...setting.effect, ...(imported?.effect ?? []), ...own.map(describeRule)],
     questions: [],
     warnings: setting.warnings ?? [],
     unpriced: wanted.filter((model) => !listed.has(model)),
@@ -90,7 +90,7 @@ const isPrice = (rule: ChargeRow, price: TypedPrice | undefined): boolean =>
     ? rule.type === 'non-billing'
     : rule.type === 'token-billing' && rule.input === price.input && rule.output === price.output;
 
-const ruleWords = ({ models, input, output }: OwnRule): string =>
+const describeRule = ({ models, input, output }: OwnRule): string =>
   input === undefined
     ? `${models.join(', ')}: free`
     : `${models.join(', ')}: ${perMillion(input)} yuan per million input tokens, ${perMillion(output ?? 0)} per million output tokens`;
@@ -110,7 +110,7 @@ async function planRefuseUnpriced(ports: OperatorPorts, known: readonly string[]
     const warning = `the setting ${settingName} is not "refuse": models without a price are free`;
     return { changes: [], effect: [], questions: [], warnings: isRefusing ? [] : [warning] };
   }
-  const lost = (await serviceGaps(ports)).free.filter((model) => !known.includes(model));
+  const lost = (await findServiceGaps(ports)).free.filter((model) => !known.includes(model));
   const warning = `served and free until now, refused from then on (${lost.length}): ${lost.slice(0, namesMax).join(', ')}`;
   return {
     changes: [{ kind: 'create', table: 'settings', row: { name: settingName, value: 'refuse' } }],

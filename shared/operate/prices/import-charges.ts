@@ -9,11 +9,11 @@ import {
 } from '../../billing/price.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { usableChannels } from '../channels/list-channels.ts';
+import { listUsableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { counted, Failure, usable, usageFailure } from '../plan.ts';
-import { readCharges, withAttributes } from '../rows.ts';
-import { nextId } from './list-charges.ts';
+import { formatCount, Failure, requireValid, usageFailure } from '../plan.ts';
+import { readCharges, setAttributes } from '../rows.ts';
+import { chooseNextId } from './list-charges.ts';
 import {
   dollarDecimals,
   isModelName,
@@ -52,29 +52,29 @@ const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
  */
 export async function planImport({ clock, tables, target }: OperatorPorts, input: ImportInput) {
   const factor = factorOf(input);
-  const { prices, skipped } = chosen(readPriceList(input.list), input);
+  const { prices, skipped } = selectPrices(readPriceList(input.list), input);
   const rows = await tables.scan('charges');
   const { named, missing } = input.onlyServed
-    ? pricesOfServed(await tables.scan('channels'), target, prices)
+    ? findServedPrices(await tables.scan('channels'), target, prices)
     : { named: prices, missing: [] };
   const priced = listPricedModels(readCharges(rows).charges, clock.now());
   const unpriced = named.filter(({ model }) => !priced.has(model));
   const wanted = unpriced.filter((price) => !isFree(price) || input.free?.includes(price.model));
   const free = unpriced.filter((price) => !wanted.includes(price)).map(({ model }) => model);
-  const charges = newCharges(wanted, factor, nextId(rows));
+  const charges = groupCharges(wanted, factor, chooseNextId(rows));
   refuseRoundedAway(charges, wanted);
   return {
-    changes: charges.map(newRule),
+    changes: charges.map(writeNewRule),
     effect: [
       `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per million tokens.`,
-      `${counted(wanted.length, 'model')} in ${counted(charges.length, 'rule')}; ${named.length - unpriced.length} priced already, ${counted(skipped, 'entry is no chat price', 'entries are no chat prices')}.`,
+      `${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; ${named.length - unpriced.length} priced already, ${formatCount(skipped, 'entry is no chat price', 'entries are no chat prices')}.`,
       ...(free.length > 0
         ? [
-            `${counted(free.length, 'model costs nothing in this list and is', 'models cost nothing in this list and are')} left out: name with --free which of them may be free: ${free.slice(0, 5).join(', ')}`,
+            `${formatCount(free.length, 'model costs nothing in this list and is', 'models cost nothing in this list and are')} left out: name with --free which of them may be free: ${free.slice(0, 5).join(', ')}`,
           ]
         : []),
     ],
-    questions: charges.length > 0 ? [`Write ${counted(charges.length, 'rule')}?`] : [],
+    questions: charges.length > 0 ? [`Write ${formatCount(charges.length, 'rule')}?`] : [],
     charges,
     missing,
     suspicious: wanted.find(
@@ -106,10 +106,10 @@ function factorOf({ rate, markup }: ImportInput): bigint {
 }
 
 /** Finds the prices of served models: by the upstream name that the mapper gives, else by the public name. */
-function pricesOfServed(channels: unknown[], rules: { local: boolean }, prices: ListedPrice[]) {
+function findServedPrices(channels: unknown[], rules: { local: boolean }, prices: ListedPrice[]) {
   const listed = new Map(prices.map((price) => [price.model, price]));
   const served = new Map<string, ListedPrice | undefined>();
-  for (const { state, models, mapper } of usableChannels(channels, rules)) {
+  for (const { state, models, mapper } of listUsableChannels(channels, rules)) {
     if (!state) continue;
     for (const model of models) {
       const upstream = Object.hasOwn(mapper, model) ? mapper[model] : undefined;
@@ -123,7 +123,7 @@ function pricesOfServed(channels: unknown[], rules: { local: boolean }, prices: 
 }
 
 /** Throws a Failure if nothing is left: the options do not fit the list. */
-function chosen(list: PriceList, { prefix = '', models }: ImportInput): PriceList {
+function selectPrices(list: PriceList, { prefix = '', models }: ImportInput): PriceList {
   const named = list.prices
     .filter(({ model }) => model.startsWith(prefix))
     .map((price) => Object.assign({}, price, { model: price.model.slice(prefix.length) }));
@@ -142,14 +142,14 @@ const priceDecimals = 9;
 const factorDecimals = 12;
 
 /** One rule for all models with the same prices and the same maximum; free models come first. */
-function newCharges(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
+function groupCharges(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
   const inYuan = prices.map(({ model, tiers, maxOutputTokens, ...rates }) => ({
     model,
     price: {
-      ...yuanRates(rates, factor),
+      ...convertRates(rates, factor),
       tiers:
         tiers.length > 0
-          ? tiers.map(({ above, ...tier }) => ({ above, ...yuanRates(tier, factor) }))
+          ? tiers.map(({ above, ...tier }) => ({ above, ...convertRates(tier, factor) }))
           : undefined,
       max_output_tokens: maxOutputTokens,
     },
@@ -169,13 +169,13 @@ const isFreeRule = ({ tiers = [], ...base }: WrittenPrice): boolean =>
   [base, ...tiers].every(({ input, output }) => input === 0 && output === 0);
 
 /** A free rule has no prices. */
-export function newRule({ id, type, models, ...prices }: OwnRule): RowWrite {
+export function writeNewRule({ id, type, models, ...prices }: OwnRule): RowWrite {
   const { max_output_tokens } = prices;
-  const row = withAttributes(
+  const row = setAttributes(
     { id, type, models },
     type === 'non-billing' ? { max_output_tokens } : { ...prices },
   );
-  usable(readRow(ChargeRow, row), 'nothing was written: ');
+  requireValid(readRow(ChargeRow, row), 'nothing was written: ');
   const conflict = new Failure(
     `rule ${id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
   );
@@ -183,7 +183,7 @@ export function newRule({ id, type, models, ...prices }: OwnRule): RowWrite {
 }
 
 /** Converts dollars per token to yuan per 1,000 tokens. Prices of the cache that are those of input are left out. */
-function yuanRates(rates: ListedRates, factor: bigint): WrittenRates {
+function convertRates(rates: ListedRates, factor: bigint): WrittenRates {
   const differing = rateNames.flatMap((name) => {
     const dollars = rates[name];
     const isSame = name !== 'input' && name !== 'output' && dollars === rates.input;

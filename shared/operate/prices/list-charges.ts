@@ -12,7 +12,7 @@ import {
 } from '../../billing/price.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import { needsPrice } from '../../config/snapshot.ts';
-import { compiled } from '../config/row-changes.ts';
+import { compileRows } from '../config/row-changes.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
 import { readCharges } from '../rows.ts';
@@ -38,7 +38,7 @@ export async function listCharges({ clock, tables }: OperatorPorts) {
 }
 
 /** The id after the highest. */
-export const nextId = (charges: readonly unknown[]): number =>
+export const chooseNextId = (charges: readonly unknown[]): number =>
   Math.max(0, ...charges.map((row) => Number(attributeOf(row, 'id'))).filter(Number.isSafeInteger)) + 1;
 
 export interface ExplainInput {
@@ -75,10 +75,10 @@ export async function explainCharge(
 }
 
 /** Models served without a price, which are `free` or `refused`; `unused`: priced, and served by no channel that is on. */
-export type ChargeGap = Awaited<ReturnType<typeof serviceGaps>>;
+export type ChargeGap = Awaited<ReturnType<typeof findServiceGaps>>;
 
-export async function serviceGaps(ports: OperatorPorts) {
-  const { snapshot } = compiled(ports, await ports.config.tables());
+export async function findServiceGaps(ports: OperatorPorts) {
+  const { snapshot } = compileRows(ports, await ports.config.tables());
   const { models, charges } = snapshot;
   const priced = listPricedModels(charges, ports.clock.now());
   const unpriced = models.filter((model) => !priced.has(model)).toSorted();

@@ -34,11 +34,11 @@ export interface PriceList {
 
 /** Throws a Failure if the list has no price of a chat model. */
 export function readPriceList(source: PriceSource): PriceList {
-  const list = typeof source === 'string' ? parseJson(source) : Object.fromEntries(csvEntries(source));
+  const list = typeof source === 'string' ? parseJson(source) : Object.fromEntries(parseCsvEntries(source));
   if (!isRecord(list)) throw usageFailure('this file is not readable as JSON');
   const entries = Object.entries(list);
   const prices = entries.flatMap(([model, entry]): ListedPrice[] => {
-    const price = isRecord(entry) && isModelName(model) ? priceIn(entry) : undefined;
+    const price = isRecord(entry) && isModelName(model) ? readListedPrice(entry) : undefined;
     return price ? [{ model, ...price, tiers: price.tiers.toSorted((a, b) => a.above - b.above) }] : [];
   });
   if (prices.length === 0) throw usageFailure('this file has no price of a chat model');
@@ -47,7 +47,7 @@ export function readPriceList(source: PriceSource): PriceList {
 
 export const isModelName = (name: string): boolean => z.safeParse(modelName, name).success;
 
-function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
+function parseCsvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   const names = head.map((name) => name.toLowerCase());
   for (const wanted of ['model', 'input_cost_per_token', 'output_cost_per_token'])
     if (!names.includes(wanted)) throw usageFailure(`the first line of a CSV must name the column ${wanted}`);
@@ -80,7 +80,7 @@ const isScalar = (value: unknown): value is number | string =>
   typeof value === 'number' || typeof value === 'string';
 
 /** A whole number above zero, else undefined: lists have texts and placeholders there, too. */
-function wholeNumber(value: unknown): number | undefined {
+function parseWholeNumber(value: unknown): number | undefined {
   const number = isScalar(value) ? Number(value) : 0;
   return Number.isSafeInteger(number) && number > 0 ? number : undefined;
 }
@@ -98,7 +98,7 @@ const chatModes = new Set<unknown>(['chat', 'completion', 'responses']);
 const stepPattern = /^(?:input|output)_cost_per_token(_above_(\d+)(k?)_tokens)$/;
 
 /** Undefined: the entry has no price of a model that writes text. */
-function priceIn(raw: Record<string, unknown>): Omit<ListedPrice, 'model'> | undefined {
+function readListedPrice(raw: Record<string, unknown>): Omit<ListedPrice, 'model'> | undefined {
   if (!chatModes.has(raw['mode'] || 'chat')) return undefined;
   const ranges = rangesOf(raw['tiered_pricing']);
   const rates = readRates(raw, perToken) ?? ranges[0];
@@ -117,7 +117,7 @@ function priceIn(raw: Record<string, unknown>): Omit<ListedPrice, 'model'> | und
   return {
     ...(Object.fromEntries(rateNames.map((name) => [name, rates[name]])) as ListedRates),
     tiers: [...steps, ...ranges.slice(1)],
-    maxOutputTokens: wholeNumber(raw['max_output_tokens']),
+    maxOutputTokens: parseWholeNumber(raw['max_output_tokens']),
   };
 }
 

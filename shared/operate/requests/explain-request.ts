@@ -3,13 +3,13 @@ import { Failure, deniedExitCode } from '../plan.ts';
 import type { OperatorPorts, LoggedLine } from '../operator-ports.ts';
 import type { PassedOverLine, RequestLog, TriedLine } from '../../relay/ports/telemetry.ts';
 import {
-  askedId,
-  bookedRequest,
-  notFound,
-  openRequest,
+  parseAskedId,
+  findBookedRequest,
+  explainNotFound,
+  findOpenRequest,
   type FoundRequest,
-  told,
-  whomWords,
+  keepStepsWithWords,
+  describeWhom,
   type RequestStep,
 } from './find-request.ts';
 import { dayMs } from '../../wire/iso-time.ts';
@@ -20,8 +20,8 @@ import { dayMs } from '../../wire/iso-time.ts';
  * @param written as a client saw it, or the beginning of it
  */
 export async function explainRequest(ports: OperatorPorts, written: string) {
-  const asked = askedId(written);
-  const { requests, note } = await loggedRequests(ports, asked);
+  const asked = parseAskedId(written);
+  const { requests, note } = await findLoggedRequests(ports, asked);
   const [logged, ...others] = requests;
   if (others.length > 0)
     throw new Failure(`several requests begin so: ${requests.map(({ id }) => id).join(', ')}`);
@@ -29,8 +29,9 @@ export async function explainRequest(ports: OperatorPorts, written: string) {
   if (!logged && !asked.isWhole)
     throw new Failure(`${id}: ${note}; with all 26 characters the ledger can be asked, too`);
   // A call that has ended and has no row was refused or free of charge.
-  const found = (await bookedRequest(ports, id)) ?? (logged?.line ? undefined : await openRequest(ports, id));
-  if (!found && !logged) throw new Failure(`${notFound(id)}; ${note}`);
+  const found =
+    (await findBookedRequest(ports, id)) ?? (logged?.line ? undefined : await findOpenRequest(ports, id));
+  if (!found && !logged) throw new Failure(`${explainNotFound(id)}; ${note}`);
   // A version is in force within seconds of its publication.
   const versions = await ports.config.versions({ sinceMs: asked.timeMs });
   const version = versions.find(({ publishedAt }) => publishedAt * 1000 <= asked.timeMs);
@@ -66,9 +67,9 @@ export interface LoggedRequest {
  * id is that of all of them.
  * @param endedMs when its line was written: so much less of the log is read
  */
-export async function loggedRequests(
+export async function findLoggedRequests(
   { log, clock }: OperatorPorts,
-  { text, timeMs }: ReturnType<typeof askedId>,
+  { text, timeMs }: ReturnType<typeof parseAskedId>,
   endedMs?: number,
 ): Promise<{ requests: LoggedRequest[]; note: string | undefined }> {
   const nowMs = clock.now();
@@ -88,7 +89,7 @@ export async function loggedRequests(
       const [ends, others] = [own.filter(isEnd), own.filter((line) => !isEnd(line))];
       return { id, line: ends.at(-1), events: others.map(({ fields }) => String(fields['message'])) };
     });
-    return { requests, note: requests.length > 0 ? undefined : missingLines(timeMs, nowMs) };
+    return { requests, note: requests.length > 0 ? undefined : explainMissingLines(timeMs, nowMs) };
   } catch (error) {
     if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
     return { requests: [], note: `the log could not be read: ${error.message}` };
@@ -101,7 +102,7 @@ const isEnd = ({ fields }: LoggedLine): boolean => fields['message'] === 'reques
 const aroundMs = 15 * 60_000;
 
 /** Why the log has no line of a request. What is deleted and what never was look the same, so both are said. */
-function missingLines(timeMs: number, nowMs: number): string {
+function explainMissingLines(timeMs: number, nowMs: number): string {
   const days = Math.floor((nowMs - timeMs) / dayMs);
   const when = `the log has no line of it within 15 minutes of ${new Date(timeMs).toISOString()}`;
   if (timeMs > nowMs + aroundMs) return `${when}, which is still to come: is the id right?`;
@@ -121,75 +122,78 @@ export type RequestLine = Partial<RequestLog> & {
 export const lineOf = ({ line }: LoggedRequest): RequestLine => line?.fields ?? {};
 
 /** View: what happened to a request, from its line in the log, as steps in the order of time. */
-export function storySteps({ line, events }: LoggedRequest): RequestStep[] {
+export function explainSteps({ line, events }: LoggedRequest): RequestStep[] {
   // A background response has a line of its acceptance first: who called and what was answered is in those of its end.
   if (!line) return [['logged', events.join(', ')]];
   const fields: RequestLine = line.fields;
   const { passed_over = [], attempts = [], sent = [], dropped = [], facts = {}, reason } = fields;
   const wanted = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
-  return told([
-    ['called', calledWords(fields)],
-    ['for', whomWords(fields)],
+  return keepStepsWithWords([
+    ['called', describeCaller(fields)],
+    ['for', describeWhom(fields)],
     ['wanted', wanted.join(', ')],
-    ['held', wanted.length > 0 ? undefined : heldWords(fields)],
-    ...passed_over.map((one): RequestStep => ['passed over', passedWords(one)]),
-    ...attempts.map((one): RequestStep => [`tried${said(' +', one.at, ' ms') ?? ''}`, triedWords(one)]),
+    ['held', wanted.length > 0 ? undefined : describeReservation(fields)],
+    ...passed_over.map((one): RequestStep => ['passed over', describePassedOver(one)]),
+    ...attempts.map((one): RequestStep => [
+      `tried${formatPart(' +', one.at, ' ms') ?? ''}`,
+      describeAttempt(one),
+    ]),
     ['fields', sent.join(' ')],
     ['not sent', dropped.join(' ')],
     ['because', reason],
-    ['answered', answeredWords(fields)],
+    ['answered', describeAnswer(fields)],
     ['also logged', events.join(', ')],
   ]);
 }
 
-const words = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join(', ');
+const joinWords = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join(', ');
 
-const said = (before: string, value: string | number | undefined, after = ''): string | undefined =>
+const formatPart = (before: string, value: string | number | undefined, after = ''): string | undefined =>
   value === undefined ? undefined : `${before}${value}${after}`;
 
-const calledWords = ({ endpoint = '-', model, alias, account, key_hint }: RequestLine): string =>
-  words(
+const describeCaller = ({ endpoint = '-', model, alias, account, key_hint }: RequestLine): string =>
+  joinWords(
     endpoint,
-    said('model ', model),
-    said('by the alias ', alias),
-    said('account ', account) ?? 'no account: the key is unknown',
-    said('key ', key_hint),
+    formatPart('model ', model),
+    formatPart('by the alias ', alias),
+    formatPart('account ', account) ?? 'no account: the key is unknown',
+    formatPart('key ', key_hint),
   );
 
-const heldWords = ({ reserved }: RequestLine): string | undefined =>
+const describeReservation = ({ reserved }: RequestLine): string | undefined =>
   reserved &&
-  words(
-    said('a call of the plan entry ', reserved.plan_slot) ?? `${reserved.yuan} yuan`,
-    said('at most ', reserved.max_tokens, ' output tokens'),
-    said('lowered by the ', reserved.limited_by),
+  joinWords(
+    formatPart('a call of the plan entry ', reserved.plan_slot) ?? `${reserved.yuan} yuan`,
+    formatPart('at most ', reserved.max_tokens, ' output tokens'),
+    formatPart('lowered by the ', reserved.limited_by),
   );
 
-const answeredWords = ({ status, code, first_text_ms, length, duration_ms, end }: RequestLine): string =>
-  words(
-    `status ${status ?? '-'}${said(' ', code) ?? ''}`,
-    said('first text after ', first_text_ms, ' ms'),
-    said('', length, ' characters'),
-    said('over after ', duration_ms, ' ms'),
+const describeAnswer = ({ status, code, first_text_ms, length, duration_ms, end }: RequestLine): string =>
+  joinWords(
+    `status ${status ?? '-'}${formatPart(' ', code) ?? ''}`,
+    formatPart('first text after ', first_text_ms, ' ms'),
+    formatPart('', length, ' characters'),
+    formatPart('over after ', duration_ms, ' ms'),
     end === 'client_gone' ? 'the client had left' : undefined,
   );
 
-const passedWords = ({ why, kind, seconds, ...one }: PassedOverLine): string =>
-  words(placeOf(one), standingWords[why] ?? why, kind, said('for ', seconds, ' s more'));
+const describePassedOver = ({ why, kind, seconds, ...one }: PassedOverLine): string =>
+  joinWords(placeOf(one), standingWords[why] ?? why, kind, formatPart('for ', seconds, ' s more'));
 
-const triedWords = ({ outcome, ms, status, code, broke_at, forms, stood, ...one }: TriedLine): string =>
-  words(
+const describeAttempt = ({ outcome, ms, status, code, broke_at, forms, stood, ...one }: TriedLine): string =>
+  joinWords(
     placeOf(one),
     outcome,
-    said(outcome === 'answered' ? 'first content after ' : 'after ', ms, ' ms'),
-    said('status ', status),
-    said('it said ', code),
-    said('broke off at +', broke_at, ' ms'),
-    said('asked in ', forms, ' forms'),
-    said('was ', stood),
+    formatPart(outcome === 'answered' ? 'first content after ' : 'after ', ms, ' ms'),
+    formatPart('status ', status),
+    formatPart('it said ', code),
+    formatPart('broke off at +', broke_at, ' ms'),
+    formatPart('asked in ', forms, ' forms'),
+    formatPart('was ', stood),
   );
 
 const placeOf = ({ channel, secret }: Pick<TriedLine, 'channel' | 'secret'>): string =>
-  `channel ${channel}${said(' (secret ', secret, ')') ?? ''}`;
+  `channel ${channel}${formatPart(' (secret ', secret, ')') ?? ''}`;
 
 const standingWords: Readonly<Record<string, string>> = {
   blocked: 'its upstream said when it may be asked again',

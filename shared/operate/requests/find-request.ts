@@ -4,7 +4,7 @@ import { explainChargeAboveReserve, findRowProblem, tokensOf } from '../../billi
 import { type CloseRow, type LedgerRow, findLedgerTimeMs, formatTags } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
 import { requestTimeMs } from '../../wire/ids.ts';
-import { lateCharge } from '../ledger/ledger.ts';
+import { findLateCharge } from '../ledger/ledger.ts';
 import { Failure, usageFailure } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import {
@@ -40,17 +40,17 @@ type BookedRequest = Extract<FoundRequest, { kind: 'booked' }>;
 
 /** @param written a request id, the id of an answer, or the ledger id of a grant */
 export async function findRequest(ports: OperatorPorts, written: string): Promise<FoundRequest> {
-  const found = (await bookedRequest(ports, written)) ?? (await openRequest(ports, written));
+  const found = (await findBookedRequest(ports, written)) ?? (await findOpenRequest(ports, written));
   if (found) return found;
-  throw new Failure(notFound(idIn(written)));
+  throw new Failure(explainNotFound(parseId(written)));
 }
 
 /** Looks in the ledger alone, which is two reads, or three. Undefined: it has no such row. */
-export async function bookedRequest(
+export async function findBookedRequest(
   ports: OperatorPorts,
   written: string,
 ): Promise<BookedRequest | undefined> {
-  const id = idIn(written);
+  const id = parseId(written);
   const isGrant = id.startsWith('grant#');
   if (!isGrant && requestTimeMs(id) === undefined)
     throw usageFailure('a request id has 26 characters: the header x-request-id, or what follows chatcmpl-');
@@ -58,18 +58,18 @@ export async function bookedRequest(
   if (reading === undefined) return undefined;
   if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
   const { row } = reading;
-  const late = await lateCharge(ports, row);
+  const late = await findLateCharge(ports, row);
   return { kind: 'booked', row, late, problem: findRowProblem(row) ?? (late && findRowProblem(late)) };
 }
 
-const idIn = (written: string): string => written.trim().replace(/^(chatcmpl-|resp-)/, '');
+const parseId = (written: string): string => written.trim().replace(/^(chatcmpl-|resp-)/, '');
 
 /** Looks through every account for its reservation. */
-export async function openRequest(
+export async function findOpenRequest(
   { ledger }: OperatorPorts,
   written: string,
 ): Promise<FoundRequest | undefined> {
-  const id = idIn(written);
+  const id = parseId(written);
   for await (const accounts of ledger.accounts()) {
     for (const account of accounts) {
       const reading = await ledger.quota(account);
@@ -80,7 +80,7 @@ export async function openRequest(
   return undefined;
 }
 
-export const notFound = (id: string): string =>
+export const explainNotFound = (id: string): string =>
   `no ledger row and no open reservation has the id ${id}: was it refused, or free of charge? Its log line says so`;
 
 const idLength = 26;
@@ -89,7 +89,7 @@ const idLength = 26;
  * Reads the id of a request as a client saw it, whole or its beginning. Throws a Failure: the first 10 characters are the time, so
  * no shorter beginning says where to look. `timeMs`: when the request came.
  */
-export function askedId(written: string) {
+export function parseAskedId(written: string) {
   const text = written
     .trim()
     .toLowerCase()
@@ -105,8 +105,9 @@ export function askedId(written: string) {
 export type RequestStep = [what: string, words: string];
 
 /** Those of which there is something to say. */
-export const told = (steps: readonly [what: string, words: string | undefined][]): RequestStep[] =>
-  steps.flatMap(([what, words]) => (words ? [[what, words] satisfies RequestStep] : []));
+export const keepStepsWithWords = (
+  steps: readonly [what: string, words: string | undefined][],
+): RequestStep[] => steps.flatMap(([what, words]) => (words ? [[what, words] satisfies RequestStep] : []));
 
 /**
  * View: the steps of the request behind a ledger row, in chronological order, including how its charge was calculated.
@@ -119,30 +120,30 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
   const { endpoint = '-', model, alias, key, charge } = row;
   const price = parsePrice(row.price);
   const back = row.reserved - charge;
-  return told([
+  return keepStepsWithWords([
     ['began', isoTime(findLedgerTimeMs(row))],
     [
       'asked',
       `${endpoint}, model ${model}${alias === undefined ? '' : ` by the alias ${alias}`}, key ${key}`,
     ],
-    ['for', whomWords(row)],
-    ['price', price ? priceWords(price) : row.price],
+    ['for', describeWhom(row)],
+    ['price', price ? describePrice(price) : row.price],
     ['agreed', row.tariff],
-    ['reserved', reservedWords(row)],
-    ['served', servedWords(row)],
-    ['ended', late ? silentWords(row) : endedWords(row)],
-    ...(price && row.kind === 'settled' ? tokenSteps(row, price) : []),
+    ['reserved', describeReserved(row)],
+    ['served', describeServing(row)],
+    ['ended', late ? describeExpiry(row) : describeEnd(row)],
+    ...(price && row.kind === 'settled' ? explainTokens(row, price) : []),
     ['search', searchWords(row)],
-    ['charged', chargedWords(row)],
+    ['charged', describeCharge(row)],
     ['returned', back > 0n ? `${formatYuan(back)} yuan to the balance` : undefined],
     ['taken', back < 0n ? `${formatYuan(-back)} yuan more than was reserved` : undefined],
     ['because', explainChargeAboveReserve(row)],
-    ['bought', boughtWords(row)],
+    ['bought', describeCost(row)],
     booked,
     // The call came to its end after all. Its row and this one are what it cost.
-    ['then', late && endedWords(late)],
-    ['served', late && servedWords(late)],
-    ['bought', late && boughtWords(late)],
+    ['then', late && describeEnd(late)],
+    ['served', late && describeServing(late)],
+    ['bought', late && describeCost(late)],
     ['difference', late && `${formatYuan(late.charge)} yuan, charged late`],
     ['in all', late && `${formatYuan(charge + late.charge)} yuan`],
     ['booked', late?.at],
@@ -150,10 +151,10 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
 }
 
 /** Empty: its client named nobody. */
-export const whomWords = ({ end_user: endUser, tags }: Pick<CloseRow, 'end_user' | 'tags'>): string =>
+export const describeWhom = ({ end_user: endUser, tags }: Pick<CloseRow, 'end_user' | 'tags'>): string =>
   [endUser === undefined ? '' : `end user ${endUser}`, formatTags(tags)].filter(Boolean).join(', ');
 
-function reservedWords(row: CloseRow): string {
+function describeReserved(row: CloseRow): string {
   if (row.official) return 'nothing: official calls deduct nothing';
   const [item, month] = row.plan_slot?.split('@') ?? [];
   const search = row.reserved > 0n ? `, and ${formatYuan(row.reserved)} yuan for its search` : '';
@@ -161,13 +162,13 @@ function reservedWords(row: CloseRow): string {
   return `${formatYuan(row.reserved)} yuan of the balance`;
 }
 
-function servedWords({ channel, upstream_model, first_content_ms }: CloseRow): string | undefined {
+function describeServing({ channel, upstream_model, first_content_ms }: CloseRow): string | undefined {
   if (channel === undefined) return undefined;
   const first = first_content_ms === undefined ? '' : `, first content after ${first_content_ms} ms`;
   return `by channel ${channel}, as model ${upstream_model ?? '-'}${first}`;
 }
 
-function boughtWords({ bought, search_bought: search }: CloseRow): string | undefined {
+function describeCost({ bought, search_bought: search }: CloseRow): string | undefined {
   const parts = [
     bought === undefined ? [] : `${formatYuan(bought)} yuan, by the channel's cost`,
     search === undefined ? [] : `${formatYuan(search)} yuan for the search`,
@@ -187,14 +188,14 @@ const kindWords: Record<CloseRow['kind'], string> = {
   cancelled: 'cancelled: it never began',
 };
 
-function endedWords({ kind, end, charge, search_price: search }: CloseRow): string {
+function describeEnd({ kind, end, charge, search_price: search }: CloseRow): string {
   // Free and official calls, and those of a plan, have nothing to pay.
   const input = charge === 0n ? ', and the balance pays nothing for it' : ', so the input alone is due';
   const due = search ? ', so what was sent is due' : input;
   return `${kindWords[kind]}${kind === 'expired' ? due : ''}${end === undefined ? '' : ` (${end})`}`;
 }
 
-function silentWords({ charge, search_price: search }: CloseRow): string {
+function describeExpiry({ charge, search_price: search }: CloseRow): string {
   const due = search ? 'what was sent' : 'the input';
   return `expired: nothing was heard of the function for too long${charge === 0n ? '' : `, so ${due} was charged at first`}`;
 }
@@ -206,16 +207,16 @@ const productNames: Record<TokenKind, string> = {
 };
 
 /** The product is exact: unit prices have 12 decimals per 1,000 tokens. */
-export const productStep = ([kind, tokens, rate]: Product): RequestStep => [
+export const formatProduct = ([kind, tokens, rate]: Product): RequestStep => [
   productNames[kind],
   `${tokens} x ${formatRatePerMillion(rate)} / 1,000,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
 ];
 
 /** Input and output always, of the cache only what there is. */
-export const shownProducts = (products: Product[]): Product[] =>
+export const selectProducts = (products: Product[]): Product[] =>
   products.filter(([kind, tokens]) => tokens > 0 || kind === 'input' || kind === 'output');
 
-function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
+function explainTokens(row: CloseRow, price: Price): RequestStep[] {
   const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated, flag } = row;
   const why = flag === undefined ? '' : ` (${flag})`;
   const source = estimated ? `the relay estimated${why}` : 'the upstream reported';
@@ -223,15 +224,15 @@ function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const tokens = tokensOf(row);
   const isByToken = price.type === 'token-billing' && tokens;
   const products = isByToken ? listProducts(findTier(price.tiers, input), tokens) : [];
-  return told([
+  return keepStepsWithWords([
     ['counted', `${input} input and ${output} output tokens, which ${source}`],
     ['cache', words && `of the input: ${words}`],
-    ...shownProducts(products).map(productStep),
-    ['service tier', row.service_tier && `${row.service_tier}${isByToken ? factorWords(price) : ''}`],
+    ...selectProducts(products).map(formatProduct),
+    ['service tier', row.service_tier && `${row.service_tier}${isByToken ? describeFactor(price) : ''}`],
   ]);
 }
 
-function chargedWords(row: CloseRow): string {
+function describeCharge(row: CloseRow): string {
   const charged = `${formatYuan(row.charge)} yuan`;
   if (row.official && row.cost !== undefined)
     return `${charged}; outside official mode it would have cost ${formatYuan(row.cost)} yuan`;
@@ -246,20 +247,20 @@ export const cacheWords = (counts: PartCounts): string =>
     .flatMap(({ count, words }) => ((counts[count] ?? 0) > 0 ? [`${counts[count]} ${words}`] : []))
     .join(', ');
 
-export function priceWords(price: Price): string {
+export function describePrice(price: Price): string {
   const rule = price.rule === null ? 'no rule names the model' : `rule ${price.rule}`;
   if (price.type === 'non-billing') return `${rule}: free`;
-  if (price.type === 'times-billing') return `${rule}: ${yuan(price.perCall)} yuan per call`;
+  if (price.type === 'times-billing') return `${rule}: ${formatPico(price.perCall)} yuan per call`;
   const named = Object.entries(price.factors ?? {}).map(([tier, factor]) => `, in ${tier} times ${factor}`);
-  return `${rule}: ${price.tiers.map(tierWords).join('; ')}${named.join('')}${factorWords(price)}`;
+  return `${rule}: ${price.tiers.map(describeTier).join('; ')}${named.join('')}${describeFactor(price)}`;
 }
 
 /** Of the service tier that a price is of. */
-const factorWords = ({ factor }: TokenPrice): string =>
+const describeFactor = ({ factor }: TokenPrice): string =>
   factor === undefined ? '' : `, times ${formatDecimal(factor, factorDecimals)}`;
 
 /** Prices of parts of the input are named only where one differs from that of input. */
-function tierWords({ above, rates }: Tier): string {
+function describeTier({ above, rates }: Tier): string {
   const { input, output } = rates;
   const parts = inputParts.map(({ name, words }) => `, ${formatRatePerMillion(rates[name])} ${words}`);
   const differs = inputParts.some(({ name }) => rates[name] !== input);
@@ -267,4 +268,4 @@ function tierWords({ above, rates }: Tier): string {
   return `${tier}${formatRatePerMillion(input)} yuan per million input tokens${differs ? parts.join('') : ''}, ${formatRatePerMillion(output)} per million output tokens`;
 }
 
-const yuan = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);
+const formatPico = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);

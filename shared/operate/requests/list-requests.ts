@@ -113,14 +113,14 @@ const stepOf = ({ fromMs, toMs }: TimeRange): number =>
 
 type TimeRange = Record<'fromMs' | 'toMs', number>;
 
-const byOutcome = (stepMs: number) => ({ stepMs, field: 'outcome' });
+const groupByOutcome = (stepMs: number) => ({ stepMs, field: 'outcome' });
 
 /** Newest first, with what all of them came to. */
 export async function viewRequests(ports: OperatorPorts, search: LogSearch) {
   const stepMs = stepOf(search);
   const [found, counted] = await Promise.all([
     listRequests(ports, search),
-    ports.log.counts(search, byOutcome(stepMs)),
+    ports.log.counts(search, groupByOutcome(stepMs)),
   ]);
   return {
     requests: found.requests.toReversed(),
@@ -148,7 +148,7 @@ function pointsOf(counts: readonly LineCount[], { fromMs, toMs }: TimeRange, ste
 }
 
 /** The refused calls of the last hour, by the code that the client got, the most first. On AWS it reads the log of that hour. */
-export async function refusedCalls({ clock, log }: OperatorPorts) {
+export async function countRefusedCalls({ clock, log }: OperatorPorts) {
   const toMs = clock.now();
   const search = { fromMs: toMs - hourMs, toMs, conditions: [isRequest, ofStatus.refused], limit: 1 };
   const { counts, scannedBytes } = await log.counts(search, { stepMs: hourMs, field: 'code' });
@@ -160,8 +160,8 @@ export async function refusedCalls({ clock, log }: OperatorPorts) {
 }
 
 /** About what an hour of counting them costs. */
-export const refusedBytes = (source: LogSource, nowMs: number): number | undefined => {
-  const bytes = expectedBytes(source, { fromMs: nowMs - hourMs, toMs: nowMs }, nowMs);
+export const estimateRefusedBytes = (source: LogSource, nowMs: number): number | undefined => {
+  const bytes = estimateBytes(source, { fromMs: nowMs - hourMs, toMs: nowMs }, nowMs);
   return bytes === undefined ? undefined : bytes * (hourMs / refusedMs);
 };
 
@@ -208,7 +208,7 @@ export function watchRequests(ports: OperatorPorts, asked: AskedRequests, sinceM
       const from = Math.floor(Math.max(countedMs - lateMs, range.fromMs) / stepMs) * stepMs;
       const [found, counted] = await Promise.all([
         listRequests(ports, listed),
-        ports.log.counts({ ...listed, fromMs: from }, byOutcome(stepMs)),
+        ports.log.counts({ ...listed, fromMs: from }, groupByOutcome(stepMs)),
       ]);
       const requests = found.requests.filter(({ line }) => !seen.has(String(line.request_id))).toReversed();
       seen = new Set(found.requests.map(({ line }) => String(line.request_id)));
@@ -228,7 +228,7 @@ export function watchRequests(ports: OperatorPorts, asked: AskedRequests, sinceM
  * About how much a search of the log will read: of what each group holds, the share of its time. Reads nothing. Undefined: it is
  * not known.
  */
-export function expectedBytes(
+export function estimateBytes(
   { kept }: LogSource,
   { fromMs, toMs }: TimeRange,
   nowMs: number,
@@ -243,15 +243,15 @@ export function expectedBytes(
 }
 
 /** About how much an hour of watching reads: each look lists and counts its time, the first one of a quarter of an hour all of it. */
-export function watchedBytes(
+export function estimateWatchBytes(
   ports: OperatorPorts,
   source: LogSource,
   asked: AskedRequests,
 ): number | undefined {
   const { everyMs, lateMs } = paceOf(ports);
   const nowMs = ports.clock.now();
-  const ofTime = (ms: number) => expectedBytes(source, { fromMs: nowMs - ms, toMs: nowMs }, nowMs);
-  const [look, whole] = [ofTime(lateMs + stepOf(asked)), ofTime(asked.toMs - asked.fromMs)];
+  const estimateTime = (ms: number) => estimateBytes(source, { fromMs: nowMs - ms, toMs: nowMs }, nowMs);
+  const [look, whole] = [estimateTime(lateMs + stepOf(asked)), estimateTime(asked.toMs - asked.fromMs)];
   return look === undefined || whole === undefined
     ? undefined
     : 2 * (hourMs / everyMs) * look + (hourMs / watchMs) * whole;
@@ -263,11 +263,11 @@ export const watchMs = 15 * minuteMs;
 /** Of AWS, in most regions: https://aws.amazon.com/cloudwatch/pricing/ */
 const dollarsPerByte = 0.005e-9;
 
-export const megabytes = (bytes: number): string =>
+export const formatMegabytes = (bytes: number): string =>
   bytes < 1e9 ? `${(bytes / 1e6).toFixed(bytes < 10e6 ? 2 : 0)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** `13 MB, 0.000065 dollars`. */
-export const priced = (bytes: number | undefined): string =>
+export const formatLogCost = (bytes: number | undefined): string =>
   bytes === undefined
     ? 'not known yet; CloudWatch bills 0.005 dollars for each GB'
-    : `${megabytes(bytes)}, ${Number((bytes * dollarsPerByte).toPrecision(2))} dollars`;
+    : `${formatMegabytes(bytes)}, ${Number((bytes * dollarsPerByte).toPrecision(2))} dollars`;

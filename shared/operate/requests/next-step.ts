@@ -2,7 +2,7 @@
 import { lineOf, type LoggedRequest } from './explain-request.ts';
 import { slowMs } from '../../relay/ports/telemetry.ts';
 import type { Target } from '../operator-ports.ts';
-import { onStack, shellWord } from '../plan.ts';
+import { formatStackOption, quoteShellWord } from '../plan.ts';
 
 /** What words in braces stand for. `unread`: the last channel that was tried and not asked, for want of its secret. */
 interface Known extends Record<'account' | 'model' | 'channel' | 'unread', string | undefined> {
@@ -106,7 +106,7 @@ const advice: readonly [RegExp, string][] = [
   ],
 ];
 
-const filledIn = (text: string, known: Known): string =>
+const fillStep = (text: string, known: Known): string =>
   text
     .replaceAll(/<([^>]+)>/g, `npx --no relay-ops $1${known.onStack}`)
     .replaceAll(
@@ -115,7 +115,7 @@ const filledIn = (text: string, known: Known): string =>
     );
 
 /** Undefined: there is nothing to do. */
-export function nextStep(logged: LoggedRequest, target: Target): string | undefined {
+export function adviseNextStep(logged: LoggedRequest, target: Target): string | undefined {
   const line = lineOf(logged);
   const { account = 'ACCOUNT', code = '', reason = '', attempts = [] } = line;
   const channel = !line.channel || line.channel === 'none' ? 'CHANNEL' : line.channel;
@@ -123,31 +123,31 @@ export function nextStep(logged: LoggedRequest, target: Target): string | undefi
   const unread = attempts.findLast((one) => one.outcome === 'upstream_secret' && !one.code)?.channel;
   const said = `${code} ${reason}${unread === undefined ? '' : ' unread'}`;
   const known = {
-    account: shellWord(account),
+    account: quoteShellWord(account),
     model: line.model || undefined,
     channel,
     unread,
-    onStack: onStack(target),
+    onStack: formatStackOption(target),
   };
   if (code !== '' || reason !== '')
-    return filledIn(
+    return fillStep(
       advice.find(([pattern]) => pattern.test(said))?.[1] ??
         'the customer changes the request: the error that it got names the field',
       known,
     );
   const waitedMs = attempts[0]?.at ?? 0;
   if (waitedMs > slowMs)
-    return filledIn(
+    return fillStep(
       `it waited ${Math.round(waitedMs / 1000)} s before a channel was asked, so no channel is at fault: <doctor> shows whether functions are throttled`,
       known,
     );
   if (line.FirstContentMs !== undefined && line.FirstContentMs > slowMs)
-    return filledIn(
+    return fillStep(
       'it began late: <request list --channel {channel} --status slow --since 1h> shows whether it is the channel; its row in channels has priority and weight',
       known,
     );
   if (line.retries)
-    return filledIn(
+    return fillStep(
       'another channel answered, so the customer saw nothing of it; how often: <channel test {channel}>',
       { ...known, channel: attempts[0]?.channel ?? channel },
     );

@@ -9,10 +9,10 @@ import { formatYuan, larger, smaller } from '../../billing/price.ts';
 import { createQuotaItem, findImbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { knownAccounts } from '../ledger/audit-ledger.ts';
+import { listKnownAccounts } from '../ledger/audit-ledger.ts';
 import { readingsOf } from '../ledger/ledger.ts';
 import type { OperatorPorts, Reading } from '../operator-ports.ts';
-import { counted, Failure, type Plan } from '../plan.ts';
+import { formatCount, Failure, type Plan } from '../plan.ts';
 
 interface Rebuilt {
   item: QuotaItem;
@@ -37,11 +37,11 @@ export async function planBalances(run: Rebuilding): Promise<Plan<Rebuilt>> {
   const changes: Rebuilt[] = [];
   const effect: string[] = [];
   const warnings: string[] = [];
-  for (const account of await allAccounts(run)) {
+  for (const account of await listAllAccounts(run)) {
     const evidence = await readEvidence(run, account);
     const { live, rows, copy, open, problems } = evidence;
     warnings.push(...problems, ...copyFindings(evidence).map((finding) => `at that second, ${finding}`));
-    const unexplained = chargedBeyondRows(evidence);
+    const unexplained = sumUnrecordedCharges(evidence);
     const item = rebuildAccount(account, { rows, open, unexplained, last: live?.last ?? copy?.last });
     if (live ? matchesRebuilt(live, item, rows) : rows.rows === 0 && copy === undefined) continue;
     changes.push({ item, seen: live });
@@ -49,7 +49,7 @@ export async function planBalances(run: Rebuilding): Promise<Plan<Rebuilt>> {
     effect.push(`${account}: ${was} -> ${moneyOf(item)}`);
   }
   const questions =
-    changes.length === 0 ? [] : [`Write the balances of ${counted(changes.length, 'account')} anew?`];
+    changes.length === 0 ? [] : [`Write the balances of ${formatCount(changes.length, 'account')} anew?`];
   return { changes, effect, warnings, questions };
 }
 
@@ -81,22 +81,18 @@ export async function checkBalances(run: Rebuilding): Promise<{ accounts: number
  * What an audit of the account finds only because it was charged, by the copy, what no row says any more: the words of these findings,
  * with their amounts, so that nothing else of the account is among them.
  */
-export async function findingsOfLostRows(
-  run: Rebuilding,
-  account: string,
-  of: 'live' | 'copy',
-): Promise<string[]> {
+export async function findLostRows(run: Rebuilding, account: string, of: 'live' | 'copy'): Promise<string[]> {
   const evidence = await readEvidence(run, account);
   const item = evidence[of];
   if (!item) return [];
-  const { charged, metered } = chargedBeyondRows(evidence);
+  const { charged, metered } = sumUnrecordedCharges(evidence);
   const charges = { spent: item.spent - charged, metered: (item.metered ?? 0n) - metered };
   const rest = new Set(findingsOf(evidence, of, { ...item, ...charges }));
   return findingsOf(evidence, of, item).filter((finding) => !rest.has(finding));
 }
 
-async function allAccounts({ ports, input }: Rebuilding): Promise<string[]> {
-  const accounts = new Set(await knownAccounts(ports));
+async function listAllAccounts({ ports, input }: Rebuilding): Promise<string[]> {
+  const accounts = new Set(await listKnownAccounts(ports));
   for await (const page of ports.copies.accounts(input.copy))
     for (const account of page) accounts.add(account);
   return [...accounts].toSorted(compareCodeUnits);
@@ -132,7 +128,7 @@ async function readEvidence(
 }
 
 /** Of a copy that balances. Else nothing is known, and only rows count. */
-function chargedBeyondRows({ copy, atCopy: { all } }: Evidence) {
+function sumUnrecordedCharges({ copy, atCopy: { all } }: Evidence) {
   if (!copy || findImbalance(copy) !== undefined) return { charged: 0n, metered: 0n };
   const charged = larger(0n, copy.spent - all.charged);
   return { charged, metered: smaller(charged, larger(0n, (copy.metered ?? 0n) - all.metered)) };

@@ -14,12 +14,12 @@ import { grantRow } from '../customers/grants.ts';
 import { auditLedger } from '../ledger/audit-ledger.ts';
 import { readingsOf } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { counted, Failure, type Plan } from '../plan.ts';
+import { formatCount, Failure, type Plan } from '../plan.ts';
 import { carryOutWrites } from '../rows.ts';
 import {
   carryOutBalances,
   checkBalances,
-  findingsOfLostRows,
+  findLostRows,
   planBalances,
   type CopyInput,
   type Rebuilding,
@@ -50,7 +50,7 @@ export interface StepReport {
 
 type Step = (run: Restoring) => Promise<{ plan: Plan<unknown>; carryOut: () => Promise<StepReport> }>;
 
-const step =
+const createStep =
   <Change>(
     makePlan: (run: Restoring) => Plan<Change> | Promise<Plan<Change>>,
     carryOut: (run: Restoring, plan: Plan<Change>) => Promise<Partial<StepReport> | void>,
@@ -61,17 +61,17 @@ const step =
   };
 
 const steps = {
-  close: step(planClosing, writeRows),
-  quiet: step(planWaiting, awaitQuiet),
-  copies: step(planCopies, makeCopies),
-  check: step(planAudit, checkCopies),
-  rows: step(planRows, putRowsBack),
-  balances: step(planBalances, carryOutBalances),
-  sums: step(planSums, correctSums),
-  forgive: step(planForgiving, writeRows),
-  audit: step(planAudit, auditAll),
-  open: step(planOpening, writeRows),
-  clean: step(planDropping, dropCopies),
+  close: createStep(planClosing, writeRows),
+  quiet: createStep(planWaiting, awaitQuiet),
+  copies: createStep(planCopies, makeCopies),
+  check: createStep(planAudit, checkCopies),
+  rows: createStep(planRows, putRowsBack),
+  balances: createStep(planBalances, carryOutBalances),
+  sums: createStep(planSums, correctSums),
+  forgive: createStep(planForgiving, writeRows),
+  audit: createStep(planAudit, auditAll),
+  open: createStep(planOpening, writeRows),
+  clean: createStep(planDropping, dropCopies),
 };
 
 const ofDrill: ReadonlySet<string> = new Set(['copies', 'check', 'clean']);
@@ -111,7 +111,7 @@ export const copyStack = (stack: string, atMs: number): string =>
 
 const key = { name: 'relay_closed' };
 
-async function closedRow({ tables }: OperatorPorts) {
+async function planClosedRow({ tables }: OperatorPorts) {
   const row = await tables.get('settings', key.name);
   const value = row && attributeOf(row, 'value');
   const conflict = new Failure(
@@ -125,14 +125,14 @@ async function closedRow({ tables }: OperatorPorts) {
 }
 
 async function planClosing({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {
-  const { isClosed, write } = await closedRow(ports);
+  const { isClosed, write } = await planClosedRow(ports);
   if (isClosed) return planOf<RowWrite>([], ['the relay is closed already']);
   const changes = [write({ value: true, _restore: copy })];
   return planOf(changes, ['calls are refused until the restore is done'], 'Close the relay?');
 }
 
 async function planOpening({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {
-  const { note, isClosed, write } = await closedRow(ports);
+  const { note, isClosed, write } = await planClosedRow(ports);
   if (!isClosed) return planOf<RowWrite>([], ['the relay is open already']);
   if (note !== copy) return planOf<RowWrite>([], ['the relay stays closed: this restore did not close it']);
   const changes = [write({ value: false, _restore: undefined })];
@@ -164,10 +164,10 @@ async function awaitQuiet({ ports, input, waiting }: Restoring): Promise<Partial
     await wait('environments that read it', Math.min(knownByAllMs, input.waitMs));
   }
   for (;;) {
-    const { open, rowless } = await unrest(ports);
+    const { open, rowless } = await findUnsettled(ports);
     if (open.length === 0 && rowless.length === 0) return {};
     if (clock.now() + pauseMs <= untilMs) {
-      await wait(`${counted(open.length, 'open call')} and ${counted(rowless.length, 'ledger row')}`);
+      await wait(`${formatCount(open.length, 'open call')} and ${formatCount(rowless.length, 'ledger row')}`);
       continue;
     }
     if (open.length > 0)
@@ -188,7 +188,7 @@ async function isClosedFor(config: OperatorPorts['config']): Promise<boolean> {
 }
 
 /** Items that cannot be read are what a restore is for. */
-async function unrest({ ledger }: OperatorPorts) {
+async function findUnsettled({ ledger }: OperatorPorts) {
   const open: string[] = [];
   const rowless: string[] = [];
   for await (const page of ledger.accounts())
@@ -286,7 +286,7 @@ async function planRows({ ports, input }: Restoring): Promise<Plan<string>> {
       }
     if (gone + changed > 0)
       effect.push(
-        `${table}: ${counted(gone, 'row that is gone', 'rows that are gone')} and ${changed} that were changed come back, ${formatYuan(sum)} yuan in all`,
+        `${table}: ${formatCount(gone, 'row that is gone', 'rows that are gone')} and ${changed} that were changed come back, ${formatYuan(sum)} yuan in all`,
       );
   }
   return planOf(effect, effect, 'Put these rows back?');
@@ -340,7 +340,7 @@ async function checkCopies(run: Restoring): Promise<StepReport> {
   const { effect } = await planRows(run);
   const { accounts, findings } = await checkBalances(run);
   const all = [...effect.map((each) => `lost since: ${each}`), ...findings];
-  const fine = `${counted(accounts, 'account of the copy adds', 'accounts of the copy add')} up with the ledger, and no row of it is gone or changed`;
+  const fine = `${formatCount(accounts, 'account of the copy adds', 'accounts of the copy add')} up with the ledger, and no row of it is gone or changed`;
   return reportOf(run, 'copy', all, fine);
 }
 
@@ -353,7 +353,7 @@ async function reportOf(
 ): Promise<StepReport> {
   const accepted = new Set<string>();
   for (const account of run.input.accepted)
-    for (const finding of await findingsOfLostRows(run, account, of)) accepted.add(finding);
+    for (const finding of await findLostRows(run, account, of)) accepted.add(finding);
   const said = findings.map((each) => (accepted.has(each) ? `accepted: ${each}` : each));
   const isOff = findings.some((each) => !accepted.has(each));
   return { said: said.length > 0 ? said : [fine], isOff };
@@ -383,5 +383,5 @@ async function planForgiving({ ports, input }: Restoring): Promise<Plan<RowWrite
     row: grantRow({ account, grant_id, reason }, amount),
   }));
   const effect = open.map(([account, amount]) => `${account}: ${formatYuan(amount)} yuan are granted`);
-  return planOf(changes, effect, `Grant this to ${counted(changes.length, 'account')}?`);
+  return planOf(changes, effect, `Grant this to ${formatCount(changes.length, 'account')}?`);
 }

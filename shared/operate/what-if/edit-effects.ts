@@ -63,30 +63,30 @@ interface EffectSums {
 }
 
 /** `isLost`: nobody serves it any more, so there are no such calls. */
-export type ModelEffect = ReturnType<typeof modelEffect>;
+export type ModelEffect = ReturnType<typeof computeModelEffect>;
 
 /** `lost`: models without a channel by it; `free`: that cost something before; `unpriced`: served, and by no rule priced any more. */
 export function editEffects(edit: Edit) {
   const { before, after, served, atMs } = edit;
   const models = [...Map.groupBy(served, ({ model }) => model)]
-    .map(([model, items]) => modelEffect(edit, model, items))
+    .map(([model, items]) => computeModelEffect(edit, model, items))
     .toSorted((a, b) => compareCodeUnits(a.model, b.model));
-  const unpricedIn = ({ models: names, charges }: EditedConfig): string[] => {
+  const findUnpriced = ({ models: names, charges }: EditedConfig): string[] => {
     const priced = listPricedModels(charges, atMs);
     return names.filter((model) => !priced.has(model));
   };
   // Refused ones cost nothing either, but are not free.
   const isFreeIn = (config: EditedConfig, model: string): boolean =>
     isOffered(config, model, atMs) && isFree(findPrice(config.charges, model, atMs));
-  const wasUnpriced = unpricedIn(before);
+  const wasUnpriced = findUnpriced(before);
   return {
     models,
-    total: summed(models),
+    total: sumEffects(models),
     lost: before.models.filter((model) => !after.models.includes(model)),
     free: after.models.filter(
       (model) => isFreeIn(after, model) && before.models.includes(model) && !isFreeIn(before, model),
     ),
-    unpriced: unpricedIn(after).filter((model) => !wasUnpriced.includes(model)),
+    unpriced: findUnpriced(after).filter((model) => !wasUnpriced.includes(model)),
   };
 }
 
@@ -94,7 +94,7 @@ const isOffered = (config: EditedConfig, model: string, atMs: number): boolean =
   config.models.includes(model) &&
   (!needsPrice(config, model) || listPricedModels(config.charges, atMs).has(model));
 
-function modelEffect({ before, after, atMs }: Edit, model: string, items: ServedDay[]) {
+function computeModelEffect({ before, after, atMs }: Edit, model: string, items: ServedDay[]) {
   const prices = {
     before: findPrice(before.charges, model, atMs),
     after: findPrice(after.charges, model, atMs),
@@ -103,8 +103,8 @@ function modelEffect({ before, after, atMs }: Edit, model: string, items: Served
   const isRefused = isLost || (!isOffered(after, model, atMs) && isOffered(before, model, atMs));
   const sums = items.map((item): EffectSums => {
     const { counts, amounts } = item.figures;
-    const revenue = revenueAround(prices, item.figures);
-    const bought = boughtAround(item, { before: before.channels, after: after.channels });
+    const revenue = boundRevenue(prices, item.figures);
+    const bought = boundCost(item, { before: before.channels, after: after.channels });
     return {
       calls: counts.calls ?? 0,
       charged: amounts.charged ?? 0n,
@@ -114,7 +114,7 @@ function modelEffect({ before, after, atMs }: Edit, model: string, items: Served
     };
   });
   const isPriceChanged = !isSamePrice(prices.before, prices.after);
-  return { model, ...summed(sums), isPriceChanged, isLost };
+  return { model, ...sumEffects(sums), isPriceChanged, isLost };
 }
 
 export const hasEffect = ({ revenue, bought, isLost, isPriceChanged }: ModelEffect): boolean =>
@@ -122,24 +122,27 @@ export const hasEffect = ({ revenue, bought, isLost, isPriceChanged }: ModelEffe
   isPriceChanged ||
   [revenue, bought].some(({ before, after }) => before.low !== after.low || before.high !== after.high);
 
-export const exactly = (amount: NanoYuan): Bounds => ({ low: amount, high: amount });
-const nothing = exactly(0n);
+export const boundExactly = (amount: NanoYuan): Bounds => ({ low: amount, high: amount });
+const nothing = boundExactly(0n);
 
-const plus = (a: Bounds, b: Bounds): Bounds => ({ low: a.low + b.low, high: a.high + b.high });
-const minus = (a: Bounds, b: Bounds): Bounds => ({ low: a.low - b.high, high: a.high - b.low });
+const addBounds = (a: Bounds, b: Bounds): Bounds => ({ low: a.low + b.low, high: a.high + b.high });
+const subtractBounds = (a: Bounds, b: Bounds): Bounds => ({ low: a.low - b.high, high: a.high - b.low });
 
-function summed(all: readonly EffectSums[]) {
-  const around = (of: 'revenue' | 'bought'): Around => ({
-    before: all.map((each) => each[of].before).reduce(plus, nothing),
-    after: all.map((each) => each[of].after).reduce(plus, nothing),
+function sumEffects(all: readonly EffectSums[]) {
+  const sumAround = (of: 'revenue' | 'bought'): Around => ({
+    before: all.map((each) => each[of].before).reduce(addBounds, nothing),
+    after: all.map((each) => each[of].after).reduce(addBounds, nothing),
   });
-  const [revenue, bought] = [around('revenue'), around('bought')];
+  const [revenue, bought] = [sumAround('revenue'), sumAround('bought')];
   return {
     calls: all.reduce((sum, { calls }) => sum + calls, 0),
     charged: all.reduce((sum, { charged }) => sum + charged, 0n),
     revenue,
     bought,
-    margin: { before: minus(revenue.before, bought.before), after: minus(revenue.after, bought.after) },
+    margin: {
+      before: subtractBounds(revenue.before, bought.before),
+      after: subtractBounds(revenue.after, bought.after),
+    },
     unknownCostCalls: all.reduce((sum, { unknownCostCalls }) => sum + unknownCostCalls, 0),
   };
 }
@@ -147,7 +150,7 @@ function summed(all: readonly EffectSums[]) {
 export const middleOf = ({ low, high }: Bounds): NanoYuan => (low + high) / 2n;
 
 /** How far the truth may be from the middle, in percent of it, rounded up to hundredths. 0: exact; undefined: the middle is 0. */
-export function withinPercent({ low, high }: Bounds): number | undefined {
+export function measureUncertainty({ low, high }: Bounds): number | undefined {
   if (low === high) return 0;
   const middle = low + high;
   if (middle === 0n) return undefined;
@@ -157,7 +160,7 @@ export function withinPercent({ low, high }: Bounds): number | undefined {
 
 /** `exact`, or by how much the worst of them may be wrong. */
 export function certaintyOf(...all: Bounds[]): string {
-  const within = all.map(withinPercent);
+  const within = all.map(measureUncertainty);
   if (within.every((percent) => percent === 0)) return 'exact';
   const [worst] = within.toSorted((a, b) => (b ?? Infinity) - (a ?? Infinity));
   return worst === undefined ? 'unknown' : `within ${worst} %`;
@@ -168,21 +171,21 @@ interface Usage {
   tokens: TokenCounts;
 }
 
-const atLeast0 = (count = 0): number => Math.max(0, count);
+const clampToZero = (count = 0): number => Math.max(0, count);
 
 function usageOf({ counts }: DailyFigures): Usage {
   return {
-    calls: atLeast0(counts.calls),
+    calls: clampToZero(counts.calls),
     tokens: {
-      prompt_tokens: atLeast0(counts.prompt_tokens),
-      completion_tokens: atLeast0(counts.completion_tokens),
-      prompt_tokens_details: eachPart('count', ({ count }) => atLeast0(counts[count])),
+      prompt_tokens: clampToZero(counts.prompt_tokens),
+      completion_tokens: clampToZero(counts.completion_tokens),
+      prompt_tokens_details: eachPart('count', ({ count }) => clampToZero(counts[count])),
     },
   };
 }
 
 /** Without calls on plans, of official mode, and those that were released or expired. */
-const paidUsage = (figures: DailyFigures): Usage => {
+const selectPaidUsage = (figures: DailyFigures): Usage => {
   const { counts } = figures;
   const less = {
     calls: -(counts.unpaid_calls ?? 0),
@@ -202,10 +205,10 @@ interface Prices {
  * What was charged where the price stays; else what both prices come to by tokens. Calls that expired were charged their input, of
  * which no count says how much: they are left out.
  */
-function revenueAround({ before, after }: Prices, figures: DailyFigures): Around {
+function boundRevenue({ before, after }: Prices, figures: DailyFigures): Around {
   const charged = figures.amounts.charged ?? 0n;
-  if (isSamePrice(before, after)) return { before: exactly(charged), after: exactly(charged) };
-  const usage = paidUsage(figures);
+  if (isSamePrice(before, after)) return { before: boundExactly(charged), after: boundExactly(charged) };
+  const usage = selectPaidUsage(figures);
   // Searches have a price of their own, which no rule changes.
   const ofCalls = charged - (figures.amounts.searched ?? 0n);
   const paid = before.type === 'times-billing' ? callsPaid(before.perCall, ofCalls) : undefined;
@@ -235,16 +238,16 @@ function callsPaid(perCall: bigint, charged: NanoYuan): bigint | undefined {
 /** @param paidCalls how many of the calls a price per call was charged for. Undefined: some of them. */
 function chargeBounds(price: Price, usage: Usage, paidCalls?: bigint): Bounds {
   if (price.type === 'non-billing') return nothing;
-  if (price.type === 'token-billing') return tokenBounds(price, usage);
+  if (price.type === 'token-billing') return boundTokenCharge(price, usage);
   const perCall = (price.perCall + 500n) / 1_000n;
   // Whoever leaves before the first content pays nothing, and no sum says how many did.
   return paidCalls === undefined
     ? { low: 0n, high: perCall * BigInt(usage.calls) }
-    : exactly(perCall * paidCalls);
+    : boundExactly(perCall * paidCalls);
 }
 
 /** Rounded for each call, half up, unless each token costs whole nano-yuan. */
-function tokenBounds(price: TokenPrice, usage: Usage): Bounds {
+function boundTokenCharge(price: TokenPrice, usage: Usage): Bounds {
   const { low, high, isWhole } = sumBounds(price, usage);
   const rounding = isWhole ? 0n : (BigInt(usage.calls) * productsPerNano) / 2n;
   const up = isWhole ? 0n : productsPerNano - 1n;
@@ -261,7 +264,7 @@ function sumBounds(
 ): Bounds & { isWhole: boolean } {
   const possible = [factorOne, ...Object.values(factors).map((factor) => parseFactor(factor) ?? factorOne)];
   const sums = { low: 0n, high: 0n, isWhole: possible.length === 1 };
-  const products = reachableTiers(tiers, usage).flatMap((tier) => listProducts(tier, usage.tokens));
+  const products = findReachableTiers(tiers, usage).flatMap((tier) => listProducts(tier, usage.tokens));
   for (const same of Map.groupBy(products, ([kind]) => kind).values()) {
     const amounts = same.map(([, count, rate]) => BigInt(count) * rate);
     sums.low += amounts.reduce(smaller) * possible.reduce(smaller);
@@ -274,7 +277,7 @@ function sumBounds(
 }
 
 /** The tiers that one of so many calls can have come to: the input of one call decides, and only its sum is known. */
-function reachableTiers(tiers: Tiers, { calls, tokens }: Usage): Tier[] {
+function findReachableTiers(tiers: Tiers, { calls, tokens }: Usage): Tier[] {
   const [first, ...higher] = tiers;
   const reached = higher.filter(({ above }) => tokens.prompt_tokens > above);
   const last = reached.at(-1);
@@ -287,30 +290,34 @@ type Channels = readonly ChannelRow[];
  * What calls cost the operator. Calls whose channel is gone are taken by any other one that serves the model.
  * `unknownCalls`: those whose cost no row says after the edit.
  */
-function boughtAround(
+function boundCost(
   { model, channel, figures }: ServedDay,
   { before, after }: { before: Channels; after: Channels },
 ): Around & { unknownCalls: number } {
-  const actual = exactly(figures.amounts.bought ?? 0n);
+  const actual = boundExactly(figures.amounts.bought ?? 0n);
   const calls = figures.counts.calls ?? 0;
   if (channel === undefined) return { before: actual, after: actual, unknownCalls: 0 };
   // An item has the first characters of a long id.
   const is = ({ id }: ChannelRow): boolean =>
     parseServedKey(buildServedKey('', model, id)).channel === channel;
-  const serving = (channels: Channels): ChannelRow[] =>
+  const findServing = (channels: Channels): ChannelRow[] =>
     channels.filter(({ models }) => models.includes(model));
-  const priceBy = (row: ChannelRow): BuyingPrice | undefined =>
+  const chooseBuyingPrice = (row: ChannelRow): BuyingPrice | undefined =>
     findBuyingPrice(row.cost, upstreamModelOf(row, model));
-  const stays = serving(after).find(is);
+  const stays = findServing(after).find(is);
   const old = before.find(is);
   // What was off or gone before is not this edit's doing.
-  const isGone = !stays && !serving(before).some(is);
+  const isGone = !stays && !findServing(before).some(is);
   const isSame =
-    stays && old && canonicalJson(priceBy(old) ?? null) === canonicalJson(priceBy(stays) ?? null);
+    stays &&
+    old &&
+    canonicalJson(chooseBuyingPrice(old) ?? null) === canonicalJson(chooseBuyingPrice(stays) ?? null);
   if (isGone || isSame)
     return { before: actual, after: actual, unknownCalls: calls - (figures.counts.bought_calls ?? 0) };
-  const takers = stays ? [stays] : serving(after);
-  const costs = takers.flatMap((taker) => priceBy(taker) ?? []).map((price) => costBounds(price, figures));
+  const takers = stays ? [stays] : findServing(after);
+  const costs = takers
+    .flatMap((taker) => chooseBuyingPrice(taker) ?? [])
+    .map((price) => boundBuyingCost(price, figures));
   const oneOf: Bounds = {
     low: costs.map(({ low }) => low).reduce(smaller, costs[0]?.low ?? 0n),
     high: costs.map(({ high }) => high).reduce(larger, 0n),
@@ -319,7 +326,7 @@ function boughtAround(
 }
 
 /** Of all calls: the operator pays for those too that nobody pays for. Each call is rounded once. */
-function costBounds(
+function boundBuyingCost(
   { input = 0, output = 0, per_call = 0, rate = 1, ...price }: BuyingPrice,
   figures: DailyFigures,
 ): Bounds {
@@ -327,8 +334,11 @@ function costBounds(
   const tiers = tiersOf({ ...price, input, output });
   const sums = sumBounds({ tiers, factors: price.service_tiers }, usage);
   const perCalls = BigInt(usage.calls) * convertToPico(per_call) * 1_000n * factorOne;
-  const inYuan = (sum: bigint): bigint =>
+  const convertToYuan = (sum: bigint): bigint =>
     divideHalfUp(sum * convertToPico(rate), productsPerNano * convertToPico(1));
   const rounding = BigInt(Math.ceil(usage.calls / 2));
-  return { low: larger(0n, inYuan(sums.low) - rounding), high: inYuan(sums.high + perCalls) + rounding };
+  return {
+    low: larger(0n, convertToYuan(sums.low) - rounding),
+    high: convertToYuan(sums.high + perCalls) + rounding,
+  };
 }

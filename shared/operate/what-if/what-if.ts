@@ -12,8 +12,8 @@ import { formatAccountId } from '../../billing/daily-keys.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
-import { compiled, nameOf, servedRows, type ConfigEdit } from '../config/row-changes.ts';
-import { monthsOfPace, readingsOf, rowsIn } from '../ledger/ledger.ts';
+import { compileRows, nameOf, readServedRows, type ConfigEdit } from '../config/row-changes.ts';
+import { readPaceMonths, readingsOf, readAllRows } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
 import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
 
@@ -21,26 +21,26 @@ import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
 const dayCount = 7;
 
 /** `atMs`: the prices of then are compared. `problems`: rows of the edit that would not be used. */
-export type WhatIf = Awaited<ReturnType<typeof whatIf>>;
+export type WhatIf = Awaited<ReturnType<typeof planWhatIf>>;
 
-export async function whatIf(ports: OperatorPorts, edit: ConfigEdit) {
+export async function planWhatIf(ports: OperatorPorts, edit: ConfigEdit) {
   const { clock, ledger } = ports;
   const nowMs = clock.now();
   const days = { from: utcDay(nowMs - (dayCount - 1) * dayMs), to: utcDay(nowMs) };
-  const earlier = await servedRows(ports);
+  const earlier = await readServedRows(ports);
   const [before, after] = [
-    compiled(ports, edit.before, { earlier }),
-    compiled(ports, edit.after, { earlier }),
+    compileRows(ports, edit.before, { earlier }),
+    compileRows(ports, edit.after, { earlier }),
   ];
-  const { rows: served, problems: unreadable } = await rowsIn(ledger.served(days));
-  const atMs = comparedAt(before.snapshot.charges, after.snapshot.charges, nowMs);
+  const { rows: served, problems: unreadable } = await readAllRows(ledger.served(days));
+  const atMs = chooseCompareTime(before.snapshot.charges, after.snapshot.charges, nowMs);
   const effects = editEffects({ before: before.snapshot, after: after.snapshot, served, atMs });
   const old = new Set(before.results.map(textOf));
   return {
     ...effects,
     days,
     atMs,
-    accounts: await runningEmpty(ports, days, effects.models),
+    accounts: await findRunningEmpty(ports, days, effects.models),
     problems: after.results
       .filter((result) => result.problem !== undefined && !old.has(textOf(result)))
       .map(({ table, key, problem }) => ({ table, key: String(key), problem })),
@@ -52,7 +52,7 @@ const textOf = (result: { table: string; key: string | number; problem?: string 
   `${nameOf(result)} ${result.problem ?? ''}`;
 
 /** When the last of the rules begins that the edit adds or changes. */
-function comparedAt(before: readonly ChargeRow[], after: readonly ChargeRow[], nowMs: number): number {
+function chooseCompareTime(before: readonly ChargeRow[], after: readonly ChargeRow[], nowMs: number): number {
   const old = new Set(before.map((rule) => canonicalJson(rule)));
   const edited = after.filter((rule) => !old.has(canonicalJson(rule)));
   return Math.max(nowMs, ...edited.map(({ from = nowMs }) => from));
@@ -71,19 +71,19 @@ const daysLeftMax = 365;
  * Which accounts run empty sooner after an edit, of those that spend most.
  * @param models whose revenue the edit changes; the calls of an account are taken to be like those of all
  */
-export async function runningEmpty(ports: OperatorPorts, days: DayRange, models: readonly ModelEffect[]) {
+export async function findRunningEmpty(ports: OperatorPorts, days: DayRange, models: readonly ModelEffect[]) {
   const { ledger } = ports;
   const rose = new Map(models.filter((each) => riseOf(each) > 0n).map((each) => [each.model, each]));
   if (rose.size === 0) return { looked: 0, accounts: 0, sooner: [], problems: [] };
-  const { byAccount, paid, ...months } = await monthsOfPace(ports);
+  const { byAccount, paid, ...months } = await readPaceMonths(ports);
   const most = [...paid].toSorted(([, a], [, b]) => compareLargestFirst(a, b)).slice(0, accountsMax);
   const { rows: found, problems } = readingsOf(await ledger.quotas(most.map(([account]) => account)));
   const sooner: SoonerEmpty[] = [];
   for (let at = 0; at < found.length; at += atOnce) {
     const some = found.slice(at, at + atOnce).map(async (item) => {
-      const { rows } = await rowsIn(ledger.daily(formatAccountId(item.account), days));
+      const { rows } = await readAllRows(ledger.daily(formatAccountId(item.account), days));
       const pace = computeSpendingPace(item, byAccount.get(item.account) ?? [], ports.clock.now());
-      return soonerOf(item, pace, riseIn(rows, rose));
+      return soonerOf(item, pace, sumRise(rows, rose));
     });
     sooner.push(...(await Promise.all(some)).flat());
   }
@@ -106,7 +106,7 @@ function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYua
 }
 
 /** How much more the account would have paid in these days. */
-const riseIn = (sums: readonly DailySum[], rose: ReadonlyMap<string, ModelEffect>): NanoYuan =>
+const sumRise = (sums: readonly DailySum[], rose: ReadonlyMap<string, ModelEffect>): NanoYuan =>
   sums.reduce((sum, { key, figures }) => {
     const effect = rose.get(key.period.split('#')[2] ?? '');
     return sum + (effect ? shareOf(effect, computePaid(figures), figures.counts.calls ?? 0) : 0n);
@@ -125,10 +125,10 @@ function soonerOf(item: WholeAccount, pace: SpendingPace, rise: NanoYuan) {
     {
       account,
       available,
-      daysAfter: inTenths(daysAfter),
-      daysBefore: daysBefore > daysLeftMax ? undefined : inTenths(daysBefore),
+      daysAfter: roundToTenths(daysAfter),
+      daysBefore: daysBefore > daysLeftMax ? undefined : roundToTenths(daysBefore),
     },
   ];
 }
 
-const inTenths = (value: number): number => Math.round(value * 10) / 10;
+const roundToTenths = (value: number): number => Math.round(value * 10) / 10;

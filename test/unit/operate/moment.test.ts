@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { momentOf, storedMoment, withMoments } from '../../../shared/operate/moment.ts';
+import { momentOf, normalizeMoment, normalizeMoments } from '../../../shared/operate/moment.ts';
 
 /** A Friday. */
 const nowMs = Date.parse('2026-11-27T12:00:30Z');
@@ -32,7 +32,7 @@ it.each<[string, string | undefined, string | undefined]>([
 it('is stored as ISO 8601, at any depth, where attributes are times; what is one already stays', () => {
   const value = { from: 'next monday', since: '2d', until: '2027-01-01T00:00:00+08:00', text: 'tomorrow' };
   const params = { set: { since: '2d' } };
-  expect(withMoments({ value: [value], params, models: new Set(['m']) }, nowMs)).toEqual({
+  expect(normalizeMoments({ value: [value], params, models: new Set(['m']) }, nowMs)).toEqual({
     value: [
       {
         from: '2026-11-30T00:00:00Z',
@@ -44,11 +44,11 @@ it('is stored as ISO 8601, at any depth, where attributes are times; what is one
     params,
     models: new Set(['m']),
   });
-  expect(storedMoment('', nowMs)).toBe('');
+  expect(normalizeMoment('', nowMs)).toBe('');
 });
 
 it('is refused where it is none, by its place, with the forms that there are', () => {
-  expect(() => withMoments({ value: [{ until: 'tomorow' }] }, nowMs)).toThrow(
+  expect(() => normalizeMoments({ value: [{ until: 'tomorow' }] }, nowMs)).toThrow(
     'value[0].until: found "tomorow", wanted a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-',
   );
 });

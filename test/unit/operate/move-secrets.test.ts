@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { compileSnapshot } from '../../../shared/config/compile-snapshot.ts';
 import { emptyRows, keyAttributes, type ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { isUnbound } from '../../../shared/config/rows/secret-reference.ts';
-import { secretsIn } from '../../../shared/operate/config/row-changes.ts';
+import { listSecrets } from '../../../shared/operate/config/row-changes.ts';
 import type { OperatorPorts, RawRow, RowWrite, SecretWrite } from '../../../shared/operate/operator-ports.ts';
 import { Failure } from '../../../shared/operate/plan.ts';
 import { carryOutMove, planMoveSecrets } from '../../../shared/operate/secrets.ts';
@@ -64,7 +64,7 @@ let killedAt: { step: number; isDone: boolean } | undefined;
 const nameOf = (reference: string): string =>
   reference.replace(/^(ssm:\/relay\/|secretsmanager:)relay\//, '');
 const readable = (): string[] =>
-  secretsIn(rows)
+  listSecrets(rows)
     .map(({ reference }) => reference)
     .filter((reference) => !reference.includes('/other/'));
 
@@ -129,9 +129,9 @@ function expectMoved(): void {
     movedTo,
   );
   expect(new Set(readable())).toEqual(new Set(stored.keys()));
-  expect(secretsIn(rows).filter((named) => isUnbound(named) && !named.reference.includes('/other/'))).toEqual(
-    [],
-  );
+  expect(
+    listSecrets(rows).filter((named) => isUnbound(named) && !named.reference.includes('/other/')),
+  ).toEqual([]);
   expect(JSON.stringify(rows)).not.toContain('_moved":[');
 }
 

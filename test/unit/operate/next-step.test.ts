@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nextStep } from '../../../shared/operate/requests/next-step.ts';
+import { adviseNextStep } from '../../../shared/operate/requests/next-step.ts';
 import type { RequestLine } from '../../../shared/operate/requests/explain-request.ts';
 
 const target = { stack: 'relay', local: true };
@@ -32,11 +32,11 @@ it.each<[RequestLine, string]>([
   [{ FirstContentMs: 60_000 }, 'request list --channel second --status slow --since 1h shows'],
 ])('after %j says what to do', (fields, words) => {
   const line = { account: 'acme', model: 'm', channel: 'second', ...fields };
-  expect(nextStep({ id: 'x', line: { atMs: 0, fields: line }, events: [] }, target)).toContain(words);
+  expect(adviseNextStep({ id: 'x', line: { atMs: 0, fields: line }, events: [] }, target)).toContain(words);
 });
 
 it('names the stack where it is not the machine’s own', () => {
   const line = { account: 'acme', code: 'insufficient_quota', reason: 'quota_insufficient' };
   const story = { id: 'x', line: { atMs: 0, fields: line }, events: [] };
-  expect(nextStep(story, { stack: 'shop', local: false })).toContain('--reason WHY --stack shop');
+  expect(adviseNextStep(story, { stack: 'shop', local: false })).toContain('--reason WHY --stack shop');
 });

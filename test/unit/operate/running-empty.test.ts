@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { noFigures } from '../../../shared/billing/daily-figures.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { exactly, type ModelEffect } from '../../../shared/operate/what-if/edit-effects.ts';
-import { runningEmpty } from '../../../shared/operate/what-if/what-if.ts';
+import { boundExactly, type ModelEffect } from '../../../shared/operate/what-if/edit-effects.ts';
+import { findRunningEmpty } from '../../../shared/operate/what-if/what-if.ts';
 
 const yuan = 1_000_000_000n;
 const figures = (charged: bigint) => ({ counts: { calls: 1 }, amounts: { charged } });
@@ -22,7 +22,7 @@ it('at the beginning of a month looks at the accounts of the month before, too',
       },
     },
   } as unknown as OperatorPorts;
-  const revenue = { before: exactly(yuan), after: exactly(2n * yuan) };
+  const revenue = { before: boundExactly(yuan), after: boundExactly(2n * yuan) };
   const effect = {
     model: 'm',
     calls: 1,
@@ -31,7 +31,7 @@ it('at the beginning of a month looks at the accounts of the month before, too',
     figures: noFigures,
   } as unknown as ModelEffect;
   const days = { from: '2026-11-25', to: '2026-12-01' };
-  const found = await runningEmpty(ports, days, [effect]);
+  const found = await findRunningEmpty(ports, days, [effect]);
   expect(found).toMatchObject({ looked: 2, accounts: 2 });
   expect(found.sooner.map(({ account }) => account)).toEqual(['acme', 'late']);
 });

@@ -4,7 +4,7 @@ import type { LineCount, LogSearch, OperatorPorts } from '../../../shared/operat
 import {
   requestSearch,
   viewRequests,
-  watchedBytes,
+  estimateWatchBytes,
   watchRequests,
 } from '../../../shared/operate/requests/list-requests.ts';
 
@@ -134,7 +134,7 @@ describe('a watch', () => {
     const { ports } = logged(false);
     const kept = (bytes: number) => ({ groups: ['g'], kept: [{ bytes, sinceMs: nowMs - 10 * hourMs }] });
     // 1 MB in 4 minutes: 240 looks of an hour read twice as much each, and four times the whole hour.
-    expect(watchedBytes(ports, kept(150e6), lastHour)).toBeCloseTo(240 * 2 * 1e6 + 4 * 15e6, -3);
-    expect(watchedBytes(ports, { groups: ['g'] }, lastHour)).toBeUndefined();
+    expect(estimateWatchBytes(ports, kept(150e6), lastHour)).toBeCloseTo(240 * 2 * 1e6 + 4 * 15e6, -3);
+    expect(estimateWatchBytes(ports, { groups: ['g'] }, lastHour)).toBeUndefined();
   });
 });

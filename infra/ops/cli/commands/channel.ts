@@ -13,7 +13,7 @@ import {
   type TestInput,
 } from '../../../../shared/operate/channels/test-channel.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { counted, Failure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
 import {
   carryOutMove,
   carryOutStoreSecret,
@@ -91,7 +91,7 @@ RELAY_ENV_SECRETS lists. It goes to that host alone. Store the value first:
         for (const { id, problem, warning, ...each } of listed) {
           if (each.isFailing)
             terminal.remark(
-              `${id} fails: all of its ${counted(each.failing, 'call')} of ${each.lastCall} did; \`channel test ${id}\` asks it`,
+              `${id} fails: all of its ${formatCount(each.failing, 'call')} of ${each.lastCall} did; \`channel test ${id}\` asks it`,
             );
           if (each.isIdle) terminal.remark(`${id}: no call since ${knownFrom}`);
           if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
@@ -157,7 +157,7 @@ RELAY_ENV_SECRETS lists. It goes to that host alone. Store the value first:
         const plan = await planSync(run.ports, { ...options, id });
         const { added, removed, models } = plan;
         plan.listWarnings.forEach(run.terminal.remark);
-        const said = `${counted(models.length, 'model is', 'models are')} written; live within 10 seconds.`;
+        const said = `${formatCount(models.length, 'model is', 'models are')} written; live within 10 seconds.`;
         return {
           ...rowWrites(run, plan, { said, facts: { added, removed, models } }),
           preview: ({ print }) =>
@@ -206,7 +206,7 @@ function printProbe(
 ): void {
   printTable(capabilities.map((name) => [name, foundText(can[name])]));
   if (unasked.length > 0) print(`not asked, since no call was left: ${unasked.join(', ')}`);
-  print(`${counted(sent, 'call was', 'calls were')} sent.`);
+  print(`${formatCount(sent, 'call was', 'calls were')} sent.`);
   if (Object.keys(rules).length > 0) print(`written to params.model_rules: ${JSON.stringify(rules)}`);
   warn(warnings);
   const names = dropped?.map(({ name, calls }) => `${name} (${calls})`) ?? [];
@@ -283,7 +283,9 @@ have env:NAME there.`,
           plan,
           carryOut: () => carryOutMove(ports, plan, wait),
           print({ print, remark }, { moved, removed, kept }) {
-            print(`Updated ${counted(moved, 'row')}, removed ${counted(removed.length, 'old secret')}.`);
+            print(
+              `Updated ${formatCount(moved, 'row')}, removed ${formatCount(removed.length, 'old secret')}.`,
+            );
             for (const reference of kept)
               remark(
                 `${reference} is kept because another row names it: fix that row, then repeat the command`,

@@ -15,7 +15,7 @@ import {
   type WrittenRates,
 } from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
-import { counted, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
   planNewRule,
@@ -33,7 +33,11 @@ import {
   type NewCharge,
 } from '../../../../shared/operate/prices/import-charges.ts';
 import type { TypedPrice } from '../../../../shared/operate/prices/first-prices.ts';
-import { priceWords, productStep, shownProducts } from '../../../../shared/operate/requests/find-request.ts';
+import {
+  describePrice,
+  formatProduct,
+  selectProducts,
+} from '../../../../shared/operate/requests/find-request.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { ruleFields } from '../../fields/rule-fields.ts';
@@ -146,9 +150,9 @@ prices already are left alone.`,
           const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
           print(`${model} at ${isoTime(atMs)}${since}`);
           printFacts([
-            ['price', priceWords(price)],
+            ['price', describePrice(price)],
             ...(above > 0 ? [['tier', `for more than ${above} input tokens`]] : []),
-            ...shownProducts(products).map(productStep),
+            ...selectProducts(products).map(formatProduct),
             ['total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
             ['ledger', text],
           ]);
@@ -245,7 +249,7 @@ prices already are left alone.`,
           },
           carryOut: () => carryOutWrites(ports, plan),
           print: ({ print }, written) =>
-            print(`${counted(written.length, 'rule is', 'rules are')} written; live within 10 seconds.`),
+            print(`${formatCount(written.length, 'rule is', 'rules are')} written; live within 10 seconds.`),
           facts: () => ({ charges, missing }),
         });
       },

@@ -11,11 +11,11 @@ import { editByFile, nameOf } from '../../../../shared/operate/config/row-change
 import {
   listVersions,
   showVersion,
-  versionAt,
+  findVersionAt,
   type ListedVersions,
   type ShownVersion,
 } from '../../../../shared/operate/config/versions.ts';
-import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { changes, shows, type CommandGroup, type CommandRun } from '../command.ts';
 import {
@@ -58,7 +58,7 @@ export const checkCommand = shows('check', {
       for (const each of warnings) print(`warning  ${nameOf(each)}: ${each.warning}`);
     };
     terminal.printAs(checked, text, [['table', 'key', 'problem', 'warning'], found]);
-    const summary = `${counted(rows, 'row')}, ${problems.length} with a problem, ${warnings.length} with a warning`;
+    const summary = `${formatCount(rows, 'row')}, ${problems.length} with a problem, ${warnings.length} with a warning`;
     if (problems.length > 0) throw new Failure(summary);
     if (format === 'text') print(`${summary}.`);
   },
@@ -83,7 +83,7 @@ export const configCommands: CommandGroup = {
           throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
         await writeTextFile(path, text);
         terminal.printAs({ file: path, rows }, () =>
-          terminal.print(`${counted(rows, 'row is', 'rows are')} in ${path}.`),
+          terminal.print(`${formatCount(rows, 'row is', 'rows are')} in ${path}.`),
         );
       },
     }),
@@ -181,7 +181,7 @@ async function planBack(
 ): Promise<ConfigPlan> {
   if ((number === undefined) === (to === undefined)) throw usageFailure('give either a version or --to');
   if (to === undefined) return planRollback(ports, number ?? 0);
-  const { version, publishedAt } = await versionAt(ports, to);
+  const { version, publishedAt } = await findVersionAt(ports, to);
   terminal.print(`version ${version}, published ${isoTime(publishedAt * 1000)}, served at ${isoTime(to)}`);
   return planRollback(ports, version);
 }

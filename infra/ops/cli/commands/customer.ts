@@ -22,15 +22,15 @@ import {
 import {
   carryOutNewCustomer,
   planNewCustomer,
-  accountLink,
-  welcomeSaid,
+  buildAccountLink,
+  writeWelcome,
   type CustomerMade,
   type NewCustomerInput,
   type NewCustomerPlan,
 } from '../../../../shared/operate/customers/new-customer.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
-import { counted, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
+import { formatCount, usageFailure, quoteShellWord } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -112,7 +112,7 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
             shown.print(
               `customer ${account} is made. Send this${sent}; the key is stored nowhere and is not shown again:`,
             );
-            const { message, warnings } = welcomeSaid(plan, made, link);
+            const { message, warnings } = writeWelcome(plan, made, link);
             shown.printMessage(message);
             warnings.forEach(shown.remark);
           },
@@ -282,9 +282,9 @@ function printCustomer(terminal: Terminal, view: CustomerView): void {
   terminal.warn(view.warnings);
   const { account, keys, hasAllKeys, grants, hasAllGrants } = view;
   if (!hasAllKeys || (isText && keys.length > keysShown))
-    terminal.remark(`there may be more keys: see \`key list --account ${shellWord(account)}\``);
+    terminal.remark(`there may be more keys: see \`key list --account ${quoteShellWord(account)}\``);
   if (!hasAllGrants || (isText && grants.length > grantsShown))
-    terminal.remark(`there are more grants: see \`grant list --account ${shellWord(account)}\``);
+    terminal.remark(`there are more grants: see \`grant list --account ${quoteShellWord(account)}\``);
 }
 
 function customerJson(view: CustomerView) {
@@ -330,8 +330,11 @@ function printText(terminal: Terminal, view: CustomerView): void {
   terminal.print(`account ${account}${isOff ? ', switched off' : ''}`);
   terminal.printFacts([
     ['available', `${formatYuan(item.available)} yuan`],
-    ['reserved', `${formatYuan(sumReserved(item))} yuan, for ${counted(item.open.size, 'call')} under way`],
-    ['spent', `${formatYuan(item.spent)} yuan, ${counted(item.settled, 'call')}`],
+    [
+      'reserved',
+      `${formatYuan(sumReserved(item))} yuan, for ${formatCount(item.open.size, 'call')} under way`,
+    ],
+    ['spent', `${formatYuan(item.spent)} yuan, ${formatCount(item.settled, 'call')}`],
     ['granted', `${formatYuan(item.granted)} yuan`],
     ...(item.metered === undefined
       ? []
@@ -339,12 +342,12 @@ function printText(terminal: Terminal, view: CustomerView): void {
     ['used', `${useText(use.sum)}, ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
     ...models.slice(0, modelsShown).map((each) => ['', modelText(each)]),
     ...(models.length > modelsShown
-      ? [['', `and ${counted(models.length - modelsShown, 'model')} more: --json has all, also by day`]]
+      ? [['', `and ${formatCount(models.length - modelsShown, 'model')} more: --json has all, also by day`]]
       : []),
     ['plan', plan ? planText(plan) : 'none'],
     ...(plan?.items ?? []).map((entry) => [
       '',
-      `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited calls' : counted(entry.value, 'call')}, resets ${isoTime(entry.resets_at * 1000)}`,
+      `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited calls' : formatCount(entry.value, 'call')}, resets ${isoTime(entry.resets_at * 1000)}`,
     ]),
     ...Object.entries(attributes).map(([name, value]) => [name, cellText(value)]),
     ...(written._at === undefined ? [] : [['written', writtenText(written)]]),
@@ -354,7 +357,7 @@ function printText(terminal: Terminal, view: CustomerView): void {
 }
 
 const useText = ({ counts, amounts }: DailyFigures): string =>
-  `${formatYuan(amounts.charged ?? 0n)} yuan, ${counted(counts.calls ?? 0, 'call')}, ${counts.failures ?? 0} failed`;
+  `${formatYuan(amounts.charged ?? 0n)} yuan, ${formatCount(counts.calls ?? 0, 'call')}, ${counts.failures ?? 0} failed`;
 
 const modelText = ({ name, figures }: Summed): string => {
   const {
@@ -362,7 +365,7 @@ const modelText = ({ name, figures }: Summed): string => {
     cached_tokens: cached = 0,
     completion_tokens: output = 0,
   } = figures.counts;
-  return `${name}: ${useText(figures)}, ${counted(input, 'token')} in (${cached} cached), ${output} out`;
+  return `${name}: ${useText(figures)}, ${formatCount(input, 'token')} in (${cached} cached), ${output} out`;
 };
 
 const planText = ({ level, until }: AccountPlan): string =>
@@ -391,7 +394,7 @@ function newCustomerFacts(plan: NewCustomerPlan, made: CustomerMade | undefined,
     key: secretKey,
     hash,
     hint,
-    message: welcomeSaid(plan, made, link).message.join('\n'),
-    ...(link && { link: (pages.account ? accountLink(baseUrl, secretKey) : undefined) ?? null }),
+    message: writeWelcome(plan, made, link).message.join('\n'),
+    ...(link && { link: (pages.account ? buildAccountLink(baseUrl, secretKey) : undefined) ?? null }),
   };
 }

@@ -8,10 +8,10 @@ import {
   planAddChannel,
   type ChannelInput,
 } from '../../../../shared/operate/channels/edit-channel.ts';
-import { offeredModels } from '../../../../shared/operate/channels/sync-models.ts';
+import { listOfferedModels } from '../../../../shared/operate/channels/sync-models.ts';
 import { awaitPublished } from '../../../../shared/operate/config/write-rows.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
-import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import {
   planFirstPrices,
@@ -155,7 +155,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
       changes: [...prices.changes, ...channel.changes, ...(grant?.changes ?? []), ...key.changes],
       effect: [
         ...prices.effect,
-        `channel ${input.id}: ${counted(input.models.length, 'model')}, ${reference ?? 'no secret'}`,
+        `channel ${input.id}: ${formatCount(input.models.length, 'model')}, ${reference ?? 'no secret'}`,
         `account ${account}: ${amount} yuan, one new key`,
       ],
       questions: ['Write this?'],
@@ -201,7 +201,7 @@ async function askModels(
   { facts, value }: { facts: Omit<ChannelInput, 'models'>; value: string | undefined },
 ): Promise<string[]> {
   if (!isAttended) throw usageFailure('--models is missing, and nobody is here to answer');
-  const { names: listed, warnings } = await offeredModels(ports, facts, value);
+  const { names: listed, warnings } = await listOfferedModels(ports, facts, value);
   warnings.forEach(terminal.remark);
   if (listed.length > 0) terminal.print(listed.join('  '));
   for (;;) {

@@ -25,14 +25,14 @@ import {
   viewKeyUse,
   carryOutLeakedKey,
   planLeakedKey,
-  leakedMessage,
-  leakedRefund,
+  writeLeakMessage,
+  planLeakRefund,
   refundCommand,
   type KeyUse,
   type LeakedKeyMade,
   type LeakedKeyPlan,
 } from '../../../../shared/operate/keys/leaked-key.ts';
-import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { heldKeyFields, keyFields } from '../../fields/key-fields.ts';
@@ -328,7 +328,7 @@ function printKeyUse(terminal: Terminal, { hours, sum, sinceMs, problems }: KeyU
   problems.forEach(terminal.remark);
   const calls = sum.counts.calls ?? 0;
   if (terminal.format === 'text' && calls > 0)
-    terminal.print(`${counted(calls, 'call')}, ${formatYuan(sum.amounts.charged ?? 0n)} yuan in all.`);
+    terminal.print(`${formatCount(calls, 'call')}, ${formatYuan(sum.amounts.charged ?? 0n)} yuan in all.`);
 }
 
 function printLeaked(
@@ -348,8 +348,8 @@ function printLeaked(
     );
   const once = successor ? '; the new key is stored nowhere and is not shown again' : '';
   print(`\nSend this to the customer${once}:`);
-  printMessage(leakedMessage({ plan, secretKey: successor?.secretKey, use }));
-  const refund = leakedRefund({ plan, use });
+  printMessage(writeLeakMessage({ plan, secretKey: successor?.secretKey, use }));
+  const refund = planLeakRefund({ plan, use });
   if (use && use.refunded > 0n) print(`${formatYuan(use.refunded)} yuan of it were refunded already.`);
   if (refund !== undefined) print(`To give back what it spent (choose the amount): ${refundCommand(refund)}`);
 }
@@ -358,7 +358,7 @@ function leakedFacts(plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): obje
   const facts = { account: plan.account, leaked: plan.name };
   if (!made) return facts;
   const { successor, use, problem } = made;
-  const refund = leakedRefund({ plan, use });
+  const refund = planLeakRefund({ plan, use });
   return {
     ...facts,
     since: isoTime(plan.use.sinceMs),
@@ -370,7 +370,7 @@ function leakedFacts(plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): obje
     ...(problem !== undefined && { problem }),
     ...(plan.earlier && { leaked_at: plan.earlier.at, successor: plan.earlier.successor ?? null }),
     ...(successor && { key: successor.secretKey, hash: successor.hash, hint: successor.hint }),
-    message: leakedMessage({ plan, secretKey: successor?.secretKey, use }).join('\n'),
+    message: writeLeakMessage({ plan, secretKey: successor?.secretKey, use }).join('\n'),
     refund: refund ? refundCommand(refund) : null,
   };
 }

@@ -6,7 +6,7 @@ import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { findLedgerTimeMs, type Attribution, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';
 import { auditLedger } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import {
-  ledgerJson,
+  formatLedgerRow,
   listLedger,
   groupIn,
   isGrouping,
@@ -18,7 +18,7 @@ import {
 } from '../../../../shared/operate/ledger/ledger.ts';
 import { carryOutRepairLosses, planRepairLosses } from '../../../../shared/operate/ledger/repair-losses.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { counted, Failure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
 import { cacheWords } from '../../../../shared/operate/requests/find-request.ts';
 import { marginOf } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -92,13 +92,13 @@ moment at which its call began; a grant's, at which it was booked.`,
           // Each page when it is read, because all rows together may not fit into memory.
           for await (const page of selectRows(ports, filterOf(ports, options))) {
             page.problems.forEach(terminal.remark);
-            terminal.printCsvRows(ledgerNames, page.rows.map(ledgerJson));
+            terminal.printCsvRows(ledgerNames, page.rows.map(formatLedgerRow));
           }
           return;
         }
         const { rows, count, problems } = await listLedger(ports, { ...filterOf(ports, options), limit });
         problems.forEach(terminal.remark);
-        terminal.printList(rows, { columns: ledgerColumns, json: ledgerJson, empty: 'no ledger rows' });
+        terminal.printList(rows, { columns: ledgerColumns, json: formatLedgerRow, empty: 'no ledger rows' });
         if (count > rows.length)
           terminal.remark(`the newest ${rows.length} of ${count}: see --limit, --from, --csv`);
       },
@@ -132,7 +132,7 @@ moment at which its call began; a grant's, at which it was booked.`,
         terminal.printList(totals, { columns, empty: 'no ledger rows' });
         if (terminal.format !== 'text' || totals.length === 0) return;
         const { charged = 0n, granted = 0n, bought_charged: sold = 0n } = all.amounts;
-        const calls = counted(all.counts.calls ?? 0, 'call');
+        const calls = formatCount(all.counts.calls ?? 0, 'call');
         terminal.print(`all: ${calls}, ${formatYuan(charged)} yuan charged, ${formatYuan(granted)} granted`);
         // A margin compares like with like: it is over the calls whose cost is known, and says how many these are.
         const { earned, knownCalls } = marginOf(all);
@@ -192,11 +192,12 @@ export const auditCommand = shows('audit', {
     );
     if (closesWithoutRow > 0)
       terminal.remark(
-        `${counted(closesWithoutRow, 'close has', 'closes have')} no row of their own: guards of lost replies, which cost nothing`,
+        `${formatCount(closesWithoutRow, 'close has', 'closes have')} no row of their own: guards of lost replies, which cost nothing`,
       );
-    if (corrected > 0) terminal.remark(`${counted(corrected, 'daily sum is', 'daily sums are')} corrected`);
-    const audited = `${counted(accounts, 'account')} and ${counted(rows, 'ledger row')}`;
-    if (findings.length > 0) throw new Failure(`${counted(findings.length, 'finding')} in ${audited}`);
+    if (corrected > 0)
+      terminal.remark(`${formatCount(corrected, 'daily sum is', 'daily sums are')} corrected`);
+    const audited = `${formatCount(accounts, 'account')} and ${formatCount(rows, 'ledger row')}`;
+    if (findings.length > 0) throw new Failure(`${formatCount(findings.length, 'finding')} in ${audited}`);
     if (terminal.format === 'text') terminal.print(`${audited}: everything adds up.`);
     if (account !== undefined && rows === 0 && (await ports.ledger.quota(account)) === undefined)
       terminal.remark(`account ${account} never had a balance: is this its name? See \`customer list\``);

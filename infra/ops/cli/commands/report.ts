@@ -3,7 +3,7 @@ import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import { counted, grouped } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { percent, roundedYuan } from '../../console/layout/figures.ts';
@@ -63,7 +63,7 @@ const figureColumns: Column<Figured>[] = [
     'calls',
     'CALLS',
     ({ figures }) => figures.counts.calls ?? 0,
-    ({ figures }) => grouped(figures.counts.calls ?? 0),
+    ({ figures }) => formatInteger(figures.counts.calls ?? 0),
   ],
   [
     'failures',
@@ -139,7 +139,7 @@ function inShort({ whole, before }: ReportView): string {
   const { calls = 0 } = whole.counts;
   const { earned, knownCalls } = marginOf(whole);
   return (
-    `${counted(calls, 'call')}, ${failedShare(whole)} failed, ` +
+    `${formatCount(calls, 'call')}, ${failedShare(whole)} failed, ` +
     `${plainYuan(whole.amounts.charged ?? 0n)} yuan charged (before: ${plainYuan(before.amounts.charged ?? 0n)}), ` +
     (earned === undefined
       ? 'margin unknown, no call has a known cost'

@@ -4,24 +4,24 @@ import { formatTags, type Attribution } from '../../../../shared/billing/ledger-
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import { planRefundCharge, type RefundInput } from '../../../../shared/operate/customers/refund-charge.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
-import { ledgerJson } from '../../../../shared/operate/ledger/ledger.ts';
-import { counted, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatLedgerRow } from '../../../../shared/operate/ledger/ledger.ts';
+import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
-  expectedBytes,
+  estimateBytes,
   listRequests,
-  megabytes,
-  priced,
+  formatMegabytes,
+  formatLogCost,
   requestSearch,
   requestStatuses,
-  watchedBytes,
+  estimateWatchBytes,
   watchRequests,
   type AskedRequests,
   type ListedRequest,
   type RequestStatus,
 } from '../../../../shared/operate/requests/list-requests.ts';
-import { explainRequest, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
+import { explainRequest, explainSteps } from '../../../../shared/operate/requests/explain-request.ts';
 import { requestSteps, type FoundRequest } from '../../../../shared/operate/requests/find-request.ts';
-import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
+import { adviseNextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { changes, shows, type CommandGroup, type CommandRun } from '../command.ts';
 import { attributing, parseDuration, parseNumber, parsePast, type Moment } from '../option-values.ts';
@@ -43,8 +43,8 @@ const showRequest = shows('show', {
       throw usageFailure(`a grant is named within its account: grant show ACCOUNT ${asked.slice(6)}`);
     const { id, found, logged, note, version, servedVersion } = await explainRequest(ports, asked);
     const { print, printFacts } = terminal;
-    const steps = logged ? storySteps(logged) : [];
-    const next = logged && nextStep(logged, ports.target);
+    const steps = logged ? explainSteps(logged) : [];
+    const next = logged && adviseNextStep(logged, ports.target);
     const problem = found?.kind === 'booked' ? found.problem : undefined;
     const wrong = problem === undefined ? undefined : new Failure(`this row does not add up: ${problem}`);
     if (terminal.format === 'json') {
@@ -135,17 +135,19 @@ const listRequestsCommand = shows('list', {
       throw usageFailure('--follow goes on for ever and prints lines: leave out --until, --json and --csv');
     const source = await ports.log.source();
     if (!source) throw new Failure('it is not known where the log of this relay is');
-    terminal.remark(scopeWords(source, search, expectedBytes(source, search, nowMs), ports.target.local));
+    terminal.remark(scopeWords(source, search, estimateBytes(source, search, nowMs), ports.target.local));
     const { requests, scannedBytes } = await listRequests(ports, search);
     terminal.printList(requests, { columns, empty: 'none' });
     if (requests.length >= limit)
       terminal.remark(`the newest ${limit} alone: see --limit, --since and --until`);
     terminal.remark(
-      `${counted(requests.length, 'request')}; ${megabytes(scannedBytes)} were read. Each one's story: request show ID`,
+      `${formatCount(requests.length, 'request')}; ${formatMegabytes(scannedBytes)} were read. Each one's story: request show ID`,
     );
     if (!follow) return undefined;
     if (!ports.target.local)
-      terminal.remark(`following reads some ${priced(watchedBytes(ports, source, asked))} an hour`);
+      terminal.remark(
+        `following reads some ${formatLogCost(estimateWatchBytes(ports, source, asked))} an hour`,
+      );
     return { ended: followed(run, asked, requests) };
   },
 });
@@ -196,7 +198,7 @@ function scopeWords(
   isLocal: boolean,
 ): string {
   const [from, to] = [fromMs, toMs].map((ms) => isoTime(ms));
-  const size = bytes === undefined ? 'how much that is, is not known yet' : `some ${megabytes(bytes)}`;
+  const size = bytes === undefined ? 'how much that is, is not known yet' : `some ${formatMegabytes(bytes)}`;
   const price = isLocal ? '' : '; CloudWatch bills some 0.005 dollars for each GB that is read';
   return `searches the log groups ${source.groups.join(', ')} from ${from} to ${to}: ${size}${price}`;
 }
@@ -238,7 +240,12 @@ function foundJson(found: FoundRequest): object {
   if (found.kind === 'booked') {
     const { row, late, problem } = found;
     const steps = requestSteps(row, late);
-    return { ...ledgerJson(row), late: late ? ledgerJson(late) : null, steps, problem: problem ?? null };
+    return {
+      ...formatLedgerRow(row),
+      late: late ? formatLedgerRow(late) : null,
+      steps,
+      problem: problem ?? null,
+    };
   }
   const { account, id, entry } = found;
   return {

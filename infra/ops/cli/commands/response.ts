@@ -1,6 +1,6 @@
 /** The commands of `response`: stored responses. Content is shown only to who says why, which is recorded. */
 import {
-  accountResponses,
+  sumResponses,
   storedKinds,
   carryOutDeleteResponse,
   planDeleteResponse,
@@ -12,7 +12,7 @@ import type { ResponseHead } from '../../../../shared/relay/ports/stored.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { changes, operating, shows, writes, type CommandGroup } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
-import { counted } from '../../../../shared/operate/plan.ts';
+import { formatCount } from '../../../../shared/operate/plan.ts';
 
 interface ResponseOptions {
   account?: string;
@@ -36,7 +36,7 @@ const totalCommand = shows('total', {
   examples: ['response total acme'],
   policies: operating,
   async run({ ports, terminal }, account: string) {
-    const view = await accountResponses(ports, account);
+    const view = await sumResponses(ports, account);
     const { sums, expired, lastExpires } = view;
     const rows = storedKinds.map((kind) => Object.assign({ kind }, sums[kind]));
     const text = (): void => {
@@ -117,7 +117,7 @@ function printResponse(terminal: Terminal, head: ResponseHead): void {
 
 function backgroundText({ streamed, run, until, events }: NonNullable<ResponseHead['background']>): string {
   const begun = run === undefined ? 'no run has claimed it' : 'claimed by a run';
-  const kept = streamed ? `, ${events === undefined ? 'events are kept' : counted(events, 'event')}` : '';
+  const kept = streamed ? `, ${events === undefined ? 'events are kept' : formatCount(events, 'event')}` : '';
   return `${begun}${kept}${events === undefined ? `, until ${timeOf(until)}` : ''}`;
 }
 

@@ -4,7 +4,7 @@ import { planSheet, sheetLines, type Sheet } from '../../fields/sheet.ts';
 import { changes, reading, shows, writes, type CommandDefinition, type Policies } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { readSheetFile, writeTextFile } from '../text-files.ts';
-import { counted } from '../../../../shared/operate/plan.ts';
+import { formatCount } from '../../../../shared/operate/plan.ts';
 
 type Made = Awaited<ReturnType<ReturnType<typeof configWriting>['carryOut']>>;
 
@@ -25,7 +25,7 @@ export const sheetCommands = (
       const { header, lines } = await sheetLines(ports, sheet);
       await writeTextFile(path, header + lines.join(''));
       terminal.printAs({ file: path, rows: lines.length }, () =>
-        terminal.print(`${counted(lines.length, 'row is', 'rows are')} in ${path}.`),
+        terminal.print(`${formatCount(lines.length, 'row is', 'rows are')} in ${path}.`),
       );
     },
   }),
@@ -43,7 +43,7 @@ export const sheetCommands = (
         plan,
         carryOut: async () => ({ written: await carryOutWrites(run.ports, plan), version: undefined }),
         print: ({ print }, { written }) =>
-          print(`${counted(written.length, 'row is', 'rows are')} written; live within 30 seconds.`),
+          print(`${formatCount(written.length, 'row is', 'rows are')} written; live within 30 seconds.`),
         facts: (made) => ({ rows: made?.written.length ?? 0 }),
       });
     },

@@ -12,11 +12,11 @@ import {
   type ReconcileInput,
 } from '../../../../shared/operate/reconcile.ts';
 import {
-  failedNote,
+  noteFailures,
   statedColumns,
   statementColumns,
-  statementFigures,
-  statementRows,
+  formatFigures,
+  listStatementRows,
   viewStatement,
   type Statement,
 } from '../../../../shared/operate/statement.ts';
@@ -106,7 +106,7 @@ async function stateAll({ ports, terminal }: CommandRun, options: StatementOptio
     if (terminal.format === 'csv')
       terminal.printCsvRows(
         ['account', ...statementColumns],
-        statementRows(statement).map((row) => Object.assign({ account }, row)),
+        listStatementRows(statement).map((row) => Object.assign({ account }, row)),
       );
   }
   if (terminal.format !== 'csv')
@@ -173,7 +173,7 @@ function refuse({ remark }: Terminal, { account, month: of, problems }: Statemen
 
 function printStatement(terminal: Terminal, statement: Statement): void {
   const { account, opening, granted, charged, metered, closing, problems, isRunning } = statement;
-  const lines = statementRows(statement);
+  const lines = listStatementRows(statement);
   const json = {
     account,
     month: statement.month,
@@ -193,9 +193,9 @@ function printStatement(terminal: Terminal, statement: Statement): void {
 type Day = Statement['days'][number];
 
 const figure =
-  (name: Exclude<keyof ReturnType<typeof statementFigures>, 'amount'>) =>
+  (name: Exclude<keyof ReturnType<typeof formatFigures>, 'amount'>) =>
   (figures: DailyFigures): string =>
-    String(statementFigures(figures)[name]);
+    String(formatFigures(figures)[name]);
 
 /** On the terminal, in the file, and what they have of the sums. */
 const figureColumns: readonly (readonly [head: string, title: string, text: (of: DailyFigures) => string])[] =
@@ -242,7 +242,7 @@ function printText({ print, printFacts, printTable }: Terminal, statement: State
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());
   if (days.length === 0) return print('  no calls');
   printTable(summed ? textTable(groupColumns, summed) : textTable(dayColumns, days));
-  const note = failedNote(sum);
+  const note = noteFailures(sum);
   if (note !== undefined) print(`  ${note}`);
 }
 
@@ -289,6 +289,6 @@ function statementFile(statement: Statement): Promise<string> {
         empty: nothing,
         columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...figuresIn<Day>()],
       })}
-      ${failedNote(sum) ?? nothing}`,
+      ${noteFailures(sum) ?? nothing}`,
   );
 }

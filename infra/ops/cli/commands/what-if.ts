@@ -1,16 +1,16 @@
 /** The command `what-if`: what an edit would have made of the calls of the last week. Writes nothing. */
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import { editByFile, nameOf } from '../../../../shared/operate/config/row-changes.ts';
-import { counted, Failure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
 import {
   certaintyOf,
   middleOf,
-  withinPercent,
+  measureUncertainty,
   hasEffect,
   type Bounds,
   type ModelEffect,
 } from '../../../../shared/operate/what-if/edit-effects.ts';
-import { whatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
+import { planWhatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { shows } from '../command.ts';
 import { namedValues, textTable, type Column, type Terminal } from '../terminal.ts';
@@ -31,7 +31,7 @@ gone go to any other that serves the model. An edit with rules that begin later 
   examples: ['what-if rows.json', 'what-if rows.json --prune --json'],
   async run({ ports, terminal }, path: string, options: { prune?: boolean }) {
     const file = { name: path, text: await readTextFile(path) };
-    const effects = await whatIf(ports, await editByFile(ports, file, options.prune));
+    const effects = await planWhatIf(ports, await editByFile(ports, file, options.prune));
     const { models, problems } = effects;
     terminal.printAs(effectsJson(effects), () => printText(terminal, effects), [
       csvColumns.map(([name]) => name),
@@ -40,7 +40,7 @@ gone go to any other that serves the model. An edit with rules that begin later 
     for (const finding of problems) terminal.remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
     effects.unreadable.concat(effects.accounts.problems).forEach(terminal.remark);
     if (problems.length > 0)
-      throw new Failure(`${counted(problems.length, 'row')} of the edit would not be used`);
+      throw new Failure(`${formatCount(problems.length, 'row')} of the edit would not be used`);
   },
 });
 
@@ -88,15 +88,15 @@ function printText(terminal: Terminal, effects: WhatIf): void {
   const { days, atMs, models, total } = effects;
   const { looked, accounts, sooner } = effects.accounts;
   print(
-    `${counted(total.calls, 'call')} from ${days.from} to ${days.to}, by the prices of ${isoTime(atMs)}; in yuan:`,
+    `${formatCount(total.calls, 'call')} from ${days.from} to ${days.to}, by the prices of ${isoTime(atMs)}; in yuan:`,
   );
   const changed = models.filter(hasEffect);
   printTable(textTable(columns, [...changed, { ...total, model: 'all models' }]));
   const same = models.length - changed.length;
-  if (same > 0) print(`${counted(same, 'model stays as it is', 'models stay as they are')}.`);
+  if (same > 0) print(`${formatCount(same, 'model stays as it is', 'models stay as they are')}.`);
   if (total.unknownCostCalls > 0)
     print(
-      `The cost of ${counted(total.unknownCostCalls, 'call')} is not in the margin: no channel's row says it.`,
+      `The cost of ${formatCount(total.unknownCostCalls, 'call')} is not in the margin: no channel's row says it.`,
     );
   printNames(terminal, 'lose their last channel', effects.lost);
   printNames(terminal, 'become free', effects.free);
@@ -133,7 +133,7 @@ const soonerColumns: Column<SoonerEmpty>[] = [
 const boundsJson = (bounds: Bounds) => ({
   low: formatYuan(bounds.low),
   high: formatYuan(bounds.high),
-  within_percent: withinPercent(bounds) ?? null,
+  within_percent: measureUncertainty(bounds) ?? null,
 });
 
 const aroundJson = ({ before, after }: { before: Bounds; after: Bounds }) => ({

@@ -1,5 +1,5 @@
 /** Numbers, amounts, times and margins as pages show them: short to read, exact in the title. */
-import { grouped } from '../../../../shared/operate/plan.ts';
+import { formatInteger } from '../../../../shared/operate/plan.ts';
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { marginOf } from '../../../../shared/operate/report.ts';
@@ -15,7 +15,7 @@ const units = ['', 'K', 'M', 'G', 'T'];
 export function short(value: number): string {
   const size = Math.abs(value);
   if (size < 1000) return String(Number(value.toPrecision(3)));
-  if (size < 10_000) return grouped(Math.round(value));
+  if (size < 10_000) return formatInteger(Math.round(value));
   const power = Math.min(Math.floor(Math.log10(size) / 3), units.length - 1);
   return `${Number((value / 1000 ** power).toPrecision(3))}${units[power] ?? ''}`;
 }
@@ -39,7 +39,7 @@ export function roundedYuan(amount: NanoYuan): string {
   const unit = 10n ** BigInt(9 - decimals);
   const rounded = (size + unit / 2n) / unit;
   const digits = rounded.toString().padStart(decimals + 1, '0');
-  const whole = grouped(BigInt(digits.slice(0, -decimals)));
+  const whole = formatInteger(BigInt(digits.slice(0, -decimals)));
   const fraction = digits.slice(-decimals).replace(/^(\d\d\d*?)0+$/, '$1');
   return `${amount < 0n && rounded > 0n ? '−' : ''}${whole}.${fraction}`;
 }

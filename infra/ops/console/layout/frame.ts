@@ -4,7 +4,7 @@ import type { TableTraffic, Target } from '../../../../shared/operate/operator-p
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { bytes, milliseconds } from './figures.ts';
 import { actionButton } from './form.ts';
-import { counted, onStack } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatStackOption } from '../../../../shared/operate/plan.ts';
 
 /** `g` and the letter opens it. */
 const sections = [
@@ -121,7 +121,7 @@ const crumbsOf = (above: readonly (readonly [path: string, words: string])[], ti
 
 const costLine = ({ cost }: Framing): Markup =>
   html`<span data-requests="${cost.requests}" data-bytes="${cost.bytes}"
-      >DynamoDB: ${counted(cost.requests, 'request')}, ${bytes(cost.bytes)} read</span
+      >DynamoDB: ${formatCount(cost.requests, 'request')}, ${bytes(cost.bytes)} read</span
     >
     <span>${milliseconds(cost.elapsedMs)}</span>`;
 
@@ -173,7 +173,7 @@ export const emptyState = (title: string, next: Content): Markup =>
 
 /** A command of the CLI that does the same, or what the console does not: on the stack that the console is of. */
 export function command(target: Target, verb: string, rest = ''): Markup {
-  const words = `npx --no relay-ops ${verb}${onStack(target)}${rest && ` ${rest}`}`;
+  const words = `npx --no relay-ops ${verb}${formatStackOption(target)}${rest && ` ${rest}`}`;
   return html`<pre class="command"><code>${words}</code></pre>`;
 }
 

@@ -1,7 +1,7 @@
 /** Tables: numbers to the right, a caption for readers, an empty state that says what to do next; and what stands beside them. */
-import { grouped } from '../../../../shared/operate/plan.ts';
+import { formatInteger } from '../../../../shared/operate/plan.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
-import { firstContentWithin } from '../../../../shared/operate/report.ts';
+import { findFirstContentShare } from '../../../../shared/operate/report.ts';
 import type { ViewColumn } from '../../../../shared/operate/statement.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
@@ -65,7 +65,7 @@ export const viewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColum
     const show = (row: Row): string =>
       textOf(row)
         .replace('-', '−')
-        .replace(/\d+/, (whole) => grouped(BigInt(whole)));
+        .replace(/\d+/, (whole) => formatInteger(BigInt(whole)));
     return number(shown, show, { sortBy, textOf });
   });
 
@@ -177,13 +177,15 @@ export function allFigures<Row>(of: (row: Row) => DailyFigures) {
   const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
   const tokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
     number(title, (row) => short(count(row, name)), { about, sortBy: (row) => count(row, name) });
-  const within = (row: Row): number | undefined => firstContentWithin(of(row), 0.95);
+  const within = (row: Row): number | undefined => findFirstContentShare(of(row), 0.95);
   return {
-    calls: number('Calls', (row) => grouped(count(row, 'calls')), { sortBy: (row) => count(row, 'calls') }),
+    calls: number('Calls', (row) => formatInteger(count(row, 'calls')), {
+      sortBy: (row) => count(row, 'calls'),
+    }),
     failed: number('Failed', (row) => percent(count(row, 'failures'), count(row, 'calls')), {
       sortBy: (row) => count(row, 'failures') / Math.max(1, count(row, 'calls')),
     }),
-    plan: number('On plan', (row) => grouped(count(row, 'plan_calls')), {
+    plan: number('On plan', (row) => formatInteger(count(row, 'plan_calls')), {
       about: 'calls paid by a plan',
     }),
     input: tokens('Input', 'prompt_tokens'),

@@ -1,11 +1,17 @@
 /** Audit: marks of rows and balances at once; and all charges of one customer, where a page can read them. */
-import { configFindings } from '../../../../shared/operate/config/row-changes.ts';
+import { findConfigProblems } from '../../../../shared/operate/config/row-changes.ts';
 import {
   auditBalances,
   auditLedger,
   type AuditedBalances,
 } from '../../../../shared/operate/ledger/audit-ledger.ts';
-import { counted, grouped, Failure, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
+import {
+  formatCount,
+  formatInteger,
+  Failure,
+  usageFailure,
+  quoteShellWord,
+} from '../../../../shared/operate/plan.ts';
 import { exportLines } from '../../export-lines.ts';
 import { html, type Markup } from '../../markup.ts';
 import { actionButton, form, type SentForm } from '../layout/form.ts';
@@ -33,7 +39,7 @@ export function auditPages(routes: Routes): void {
 async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
   const { ports, identity, options, query } = visit;
   const [findings, balances] = await Promise.all([
-    configFindings(ports),
+    findConfigProblems(ports),
     auditBalances(ports, { after: query('after') || undefined, limit: balancesOfPage }),
   ]);
   return {
@@ -43,7 +49,7 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
       <h2>Balances</h2>
       ${balanceTable(balances, visit)}
       <h2>Audit one customer</h2>
-      ${lead(`Recomputes each charge from its ledger row, and compares balance, grants, rows and daily sums. Reads all rows of the customer, ${grouped(rowsMax)} at most.`)}
+      ${lead(`Recomputes each charge from its ledger row, and compares balance, grants, rows and daily sums. Reads all rows of the customer, ${formatInteger(rowsMax)} at most.`)}
       ${form({
         action: 'audit',
         formToken: identity.formToken,
@@ -78,7 +84,7 @@ function balanceTable({ count, findings, next }: AuditedBalances, { query }: Vis
       column('Problem', ({ finding }) => wide(finding)),
     ],
   })}
-  ${pager(`Checked ${counted(count, 'customer')}${words}`, next && pathWith('audit', { after: next }))}`;
+  ${pager(`Checked ${formatCount(count, 'customer')}${words}`, next && pathWith('audit', { after: next }))}`;
 }
 
 async function audited({ ports, field }: Visit): Promise<Answered> {
@@ -90,16 +96,16 @@ async function audited({ ports, field }: Visit): Promise<Answered> {
   const rows = quota.row.settled;
   if (rows > rowsMax)
     throw usageFailure(
-      `account: ${account} has ${grouped(rows)} rows, too many for this page. Run npx --no relay-ops audit --account ${shellWord(account)}`,
+      `account: ${account} has ${formatInteger(rows)} rows, too many for this page. Run npx --no relay-ops audit --account ${quoteShellWord(account)}`,
     );
   const audit = await auditLedger(ports, { account, waitMs: 0 });
-  const words = `${counted(audit.rows, 'row')} of ${account}`;
+  const words = `${formatCount(audit.rows, 'row')} of ${account}`;
   const { length } = audit.findings;
   return {
     title: `Audit ${account}`,
     back: 'audit',
     outcome: {
-      lines: [length === 0 ? `All ${words} add up.` : `Found ${counted(length, 'problem')} in ${words}.`],
+      lines: [length === 0 ? `All ${words} add up.` : `Found ${formatCount(length, 'problem')} in ${words}.`],
       warnings: [...audit.findings, ...audit.aboveHold],
       next: [[customerPath(account), `Open ${account}`]],
     },

@@ -1,5 +1,5 @@
 /** Many rows at once: a sheet of CSV in a form; what differs is shown and confirmed. */
-import { counted, grouped, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   customerSheet,
   keySheet,
@@ -48,13 +48,13 @@ const csvPage = ({ sheet, title, back }: Bulk) =>
         fitting.length < lines.length &&
           notice(
             'warning',
-            `Showing the first ${grouped(fitting.length)} of ${grouped(lines.length)} rows. To narrow them down, add ?text= and part of a name to the address.`,
+            `Showing the first ${formatInteger(fitting.length)} of ${formatInteger(lines.length)} rows. To narrow them down, add ?text= and part of a name to the address.`,
           ),
       ],
       fields: [
         {
           name: 'csv',
-          label: counted(fitting.length, 'row'),
+          label: formatCount(fitting.length, 'row'),
           kind: 'area',
           value: header + fitting.join(''),
           help: `Other columns are ignored. ${markColumn} rejects a row that somebody else has changed since.`,
@@ -70,10 +70,10 @@ async function propose(visit: Visit, { sheet, title, back }: Bulk): Promise<Prop
   if (plan.changes.length === 0) throw usageFailure('csv: no row has changed');
   if ('edit' in plan) return rowProposal(visit, plan, { title, back });
   return proposedWrites(visit, plan, {
-    title: `Save ${counted(plan.changes.length, 'row')}`,
+    title: `Save ${formatCount(plan.changes.length, 'row')}`,
     back,
     verb: 'Save',
     grave: plan.questions.length > 1,
-    said: (made) => ({ lines: [`Saved ${counted(made.length, 'row')} (live within 30 s).`] }),
+    said: (made) => ({ lines: [`Saved ${formatCount(made.length, 'row')} (live within 30 s).`] }),
   });
 }

@@ -5,8 +5,8 @@ import { carryOutProbe, planProbe } from '../../../../shared/operate/channels/pr
 import { carryOutChannelTest, planChannelTest } from '../../../../shared/operate/channels/test-channel.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import type { RawRow, Target } from '../../../../shared/operate/operator-ports.ts';
-import { counted, usageFailure, Failure } from '../../../../shared/operate/plan.ts';
-import { rowMark } from '../../../../shared/operate/rows.ts';
+import { formatCount, usageFailure, Failure } from '../../../../shared/operate/plan.ts';
+import { fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
 import { html, shownValue } from '../../markup.ts';
@@ -86,7 +86,7 @@ const editPage = formPage(async (visit, tried) => {
       problem: channel?.problem ?? written.problem,
       warning: channel?.warning ?? written.warning,
     },
-    fields: [...fields, seenField(rowMark(row))],
+    fields: [...fields, seenField(fingerprintRow(row))],
     cancel: channelPath(id),
   };
 });
@@ -180,7 +180,7 @@ async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
       const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
       return {
         lines: [
-          `Sent ${counted(sent, 'call')}. The findings are saved as _can and params.model_rules: ${JSON.stringify(rules)}`,
+          `Sent ${formatCount(sent, 'call')}. The findings are saved as _can and params.model_rules: ${JSON.stringify(rules)}`,
         ],
         warnings: said,
         details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,

@@ -6,7 +6,7 @@ import {
   type ChannelsView,
   type ChannelWithSums,
 } from '../../../../shared/operate/channels/list-channels.ts';
-import { counted, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
 import { utcDay, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { html, shownValue, type Content, type Markup } from '../../markup.ts';
@@ -32,7 +32,7 @@ const restKinds: Record<RestingPlace['kind'], string> = {
 
 function restWords({ kind, atMs, model, failures }: RestingPlace, nowMs: number): string {
   const of = model === undefined ? '' : `${model}: `;
-  if (kind === 'failures') return `${of}${counted(failures ?? 0, 'failure')}, ${span(nowMs - atMs)} ago`;
+  if (kind === 'failures') return `${of}${formatCount(failures ?? 0, 'failure')}, ${span(nowMs - atMs)} ago`;
   return atMs > nowMs
     ? `${of}${restKinds[kind]}, cooling down for ${span(atMs - nowMs)}`
     : `${of}${restKinds[kind]}, due for a retry`;

@@ -2,19 +2,19 @@
 import { perMillion } from '../../../../shared/billing/price.ts';
 import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { namesShown } from '../../../../shared/config/rows/read-table.ts';
-import { laterRules, refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
+import { findLaterRules, refuseChanged, fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
-import { storedMoment } from '../../../../shared/operate/moment.ts';
-import { counted, usageFailure } from '../../../../shared/operate/plan.ts';
+import { normalizeMoment } from '../../../../shared/operate/moment.ts';
+import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
   planReprice,
-  ruleOfModel,
+  findRuleOfModel,
 } from '../../../../shared/operate/prices/announce-price.ts';
 import {
-  nextId,
+  chooseNextId,
   listCharges,
-  serviceGaps,
+  findServiceGaps,
   type ChargeList,
   type ChargeGap,
 } from '../../../../shared/operate/prices/list-charges.ts';
@@ -47,7 +47,7 @@ export function chargePages(routes: Routes): void {
 }
 
 async function list(visit: Visit): Promise<Page> {
-  const [charges, gaps] = await Promise.all([listCharges(visit.ports), serviceGaps(visit.ports)]);
+  const [charges, gaps] = await Promise.all([listCharges(visit.ports), findServiceGaps(visit.ports)]);
   return {
     title: 'Prices',
     actions: unlessReading(
@@ -108,11 +108,11 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }:
       column(
         'Notes',
         ({ id, tiers = [], service_tiers = {} }) => [
-          tiers.length > 0 ? badge(counted(tiers.length, 'tier')) : nothing,
+          tiers.length > 0 ? badge(formatCount(tiers.length, 'tier')) : nothing,
           ...Object.entries(service_tiers).map(([tier, factor]) => html` ${badge(`${tier} × ${factor}`)}`),
           ...shadowsOf(id).map(
             ({ by, models }) =>
-              html` ${badge(`rule ${by} overrides ${counted(models.length, 'model')}`, 'warning')}`,
+              html` ${badge(`rule ${by} overrides ${formatCount(models.length, 'model')}`, 'warning')}`,
           ),
         ],
         {
@@ -164,7 +164,7 @@ const editPage = formPage(async (visit) => {
   return {
     title: `Rule ${id}`,
     marks: marksIn(row),
-    fields: [...wholeRowFields(ruleFields, row, othersHelp), seenField(rowMark(row))],
+    fields: [...wholeRowFields(ruleFields, row, othersHelp), seenField(fingerprintRow(row))],
     cancel: 'charges',
   };
 });
@@ -175,7 +175,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const row = await rowOf(visit, id);
   const attributes = typedWholeRow(ruleFields, field, row);
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
-  const from = storedMoment(field('from'), nowMs);
+  const from = normalizeMoment(field('from'), nowMs);
   const seen = field('seen');
   if (isLater(from) && !isLater(row['from'])) {
     refuseChanged(`rule ${id}`, row, seen);
@@ -191,7 +191,7 @@ const priceFields = ruleFields.filter(({ name }) => ['input', 'output', 'cached_
 
 const modelPage = formPage(async ({ ports, part, nowMs }) => {
   const model = part('model');
-  const row = ruleOfModel(await ports.tables.scan('charges'), model, nowMs);
+  const row = findRuleOfModel(await ports.tables.scan('charges'), model, nowMs);
   const id = shownValue(row['id']);
   return {
     title: `Price of ${model}`,
@@ -202,7 +202,7 @@ const modelPage = formPage(async ({ ports, part, nowMs }) => {
       ...rowFields(priceFields, row),
       { ...fromField, help: 'Leave empty to start now. A later time creates a new rule that starts then.' },
       ...announcedField(await listCharges(ports), model, nowMs),
-      seenField(rowMark(row)),
+      seenField(fingerprintRow(row)),
     ],
     cancel: 'charges',
   };
@@ -210,7 +210,7 @@ const modelPage = formPage(async ({ ports, part, nowMs }) => {
 
 /** Only where a price is announced: it would end the new one. */
 function announcedField({ charges }: ChargeList, model: string, nowMs: number): Field[] {
-  const later = laterRules(charges, [model], nowMs);
+  const later = findLaterRules(charges, [model], nowMs);
   if (later.length === 0) return [];
   const rules = later.map(({ id, from = 0 }) => `rule ${id} from ${isoTime(from)}`).join(', ');
   const help = `Another price is scheduled: ${rules}. Enter keep, delete, or a new start time.`;
@@ -239,7 +239,7 @@ const newPage = formPage(async ({ ports }) => ({
       label: 'Number',
       required: true,
       input: 'numeric',
-      value: String(nextId(await ports.tables.scan('charges'))),
+      value: String(chooseNextId(await ports.tables.scan('charges'))),
       help: 'If two rules start at the same time, the lower number wins.',
     },
     ...wholeRowFields(ruleFields, { type: 'token-billing' }, othersHelp),

@@ -1,10 +1,10 @@
 /** What is done to a customer: made, topped up, given a key, edited, closed; by the plans of the commands of the same names. */
 import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
-import { rowMark, withAttributes } from '../../../../shared/operate/rows.ts';
+import { fingerprintRow, setAttributes } from '../../../../shared/operate/rows.ts';
 import {
   carryOutNewCustomer,
   planNewCustomer,
-  welcomeSaid,
+  writeWelcome,
 } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
@@ -85,7 +85,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
     account,
     grant: typed(field('amount')),
     // What is not typed stays as an earlier run wrote it.
-    attributes: withAttributes({}, typedRow(newAccountFields, field)),
+    attributes: setAttributes({}, typedRow(newAccountFields, field)),
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
@@ -94,7 +94,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
     { title: `New customer ${account}`, back: 'customers', verb: 'Create customer' },
     async () => {
       const made = await carryOutNewCustomer(ports, plan, appliedWaitMs);
-      const { message, warnings } = welcomeSaid(plan, made, isLinked);
+      const { message, warnings } = writeWelcome(plan, made, isLinked);
       const granted = plan.grant && made.grant && grantSaid(plan.grant, made.grant).lines;
       return {
         lines: [
@@ -137,7 +137,7 @@ const editPage = formPage(async (visit) => {
   const account = visit.part('account');
   const row = await visit.ports.tables.get('accounts', account);
   if (!row) throw usageFailure(`customer ${account} does not exist`);
-  const fields = [...rowFields(accountFields, row), seenField(rowMark(row))];
+  const fields = [...rowFields(accountFields, row), seenField(fingerprintRow(row))];
   return { ...ofCustomer(visit), title: 'Edit', fields };
 });
 

@@ -17,7 +17,7 @@ import {
   type CustomerView,
 } from '../../../../shared/operate/customers/customer-view.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import { counted, grouped } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { percent, when, withYuanSign, written, writtenTime, yuan, yuanText } from '../layout/figures.ts';
@@ -90,8 +90,8 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
   });
   const words =
     count === undefined
-      ? html`${counted(customers.length, 'customer')} of this page, unsorted; there are more`
-      : html`${customers.length} of ${counted(count, 'customer')}, by name`;
+      ? html`${formatCount(customers.length, 'customer')} of this page, unsorted; there are more`
+      : html`${customers.length} of ${formatCount(count, 'customer')}, by name`;
   return html`${warnings(problems)}
   ${table(customers, {
     caption: 'Customers',
@@ -127,7 +127,7 @@ async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<
     markOf: ({ daysLeft = Infinity }) => (daysLeft < 1 ? 'bad' : daysLeft < 3 ? 'warning' : undefined),
     empty: emptyState(`No spending in ${month}`, html`<a href="customers">Show all customers</a>`),
   })}
-  ${pager(`${customers.length} of ${counted(active, 'customer')} with calls or grants in ${month}`)}`;
+  ${pager(`${customers.length} of ${formatCount(active, 'customer')} with calls or grants in ${month}`)}`;
 }
 
 function lastsWords(days: number | undefined): Content {
@@ -223,7 +223,7 @@ function balanceTiles({ item, plan, use }: CustomerView): Markup {
   const { counts, amounts } = use.sum;
   const calls = counts.calls ?? 0;
   const reserved = sumReserved(item);
-  const underWay = html`${yuan(reserved)} more reserved by ${counted(item.open.size, 'call')} in flight`;
+  const underWay = html`${yuan(reserved)} more reserved by ${formatCount(item.open.size, 'call')} in flight`;
   return tiles([
     {
       name: 'Balance',
@@ -232,11 +232,11 @@ function balanceTiles({ item, plan, use }: CustomerView): Markup {
       mark: item.available <= 0n && 'bad',
     },
     { name: 'Granted', value: yuan(item.granted), note: 'all time' },
-    { name: 'Spent', value: yuan(item.spent), note: counted(item.settled, 'call') },
+    { name: 'Spent', value: yuan(item.spent), note: formatCount(item.settled, 'call') },
     {
       name: use.isWhole ? `Last ${useDays} days` : `Since ${use.from}`,
       value: yuan(amounts.charged ?? 0n),
-      note: `${counted(calls, 'call')}, ${percent(counts.failures ?? 0, calls)} failed`,
+      note: `${formatCount(calls, 'call')}, ${percent(counts.failures ?? 0, calls)} failed`,
     },
     {
       name: 'Plan',
@@ -255,8 +255,8 @@ function rowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Vi
         [
           `Plan: ${name}`,
           value < 0
-            ? `${counted(used, 'call')} (unlimited)`
-            : `${grouped(used)} of ${counted(value, 'call')}`,
+            ? `${formatCount(used, 'call')} (unlimited)`
+            : `${formatInteger(used)} of ${formatCount(value, 'call')}`,
         ] as const,
     ),
     ...(last === undefined ? [] : [['Last changed', last] as const]),

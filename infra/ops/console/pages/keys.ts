@@ -4,7 +4,7 @@ import {
   checkKey,
   findKey,
   findKeys,
-  keyState,
+  judgeKey,
   type FoundKey,
   type KeyView,
 } from '../../../../shared/operate/keys/list-keys.ts';
@@ -20,7 +20,7 @@ import { exactYuan, writtenTime } from '../layout/figures.ts';
 import { heldKeyFields } from '../../fields/key-fields.ts';
 import { choiceField, rowFields, seenField, typedRow } from '../../fields/row-field.ts';
 import { search } from '../layout/form.ts';
-import { rowMark } from '../../../../shared/operate/rows.ts';
+import { fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { emptyState, lead, type Page } from '../layout/frame.ts';
 import { actions, badge, column, cut, head, pager, table, figureColumns } from '../layout/table.ts';
 import {
@@ -42,15 +42,15 @@ import {
   viewKeyUse,
   carryOutLeakedKey,
   planLeakedKey,
-  leakedMessage,
-  leakedRefund,
+  writeLeakMessage,
+  planLeakRefund,
   type KeyUse,
   type LeakedKeyMade,
   type LeakedKeyPlan,
   type LeakedRefund,
 } from '../../../../shared/operate/keys/leaked-key.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
-import { counted, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 
 const pageRows = 100;
@@ -92,7 +92,7 @@ async function list(visit: Visit): Promise<Page> {
           : emptyState('No matching keys', html`<a href="keys">Show all keys</a>`),
     })}
     ${pager(
-      counted(keys.length, 'key') + (next === undefined ? '' : ' of this page, unsorted; there are more'),
+      formatCount(keys.length, 'key') + (next === undefined ? '' : ' of this page, unsorted; there are more'),
       next && pathWith('keys', { text, after: next }),
     )}`,
   };
@@ -152,14 +152,14 @@ const editPage = formPage(async ({ ports, part }) => {
   const { hint, row } = await readableKey(ports, part('hash'));
   return {
     title: `Edit ${hint}`,
-    fields: [...rowFields(heldKeyFields, row), seenField(rowMark(row))],
+    fields: [...rowFields(heldKeyFields, row), seenField(fingerprintRow(row))],
     cancel: 'keys',
   };
 });
 
 async function readableKey(ports: Visit['ports'], written: string): Promise<FoundKey> {
   const key = await findKey(ports, written);
-  const { state, why } = keyState(key.row, ports.clock.now());
+  const { state, why } = judgeKey(key.row, ports.clock.now());
   if (state === 'invalid') throw usageFailure(`${key.name} is not used: ${why}`);
   return key;
 }
@@ -277,7 +277,7 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
       const made: LeakedKeyMade = earlier
         ? { successor: undefined, use: await viewKeyUse(ports, plan.use) }
         : await carryOutLeakedKey(ports, plan);
-      const refund = leakedRefund({ plan, use: made.use });
+      const refund = planLeakRefund({ plan, use: made.use });
       return {
         ...shownOf(plan, made),
         next: [
@@ -295,7 +295,7 @@ const grantPath = ({ account, ...fields }: LeakedRefund): string =>
 
 function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade): Outcome {
   const { name, earlier } = plan;
-  const message = leakedMessage({ plan, secretKey: successor?.secretKey, use });
+  const message = writeLeakMessage({ plan, secretKey: successor?.secretKey, use });
   return {
     lines: [
       earlier
@@ -303,7 +303,7 @@ function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade
         : `${name} stops working within 30 seconds. Calls that still run, and calls until then, are not listed yet: check again before you refund.`,
       ...(use
         ? [
-            `Since ${isoTime(use.sinceMs)} it made ${counted(use.sum.counts.calls ?? 0, 'call')} for ${exactYuan(use.sum.amounts.charged ?? 0n)}, of which ${exactYuan(use.refunded)} was refunded.`,
+            `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${exactYuan(use.sum.amounts.charged ?? 0n)}, of which ${exactYuan(use.refunded)} was refunded.`,
           ]
         : []),
     ],

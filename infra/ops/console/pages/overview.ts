@@ -2,7 +2,7 @@
  * The first page, which a second screen shows for a night: calls under way, calls, spend, failures and time to first content by
  * minute, channels with what was seen of them, what needs a look, models, customers and refused calls. Made again while it is watched.
  */
-import { firstContentWithin } from '../../../../shared/operate/report.ts';
+import { findFirstContentShare } from '../../../../shared/operate/report.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import {
   ChannelHistory,
@@ -15,11 +15,11 @@ import {
   type TimeSpan,
   type TrafficPoint,
 } from '../../../../shared/operate/overview.ts';
-import { counted, grouped, Failure } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, Failure } from '../../../../shared/operate/plan.ts';
 import {
-  priced,
-  refusedBytes,
-  refusedCalls,
+  formatLogCost,
+  estimateRefusedBytes,
+  countRefusedCalls,
   refusedMs,
 } from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
@@ -76,7 +76,7 @@ async function overview(visit: Visit, refused: Refused, history: ChannelHistory)
   const hours = hoursIn(visit);
   const view = await viewOverview(visit.ports, hours);
   const { today } = view;
-  history.see(view.channels, visit.nowMs);
+  history.recordConditions(view.channels, visit.nowMs);
   if (visit.query('models') === 'all')
     return { title: 'Models today', above: [], body: modelTable(today.models, true) };
   return {
@@ -129,9 +129,9 @@ const isPaid = ({ ports, query }: Visit): boolean => !ports.target.local && quer
 async function readRefused(visit: Visit) {
   const { ports, nowMs } = visit;
   try {
-    if (ports.target.local || isPaid(visit)) return { found: await refusedCalls(ports) };
+    if (ports.target.local || isPaid(visit)) return { found: await countRefusedCalls(ports) };
     const source = await ports.log.source();
-    return { bytes: source && refusedBytes(source, nowMs) };
+    return { bytes: source && estimateRefusedBytes(source, nowMs) };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     return { problem: error.message };
@@ -152,7 +152,7 @@ const watched = (visit: Visit, history: ChannelHistory): Watched => {
       const parts: LivePart[] = [];
       const put = (id: string, markup: Markup): void => void parts.push({ id: `overview-${id}`, markup });
       if (now) {
-        history.see(now.channels, nowMs);
+        history.recordConditions(now.channels, nowMs);
         put('version', versionOf(now, nowMs));
         put('now', figuresOf(now));
         put('channels', channelTable(now, { ...visit, nowMs }, history));
@@ -166,7 +166,8 @@ const watched = (visit: Visit, history: ChannelHistory): Watched => {
       }
       put(
         'look',
-        html`Updated ${clockTime(nowMs, nowMs)}: ${counted(cost.requests, 'request')}, ${bytes(cost.bytes)}`,
+        html`Updated ${clockTime(nowMs, nowMs)}: ${formatCount(cost.requests, 'request')},
+        ${bytes(cost.bytes)}`,
       );
       return { parts, words: '', nowMs };
     },
@@ -205,23 +206,23 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
   return tiles([
     {
       name: 'In flight',
-      value: underWay ? grouped(underWay.calls) : '–',
+      value: underWay ? formatInteger(underWay.calls) : '–',
       note: !underWay
         ? 'shown while live'
         : looked < accounts
-          ? `at ${looked} of ${counted(accounts, 'customer')}`
+          ? `at ${looked} of ${formatCount(accounts, 'customer')}`
           : html`${yuan(underWay.held)} reserved`,
     },
-    { name: 'Calls', value: grouped(calls), note: `${short(tokens)} tokens` },
+    { name: 'Calls', value: formatInteger(calls), note: `${short(tokens)} tokens` },
     {
       name: 'Failed',
-      value: grouped(failures),
+      value: formatInteger(failures),
       note: percent(failures, calls),
       mark: failures / Math.max(1, calls) > 0.05 && 'bad',
     },
     {
       name: 'First content',
-      value: withinWords(firstContentWithin(total, 0.95)),
+      value: withinWords(findFirstContentShare(total, 0.95)),
       note: 'p95',
     },
     { name: 'Charged', value: yuan(amounts.charged ?? 0n), note: marginText(total) },
@@ -234,7 +235,7 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
     {
       name: 'Configuration warnings',
       value: findings.length,
-      note: problems > 0 ? counted(problems, 'invalid row') : 'all rows valid',
+      note: problems > 0 ? formatCount(problems, 'invalid row') : 'all rows valid',
       mark: findings.length > 0 && (problems > 0 ? 'bad' : 'warning'),
     },
   ]);
@@ -242,7 +243,7 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
 
 function plotsOf(all: readonly TrafficPoint[]): Markup {
   const points = all.map(({ startMs }) => minuteText(startMs));
-  const within = (share: number) => all.map(({ figures }) => firstContentWithin(figures, share) ?? null);
+  const within = (share: number) => all.map(({ figures }) => findFirstContentShare(figures, share) ?? null);
   return html`<div class="columns three">
     ${callsPlot(all, points, 'per interval')} ${chargedPlot(all, points, '¥')}
     ${plot({
@@ -372,7 +373,7 @@ function monthOf({ month, count, total, customers, problems }: OverviewMonth): M
     })}
     <p class="soft">
       ${month} (UTC): ${yuan(granted)} granted, ${yuan(charged)} charged to
-      <a href="customers?order=spent">${counted(count, 'customer')}</a>.
+      <a href="customers?order=spent">${formatCount(count, 'customer')}</a>.
     </p>`;
 }
 
@@ -381,8 +382,8 @@ function refusedTable({ found, bytes: hourly, problem }: Refused): Markup {
     return emptyBox(
       'Not counted',
       problem ??
-        html`Only the log has refused calls. Counting them every five minutes reads ${priced(hourly)} per
-          hour. <a href="./?refused=yes">Count refused calls</a>`,
+        html`Only the log has refused calls. Counting them every five minutes reads ${formatLogCost(hourly)}
+          per hour. <a href="./?refused=yes">Count refused calls</a>`,
     );
   return table(found.codes, {
     caption: 'Refused calls in the last hour by code',
@@ -393,7 +394,7 @@ function refusedTable({ found, bytes: hourly, problem }: Refused): Markup {
     ),
     columns: [
       head('Code', ({ code }) => html`<a href="requests?status=refused">${code}</a>`),
-      number('Calls', ({ calls }) => grouped(calls)),
+      number('Calls', ({ calls }) => formatInteger(calls)),
     ],
   });
 }

@@ -3,10 +3,14 @@ import { findLedgerTimeMs, type CloseRow } from '../../../../shared/billing/ledg
 import { convertToYuanNumber } from '../../../../shared/billing/price.ts';
 import { carryOutGrant } from '../../../../shared/operate/customers/grants.ts';
 import { planRefundCharge } from '../../../../shared/operate/customers/refund-charge.ts';
-import { loggedRequests, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
-import { askedId, bookedRequest, requestSteps } from '../../../../shared/operate/requests/find-request.ts';
+import { findLoggedRequests, explainSteps } from '../../../../shared/operate/requests/explain-request.ts';
+import {
+  parseAskedId,
+  findBookedRequest,
+  requestSteps,
+} from '../../../../shared/operate/requests/find-request.ts';
 import type { ListedRequest } from '../../../../shared/operate/requests/list-requests.ts';
-import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
+import { adviseNextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { grantSaid } from '../../outcomes.ts';
@@ -41,7 +45,7 @@ const writtenIn = ({ part, query }: Visit): string => query('id') || part('id');
 async function readStory(visit: Visit) {
   const written = writtenIn(visit);
   if (written.startsWith('grant#')) return { requests: [], note: undefined };
-  return loggedRequests(visit.ports, askedId(written), Number(visit.query('at')) || undefined);
+  return findLoggedRequests(visit.ports, parseAskedId(written), Number(visit.query('at')) || undefined);
 }
 
 type FoundStory = Awaited<ReturnType<typeof readStory>>;
@@ -53,10 +57,10 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
   if (others.length > 0)
     throw usageFailure(`several requests start with this ID: ${requests.map((each) => each.id).join(', ')}`);
   const id = logged?.id ?? writtenIn(visit);
-  const isWhole = id.startsWith('grant#') || askedId(id).isWhole;
-  const found = isWhole ? await bookedRequest(ports, id) : undefined;
+  const isWhole = id.startsWith('grant#') || parseAskedId(id).isWhole;
+  const found = isWhole ? await findBookedRequest(ports, id) : undefined;
   const { row, late, problem } = found ?? {};
-  const next = logged && nextStep(logged, ports.target);
+  const next = logged && adviseNextStep(logged, ports.target);
   const account = row?.account ?? logged?.line?.fields['account'];
   const isRefundable =
     row && row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && may(identity, 'support');
@@ -76,7 +80,7 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
     ${
       logged &&
       html`<h2>What happened <span class="soft">from the log</span></h2>
-        ${definitions('steps', storySteps(logged))}`
+        ${definitions('steps', explainSteps(logged))}`
     }
     ${note !== undefined && notice('calm', note)}
     ${

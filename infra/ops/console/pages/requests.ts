@@ -6,14 +6,14 @@ import { formatTags } from '../../../../shared/billing/ledger-row.ts';
 import { parseYuan } from '../../../../shared/billing/price.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
-import { counted, grouped, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
-  expectedBytes,
-  priced,
+  estimateBytes,
+  formatLogCost,
   requestSearch,
   requestStatuses,
   viewRequests,
-  watchedBytes,
+  estimateWatchBytes,
   watchRequests,
   type AskedRequests,
   type ListedRequest,
@@ -128,7 +128,7 @@ async function readList(visit: Visit) {
     const wanted = requestSearch(asked);
     // On one machine it costs nothing.
     const source = ports.target.local ? undefined : await ports.log.source();
-    const bytes = source && expectedBytes(source, asked, nowMs);
+    const bytes = source && estimateBytes(source, asked, nowMs);
     const isMuch =
       bytes === undefined
         ? source !== undefined && asked.toMs - asked.fromMs > unaskedMs
@@ -180,8 +180,9 @@ const askToRead = (bytes: number | undefined, given: Readonly<Record<string, str
   notice(
     'calm',
     html`<p>
-        This period needs a large read of the log: ${bytes === undefined ? '' : 'about '}${priced(bytes)}.
-        Daily sums are free: see <a href="./?hours=24">the overview</a> and statements.
+        This period needs a large read of the log:
+        ${bytes === undefined ? '' : 'about '}${formatLogCost(bytes)}. Daily sums are free: see
+        <a href="./?hours=24">the overview</a> and statements.
       </p>
       <a class="button" href="${pathWith('requests', { ...given, read: 'yes' })}">Read log</a>`,
   );
@@ -191,7 +192,7 @@ function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
   const given = givenIn(visit);
   const { requests, points, scannedBytes } = view;
   const total = totalOf(points);
-  const read = ports.target.local ? '' : `; read ${priced(scannedBytes)} of the log`;
+  const read = ports.target.local ? '' : `; read ${formatLogCost(scannedBytes)} of the log`;
   return html`${given['to'] === '' && asked.toMs - asked.fromMs <= hourMs && watchBar(visit, asked, source)}
     <div id="requests-summary">${summary(points)}</div>
     ${table(requests, {
@@ -203,7 +204,7 @@ function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
       ),
     })}
     ${pager(
-      `${grouped(requests.length)} of ${grouped(total)}, newest first${read}`,
+      `${formatInteger(requests.length)} of ${formatInteger(total)}, newest first${read}`,
       requests.length < total && pathWith('requests', { ...given, to: olderThan(requests, asked) }),
     )}`;
 }
@@ -227,9 +228,14 @@ function summary(points: readonly RequestPoint[]): Markup {
   const [, refused = 0, failed = 0] = countsOf(points);
   return html`<div class="columns beside">
     ${tiles([
-      { name: 'Requests', value: grouped(total) },
-      { name: 'Refused', value: grouped(refused), note: percent(refused, total) },
-      { name: 'Failed', value: grouped(failed), note: percent(failed, total), mark: failed > 0 && 'bad' },
+      { name: 'Requests', value: formatInteger(total) },
+      { name: 'Refused', value: formatInteger(refused), note: percent(refused, total) },
+      {
+        name: 'Failed',
+        value: formatInteger(failed),
+        note: percent(failed, total),
+        mark: failed > 0 && 'bad',
+      },
     ])}
     ${outcomesPlot(
       points,
@@ -249,7 +255,7 @@ function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefi
     isPaid: !isFree,
     words: isFree
       ? ''
-      : `Watching live reads about ${priced(source && watchedBytes(ports, source, asked))} per hour.`,
+      : `Watching live reads about ${formatLogCost(source && estimateWatchBytes(ports, source, asked))} per hour.`,
   });
 }
 
@@ -260,7 +266,7 @@ const watchList: Watch = (visit, sinceMs) => {
     everyMs: watch.everyMs,
     async look() {
       const { requests, points, nowMs, scannedBytes } = await watch.look();
-      const read = ports.target.local ? '' : `, ${priced(scannedBytes)} read so far`;
+      const read = ports.target.local ? '' : `, ${formatLogCost(scannedBytes)} read so far`;
       return {
         nowMs,
         words: `${isoTime(nowMs).slice(11, 19)} UTC${read}`,
@@ -310,7 +316,7 @@ const servedBy = (channel: string | undefined): Content =>
   channel && channel !== 'none' && html`<a href="${channelPath(channel)}">${channel}</a>`;
 
 const lasted = (ms: number | undefined): string => (ms === undefined ? '–' : milliseconds(ms));
-const known = (count: number | undefined): string => (count === undefined ? '–' : grouped(count));
+const known = (count: number | undefined): string => (count === undefined ? '–' : formatInteger(count));
 
 const named = (model: string | undefined, alias: string | undefined): Markup =>
   html`${model || '–'}${alias !== undefined && html` <span class="soft">via ${alias}</span>`}`;
@@ -336,6 +342,6 @@ async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
         empty: emptyState('No requests', 'The ledger has no requests of this customer. Check the name.'),
       },
     )}
-    ${pager(`${counted(rows.length, 'request')}, newest first`, next && pathWith('ledger', { account, before: next }))}`,
+    ${pager(`${formatCount(rows.length, 'request')}, newest first`, next && pathWith('ledger', { account, before: next }))}`,
   };
 }

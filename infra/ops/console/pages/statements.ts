@@ -2,7 +2,7 @@
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import type { Target } from '../../../../shared/operate/operator-ports.ts';
-import { counted, grouped, shellWord } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, quoteShellWord } from '../../../../shared/operate/plan.ts';
 import { statedColumns, viewStatement, viewStatements } from '../../../../shared/operate/statement.ts';
 import type { Statement, StatementDay } from '../../../../shared/operate/statement.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
@@ -56,7 +56,7 @@ const amounts = viewColumns(statedColumns).slice(1);
 async function everybody({ ports, query }: Visit, month: string): Promise<Markup> {
   const after = query('after');
   const { statements, count, next, problems } = await viewStatements(ports, month, after);
-  const of = count === undefined ? ', unsorted; there are more' : ` of ${grouped(count)}, by name`;
+  const of = count === undefined ? ', unsorted; there are more' : ` of ${formatInteger(count)}, by name`;
   return html`${warnings(problems)}
   ${table(statements, {
     caption: `Statements of ${month}`,
@@ -71,7 +71,7 @@ async function everybody({ ports, query }: Visit, month: string): Promise<Markup
       ),
     ],
   })}
-  ${pager(`${counted(statements.length, 'customer')}${of}`, next && pathWith('statements', { month, after: next }))}
+  ${pager(`${formatCount(statements.length, 'customer')}${of}`, next && pathWith('statements', { month, after: next }))}
   ${lead('Each statement says whether it adds up. To create all statements, as pages and one CSV:')}
   ${command(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
@@ -93,8 +93,8 @@ function shown(view: Statement, target: Target): Markup {
     }
     ${tiles([
       { name: 'Opening balance', value: exactYuan(opening), note: `${month}-01` },
-      { name: '+ Granted', value: exactYuan(granted), note: counted(grants.length, 'top-up') },
-      { name: '− Charged', value: exactYuan(charged), note: counted(sum.counts.calls ?? 0, 'call') },
+      { name: '+ Granted', value: exactYuan(granted), note: formatCount(grants.length, 'top-up') },
+      { name: '− Charged', value: exactYuan(charged), note: formatCount(sum.counts.calls ?? 0, 'call') },
       ...(metered === 0n
         ? []
         : [{ name: '+ Metered', value: exactYuan(metered), note: 'not paid from the balance' }]),
@@ -117,7 +117,7 @@ function shown(view: Statement, target: Target): Markup {
       columns: grantColumns,
     })}
     <details>
-      <summary>By day and model: ${counted(days.length, 'line')}</summary>
+      <summary>By day and model: ${formatCount(days.length, 'line')}</summary>
       ${days.length > linesMax && lead(`Showing the first ${linesMax} lines; the CSV has all.`)}
       ${table(days.slice(0, linesMax), {
         caption: 'The month by day and model',
@@ -126,7 +126,7 @@ function shown(view: Statement, target: Target): Markup {
       })}
     </details>
     ${lead('To send it to the customer, as a page and as CSV:')}
-    ${command(target, `statement ${shellWord(account)}`, `--month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
+    ${command(target, `statement ${quoteShellWord(account)}`, `--month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
 
 const linesMax = 150;

@@ -1,7 +1,7 @@
 /** Versions: what was published when, what differs, and the way back. */
 import { planRollback } from '../../../../shared/operate/config/write-rows.ts';
 import { diffConfig } from '../../../../shared/operate/config/check-rows.ts';
-import { publishedMax, publishedVersions } from '../../../../shared/operate/config/versions.ts';
+import { publishedMax, listPublishedVersions } from '../../../../shared/operate/config/versions.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html, nothing } from '../../markup.ts';
 import { when, writer } from '../layout/figures.ts';
@@ -18,7 +18,7 @@ export function versionPages(routes: Routes): void {
 }
 
 async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
-  const { served, versions } = await publishedVersions(ports);
+  const { served, versions } = await listPublishedVersions(ports);
   type Version = (typeof versions)[number];
   return {
     title: 'Versions',

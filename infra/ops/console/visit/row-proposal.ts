@@ -4,7 +4,7 @@ import { namesShown } from '../../../../shared/config/rows/read-table.ts';
 import { plainValue } from '../../../../shared/config/rows/read-row.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { nameOf, type RowDifference } from '../../../../shared/operate/config/row-changes.ts';
-import { counted, grouped, Failure } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, Failure } from '../../../../shared/operate/plan.ts';
 import {
   certaintyOf,
   middleOf,
@@ -12,7 +12,7 @@ import {
   type Bounds,
   type ModelEffect,
 } from '../../../../shared/operate/what-if/edit-effects.ts';
-import { whatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
+import { planWhatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { minuteText, yuan } from '../layout/figures.ts';
 import { lead, notice, warnings } from '../layout/frame.ts';
@@ -32,12 +32,12 @@ export async function rowProposal(
 }
 
 const said = ({ length }: unknown[]): Outcome => ({
-  lines: [`Saved ${counted(length, 'row')} (live within 10 s).`],
+  lines: [`Saved ${formatCount(length, 'row')} (live within 10 s).`],
 });
 
 async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Markup> {
   try {
-    return effectTables(await whatIf(ports, edit));
+    return effectTables(await planWhatIf(ports, edit));
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     // An edit must not wait for its comparison.
@@ -73,7 +73,7 @@ export function differenceTable(differences: readonly RowDifference[]): Markup {
       column('After', ({ after }) => html`<span class="wide new">${valueWords(after)}</span>`),
     ],
   })}
-  ${more > 0 && lead(`${counted(more, 'more attribute')} not shown. To see all, run npx --no relay-ops version diff.`)}`;
+  ${more > 0 && lead(`${formatCount(more, 'more attribute')} not shown. To see all, run npx --no relay-ops version diff.`)}`;
 }
 
 const differencesMax = 200;
@@ -101,7 +101,7 @@ function effectTables(effects: WhatIf): Markup {
     ${warnings(problems.map((each) => `${nameOf(each)} would be invalid: ${each.problem}`))}
     ${warnings([...unreadable, ...accounts.problems])}
     ${lead(
-      html`${counted(total.calls, 'call')} from ${days.from} to ${days.to} (UTC), at the prices of
+      html`${formatCount(total.calls, 'call')} from ${days.from} to ${days.to} (UTC), at the prices of
       ${minuteText(atMs)}. This assumes that the same calls would have been made.`,
     )}
     ${table(changed.length === 0 ? [] : [all, ...largest.slice(0, modelsMax)], {
@@ -110,15 +110,15 @@ function effectTables(effects: WhatIf): Markup {
       empty:
         total.calls === 0
           ? 'No calls on these days, so there is nothing to compare.'
-          : `No effect on the ${counted(models.length, 'model')} called on these days.`,
+          : `No effect on the ${formatCount(models.length, 'model')} called on these days.`,
       columns,
     })}
-    ${rest.length > 0 && lead(`${counted(rest.length, 'model changes', 'models change')} less than these. To see all, run npx --no relay-ops what-if.`)}
+    ${rest.length > 0 && lead(`${formatCount(rest.length, 'model changes', 'models change')} less than these. To see all, run npx --no relay-ops what-if.`)}
     ${
       changed.length > 0 &&
       total.unknownCostCalls > 0 &&
       html`<p class="soft">
-        The margin leaves out ${counted(total.unknownCostCalls, 'call')} of unknown cost.
+        The margin leaves out ${formatCount(total.unknownCostCalls, 'call')} of unknown cost.
       </p>`
     }
     ${emptySooner(accounts)}`;
@@ -148,7 +148,7 @@ const certainty = (side: 'revenue' | 'margin'): PageColumn<Row> =>
 
 const columns: PageColumn<Row>[] = [
   head('Model', ({ model, isLost }) => [model, ' ', isLost ? badge('not served', 'bad') : nothing]),
-  number('Calls', ({ calls }) => grouped(calls), { sortBy: ({ calls }) => calls }),
+  number('Calls', ({ calls }) => formatInteger(calls), { sortBy: ({ calls }) => calls }),
   amount('Revenue', ({ revenue }) => revenue.before),
   amount('Revenue after', ({ revenue }) => revenue.after),
   certainty('revenue'),
@@ -174,5 +174,5 @@ const emptySooner = ({ looked, accounts, sooner }: WhatIf['accounts']): Markup =
           columns: soonerColumns,
         })}
         <p class="soft">
-          Covers the top ${looked} spenders among ${counted(accounts, 'customer')} with calls this month.
+          Covers the top ${looked} spenders among ${formatCount(accounts, 'customer')} with calls this month.
         </p>`;
