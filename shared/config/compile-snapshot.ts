@@ -1,27 +1,27 @@
 import { compareCodeUnits, canonicalJson } from '../wire/json.ts';
 import {
-  usedAliases,
-  crossWarnings,
+  selectUsableAliases,
+  findCrossWarnings,
   nameOf,
-  withWarnings,
-  modelsNamedIn,
-  unpricedModels,
+  addWarnings,
+  findNamedModels,
+  listUnpricedModels,
 } from './cross-checks.ts';
 import {
   emptyRows,
   type ConfigRows,
-  namesShown,
+  joinNames,
   readTable,
   type RowResult,
   keyAttributes,
   type ConfigTable,
 } from './rows/read-table.ts';
-import { priceJumps } from './price-marks.ts';
+import { findPriceJumps } from './price-marks.ts';
 import type { LearnedFact } from '../upstreams/quirks.ts';
-import { channelReader } from './rows/channel-row.ts';
+import { createChannelReader } from './rows/channel-row.ts';
 import { readCharge } from './rows/charge-row.ts';
 import { readPlan } from './rows/plan-row.ts';
-import { readSetting, referenceOwners, settingReader } from './setting-rows.ts';
+import { readSetting, findReferenceOwners, createSettingReader } from './setting-rows.ts';
 import type { ReferenceRules } from './rows/secret-reference.ts';
 import { defaultSettings, type Settings } from './settings.ts';
 import { type Snapshot, snapshotFormat } from './snapshot.ts';
@@ -60,12 +60,12 @@ const chargeReader = { table: 'charges', read: readCharge } as const;
  */
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;
-  const owners = referenceOwners([...earlier.settings, ...raw.settings], options.owners);
+  const owners = findReferenceOwners([...earlier.settings, ...raw.settings], options.owners);
   const rules = { ...options, owners };
-  const channels = readTable(channelReader(rules), raw.channels, earlier.channels);
+  const channels = readTable(createChannelReader(rules), raw.channels, earlier.channels);
   const charges = readTable(chargeReader, raw.charges, earlier.charges);
   const plans = readTable({ table: 'plans', read: readPlan }, raw.plans, earlier.plans);
-  const settings = readTable(settingReader(rules), raw.settings, earlier.settings);
+  const settings = readTable(createSettingReader(rules), raw.settings, earlier.settings);
 
   const enabled = channels.rows
     .filter((channel) => channel.state)
@@ -81,21 +81,26 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
     channels: enabled,
     charges: charges.rows,
     plans: plans.rows,
-    settings: { ...written, aliases: usedAliases(aliases, channels.rows) },
+    settings: { ...written, aliases: selectUsableAliases(aliases, channels.rows) },
     models: [...new Set(enabled.flatMap((channel) => channel.models))],
   };
   const unread = raw.charges.filter((_, at) => charges.results[at]?.problem !== undefined);
-  const unreadPrices = modelsNamedIn(unread, unpricedModels(snapshot));
+  const unreadPrices = findNamedModels(unread, listUnpricedModels(snapshot));
   if (unreadPrices.length > 0) snapshot.unreadPrices = unreadPrices;
   charges.results = charges.results.map((result, at) =>
     result.problem === undefined
       ? result
-      : sayingRefused(result, modelsNamedIn([raw.charges[at]], unreadPrices)),
+      : sayingRefused(result, findNamedModels([raw.charges[at]], unreadPrices)),
   );
   const tables = [channels, charges, plans, settings];
   const { unreadableSecrets = new Map(), learned = [] } = options;
-  const warnings = crossWarnings(snapshot, { unreadableSecrets, learned, aliases, channels: channels.rows });
-  const jumps = priceJumps({
+  const warnings = findCrossWarnings(snapshot, {
+    unreadableSecrets,
+    learned,
+    aliases,
+    channels: channels.rows,
+  });
+  const jumps = findPriceJumps({
     charges: charges.rows,
     before: readTable(chargeReader, [...(options.pricesBefore ?? earlier.charges)], []).rows,
     raw: raw.charges,
@@ -110,7 +115,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
       plans: plans.plainRows,
       settings: settings.plainRows,
     },
-    results: withWarnings(
+    results: addWarnings(
       tables.flatMap(({ results }) => results),
       warnings,
     ),
@@ -120,7 +125,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
 const sayingRefused = (result: RowResult, models: string[]): RowResult =>
   models.length === 0
     ? result
-    : { ...result, problem: `${result.problem}; until then calls of ${namesShown(models)} are refused` };
+    : { ...result, problem: `${result.problem}; until then calls of ${joinNames(models)} are refused` };
 
 /** Settings of the deployment. Their form was checked when the stack was made; one that is wrong is not used. */
 function deploymentSettings({ defaultLimits }: CompileOptions): Partial<Settings> {
@@ -133,7 +138,7 @@ function deploymentSettings({ defaultLimits }: CompileOptions): Partial<Settings
  * The configuration as text. Equal configurations give equal texts, independent of the time of compilation
  * and of the order in which the store returned the rows.
  */
-export const canonicalContent = (snapshot: Snapshot, rows: ConfigRows): string =>
+export const serializeConfiguration = (snapshot: Snapshot, rows: ConfigRows): string =>
   canonicalJson({ format: snapshotFormat, snapshot: { ...snapshot, publishedAt: 0 }, rows });
 
 // Who made a version of the configuration, by the marks `_by` and `_at` of the rows that changed.
@@ -153,7 +158,7 @@ interface EditedRows {
 const skewSeconds = 60;
 
 /** @param sinceSeconds when the version before was published, in Unix seconds */
-export function authorsOf({ raw, before, after }: EditedRows, sinceSeconds: number): string[] {
+export function listAuthors({ raw, before, after }: EditedRows, sinceSeconds: number): string[] {
   const authors = (Object.keys(keyAttributes) as ConfigTable[]).flatMap((table) => {
     const name = keyAttributes[table];
     const earlier = new Set(before?.[table].map((row) => canonicalJson(plainRow(row))));
@@ -170,7 +175,7 @@ const changesMax = 5;
 const charactersMax = 200;
 
 /** Which rows differ, for a line of a list: `channel a: weight`. A few; a version's difference has all. No values: one may be a secret. */
-export function changesOf({ before, after }: Pick<EditedRows, 'before' | 'after'>): string[] {
+export function listChanges({ before, after }: Pick<EditedRows, 'before' | 'after'>): string[] {
   if (before === undefined) return [];
   const lines = (Object.keys(keyAttributes) as ConfigTable[]).flatMap((table) => {
     const byKey = (rows: unknown[]) =>
@@ -193,7 +198,7 @@ function rowChange(before: object | undefined, after: object | undefined): strin
     (name) => canonicalJson(attributeOf(before, name)) !== canonicalJson(attributeOf(after, name)),
   );
   if (names.length === 0) return undefined;
-  return `: ${namesShown(names.toSorted(compareCodeUnits))}`;
+  return `: ${joinNames(names.toSorted(compareCodeUnits))}`;
 }
 
 function authorOf(row: unknown, sinceSeconds: number): string[] {

@@ -8,8 +8,8 @@ import { type ChannelRow, secretsOf } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';
 import type { AliasSettings } from './settings.ts';
-import { chargeDoubts, costDoubts } from './price-marks.ts';
-import { namesShown, type ConfigTable, type RowResult } from './rows/read-table.ts';
+import { findChargeWarnings, findCostWarnings } from './price-marks.ts';
+import { joinNames, type ConfigTable, type RowResult } from './rows/read-table.ts';
 import { needsPrice, type Snapshot } from './snapshot.ts';
 import { plainRow, textOf } from './rows/read-row.ts';
 
@@ -30,11 +30,11 @@ interface KnownBeside {
 }
 
 /** The warnings of rows that are used, by table and key. */
-export function crossWarnings(
+export function findCrossWarnings(
   config: Config,
   { unreadableSecrets, learned, aliases, channels }: KnownBeside,
 ): Warnings {
-  const unpriced = new Set(unpricedModels(config));
+  const unpriced = new Set(listUnpricedModels(config));
   const warnings: Warnings = new Map();
   for (const channel of config.channels)
     warnings.set(nameOf('channels', channel.id), [
@@ -45,12 +45,12 @@ export function crossWarnings(
       ...secretsOf(channel)
         .filter((reference) => unreadableSecrets.has(reference))
         .map((reference) => `secret: ${reference} cannot be read: ${unreadableSecrets.get(reference)}`),
-      ...costDoubts(channel),
+      ...findCostWarnings(channel),
       ...learnedWarnings(channel, learned),
     ]);
   for (const charge of config.charges)
     warnings.set(nameOf('charges', charge.id), [
-      ...chargeDoubts(charge, config.channels),
+      ...findChargeWarnings(charge, config.channels),
       ...shadowed(charge, config),
       ...unservedCharge(charge, { ...config, channelsOffToo: channels }),
     ]);
@@ -65,7 +65,7 @@ export function crossWarnings(
 }
 
 /** Adds the warnings to the results. Warnings are not added to a row that already has a problem. */
-export function withWarnings(results: RowResult[], warnings: Warnings): RowResult[] {
+export function addWarnings(results: RowResult[], warnings: Warnings): RowResult[] {
   return results.map((result) => {
     const found = warnings.get(nameOf(result.table, result.key));
     if (!found?.length || result.problem !== undefined) return result;
@@ -90,7 +90,7 @@ function learnedWarnings(row: ChannelRow, learned: readonly LearnedFact[]): stri
   const { max_output_tokens: known } = params;
   return [...Map.groupBy(own, ({ fact }) => fact)].flatMap(([fact, facts]) => {
     const served = facts.map(({ model }) => model).toSorted(compareCodeUnits);
-    const names = namesShown(served);
+    const names = joinNames(served);
     const [kind = '', detail = ''] = fact.split(':');
     const rules = parseRuleFact(fact);
     if (Object.keys(rules).length > 0) return ruleLesson(row, served, rules);
@@ -109,7 +109,7 @@ function ruleLesson(row: ChannelRow, models: readonly string[], rules: WrittenRu
   if (first === undefined) return [];
   const more = asked.length > 1 ? ', and the same of the others' : '';
   return [
-    `params.model_rules: ${namesShown(asked)} refused calls until this held; write ${JSON.stringify({ [first]: rules })}${more}, so that ${asked.length > 1 ? 'they are' : 'it is'} not asked twice`,
+    `params.model_rules: ${joinNames(asked)} refused calls until this held; write ${JSON.stringify({ [first]: rules })}${more}, so that ${asked.length > 1 ? 'they are' : 'it is'} not asked twice`,
   ];
 }
 
@@ -118,7 +118,7 @@ const knownToStack =
   /refused calls until this held|took calls with tools only in the dialect|refused a limit of \d|had no room in its context for|^secret: \S+ cannot be read: /;
 
 /** The warning of a row as the tools compute it, and what the running stack alone knows, which its mark says. */
-export function withStacksWarnings(raw: unknown, warning: string | undefined): string | undefined {
+export function addStackWarnings(raw: unknown, warning: string | undefined): string | undefined {
   // The text of a warning may have `; ` itself, but no attribute and colon behind it.
   const marked = textOf(raw, '_warning').split(/; (?=[\w.[\]]+: )/);
   const added = marked.filter((each) => knownToStack.test(each) && !warning?.includes(each));
@@ -136,7 +136,7 @@ function unpricedWarning(unpriced: string[], config: Config): string[] {
       : 'so calls are free';
   });
   return [...byConsequence].map(
-    ([consequence, models]) => `models: no row of charges prices ${namesShown(models)}, ${consequence}`,
+    ([consequence, models]) => `models: no row of charges prices ${joinNames(models)}, ${consequence}`,
   );
 }
 
@@ -150,7 +150,7 @@ function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
       startMsOf(other) > startMsOf(rule)
         ? `is in force since ${isoTime(startMsOf(other))} and prices`
         : 'has the lower id and already prices';
-    return [`models: rule ${other.id} ${why} ${namesShown(names)}, so that one counts`];
+    return [`models: rule ${other.id} ${why} ${joinNames(names)}, so that one counts`];
   });
 }
 
@@ -171,8 +171,8 @@ function unservedCharge(
     .filter((model) => isAlias(model, config))
     .map((model) => `${model} is an alias: the model that answers has its price`);
   const hints = [...new Set(publicNames), ...aliases];
-  const hint = hints.length > 0 ? ` (${namesShown(hints)})` : '';
-  return [`models: no channel that is on serves ${namesShown(unserved)}${hint}`];
+  const hint = hints.length > 0 ? ` (${joinNames(hints)})` : '';
+  return [`models: no channel that is on serves ${joinNames(unserved)}${hint}`];
 }
 
 const unservedOf = (models: string[], config: Config): string[] =>
@@ -186,7 +186,7 @@ const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
   items.flatMap(({ models }, index) => {
     const unserved = unservedOf(models, config).filter((name) => !isAlias(name, config));
     return unserved.length > 0
-      ? [`items[${index}].models: no channel that is on serves ${namesShown(unserved)}`]
+      ? [`items[${index}].models: no channel that is on serves ${joinNames(unserved)}`]
       : [];
   });
 
@@ -194,7 +194,7 @@ const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
 const namesOf = (channels: readonly ChannelRow[]): ReadonlySet<string> =>
   new Set(channels.flatMap(({ models }) => models));
 
-export function usedAliases(
+export function selectUsableAliases(
   aliases: readonly AliasSettings[],
   channels: readonly ChannelRow[],
 ): AliasSettings[] {
@@ -225,7 +225,7 @@ function aliasWarnings({ aliases, channels, offered }: WrittenAliases): string[]
 type Priced = Pick<Snapshot, 'models' | 'charges' | 'publishedAt'>;
 
 /** Models that channels serve but no billing rule in force names. */
-export function unpricedModels({ models, charges, publishedAt }: Priced): string[] {
+export function listUnpricedModels({ models, charges, publishedAt }: Priced): string[] {
   const priced = listPricedModels(charges, publishedAt * 1000);
   return models.filter((model) => !priced.has(model));
 }
@@ -234,7 +234,7 @@ export function unpricedModels({ models, charges, publishedAt }: Priced): string
  * Of the models those that unreadable rows of `charges` name, as far as can be told. Somebody meant to price them, so they
  * must not be free while no rule does. What cannot be told counts for all models.
  */
-export const modelsNamedIn = (rows: readonly unknown[], models: readonly string[]): string[] => {
+export const findNamedModels = (rows: readonly unknown[], models: readonly string[]): string[] => {
   const words = rows.flatMap(namesIn);
   return models.filter((model) => words.some((word) => isNamed(model.toLowerCase(), word)));
 };

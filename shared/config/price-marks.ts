@@ -26,7 +26,7 @@ import type { ChannelRow } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import { canonicalJson } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
-import { keyAttributes, namesShown } from './rows/read-table.ts';
+import { keyAttributes, joinNames } from './rows/read-table.ts';
 import { attributeOf } from './rows/read-row.ts';
 
 interface Limits {
@@ -57,7 +57,7 @@ const costFactor = 100;
 const usualFactor = 10;
 
 /** Of one billing rule. `channels`: those that are on. */
-export const chargeDoubts = (charge: ChargeRow, channels: readonly ChannelRow[]): string[] =>
+export const findChargeWarnings = (charge: ChargeRow, channels: readonly ChannelRow[]): string[] =>
   charge.type === 'token-billing'
     ? doubtsOf(
         charge,
@@ -65,7 +65,7 @@ export const chargeDoubts = (charge: ChargeRow, channels: readonly ChannelRow[])
       )
     : [];
 
-export const costDoubts = ({ cost = {} }: Pick<ChannelRow, 'cost'>): string[] =>
+export const findCostWarnings = ({ cost = {} }: Pick<ChannelRow, 'cost'>): string[] =>
   Object.entries(cost).flatMap(([model, entry]) =>
     doubtsOf(entry, [{ model, limits: limitsOf([model]), cost: false }], `cost.${model}.`),
   );
@@ -155,7 +155,7 @@ interface ChargesAround {
   nowMs: number;
 }
 
-export function priceJumps({ charges, before, raw, nowMs }: ChargesAround): Map<number, string[]> {
+export function findPriceJumps({ charges, before, raw, nowMs }: ChargesAround): Map<number, string[]> {
   const old = new Map(before.map((rule) => [rule.id, canonicalJson(rule)]));
   const marks = new Map(
     raw.map((row) => [attributeOf(row, keyAttributes.charges), attributeOf(row, '_warning')]),
@@ -194,7 +194,7 @@ function jumpsOf(rule: ChargeRow, { charges, before, nowMs }: Omit<ChargesAround
         ]
       : []),
     ...[...jumps].map(
-      ([jump, names]) => `models: at ${isoTime(atMs)} the price of ${namesShown(names)} ${jump}`,
+      ([jump, names]) => `models: at ${isoTime(atMs)} the price of ${joinNames(names)} ${jump}`,
     ),
   ];
 }

@@ -15,7 +15,7 @@ import {
   secondsUpTo,
   attributeOf,
   readRow,
-  usedRow,
+  acceptRow,
   type RowReading,
 } from './rows/read-row.ts';
 import { defaultSettings, type Settings } from './settings.ts';
@@ -448,12 +448,12 @@ export function readSetting(
   if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }, schema) };
   const read = known.read(parsed.data.value as never, rules);
   if ('problem' in read) return read;
-  const { problems, warnings } = checkReferences(settingSecrets(read), rules);
-  return problems[0] === undefined ? usedRow(read, warnings) : { problem: problems[0] };
+  const { problems, warnings } = checkReferences(listSettingSecrets(read), rules);
+  return problems[0] === undefined ? acceptRow(read, warnings) : { problem: problems[0] };
 }
 
 /** The secrets that settings name. Those without a host only sign. */
-export function settingSecrets({ alerts, search, payments }: Partial<Settings>): NamedSecret[] {
+export function listSettingSecrets({ alerts, search, payments }: Partial<Settings>): NamedSecret[] {
   const { webhookSecrets = [], linkSecrets = [], checkout } = payments?.stripe ?? {};
   return [
     ...namedBy('alerts', 'secret', alerts?.secret),
@@ -476,33 +476,33 @@ function namedBy(
 }
 
 /** The purpose of each reference in rows of settings, invalid rows included. If two rows name it, payments wins. */
-export function referenceOwners(
+export function findReferenceOwners(
   rows: readonly unknown[],
   deployed: ReferenceRules['owners'] = new Map(),
 ): NonNullable<ReferenceRules['owners']> {
   const owners = new Map<string, SecretPurpose>();
   for (const purpose of ['search', 'alerts', 'payments'] as const)
     for (const raw of rows.filter((each) => attributeOf(each, 'name') === purpose))
-      for (const reference of referencesIn(attributeOf(raw, 'value'))) owners.set(reference, purpose);
+      for (const reference of findReferences(attributeOf(raw, 'value'))) owners.set(reference, purpose);
   return new Map([...owners, ...deployed]);
 }
 
 /** All texts at any depth that look like references. */
-export function referencesIn(value: unknown): string[] {
+export function findReferences(value: unknown): string[] {
   if (typeof value === 'string') return /^\s*(ssm|secretsmanager|env):/.test(value) ? [value.trim()] : [];
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];
-  return (value instanceof Set ? [...value] : Object.values(value)).flatMap(referencesIn);
+  return (value instanceof Set ? [...value] : Object.values(value)).flatMap(findReferences);
 }
 
 const settingOf = (name: unknown) =>
   Object.hasOwn(settingTable, String(name)) ? settingTable[name as keyof typeof settingTable] : undefined;
 
-export const settingReader = (rules: ReferenceRules): TableReader<Partial<Settings>> => ({
+export const createSettingReader = (rules: ReferenceRules): TableReader<Partial<Settings>> => ({
   table: 'settings',
   read: (raw) => readSetting(raw, rules),
-  standIn({ raw }) {
+  findReplacement({ raw }) {
     const name = attributeOf(raw, 'name');
     const safe = settingOf(name)?.safe;
-    return safe && { raw: { name, value: safe.value }, said: `until this can be read, ${safe.said}` };
+    return safe && { raw: { name, value: safe.value }, notice: `until this can be read, ${safe.said}` };
   },
 });

@@ -147,7 +147,7 @@ export const defaultSettings: Settings = {
 export const defaultAlerts: AlertSettings = { planDays: 7, keyDays: 7 };
 
 /** The notices that are shown at a time, as clients get them: with Unix seconds. */
-export const shownNotices = ({ notices }: Settings, nowMs: number) =>
+export const listCurrentNotices = ({ notices }: Settings, nowMs: number) =>
   notices
     .filter(({ fromMs = -Infinity, untilMs = Infinity }) => fromMs <= nowMs && nowMs < untilMs)
     .map(({ text, fromMs, untilMs, models }) => ({

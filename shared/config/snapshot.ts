@@ -37,7 +37,7 @@ export const needsPrice = (
  * The snapshot before the first configuration is published, with empty lists.
  * @param publishedAt Unix seconds
  */
-export const emptySnapshot = (publishedAt: number): Snapshot => ({
+export const createEmptySnapshot = (publishedAt: number): Snapshot => ({
   publishedAt,
   channels: [],
   charges: [],

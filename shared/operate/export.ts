@@ -3,7 +3,7 @@
  * Of a row that cannot be read the name and the problem alone: it may hold a secret anywhere.
  */
 import { AccountRow } from '../config/rows/account-row.ts';
-import { shownHash } from '../config/rows/key-row.ts';
+import { maskHash } from '../config/rows/key-row.ts';
 import { plainRow, readRow, textOf } from '../config/rows/read-row.ts';
 import { keyAttributes } from '../config/rows/read-table.ts';
 import { configTables } from './config/row-changes.ts';
@@ -44,7 +44,7 @@ export async function* exportPages(
 function exportRow(table: 'accounts' | 'keys', row: RawRow, nowMs: number): unknown {
   if (table === 'keys') {
     const { state, why } = judgeKey(row, nowMs);
-    return state === 'invalid' ? { hash: shownHash(textOf(row, 'hash')), problem: why } : plainRow(row);
+    return state === 'invalid' ? { hash: maskHash(textOf(row, 'hash')), problem: why } : plainRow(row);
   }
   const reading = readRow(AccountRow, row);
   return 'problem' in reading ? { account: textOf(row, 'account'), problem: reading.problem } : plainRow(row);

@@ -9,14 +9,14 @@ import {
   isSecretName,
   isStorablePath,
   isUnbound,
-  managedSecretName,
-  markOfReference,
-  parameterName,
-  referenceProblem,
-  secretPathOf,
+  formatManagedSecretName,
+  findStackProblem,
+  formatParameterName,
+  findReferenceProblem,
+  buildSecretPath,
   type NamedSecret,
 } from '../config/rows/secret-reference.ts';
-import { referenceOwners, referencesIn } from '../config/setting-rows.ts';
+import { findReferenceOwners, findReferences } from '../config/setting-rows.ts';
 import { listSecrets } from './config/row-changes.ts';
 import { awaitPublished } from './config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
@@ -44,7 +44,7 @@ export function planStoreSecret(
   // `secret set` still replaces values whose paths name no purpose.
   if (!replace && !isStorablePath(name)) throw usageFailure(explainPurpose(name));
   const { stack } = target;
-  const stored = managed ? managedSecretName(stack, name) : parameterName(stack, name);
+  const stored = managed ? formatManagedSecretName(stack, name) : formatParameterName(stack, name);
   const reference = `${managed ? 'secretsmanager' : 'ssm'}:${stored}`;
   const conflict = usageFailure(
     isOfNewChannel
@@ -110,7 +110,7 @@ export async function planMoveSecrets(ports: OperatorPorts) {
   const { config, target } = ports;
   if (target.local) throw usageFailure(noStore);
   const rows = await config.tables();
-  const rules = { ...target, owners: referenceOwners(rows.settings, target.owners) };
+  const rules = { ...target, owners: findReferenceOwners(rows.settings, target.owners) };
   const refused: string[] = [];
   const changes = (['channels', 'settings'] as const).flatMap((table) =>
     rows[table].flatMap((raw): RowMove[] => {
@@ -118,7 +118,7 @@ export async function planMoveSecrets(ports: OperatorPorts) {
         (named) => isUnbound(named) && isOfStack(named.reference, target.stack),
       );
       const problem =
-        markOfReference(raw, rules) ?? old.map((named) => referenceProblem(named, rules)).find(Boolean);
+        findStackProblem(raw, rules) ?? old.map((named) => findReferenceProblem(named, rules)).find(Boolean);
       if (problem !== undefined && old[0]) refused.push(`${table} ${old[0].row} is not changed: ${problem}`);
       const moves = old.map((named) => ({ named, to: renameReference(named, target.stack) }));
       if (problem !== undefined || moves.length === 0)
@@ -150,7 +150,7 @@ function renameReference({ reference, ...use }: NamedSecret, stack: string): str
   const [prefix = ''] = /^(ssm:\/relay\/|secretsmanager:)/.exec(reference) ?? [];
   const name = reference.slice(prefix.length + stack.length + 1);
   const own = `${use.purpose}/`;
-  return `${prefix}${stack}/${secretPathOf(use, name.startsWith(own) ? name.slice(own.length) : name)}`;
+  return `${prefix}${stack}/${buildSecretPath(use, name.startsWith(own) ? name.slice(own.length) : name)}`;
 }
 
 function writeOf(table: 'channels' | 'settings', raw: unknown, moves: RowMove['moves']): RowWrite {
@@ -210,7 +210,7 @@ export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecret
     // An invalid row is served as its last valid version, which may name other secrets than the row.
     const served = version ? await config.rows(version) : emptyRows;
     const namingRows = [rows.channels, rows.settings, served.channels, served.settings].flat();
-    const named = new Set(namingRows.flatMap((raw) => referencesIn(plainRow(raw))));
+    const named = new Set(namingRows.flatMap((raw) => findReferences(plainRow(raw))));
     for (const { table, raw, old } of findRowsToMove(rows)) {
       const still = old.filter((reference) => named.has(reference));
       for (const reference of old.filter((each) => !named.has(each))) {

@@ -3,7 +3,7 @@ import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
-import { emptySnapshot, type Snapshot } from '../../shared/config/snapshot.ts';
+import { createEmptySnapshot, type Snapshot } from '../../shared/config/snapshot.ts';
 import { defaultSettings } from '../../shared/config/settings.ts';
 import type { ChargeText } from '../oracle/price-list.ts';
 import type { SeededRandom } from './seeded-random.ts';
@@ -122,7 +122,7 @@ const planList = [
 export const planEntries = new Map(planList.map(({ level, items }) => [level, items]));
 
 export const snapshot: Snapshot = {
-  ...emptySnapshot(startMs / 1000),
+  ...createEmptySnapshot(startMs / 1000),
   channels,
   charges: priceList.map((row) => ChargeRow.parse(row)),
   plans: planList.map((row) => PlanRow.parse(row)),

@@ -3,7 +3,7 @@
  * and cached.
  */
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
-import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
+import { KeyRow, findKeyRefusal } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/config-store.ts';
@@ -70,7 +70,7 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
 }
 
 const isUsable = (lookup: KeyLookup, nowMs: number): boolean =>
-  'row' in lookup && lookup.accountOff !== true && refusedFor(lookup.row, nowMs) === undefined;
+  'row' in lookup && lookup.accountOff !== true && findKeyRefusal(lookup.row, nowMs) === undefined;
 
 // The item of `runtime` that says how many parts an account has: read with its keys, written by splits.
 

@@ -4,7 +4,7 @@
  * `snapshot#<version>#<part>#<copy>`; the rows it was compiled from in `rows#<version>#<part>`.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { emptySnapshot, type Snapshot } from '../../config/snapshot.ts';
+import { createEmptySnapshot, type Snapshot } from '../../config/snapshot.ts';
 import { type Pointer, SnapshotBroken } from '../../relay/ports/config-store.ts';
 import { attributesOf, valuesOf, type ItemsWanted, type Table } from './table-client.ts';
 
@@ -76,7 +76,7 @@ export async function readSnapshot(table: Table, pointer: Pointer, copy = 0): Pr
     throw error;
   })) as Snapshot;
   // A snapshot published by an earlier version of this code lacks newer settings; use their defaults.
-  const { settings: defaults } = emptySnapshot(publishedAt);
+  const { settings: defaults } = createEmptySnapshot(publishedAt);
   const limits = { ...defaults.limits, ...content.settings.limits };
   const settings = { ...defaults, ...content.settings, limits };
   return { ...content, settings, version, publishedAt };

@@ -10,7 +10,7 @@ import {
   type LearnedFact,
   type ServedModel,
 } from '../../upstreams/quirks.ts';
-import { emptySnapshot, snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
+import { createEmptySnapshot, snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
 import type { ConfigSource, Pointer } from '../../relay/ports/config-store.ts';
 import { within } from '../../relay/retry.ts';
 import type { Clock, Random } from '../../relay/ports/host.ts';
@@ -99,7 +99,7 @@ export function dynamoConfigSource({ client, clock, random, log, stack }: Source
 
   /** What to hold after a read of the pointer. Reads a snapshot only when the pointer names another one. */
   const follow = async (pointer: Pointer | undefined): Promise<Omit<Held, 'checkedAt'>> => {
-    if (!pointer) return held ?? { snapshot: emptySnapshot(Math.floor(clock.now() / 1000)) };
+    if (!pointer) return held ?? { snapshot: createEmptySnapshot(Math.floor(clock.now() / 1000)) };
     const { version, digest, format, copies } = pointer;
     if (held?.pointer?.version === version && held.pointer.digest === digest) return held;
     // Each read draws a copy, so that thousands of environments do not meet on one item, and a repeat not on a throttled one.

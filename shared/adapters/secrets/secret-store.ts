@@ -5,7 +5,7 @@
  */
 import {
   allowVariable,
-  bindingOf,
+  compareBinding,
   mayReadVariable,
   type SecretPurpose,
   type SecretUse,
@@ -163,7 +163,7 @@ function refuseOtherUse(
   const [, name] = /^env:(.*)$/s.exec(reference) ?? [];
   if (local && name !== undefined && !mayReadVariable(name, envSecrets, use))
     throw new SecretUnusable('access_denied', `allow it by ${allowVariable(name)}`);
-  const binding = bindingOf(reference, use);
+  const binding = compareBinding(reference, use);
   if (binding === 'purpose' || binding === 'host')
     throw new SecretUnusable('access_denied', `it was stored for another ${binding}`);
 }

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   allowVariable,
-  bindingOf,
+  compareBinding,
   isOfStack,
   mayReadVariable,
   type SecretUse,
@@ -44,7 +44,7 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
     async read(reference, use) {
       if (reference.startsWith('env:'))
         return ofRow(target, environment, { name: reference.slice('env:'.length), use });
-      const binding = bindingOf(reference, use);
+      const binding = compareBinding(reference, use);
       if (binding === 'purpose' || binding === 'host')
         throw new Failure(`${reference} was stored for another ${binding}`);
       if (target.local)

@@ -14,7 +14,7 @@ const alertBelow = yuanThat(
 );
 
 /** Undefined: the balance raises no alert. Of a metered account it is nobody's concern. */
-export function alertBelowOf(row: AccountRow | undefined): NanoYuan | undefined {
+export function readAlertBelow(row: AccountRow | undefined): NanoYuan | undefined {
   const read = z.safeParse(z.optional(alertBelow), row?.alert_below);
   return row?.metered || !read.success ? undefined : read.data;
 }

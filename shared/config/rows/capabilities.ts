@@ -42,5 +42,5 @@ export function readCapabilities(raw: unknown): { can?: Capabilities; warnings: 
 }
 
 /** Whether what a probe found holds for a model of the row. */
-export const holdsFor = ({ model }: Capabilities, asked: string): boolean =>
+export const appliesTo = ({ model }: Capabilities, asked: string): boolean =>
   model === undefined || model === asked;

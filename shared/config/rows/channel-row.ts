@@ -18,7 +18,7 @@ import {
   plainRow,
   readRow,
   textOf,
-  usedRow,
+  acceptRow,
   type RowProblem,
   type RowReading,
 } from './read-row.ts';
@@ -45,7 +45,7 @@ import {
   findTypeProblems,
 } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
-import { type Capabilities, holdsFor, readCapabilities } from './capabilities.ts';
+import { type Capabilities, appliesTo, readCapabilities } from './capabilities.ts';
 import {
   dialectOf,
   quirksOf,
@@ -55,7 +55,7 @@ import {
 } from '../../upstreams/called-channel.ts';
 import { hostOf, normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
 import { asRecord } from '../../wire/json.ts';
-import { lastGoodIsUsed, type TableReader } from './read-table.ts';
+import { lastGoodNotice, type TableReader } from './read-table.ts';
 import {
   checkReferences,
   type NamedSecret,
@@ -295,7 +295,7 @@ function strangeRules({ models, mapper, params: { model_rules: rules = {} } }: C
 function conflictsWithProbe(row: ChannelRow): string[] {
   const { can = {}, params } = row;
   const { dialects, efforts } = can;
-  const models = row.models.filter((model) => holdsFor(can, model));
+  const models = row.models.filter((model) => appliesTo(can, model));
   if (models.length === 0) return [];
   const spoken = new Set(models.map((model) => dialectOf(row, model)));
   const unspoken = dialects ? [...spoken].filter((name) => !dialects.includes(name)) : [];
@@ -325,7 +325,7 @@ export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules)
   if ('problem' in reading) return validateSwitch(raw, reading);
   const { can, warnings } = readCapabilities(raw);
   const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '', ...(can && { can }) };
-  const secrets = checkReferences(channelSecrets(reading.row), rules);
+  const secrets = checkReferences(listChannelSecrets(reading.row), rules);
   const problems = [
     ...findTypeProblems(reading.row, rules),
     ...strangersOf(row).map((name) => `dialect: found ${name}, wanted names that are in models`),
@@ -334,7 +334,7 @@ export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules)
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
   const said = [...channelWarnings(row), ...secrets.warnings, ...warnings];
-  return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
+  return acceptRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
 }
 
 const strangersOf = ({ dialect, models }: ChannelRow): string[] =>
@@ -348,30 +348,30 @@ function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   return state.data ? { problem } : { problem, off: true };
 }
 
-export const channelReader = (rules: EndpointRules & ReferenceRules): TableReader<ChannelRow> => ({
+export const createChannelReader = (rules: EndpointRules & ReferenceRules): TableReader<ChannelRow> => ({
   table: 'channels',
   read: (raw) => readChannel(raw, rules),
   /** Rows of a snapshot have no marks, so the mark of the bad row stays. */
-  standIn({ problem, raw, lastGood }) {
+  findReplacement({ problem, raw, lastGood }) {
     if (lastGood === undefined) return undefined;
     const marked = { ...(lastGood as object), _can: attributeOf(raw, '_can') };
-    return problem.off ? { raw: { ...marked, state: false } } : { raw: marked, said: lastGoodIsUsed };
+    return problem.off ? { raw: { ...marked, state: false } } : { raw: marked, notice: lastGoodNotice };
   },
 });
 
 export const secretsOf = ({ secret }: ChannelRow): string[] => [secret ?? []].flat();
 
 /** The references of a row, even of an invalid one, each with the host that would receive the secret. */
-export function channelSecrets(raw: unknown): NamedSecret[] {
+export function listChannelSecrets(raw: unknown): NamedSecret[] {
   const { id, secret } = asRecord(plainRow(raw));
   const references = [secret ?? []].flat().filter((each) => typeof each === 'string');
-  const { purpose, host } = channelUse(raw);
+  const { purpose, host } = findSecretUse(raw);
   const row = String(id);
   return references.map((each) => ({ purpose, host, row, at: 'secret', reference: each.trim() }));
 }
 
 /** The use of a channel's secrets. The row may be invalid. */
-export function channelUse(raw: unknown): SecretUse {
+export function findSecretUse(raw: unknown): SecretUse {
   const row = asRecord(plainRow(raw));
   const type = channelTypeNames.find((name) => name === row['type']) ?? defaultChannelType;
   const endpoint = endpointOf({ ...row, type, endpoint: textOf(row, 'endpoint').trim() }) ?? '';

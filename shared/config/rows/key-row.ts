@@ -12,7 +12,7 @@ import {
   readRow,
 } from './read-row.ts';
 import type { Settings } from '../settings.ts';
-import { namesShown, type ValidationResult } from './read-table.ts';
+import { joinNames, type ValidationResult } from './read-table.ts';
 
 const hashPattern = /^[0-9a-f]{64}$/;
 
@@ -21,7 +21,7 @@ const wantedNoKey =
   'another with `key new`; if `key check` says that it works, then `key leaked`';
 
 /** The hash of a row for a list or a message: what stands in its place may be a key, so of that the beginning alone. */
-export const shownHash = (hash: string): string =>
+export const maskHash = (hash: string): string =>
   hashPattern.test(hash) ? hash : `${hash.slice(0, Math.min(7, hash.length / 2))}...`;
 
 /** A row of the table `keys`. The key of an invalid row is refused, so that a typo cannot widen access. */
@@ -80,7 +80,7 @@ export function validateKeyRow(raw: unknown): ValidationResult {
 }
 
 /** Why the relay refuses the key of a row; undefined if it accepts the key. `nowMs`: epoch milliseconds. */
-export function refusedFor(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'expired' | undefined {
+export function findKeyRefusal(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'expired' | undefined {
   if (key.agent !== 'api') return 'kind';
   if (!key.enabled) return 'disabled';
   return key.expires_at !== undefined && key.expires_at <= nowMs ? 'expired' : undefined;
@@ -89,14 +89,14 @@ export function refusedFor(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'e
 // Warnings of keys that depend on other tables. Such a key is still used.
 
 /** What is known beside a key. Undefined: it was not looked at. */
-export interface BesideKeys {
+export interface KeyContext {
   /** The names that calls may ask for. */
   offered?: ReadonlySet<string> | undefined;
   accounts?: ReadonlySet<string> | undefined;
 }
 
 /** Aliases too: a key may name one. */
-export const offeredNames = ({
+export const listOfferedNames = ({
   models,
   settings,
 }: {
@@ -105,21 +105,21 @@ export const offeredNames = ({
 }): Set<string> => new Set([...models, ...settings.aliases.map(({ name }) => name)]);
 
 /** `raw`: a row without a problem. In the past tense, as a mark stays until the row is written again. */
-export function keyDoubts(raw: unknown, { offered, accounts }: BesideKeys): string[] {
+export function findKeyWarnings(raw: unknown, { offered, accounts }: KeyContext): string[] {
   const account = attributeOf(raw, 'account');
-  const unserved = offered ? namedModels(raw).filter((name) => !offered.has(name)) : [];
+  const unserved = offered ? listKeyModels(raw).filter((name) => !offered.has(name)) : [];
   return [
     ...(accounts && typeof account === 'string' && !accounts.has(account)
       ? ['account: had no row when this was looked up, so the key has no plan and no limits of an account']
       : []),
     ...(unserved.length > 0
-      ? [`models: no channel that is on served ${namesShown(unserved)} when this was looked up`]
+      ? [`models: no channel that is on served ${joinNames(unserved)} when this was looked up`]
       : []),
   ];
 }
 
 /** The models of a key, as a list or a set. */
-export function namedModels(raw: unknown): string[] {
+export function listKeyModels(raw: unknown): string[] {
   const models = attributeOf(raw, 'models');
   const names = models instanceof Set || Array.isArray(models) ? [...(models as Iterable<unknown>)] : [];
   return names.filter((name) => typeof name === 'string');

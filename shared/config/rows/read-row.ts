@@ -25,10 +25,10 @@ export function readRow<Row>(
   const row = plainRow(raw);
   const parsed = z.safeParse(schema, row);
   if (!parsed.success) return { problem: explainIssues(parsed.error.issues, row, schema) };
-  return usedRow(parsed.data, warningsOf(parsed.data));
+  return acceptRow(parsed.data, warningsOf(parsed.data));
 }
 
-export const usedRow = <Row>(row: Row, warnings: string[]): RowReading<Row> =>
+export const acceptRow = <Row>(row: Row, warnings: string[]): RowReading<Row> =>
   warnings.length > 0 ? { row, warning: warnings.join('; ') } : { row };
 
 /**

@@ -5,14 +5,14 @@ export interface TableReader<Row> {
   table: ConfigTable;
   read(raw: unknown): RowReading<Row>;
   /** The replacement of a bad row. Absent or undefined: the last good version of the row. */
-  standIn?(bad: { problem: RowProblem; raw: unknown; lastGood: unknown }): StandIn | undefined;
+  findReplacement?(bad: { problem: RowProblem; raw: unknown; lastGood: unknown }): Replacement | undefined;
 }
 
-export interface StandIn {
+export interface Replacement {
   /** A row that is read like any other; undefined: nothing replaces the bad row. */
   raw: unknown;
   /** Appended to the row's problem when the replacement is used. */
-  said?: string;
+  notice?: string;
 }
 
 interface TableReading<Row> {
@@ -24,7 +24,7 @@ interface TableReading<Row> {
   results: RowResult[];
 }
 
-export const lastGoodIsUsed = 'until this is mended, the last good version is used';
+export const lastGoodNotice = 'until this is mended, the last good version is used';
 
 /**
  * Reads all rows of a table. A bad row is replaced by its last good version if the current rules accept that
@@ -47,14 +47,14 @@ export function readTable<Row>(
       return { table, key, ...(reading.warning !== undefined && { warning: reading.warning }) };
     }
     const lastGood = lastGoodRows.get(key);
-    const standIn = reader.standIn?.({ problem: reading, raw, lastGood }) ?? {
+    const standIn = reader.findReplacement?.({ problem: reading, raw, lastGood }) ?? {
       raw: lastGood,
-      said: lastGoodIsUsed,
+      notice: lastGoodNotice,
     };
     const instead = standIn.raw === undefined ? undefined : reader.read(standIn.raw);
     if (!instead || 'problem' in instead) return { table, key, problem: reading.problem };
     used.push({ key, row: instead.row, plain: plainRow(standIn.raw) });
-    return { table, key, problem: [reading.problem, standIn.said ?? []].flat().join('; ') };
+    return { table, key, problem: [reading.problem, standIn.notice ?? []].flat().join('; ') };
   });
   const sorted = used.toSorted((a, b) => compareCodeUnits(a.key, b.key));
   return { rows: sorted.map(({ row }) => row), plainRows: sorted.map(({ plain }) => plain), results };
@@ -95,7 +95,7 @@ export interface RowResult extends ValidationResult {
 }
 
 /** The first few of many names, for a sentence. */
-export function namesShown(names: readonly string[], max = 5): string {
+export function joinNames(names: readonly string[], max = 5): string {
   const shown = names.slice(0, max).join(', ');
   return names.length > max ? `${shown} and ${names.length - max} more` : shown;
 }

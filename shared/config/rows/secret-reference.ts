@@ -31,7 +31,7 @@ export interface ReferenceRules {
   envSecrets?: readonly string[] | undefined;
   /** The purpose of references that settings or deployment options name. It wins over the path. */
   owners?: ReadonlyMap<string, SecretPurpose> | undefined;
-  /** The uses of unbound references that are still allowed, by `useKey`. Absent: all of them. */
+  /** The uses of unbound references that are still allowed, by `formatUseKey`. Absent: all of them. */
   oldUses?: ReadonlySet<string> | undefined;
 }
 
@@ -67,7 +67,7 @@ const notAllowed = 'found an env: reference to a variable that rows may not read
 const notItsOwn = 'found a secret of ';
 
 /** Only the running stack knows its variables and deployment options, so the tool reads the mark that the stack left in the row. */
-export function markOfReference(raw: unknown, { local }: ReferenceRules): string | undefined {
+export function findStackProblem(raw: unknown, { local }: ReferenceRules): string | undefined {
   const mark = attributeOf(raw, '_problem');
   const isOfStack = (text: string): boolean =>
     (local && text.includes(notAllowed)) || text.includes(notItsOwn);
@@ -85,11 +85,11 @@ const hostSegment = (host: string): string => host.replace(/\.+(?=$|:)/, '').rep
 const looksLikeHost = /\.|^_/;
 
 /** The path below the stack's name under which a secret for this use is stored. */
-export const secretPathOf = ({ purpose, host }: SecretUse, name: string): string =>
+export const buildSecretPath = ({ purpose, host }: SecretUse, name: string): string =>
   [purpose, host === undefined ? [] : hostSegment(host), name].flat().join('/');
 
 /** The use that a path below the stack's name allows. Undefined if it names no purpose. */
-export function boundPath(path: string): SecretUse | undefined {
+export function parseSecretPath(path: string): SecretUse | undefined {
   const [first, host, ...name] = path.split('/');
   const purpose = secretPurposes.find((each) => each === first);
   if (purpose === undefined || host === undefined) return undefined;
@@ -98,7 +98,7 @@ export function boundPath(path: string): SecretUse | undefined {
 
 /** Whether rows can use a secret under this path. Channels and search providers send theirs to a host, so the path must name it. */
 export function isStorablePath(path: string): boolean {
-  const { purpose, host } = boundPath(path) ?? {};
+  const { purpose, host } = parseSecretPath(path) ?? {};
   if (purpose === undefined) return false;
   return host === undefined ? purpose !== 'channels' && purpose !== 'search' : host === hostSegment(host);
 }
@@ -107,9 +107,9 @@ export function isStorablePath(path: string): boolean {
  * Compares the path of a reference with a use. `purpose` or `host`: the path names another one. `unbound`: the path is older than this rule
  * and names none. `env:` references count as bound, because `mayReadVariable` decides about them.
  */
-export function bindingOf(reference: string, use: SecretUse): 'bound' | 'unbound' | 'purpose' | 'host' {
+export function compareBinding(reference: string, use: SecretUse): 'bound' | 'unbound' | 'purpose' | 'host' {
   if (reference.startsWith('env:')) return 'bound';
-  const found = boundPath(reference.replace(store, ''));
+  const found = parseSecretPath(reference.replace(store, ''));
   if (found === undefined) return 'unbound';
   if (found.purpose !== use.purpose) return 'purpose';
   if (use.host === undefined) return 'bound';
@@ -117,18 +117,19 @@ export function bindingOf(reference: string, use: SecretUse): 'bound' | 'unbound
   return found.host === hostSegment(use.host) ? 'bound' : 'host';
 }
 
-export const isUnbound = (named: NamedSecret): boolean => bindingOf(named.reference, named) === 'unbound';
+export const isUnbound = (named: NamedSecret): boolean =>
+  compareBinding(named.reference, named) === 'unbound';
 
-export const useKey = ({ purpose, row, reference, host = '' }: NamedSecret): string =>
+export const formatUseKey = ({ purpose, row, reference, host = '' }: NamedSecret): string =>
   JSON.stringify([purpose, row, reference, host]);
 
 const howToStore = (use: SecretUse): string => {
-  const path = secretPathOf(use, '<name>');
+  const path = buildSecretPath(use, '<name>');
   return `store the value with \`npx --no relay-ops secret new ${path} --stack <stack>\`, which reads it from standard input, and write ssm:/relay/<stack>/${path} here`;
 };
 
 /** Why a reference is refused; undefined if it is usable. Never quotes the reference: someone may have typed the secret itself. */
-export function referenceProblem(named: NamedSecret, rules: ReferenceRules): string | undefined {
+export function findReferenceProblem(named: NamedSecret, rules: ReferenceRules): string | undefined {
   const { reference, ...use } = named;
   const fix = howToStore(use);
   if (environment.test(reference)) {
@@ -139,10 +140,10 @@ export function referenceProblem(named: NamedSecret, rules: ReferenceRules): str
   } else if (!parameter.test(reference) && !managed.test(reference)) return formProblem(reference, fix);
   const owner = rules.owners?.get(reference) ?? use.purpose;
   if (owner !== use.purpose) return `${notItsOwn}${owner}, wanted one of ${use.purpose}: ${fix}`;
-  const binding = bindingOf(reference, use);
+  const binding = compareBinding(reference, use);
   if (binding === 'purpose') return `${notItsOwn}another purpose, wanted one of ${use.purpose}: ${fix}`;
   if (binding === 'host') return `found a secret that was stored for another host than ${use.host}: ${fix}`;
-  if (binding === 'unbound' && rules.oldUses && !rules.oldUses.has(useKey(named)))
+  if (binding === 'unbound' && rules.oldUses && !rules.oldUses.has(formatUseKey(named)))
     return `found a reference whose path names no purpose${use.host === undefined ? '' : ' and host'}: ${fix}`;
   return undefined;
 }
@@ -163,7 +164,7 @@ export function checkReferences(
   rules: ReferenceRules,
 ): Record<'problems' | 'warnings', string[]> {
   const problems = named.flatMap((each) => {
-    const problem = referenceProblem(each, rules);
+    const problem = findReferenceProblem(each, rules);
     return problem === undefined ? [] : [`${each.at}: ${problem}`];
   });
   const warnings = named
@@ -183,12 +184,14 @@ const namePattern = /^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)*$/;
 export const isSecretName = (name: string): boolean => namePattern.test(name) && name.length <= 200;
 
 /** The name of a parameter in SSM. */
-export const parameterName = (stack: string, name: string): string => `/relay/${stack}/${name}`;
+export const formatParameterName = (stack: string, name: string): string => `/relay/${stack}/${name}`;
 
 /** The name of a secret in Secrets Manager. */
-export const managedSecretName = (stack: string, name: string): string => `${stack}/${name}`;
+export const formatManagedSecretName = (stack: string, name: string): string => `${stack}/${name}`;
 
 export const isOfStack = (reference: string, stack: string): boolean =>
-  ['env:', `ssm:${parameterName(stack, '')}`, `secretsmanager:${managedSecretName(stack, '')}`].some(
-    (prefix) => reference.startsWith(prefix),
-  );
+  [
+    'env:',
+    `ssm:${formatParameterName(stack, '')}`,
+    `secretsmanager:${formatManagedSecretName(stack, '')}`,
+  ].some((prefix) => reference.startsWith(prefix));

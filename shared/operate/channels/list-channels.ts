@@ -2,10 +2,15 @@
  * Views of channels: found by id, listed in the order in which the relay tries them, with what they did in some days and what
  * is known against them now. Reads sums, never the ledger. Shows no value of a row with a problem, except its id.
  */
-import { withStacksWarnings } from '../../config/cross-checks.ts';
-import { channelSecrets, readChannel, secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
-import { markOfReference, referenceProblem } from '../../config/rows/secret-reference.ts';
-import { referenceOwners } from '../../config/setting-rows.ts';
+import { addStackWarnings } from '../../config/cross-checks.ts';
+import {
+  listChannelSecrets,
+  readChannel,
+  secretsOf,
+  type ChannelRow,
+} from '../../config/rows/channel-row.ts';
+import { findStackProblem, findReferenceProblem } from '../../config/rows/secret-reference.ts';
+import { findReferenceOwners } from '../../config/setting-rows.ts';
 import { candidatesOf } from '../../relay/call/serving-channels.ts';
 import { healthKeysOf } from '../../relay/health/health-recorder.ts';
 import { expiryMsOf, type HealthEntry, type CooldownKind } from '../../relay/ports/runtime-stores.ts';
@@ -41,11 +46,11 @@ export async function readChannelSecret(
   secretEnv: string | undefined,
 ): Promise<string | undefined> {
   if (secretEnv !== undefined) return secrets.variable(secretEnv);
-  const [named] = channelSecrets(channel);
+  const [named] = listChannelSecrets(channel);
   if (named === undefined) return undefined;
   // Someone may have written another purpose's secret into the table by hand.
-  const owners = referenceOwners(await tables.scan('settings'), target.owners);
-  const problem = referenceProblem(named, { ...target, owners });
+  const owners = findReferenceOwners(await tables.scan('settings'), target.owners);
+  const problem = findReferenceProblem(named, { ...target, owners });
   if (problem !== undefined)
     throw new Failure(`the relay does not use channel ${channel.id}: secret: ${problem}`);
   return secrets.read(named.reference, named);
@@ -92,11 +97,11 @@ function describeChannel(
   const id = String(raw['id']);
   const reading = readChannel(raw, rules);
   // A secret may have been typed into a wrong attribute, so none is shown.
-  const problem = 'problem' in reading ? reading.problem : markOfReference(raw, rules);
+  const problem = 'problem' in reading ? reading.problem : findStackProblem(raw, rules);
   if (!('row' in reading) || problem !== undefined)
     return { id, state: 'bad', rests: [], ...(problem !== undefined && { problem }) };
   const { row } = reading;
-  const warning = withStacksWarnings(raw, reading.warning);
+  const warning = addStackWarnings(raw, reading.warning);
   const { state, priority, weight, models, endpoint } = row;
   const shown = { priority, weight, models, endpoint, secret: secretsOf(row), rests: restsOf(row) };
   return { id, state: state ? 'on' : 'off', ...shown, ...(warning !== undefined && { warning }) };

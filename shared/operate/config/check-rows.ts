@@ -1,6 +1,6 @@
 /** Views of the rows that operators edit: checked, compared between versions and tables, and exported. Writes nothing. */
 import { GrantRow } from '../../config/rows/grant-row.ts';
-import { keyDoubts, offeredNames, shownHash, type BesideKeys } from '../../config/rows/key-row.ts';
+import { findKeyWarnings, listOfferedNames, maskHash, type KeyContext } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import {
   emptyRows,
@@ -40,7 +40,7 @@ export async function checkTables(ports: OperatorPorts) {
   const rows = await config.tables();
   const [keys, accounts] = await Promise.all([tables.scan('keys'), tables.scan('accounts')]);
   const { snapshot } = compileRows(ports, rows, { earlier });
-  const beside = { offered: offeredNames(snapshot), accounts: accountsOf(accounts) };
+  const beside = { offered: listOfferedNames(snapshot), accounts: accountsOf(accounts) };
   const findings = [
     ...findProblemsInTables(rows, ports, { earlier }),
     ...validateRows('keys', keys, { ...ports.target, beside }),
@@ -96,14 +96,14 @@ const rowChecks = {
 const validateRows = (
   table: keyof typeof rowChecks,
   rows: RawRow[],
-  { beside, ...rules }: { local: boolean; beside?: BesideKeys },
+  { beside, ...rules }: { local: boolean; beside?: KeyContext },
 ): Finding[] =>
   rows.flatMap((row) => {
     const { problem, warning } = rowChecks[table](row, rules);
-    const doubts = beside && problem === undefined ? keyDoubts(row, beside) : [];
+    const doubts = beside && problem === undefined ? findKeyWarnings(row, beside) : [];
     const warnings = [warning ?? [], doubts].flat();
     if (problem === undefined && warnings.length === 0) return [];
-    const texts = keysOf(table).map(({ name }) => (name === 'hash' ? shownHash : String)(textOf(row, name)));
+    const texts = keysOf(table).map(({ name }) => (name === 'hash' ? maskHash : String)(textOf(row, name)));
     return [
       {
         table,

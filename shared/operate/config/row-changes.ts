@@ -4,18 +4,18 @@
  */
 import * as z from 'zod/mini';
 import { compileSnapshot, type Compiled } from '../../config/compile-snapshot.ts';
-import { withStacksWarnings } from '../../config/cross-checks.ts';
-import { channelSecrets } from '../../config/rows/channel-row.ts';
+import { addStackWarnings } from '../../config/cross-checks.ts';
+import { listChannelSecrets } from '../../config/rows/channel-row.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
 import {
   isOfStack,
-  markOfReference,
-  useKey,
+  findStackProblem,
+  formatUseKey,
   type NamedSecret,
   type ReferenceRules,
 } from '../../config/rows/secret-reference.ts';
-import { readSetting, settingSecrets } from '../../config/setting-rows.ts';
+import { readSetting, listSettingSecrets } from '../../config/setting-rows.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { tableSchemas, type KeyAttribute } from '../../tables/table-schemas.ts';
 import { canonicalJson, compareCodeUnits, looksSecret, neverQuoted } from '../../wire/json.ts';
@@ -138,16 +138,16 @@ export const listSecrets = ({
   channels,
   settings,
 }: Pick<ConfigRows, 'channels' | 'settings'>): NamedSecret[] => [
-  ...channels.flatMap(channelSecrets),
+  ...channels.flatMap(listChannelSecrets),
   ...settings.flatMap((raw) => {
     const reading = readSetting(raw, { local: true });
-    return 'row' in reading ? settingSecrets(reading.row) : [];
+    return 'row' in reading ? listSettingSecrets(reading.row) : [];
   }),
 ];
 
 /** The uses of secrets in these rows, as `ReferenceRules` takes them. */
 export const listSecretUses = (...versions: readonly ConfigRows[]): Set<string> =>
-  new Set(versions.flatMap(listSecrets).map(useKey));
+  new Set(versions.flatMap(listSecrets).map(formatUseKey));
 
 /** The rows of the newest version. Undefined: nothing was published yet. */
 export async function readServedRows({ config }: OperatorPorts): Promise<ConfigRows | undefined> {
@@ -158,7 +158,7 @@ export async function readServedRows({ config }: OperatorPorts): Promise<ConfigR
 /** Compiles the rows and returns a finding for each row with a problem or a warning. */
 export function findProblems(rows: ConfigRows, ports: OperatorPorts, compared: Compared = {}): Finding[] {
   const { stack } = ports.target;
-  const references = compileRows(ports, rows, compared).snapshot.channels.flatMap(channelSecrets);
+  const references = compileRows(ports, rows, compared).snapshot.channels.flatMap(listChannelSecrets);
   const foreign = references.map(({ reference }) => reference).filter((each) => !isOfStack(each, stack));
   const unreadableSecrets = new Map(foreign.map((each) => [each, `stack ${stack} may not read it`]));
   return compileRows(ports, rows, { ...compared, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
@@ -178,13 +178,13 @@ export function findProblemsInTables(rows: ConfigRows, ports: OperatorPorts, com
 
 function findStackWarning(raw: unknown, findings: ReadonlyMap<string, Finding>): Finding | undefined {
   const name = { table: 'channels', key: String(attributeOf(raw, 'id')) };
-  const warning = withStacksWarnings(raw, findings.get(nameOf(name))?.warning);
+  const warning = addStackWarnings(raw, findings.get(nameOf(name))?.warning);
   return warning === undefined ? undefined : { ...name, warning };
 }
 
 export const findUnlistedVariables = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>
   channels.flatMap((raw): Finding[] => {
-    const problem = markOfReference(raw, rules);
+    const problem = findStackProblem(raw, rules);
     return problem === undefined ? [] : [{ table: 'channels', key: String(attributeOf(raw, 'id')), problem }];
   });
 

@@ -3,22 +3,17 @@
  * condition that nobody changed them since, and nothing if a row to write has a problem. `carryOutWrites` carries the plans out;
  * then the rows are waited for until they are published.
  */
-import { channelSecrets } from '../../config/rows/channel-row.ts';
+import { listChannelSecrets } from '../../config/rows/channel-row.ts';
 import { attributeOf, plainRow, textOf } from '../../config/rows/read-row.ts';
 import { priceKinds, startMsOf } from '../../billing/price.ts';
-import {
-  keyAttributes,
-  namesShown,
-  type ConfigRows,
-  type ConfigTable,
-} from '../../config/rows/read-table.ts';
+import { keyAttributes, joinNames, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { findLaterRules, readCharges, refuseChanged, refuseNaming, fingerprintRow } from '../rows.ts';
 import { readSetting } from '../../config/setting-rows.ts';
 import {
   allowVariable,
-  parameterName,
-  secretPathOf,
+  formatParameterName,
+  buildSecretPath,
   storedName,
   usualVariable,
 } from '../../config/rows/secret-reference.ts';
@@ -159,7 +154,7 @@ function findLaterTakeovers(
     const later = rule && findLaterRules(rules, rule.models, Math.max(nowMs, startMsOf(rule)));
     return (later ?? []).map((each) => {
       const models = each.models.filter((model) => rule?.models.includes(model));
-      return `${nameOf(change)}: rule ${each.id} was announced and prices ${namesShown(models)} from ${isoTime(startMsOf(each))} on`;
+      return `${nameOf(change)}: rule ${each.id} was announced and prices ${joinNames(models)} from ${isoTime(startMsOf(each))} on`;
     });
   });
 }
@@ -249,10 +244,10 @@ export async function planSetRow(
 
 /** Expands a bare name to the reference of the secret that is stored under it for the row's host. */
 function expandSecretNames({ target: { stack, local } }: OperatorPorts, row: RawRow): RawRow {
-  const names = channelSecrets(row);
+  const names = listChannelSecrets(row);
   if (local || !names.some(({ reference }) => storedName.test(reference))) return row;
   const references = names.map(({ reference: name, ...use }) =>
-    storedName.test(name) ? `ssm:${parameterName(stack, secretPathOf(use, name))}` : name,
+    storedName.test(name) ? `ssm:${formatParameterName(stack, buildSecretPath(use, name))}` : name,
   );
   return { ...row, secret: references.length > 1 ? references : references[0] };
 }

@@ -3,9 +3,9 @@
  * is made is in the result and stored nowhere. `carryOutWrites` carries out plans that make none.
  */
 import { isAccountOff } from '../../config/rows/account-row.ts';
-import { namedModels, offeredNames } from '../../config/rows/key-row.ts';
+import { listKeyModels, listOfferedNames } from '../../config/rows/key-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
-import { namesShown } from '../../config/rows/read-table.ts';
+import { joinNames } from '../../config/rows/read-table.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
@@ -53,7 +53,7 @@ export async function planCreateKey(
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const found = await findAccount(ports, account, true);
   const off = `account ${account} is off: the key is refused until \`customer on ${account}\``;
-  const called = namedModels(row);
+  const called = listKeyModels(row);
   return {
     // Without a conflict: nobody else can have made a row of this key's hash. The reply to an earlier try was lost.
     changes: [...found.changes, { kind: 'create', table: 'keys', row }],
@@ -95,9 +95,9 @@ async function findUnservedModels(
   models: readonly string[] | undefined,
 ): Promise<string[]> {
   if (models === undefined) return [];
-  const offered = offeredNames(compileRows(ports, await ports.config.tables()).snapshot);
+  const offered = listOfferedNames(compileRows(ports, await ports.config.tables()).snapshot);
   const unserved = models.filter((name) => !offered.has(name));
-  return unserved.length === 0 ? [] : [`no channel that is on serves ${namesShown(unserved)}`];
+  return unserved.length === 0 ? [] : [`no channel that is on serves ${joinNames(unserved)}`];
 }
 
 const hourMs = 3_600_000;
@@ -182,7 +182,7 @@ export async function planEditKey(ports: OperatorPorts, written: string, typed: 
     questions: isMoved ? [`Let ${account} pay for ${name}?`] : [],
     warnings: await findUnservedModels(
       ports,
-      attributes['models'] === undefined ? undefined : namedModels(attributes),
+      attributes['models'] === undefined ? undefined : listKeyModels(attributes),
     ),
     name,
     rights,

@@ -1,6 +1,6 @@
 /** Views of keys: listed, found, and whether the relay accepts one, and why, by the same rules that it applies to requests. */
 import { isAccountOff } from '../../config/rows/account-row.ts';
-import { KeyRow, refusedFor, shownHash } from '../../config/rows/key-row.ts';
+import { KeyRow, findKeyRefusal, maskHash } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { isSecretKey, keyHash, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
@@ -59,7 +59,7 @@ export async function findKeys({ clock, pages }: OperatorPorts, { text, after, l
 }
 
 /** Where a page begins stands in an address, and in the place of a hash there may be a key itself. */
-const isHash = (text: string): boolean => shownHash(text) === text;
+const isHash = (text: string): boolean => maskHash(text) === text;
 
 function whereOf(text: string): RowsWanted['where'] {
   if (text.startsWith('sk-')) return { attribute: 'hint', contains: text };
@@ -100,7 +100,7 @@ export async function findKey({ tables }: OperatorPorts, written: string) {
 }
 
 function nameOfKey(row: RawRow): string {
-  const hash = shownHash(textOf(row, 'hash')).slice(0, 12);
+  const hash = maskHash(textOf(row, 'hash')).slice(0, 12);
   return `${textOf(row, 'hint') || 'key'} (hash ${hash}, account ${textOf(row, 'account') || 'unreadable'})`;
 }
 
@@ -117,11 +117,11 @@ export function judgeKey(raw: RawRow | undefined, nowMs: number): KeyState {
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading) return { state: 'invalid', why: reading.problem };
   const { row } = reading;
-  const state = refusedFor(row, nowMs) ?? 'usable';
+  const state = findKeyRefusal(row, nowMs) ?? 'usable';
   return { state, why: reasons[state](row), row };
 }
 
-const reasons: Record<NonNullable<ReturnType<typeof refusedFor>> | 'usable', (row: KeyRow) => string> = {
+const reasons: Record<NonNullable<ReturnType<typeof findKeyRefusal>> | 'usable', (row: KeyRow) => string> = {
   kind: ({ agent }) => `agent is ${agent}; only api may chat`,
   disabled: () => 'enabled is false',
   expired: ({ expires_at: expiresAt = 0 }) => `it expired at ${isoTime(expiresAt)}`,

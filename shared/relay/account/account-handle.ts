@@ -26,10 +26,10 @@ import { estimateDaysLeft, listPaceMonths, computeSpendingPace } from '../../bil
 import { findBudgetPeriod } from '../../billing/budget-period.ts';
 import { describePlan, findPlanEnd } from '../../billing/reservation.ts';
 import { createQuotaItem, sumReserved, type QuotaItem } from '../../billing/quota-item.ts';
-import { alertBelowOf } from '../../config/rows/alerted-account.ts';
+import { readAlertBelow } from '../../config/rows/alerted-account.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
-import { shownNotices } from '../../config/settings.ts';
+import { listCurrentNotices } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { listOfferedModels } from '../catalog/catalog-lists.ts';
 import type {
@@ -109,7 +109,7 @@ interface AccountFacts {
 export function accountBody(facts: AccountFacts): AccountBody {
   const { account, quota, key, snapshot, nowMs } = facts;
   const item = quota ?? createQuotaItem(key.account);
-  const alert = alertBelowOf(account);
+  const alert = readAlertBelow(account);
   const isMetered = account?.metered || item.metered !== undefined;
   const left = isMetered ? undefined : estimateDaysLeft(item, computeSpendingPace(item, facts.months, nowMs));
   return {
@@ -129,7 +129,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
       : null,
     plan_ended_at: snapshot.settings.subscriptionEnabled ? findPlanEnd(account?.plan, nowMs) : null,
     key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
-    notices: shownNotices(snapshot.settings, nowMs),
+    notices: listCurrentNotices(snapshot.settings, nowMs),
     price_changes: listPriceChanges(snapshot.charges, listOfferedModels(snapshot, nowMs), nowMs).map(
       describePriceChange,
     ),

@@ -3,7 +3,7 @@
  * looked at whole whenever it is written, so neither an edit nor a rotation carries a right that its maker has lost.
  */
 import { parseYuan } from '../../billing/price.ts';
-import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
+import { KeyRow, findKeyRefusal } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isoTime } from '../../wire/iso-time.ts';
@@ -103,7 +103,7 @@ export function describeKey(raw: unknown, own: KeyRow, nowMs: number): ManagedKe
   const reading = readRow(KeyRow, raw);
   const hash = textOf(raw, 'hash');
   const row = 'row' in reading ? reading.row : undefined;
-  const state = row ? (refusedFor(row, nowMs) ?? 'usable') : 'disabled';
+  const state = row ? (findKeyRefusal(row, nowMs) ?? 'usable') : 'disabled';
   const created = Date.parse(textOf(raw, '_created'));
   return {
     id: keyIdOf(hash),

@@ -8,7 +8,7 @@
  *     the key that is made or changed    --write--+
  */
 import { minuteOf } from '../../billing/reservation.ts';
-import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
+import { KeyRow, findKeyRefusal } from '../../config/rows/key-row.ts';
 import { attributeOf, readRow } from '../../config/rows/read-row.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
@@ -169,7 +169,7 @@ async function rotate(ports: ManagedKeysPorts, caller: KeyRequest) {
   const answer = await createKey(ports, caller, async (asker) => {
     const { seen, row: old } = await targetOf(ports, asker, replaces);
     const nowMs = ports.clock.now();
-    if (refusedFor(old, nowMs) !== undefined)
+    if (findKeyRefusal(old, nowMs) !== undefined)
       throw new InvalidRequest('key_not_usable', null, 'This key does not work any more: make a new one.');
     // Another successor would end with it, as the first one does not.
     const made = await ports.managed.rows(asker.made);

@@ -3,7 +3,7 @@
  * and whether answers may be kept. Must never tell the client why a key is not usable.
  */
 import type { KeyLookup } from '../ports/config-store.ts';
-import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
+import { findKeyRefusal, type KeyRow } from '../../config/rows/key-row.ts';
 import type { AliasSettings } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { bearer, type Endpoint } from '../../endpoints/endpoint.ts';
@@ -40,7 +40,7 @@ export const readKey = (authorization: string | undefined): string => keyIn({}, 
  */
 export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
-  const reason = refusedFor(lookup.row, nowMs);
+  const reason = findKeyRefusal(lookup.row, nowMs);
   if (reason !== undefined) throw unusableKey(`key_${reason}`);
   if (lookup.accountOff) throw unusableKey('key_account_disabled');
   return lookup;

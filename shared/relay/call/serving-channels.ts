@@ -4,7 +4,7 @@
  */
 import { parseYuan, findRule } from '../../billing/price.ts';
 import { buildTariff, findModelLimits, type Tariff } from '../../billing/tariff.ts';
-import { holdsFor } from '../../config/rows/capabilities.ts';
+import { appliesTo } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
@@ -124,7 +124,7 @@ function servedModel(snapshot: Snapshot, model: string): ModelServing | undefine
 
 /** Whether a probe found that the channel cannot do it with the model. */
 const lacks = ({ can }: ChannelRow, model: string, capability: NeededCapability): boolean =>
-  can?.[capability] === false && holdsFor(can, model);
+  can?.[capability] === false && appliesTo(can, model);
 
 /** A channel without a secret is one candidate. */
 export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {

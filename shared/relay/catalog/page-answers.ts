@@ -1,6 +1,6 @@
 /** The customers' pages and their script. Loaded by the first request for one: programs never ask for them. */
 import { listPriceChanges } from '../../billing/price.ts';
-import { shownNotices } from '../../config/settings.ts';
+import { listCurrentNotices } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { RelayRequest } from '../http/http.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
@@ -76,7 +76,7 @@ async function answerModelsPage({ request, snapshot, ports, nowMs }: PageRequest
     resting: await findCoolingModels(ports, snapshot),
     charges,
     changes: listPriceChanges(charges, models, nowMs),
-    notices: shownNotices(settings, nowMs),
+    notices: listCurrentNotices(settings, nowMs),
     nowMs,
     timeZone: settings.timeZone,
     plans: listPlans(snapshot),

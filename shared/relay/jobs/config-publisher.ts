@@ -3,14 +3,14 @@
  * result.
  */
 import {
-  canonicalContent,
+  serializeConfiguration,
   compileSnapshot,
   type CompileOptions,
-  authorsOf,
-  changesOf,
+  listAuthors,
+  listChanges,
 } from '../../config/compile-snapshot.ts';
 import type { ConfigRows, ValidationResult } from '../../config/rows/read-table.ts';
-import { unpricedModels } from '../../config/cross-checks.ts';
+import { listUnpricedModels } from '../../config/cross-checks.ts';
 import { secretsOf } from '../../config/rows/channel-row.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -28,11 +28,11 @@ import {
 import type { LearnedFactsReader } from '../ports/runtime-stores.ts';
 import type { ConfigMetrics } from '../ports/telemetry.ts';
 import {
-  keyDoubts,
-  namedModels,
-  offeredNames,
+  findKeyWarnings,
+  listKeyModels,
+  listOfferedNames,
   validateKeyRow,
-  type BesideKeys,
+  type KeyContext,
 } from '../../config/rows/key-row.ts';
 import { validateAccountRow } from '../../config/rows/alerted-account.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
@@ -85,15 +85,15 @@ async function publishNew(ports: ConfigPublisherPorts) {
     const deployed = { local, envSecrets, owners, ownHost, defaultLimits };
     const options = { ...deployed, publishedAt, ...(before?.rows && { earlier: before.rows }) };
     const compiled = compileSnapshot(raw, options);
-    const digest = snapshots.digest(canonicalContent(compiled.snapshot, compiled.rows));
+    const digest = snapshots.digest(serializeConfiguration(compiled.snapshot, compiled.rows));
     if (newest && before?.intact && newest.digest === digest) {
       return { pointer: newest, compiled, raw, options };
     }
     // A version that is taken but not yet named by the pointer was reserved by a crashed compile; skip it.
     const step = Math.floor(2 ** versionsTaken * (versionsTaken > 0 ? 1 + random.next() : 1));
     const version = (newest?.version ?? 0) + step;
-    const by = authorsOf({ raw, before: before?.rows, after: compiled.rows }, newest?.publishedAt ?? 0);
-    const changed = changesOf({ before: before?.rows, after: compiled.rows });
+    const by = listAuthors({ raw, before: before?.rows, after: compiled.rows }, newest?.publishedAt ?? 0);
+    const changed = listChanges({ before: before?.rows, after: compiled.rows });
     const publication = await snapshots.publish(newest, version, { ...compiled, digest, by, changed });
     if (publication === 'published') {
       const pointer = await snapshots.newest();
@@ -139,7 +139,7 @@ async function markRows(ports: ConfigPublisherPorts, { compiled, raw, options }:
   ports.metrics.compiled({
     badRows: results.filter(({ problem }) => problem !== undefined).length,
     warnedRows: results.filter(({ warning }) => warning !== undefined).length,
-    unpricedModels: unpricedModels(compiled.snapshot).length,
+    unpricedModels: listUnpricedModels(compiled.snapshot).length,
   });
   const rows = [...raw.channels, ...raw.charges, ...raw.plans, ...raw.settings];
   await ports.marks.write(
@@ -184,18 +184,19 @@ export function createRowMarker(ports: RowMarkerPorts): (rows: WrittenRow[]) => 
   };
 }
 
-function addDoubts(row: ValidatedRow, beside: BesideKeys): ValidatedRow {
-  const warnings = [row.result.warning ?? [], keyDoubts(row.raw, beside)].flat();
+function addDoubts(row: ValidatedRow, beside: KeyContext): ValidatedRow {
+  const warnings = [row.result.warning ?? [], findKeyWarnings(row.raw, beside)].flat();
   return { ...row, result: warnings.length > 0 ? { warning: warnings.join('; ') } : {} };
 }
 
 /** The names of models only where a key names some. */
-async function besideOf({ snapshots, accounts }: RowMarkerPorts, keys: unknown[]): Promise<BesideKeys> {
+async function besideOf({ snapshots, accounts }: RowMarkerPorts, keys: unknown[]): Promise<KeyContext> {
   if (keys.length === 0) return {};
   const names = keys.map((raw) => attributeOf(raw, 'account')).filter((name) => typeof name === 'string');
-  const newest = keys.some((raw) => namedModels(raw).length > 0) ? await snapshots.newest() : undefined;
+  const newest = keys.some((raw) => listKeyModels(raw).length > 0) ? await snapshots.newest() : undefined;
   return {
     accounts: await accounts.existing([...new Set(names)]),
-    offered: newest?.format === snapshotFormat ? offeredNames(await snapshots.snapshot(newest)) : undefined,
+    offered:
+      newest?.format === snapshotFormat ? listOfferedNames(await snapshots.snapshot(newest)) : undefined,
   };
 }

@@ -103,7 +103,7 @@ export const configurationFaults: readonly Removal[] = [
     rows: ['F21'],
     file: 'shared/adapters/dynamodb/runtime-source.ts',
     find: "throw new StoreUnavailable('The configuration cannot be read.', { cause });",
-    replace: 'return emptySnapshot(0);',
+    replace: 'return createEmptySnapshot(0);',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
     name: 'is unavailable at a cold start without a store',
   },

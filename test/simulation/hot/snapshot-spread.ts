@@ -6,7 +6,7 @@ import {
   type TableClient,
 } from '../../../shared/adapters/dynamodb/table-client.ts';
 import { emptyRows } from '../../../shared/config/rows/read-table.ts';
-import { emptySnapshot } from '../../../shared/config/snapshot.ts';
+import { createEmptySnapshot } from '../../../shared/config/snapshot.ts';
 import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 import { SeededRandom } from '../seeded-random.ts';
 import { Bucket } from './bucket.ts';
@@ -77,7 +77,7 @@ export class SnapshotSpread {
 
   async #publish(version: number): Promise<void> {
     const store = dynamoConfigStore(this.#client(), 'relay', this.clock);
-    const snapshot = { ...emptySnapshot(Math.floor(this.clock.now() / 1000)), models: [`m${version}`] };
+    const snapshot = { ...createEmptySnapshot(Math.floor(this.clock.now() / 1000)), models: [`m${version}`] };
     const content = { snapshot, rows: emptyRows, digest: String(version) };
     await store.publish(version === 1 ? undefined : await store.newest(), version, content);
     // The publisher is given what a pointer without copies would say.

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { listPriceChanges, findRule } from '../../../shared/billing/price.ts';
 import { readCharge, type ChargeRow } from '../../../shared/config/rows/charge-row.ts';
-import { emptySnapshot } from '../../../shared/config/snapshot.ts';
+import { createEmptySnapshot } from '../../../shared/config/snapshot.ts';
 import { listCharges } from '../../../shared/relay/catalog/catalog-lists.ts';
 
 /** Overlapping ones, the same one twice, the ends of the calendar. */
@@ -43,7 +43,7 @@ describe('rules with dates', () => {
   it('are listed as they price, at each time, by the same rows', () => {
     fc.assert(
       fc.property(rules, times, (list, nowMs) => {
-        const listed = listCharges({ ...emptySnapshot(0), charges: list }, nowMs);
+        const listed = listCharges({ ...createEmptySnapshot(0), charges: list }, nowMs);
         for (const model of models)
           expect(listed.find((entry) => entry.models.includes(model))?.id).toBe(
             findRule(list, model, nowMs)?.id,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { canonicalContent } from '../../../shared/config/compile-snapshot.ts';
+import { serializeConfiguration } from '../../../shared/config/compile-snapshot.ts';
 import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
 
@@ -64,15 +64,15 @@ it('comes out the same when it is compiled again from the rows that it kept, and
         const raw = { channels, charges: others, settings: [{ name: 'limits', value: {} }, ...others] };
         const first = compile(raw);
         const rows = JSON.parse(JSON.stringify(first.rows)) as ConfigRows;
-        const content = canonicalContent(first.snapshot, first.rows);
+        const content = serializeConfiguration(first.snapshot, first.rows);
         const fromKept = compile(rows);
         // What rows name that cannot be read is not kept with those that can.
         const { unreadPrices: _unread, ...readable } = first.snapshot;
-        expect(canonicalContent(fromKept.snapshot, fromKept.rows)).toBe(
-          canonicalContent(readable, first.rows),
+        expect(serializeConfiguration(fromKept.snapshot, fromKept.rows)).toBe(
+          serializeConfiguration(readable, first.rows),
         );
         const again = compile(raw, { earlier: rows });
-        expect(canonicalContent(again.snapshot, again.rows)).toBe(content);
+        expect(serializeConfiguration(again.snapshot, again.rows)).toBe(content);
       },
     ),
     { numRuns: 100 },

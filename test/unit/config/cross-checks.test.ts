@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withStacksWarnings } from '../../../shared/config/cross-checks.ts';
+import { addStackWarnings } from '../../../shared/config/cross-checks.ts';
 import type { CompileOptions } from '../../../shared/config/compile-snapshot.ts';
 import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
@@ -85,7 +85,7 @@ describe('a row that is used but deserves a look', () => {
       compile({ channels: [row], charges: [charge()] }, { local: true, ...options }).results[0]?.warning;
     const mark = String(warningOf(raw, known));
     const marked = { ...raw, _warning: mark };
-    const shown = String(withStacksWarnings(marked, warningOf(marked)));
+    const shown = String(addStackWarnings(marked, warningOf(marked)));
     for (const each of [
       'mapper: ',
       'secret: ',
@@ -98,7 +98,7 @@ describe('a row that is used but deserves a look', () => {
     expect(shown).toHaveLength(mark.length);
     // What the row itself says may be mended since the mark was written.
     expect(
-      withStacksWarnings({ ...marked, _warning: 'mapper: maps other, which is not in models' }, undefined),
+      addStackWarnings({ ...marked, _warning: 'mapper: maps other, which is not in models' }, undefined),
     ).toBe(undefined);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalContent } from '../../../shared/config/compile-snapshot.ts';
+import { serializeConfiguration } from '../../../shared/config/compile-snapshot.ts';
 import { emptyRows, type ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
 
@@ -45,7 +45,9 @@ describe('a bad row that is still there', () => {
     const once = compile(bad, { earlier: good.rows });
     const twice = compile(bad, { earlier: once.rows });
     expect(twice).toEqual(once);
-    expect(canonicalContent(twice.snapshot, twice.rows)).toBe(canonicalContent(good.snapshot, good.rows));
+    expect(serializeConfiguration(twice.snapshot, twice.rows)).toBe(
+      serializeConfiguration(good.snapshot, good.rows),
+    );
     expect(compile({}, { earlier: twice.rows }).snapshot.channels).toEqual([]);
     const mended = compile({ channels: [channel({ priority: 4 })] }, { earlier: twice.rows });
     expect(mended.snapshot.channels).toMatchObject([{ priority: 4 }]);
@@ -139,7 +141,7 @@ describe('a bad setting', () => {
 
 const contentOf = (some: Partial<ConfigRows>, publishedAt = 1) => {
   const { snapshot, rows: keptRows } = compile(some, { publishedAt });
-  return canonicalContent(snapshot, keptRows);
+  return serializeConfiguration(snapshot, keptRows);
 };
 
 describe('the content of a configuration', () => {

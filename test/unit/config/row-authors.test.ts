@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { authorsOf, changesOf } from '../../../shared/config/compile-snapshot.ts';
+import { listAuthors, listChanges } from '../../../shared/config/compile-snapshot.ts';
 import { emptyRows } from '../../../shared/config/rows/read-table.ts';
 
 const publishedAt = Date.parse('2026-11-22T09:00:00Z') / 1000;
@@ -7,7 +7,7 @@ const channel = (id: string, weight: number, marks: object = {}) => ({ id, weigh
 const by = (name: string, at = '2026-11-22T09:05:00Z') => ({ _by: name, _at: at });
 
 const authors = (raw: object[], before: object[]) =>
-  authorsOf(
+  listAuthors(
     {
       raw: { ...emptyRows, channels: raw },
       before: { ...emptyRows, channels: before },
@@ -42,7 +42,7 @@ test('a version says in a line which rows changed in what, without their values'
     [channel('a', 2, { secret: 'ssm:/relay/x/y' }), channel('new', 1), channel('same', 1)],
   ];
   const changed = (before: object[] | undefined, after: object[]) =>
-    changesOf({
+    listChanges({
       before: before && { ...emptyRows, channels: before },
       after: { ...emptyRows, channels: after },
     });

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { compile, channel } from './rows.ts';
 import { emptyRows } from '../../../shared/config/rows/read-table.ts';
 import {
-  referenceProblem,
+  findReferenceProblem,
   type ReferenceRules,
   type SecretUse,
 } from '../../../shared/config/rows/secret-reference.ts';
 
 const host = 'api.example.com';
 const problemOf = (reference: string, rules: ReferenceRules, use: Partial<SecretUse> = {}) =>
-  referenceProblem({ row: 'a', at: 'secret', purpose: 'channels', host, ...use, reference }, rules);
+  findReferenceProblem({ row: 'a', at: 'secret', purpose: 'channels', host, ...use, reference }, rules);
 
 describe('a reference to a secret', () => {
   it.each([

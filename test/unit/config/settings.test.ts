@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readSetting } from '../../../shared/config/setting-rows.ts';
 import { readAlertedAccount, validateAccountRow } from '../../../shared/config/rows/alerted-account.ts';
 import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
-import { defaultSettings, shownNotices } from '../../../shared/config/settings.ts';
+import { defaultSettings, listCurrentNotices } from '../../../shared/config/settings.ts';
 import { channel, compile } from './rows.ts';
 
 const read = (name: string, value: unknown) => readSetting({ name, value }, { local: false });
@@ -202,7 +202,8 @@ describe.each<[string, [unknown, RegExp][]]>([
 
 it('a notice is shown from its first moment until its last, and one without times always', () => {
   const notices = [{ text: 'dated', fromMs: 1000, untilMs: 2000 }, { text: 'always' }];
-  const at = (nowMs: number) => shownNotices({ ...defaultSettings, notices }, nowMs).map(({ text }) => text);
+  const at = (nowMs: number) =>
+    listCurrentNotices({ ...defaultSettings, notices }, nowMs).map(({ text }) => text);
   expect([999, 1000, 1999, 2000].map((nowMs) => at(nowMs).length)).toEqual([1, 2, 2, 1]);
 });
 

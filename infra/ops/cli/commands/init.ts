@@ -1,7 +1,7 @@
 /** The command `init`: prepares an empty stack for its first answer: prices, a channel, a grant and a key, by options or by questions. */
 import { InvalidArgumentError, type Command } from 'commander';
-import { channelUse } from '../../../../shared/config/rows/channel-row.ts';
-import { secretPathOf } from '../../../../shared/config/rows/secret-reference.ts';
+import { findSecretUse } from '../../../../shared/config/rows/channel-row.ts';
+import { buildSecretPath } from '../../../../shared/config/rows/secret-reference.ts';
 import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
 import {
   channelRowOf,
@@ -301,7 +301,7 @@ async function askSecret(
     question: "Variable of the shell of `npm start` that has the upstream's key",
   };
   // A local stack has no secret store; its functions read the environment of `npm start`.
-  const use = channelUse(channelRowOf({ ...channel, models: [] }));
+  const use = findSecretUse(channelRowOf({ ...channel, models: [] }));
   if (secret !== undefined)
     return { reference: secret, value: await secrets.read(secret, use).catch(() => undefined) };
   if (target.local) {
@@ -309,7 +309,7 @@ async function askSecret(
     return { reference: `env:${name}`, value: await secrets.variable(name).catch(() => undefined) };
   }
   const wanted = {
-    name: secretPathOf(use, channel.id),
+    name: buildSecretPath(use, channel.id),
     managed: false,
     replace: false,
     isOfNewChannel: true,

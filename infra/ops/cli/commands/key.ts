@@ -1,5 +1,5 @@
 /** The commands of `key`: API keys of clients: made, listed, checked, limited, ended, and what follows from a leak. A new key is shown once. */
-import { shownHash } from '../../../../shared/config/rows/key-row.ts';
+import { maskHash } from '../../../../shared/config/rows/key-row.ts';
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
@@ -309,7 +309,7 @@ const marks = new Set(['_created', '_replaces', '_by', '_at', '_problem', '_warn
 
 /** Anything longer than a hint is none. */
 export const hintText = (hint: unknown): string => textIn(hint).slice(0, hintCharacters) || '-';
-export const hashText = (hash: unknown): string => shownHash(textIn(hash));
+export const hashText = (hash: unknown): string => maskHash(textIn(hash));
 export const shortHash = (hash: unknown): string => hashText(hash).slice(0, shownHashCharacters);
 
 const stateWords: Partial<Record<KeyCheck['state'], string>> = {

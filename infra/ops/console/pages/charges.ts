@@ -1,7 +1,7 @@
 /** Prices: the billing rules and what has none; a rule edited, and a new one, compared with the last days before it is written. */
 import { perMillion } from '../../../../shared/billing/price.ts';
 import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
-import { namesShown } from '../../../../shared/config/rows/read-table.ts';
+import { joinNames } from '../../../../shared/config/rows/read-table.ts';
 import { findLaterRules, refuseChanged, fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { normalizeMoment } from '../../../../shared/operate/moment.ts';
@@ -65,17 +65,17 @@ const gapNotice = ({ free, refused, unused }: ChargeGap): Content => [
   free.length > 0 &&
     notice(
       'warning',
-      html`<strong>Free:</strong> ${namesShown(free, linkedMax)} without a price. The relay serves unpriced
+      html`<strong>Free:</strong> ${joinNames(free, linkedMax)} without a price. The relay serves unpriced
         models for free.`,
     ),
   refused.length > 0 &&
     notice(
       'warning',
-      html`<strong>Rejected:</strong> ${namesShown(refused, linkedMax)} without a price. The relay rejects
+      html`<strong>Rejected:</strong> ${joinNames(refused, linkedMax)} without a price. The relay rejects
         calls to unpriced models.`,
     ),
   unused.length > 0 &&
-    html`<p class="soft">Priced, but not served by an enabled channel: ${namesShown(unused, linkedMax)}.</p>`,
+    html`<p class="soft">Priced, but not served by an enabled channel: ${joinNames(unused, linkedMax)}.</p>`,
 ];
 
 function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }: Visit): Markup {
@@ -92,7 +92,7 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }:
         cut(
           models.join(', '),
           options.readOnly || type !== 'token-billing'
-            ? namesShown(models, linkedMax)
+            ? joinNames(models, linkedMax)
             : [
                 models.slice(0, linkedMax).map(modelLink),
                 models.length > linkedMax && `and ${models.length - linkedMax} more`,

@@ -1,5 +1,5 @@
 /** Keys: found by customer, hint or hash, checked, rotated, disabled, and what follows from a leak. Nothing of a key but its hint and hash is stored. */
-import { shownHash } from '../../../../shared/config/rows/key-row.ts';
+import { maskHash } from '../../../../shared/config/rows/key-row.ts';
 import {
   checkKey,
   findKey,
@@ -130,7 +130,7 @@ export const keyTable = (
       column('Created by key', ({ row }) => hashOf(shownValue(row['made_by'])), {
         has: ({ row, state }) => row['made_by'] !== undefined && state !== 'invalid',
       }),
-      column('Hash', ({ row }) => hashOf(shownHash(shownValue(row['hash'])))),
+      column('Hash', ({ row }) => hashOf(maskHash(shownValue(row['hash'])))),
       ...(options.readOnly ? [] : [actions(actionsOf)]),
     ],
   });

@@ -1,6 +1,6 @@
 /** The edit of a row as a proposal: its differences, and what it would have made of the calls of the last days. */
 import type { ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
-import { namesShown } from '../../../../shared/config/rows/read-table.ts';
+import { joinNames } from '../../../../shared/config/rows/read-table.ts';
 import { plainValue } from '../../../../shared/config/rows/read-row.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { nameOf, type RowDifference } from '../../../../shared/operate/config/row-changes.ts';
@@ -134,7 +134,7 @@ function sizeBetween(before: Bounds, after: Bounds): bigint {
 }
 
 const names = (title: string, means: string, list: readonly string[]): Content =>
-  list.length > 0 && notice('bad', html`<strong>${title}:</strong> ${namesShown(list, namesMax)}: ${means}.`);
+  list.length > 0 && notice('bad', html`<strong>${title}:</strong> ${joinNames(list, namesMax)}: ${means}.`);
 
 type Row = WhatIf['total'] & Pick<ModelEffect, 'model'> & Partial<Pick<ModelEffect, 'isLost'>>;
 

@@ -6,7 +6,7 @@ import { getItems } from '../../../../shared/adapters/dynamodb/runtime-items.ts'
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
 import { emptyRows } from '../../../../shared/config/rows/read-table.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
-import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { countedClient, type CountedClient } from './store.ts';
 
@@ -24,7 +24,7 @@ afterAll(() => emulator.stop());
 
 const open = () => dynamoConfigStore(tablesOn(store.client), 'relay', { now: () => nowMs });
 const contentOf = (version: number) => ({
-  snapshot: emptySnapshot(version),
+  snapshot: createEmptySnapshot(version),
   rows: { ...emptyRows, settings: [{ name: 'contact', value: String(version) }] },
   digest: `digest-${version}`,
 });

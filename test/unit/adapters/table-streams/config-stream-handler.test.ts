@@ -4,7 +4,7 @@ import { configStreamHandler } from '../../../../shared/adapters/entry/table-str
 import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoAccountRows } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
-import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { createRowMarker } from '../../../../shared/relay/jobs/config-publisher.ts';
 import { MarksLost } from '../../../../shared/relay/ports/config-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 
 const pointer = { version: 1, format: 1, parts: 1, copies: 1, rowParts: 1, digest: '', publishedAt: 1 };
-const served = { ...emptySnapshot(1), models: ['m'] };
+const served = { ...createEmptySnapshot(1), models: ['m'] };
 
 const handle = (event: object) =>
   configStreamHandler({

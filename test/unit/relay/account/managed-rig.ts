@@ -14,7 +14,7 @@ import {
   systemClock,
 } from '../../../../shared/adapters/system/node-ports.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
-import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { defaultSettings, type Settings, type StripeSettings } from '../../../../shared/config/settings.ts';
 import { createManagedKeysHandle } from '../../../../shared/relay/account/managed-keys.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
@@ -156,7 +156,7 @@ export class ManagedRig {
   };
 
   async send(method: string, path: string, key: string, body?: unknown): Promise<ManagedAnswer> {
-    const current = async () => ({ ...emptySnapshot(0), settings: this.settings });
+    const current = async () => ({ ...createEmptySnapshot(0), settings: this.settings });
     const clock = {
       now: () => this.nowMs,
       sleep: this.sleep ?? (async (ms: number, signal?: AbortSignal) => systemClock.sleep(ms, signal)),

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { admitModel, parseModelName } from '../../../../shared/relay/call/access.ts';
-import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import {
   aliasRig,
   best,
@@ -155,7 +155,7 @@ describe('the whitelist of a key', () => {
     const modified = fc.tuple(fc.boolean(), fc.boolean());
     fc.assert(
       fc.property(aliases, whitelist, names, modified, (written, models, base, [web, official]) => {
-        const snapshot = { ...emptySnapshot(1), models: ['a', 'b'] };
+        const snapshot = { ...createEmptySnapshot(1), models: ['a', 'b'] };
         snapshot.settings.aliases = written;
         const key = keyRow({ official: true, ...(models && { models }) });
         const admits = (name: string): boolean => {

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
-import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { listCharges } from '../../../../shared/relay/catalog/catalog-lists.ts';
 
 const rule = (id: number, models: string[], from?: string) =>
   ChargeRow.parse({ id, type: 'token-billing', models, input: 0.01, output: 0.02, ...(from && { from }) });
-const listed = (charges: ChargeRow[], nowMs: number) => listCharges({ ...emptySnapshot(0), charges }, nowMs);
+const listed = (charges: ChargeRow[], nowMs: number) =>
+  listCharges({ ...createEmptySnapshot(0), charges }, nowMs);
 const january = Date.UTC(2027, 0, 1);
 
 describe('the list of charges', () => {

@@ -7,7 +7,7 @@ import { searchProviders } from '../../../../shared/adapters/transport/search-pr
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { readSetting } from '../../../../shared/config/setting-rows.ts';
 import { defaultSettings, type SearchSettings } from '../../../../shared/config/settings.ts';
-import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
+import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { withSearch } from '../../../../shared/relay/search.ts';
 
 import type { ChatMessage, ChatRequest } from '../../../../shared/wire/canonical-call.ts';
@@ -74,7 +74,7 @@ function call(search: SearchSettings | undefined, more: { signal?: AbortSignal }
   const settings = { ...defaultSettings, ...(search && { search }) };
   return {
     request,
-    snapshot: { ...emptySnapshot(1), settings },
+    snapshot: { ...createEmptySnapshot(1), settings },
     tariff: { prices: new Map(), limits: new Map(), search: search && 0n },
     signal: more.signal ?? never,
     states: new Map(),
