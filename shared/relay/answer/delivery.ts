@@ -111,7 +111,7 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
   /** Resolves at the first text, or at the end of an answer without text. */
   readonly #opened = Promise.withResolvers<void>();
 
-  /** `sequenceLengthMax`: UTF-16 code units that may wait; above it, `full` is true. */
+  /** `lengthMax`: UTF-16 code units that may wait; above it, `full` is true. */
   constructor(lengthMax: number) {
     this.#lengthMax = lengthMax;
   }
