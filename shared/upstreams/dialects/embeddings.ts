@@ -11,25 +11,28 @@ import { parseFieldRules } from '../field-rules.ts';
 import { applyRowFields } from '../request-parts.ts';
 
 /** Throws CannotCarry for another call, and where the row leaves out how long vectors are to be. */
-function body({ request, embedding, unknown }: CanonicalCall, settings: RequestSettings): SentBody {
+function buildEmbeddingsBody(
+  { request, embedding, unknown }: CanonicalCall,
+  settings: RequestSettings,
+): SentBody {
   if (!embedding) throw new CannotCarry('model', 'This model is asked for embeddings alone.');
   const { model, quirks, drop } = settings;
   const { inputs: input, dimensions } = embedding;
-  if (dimensions !== undefined && drop.includes('dimensions')) throw ofOneLength();
+  if (dimensions !== undefined && drop.includes('dimensions')) throw fixedLengthError();
   // An upstream of which all fields are known refuses others. Where the client names nobody, the account is the user.
   const user = request.user ?? request.safety_identifier;
-  const beside = quirks.fields ? {} : { ...unknown, user };
+  const extraFields = quirks.fields ? {} : { ...unknown, user };
   const encoding = quirks.packsVectors ? 'base64' : undefined;
-  const sent = { model, input, ...withoutNulls({ ...beside, dimensions, encoding_format: encoding }) };
+  const sent = { model, input, ...withoutNulls({ ...extraFields, dimensions, encoding_format: encoding }) };
   applyRowFields(sent, { ...settings, stream: false });
   return { body: sent, dropped: quirks.fields ? Object.keys(unknown) : [], wrapped: new Set() };
 }
 
-const ofOneLength = (): CannotCarry =>
+const fixedLengthError = (): CannotCarry =>
   new CannotCarry('dimensions', "The vectors of this model have one length: leave out 'dimensions'.");
 
 /** No other candidate would mend it, and the client can. */
-function tooLong(): ErrorInAnswer {
+function tooManyNumbersError(): ErrorInAnswer {
   const message =
     'The vectors are more than fit into one answer. Send fewer inputs, or ask for fewer dimensions.';
   return new ErrorInAnswer({ code: 'request_too_large', param: 'input', message });
@@ -41,9 +44,9 @@ class EmbeddingsReader implements AnswerReader {
   readonly finishedChoices = 0;
   readonly #context: ReaderContext;
   readonly #vectors = new Map<number, Float32Array>();
-  #read = 0;
-  #numbers = 0;
-  #input: number | undefined;
+  #vectorCount = 0;
+  #numberCount = 0;
+  #inputTokens: number | undefined;
 
   constructor(context: ReaderContext) {
     this.#context = context;
@@ -53,11 +56,11 @@ class EmbeddingsReader implements AnswerReader {
   push(event: UpstreamEvent): ChatChunk[] {
     const value = event.kind === 'value' ? event.value : undefined;
     if (!isRecord(value)) return [];
-    for (const one of [value, ...recordsIn(value['data'])]) this.#take(one);
-    const error = this.#read === 0 ? findError(value) : undefined;
+    for (const one of [value, ...recordsIn(value['data'])]) this.#takeVector(one);
+    const error = this.#vectorCount === 0 ? findError(value) : undefined;
     if (error) throw new ErrorInAnswer(error);
     const { total_tokens: total, prompt_tokens: count = total } = asRecord(value['usage']);
-    if (typeof count === 'number') this.#input = Math.round(count);
+    if (typeof count === 'number') this.#inputTokens = Math.round(count);
     return [];
   }
 
@@ -65,42 +68,42 @@ class EmbeddingsReader implements AnswerReader {
     const { identity, sent } = this.#context;
     const { requestId, ...shared } = identity;
     const { input, dimensions } = sent.body;
-    if (this.#read === 0) throw new UpstreamFailure('empty');
+    if (this.#vectorCount === 0) throw new UpstreamFailure('empty');
     const vectors = Array.from(listIn(input), (_, index) => this.#vectors.get(index));
     const length = vectors[0]?.length;
     const isSound = (vector: Float32Array | undefined): vector is Float32Array =>
       vector !== undefined && vector.length > 0 && vector.length === length && vector.every(Number.isFinite);
-    if (this.#read !== vectors.length || !vectors.every(isSound)) throw new UpstreamFailure('junk');
+    if (this.#vectorCount !== vectors.length || !vectors.every(isSound)) throw new UpstreamFailure('junk');
     // Many servers do not read the wish. Whoever has it must not make the channel rest for others.
-    if (length !== (dimensions ?? length)) throw ofOneLength();
+    if (length !== (dimensions ?? length)) throw fixedLengthError();
     const object = 'chat.completion.chunk';
     return [{ id: `chatcmpl-${requestId}`, object, ...shared, choices: [], usage: null, vectors }];
   }
 
   fail(error: unknown): never {
-    throw error instanceof UpstreamFailure && error.kind === 'too_large' ? tooLong() : error;
+    throw error instanceof UpstreamFailure && error.kind === 'too_large' ? tooManyNumbersError() : error;
   }
 
   /** What is embedded has no output, of which nobody reports a count. */
   report() {
-    return { usage: { input: this.#input, output: 0 }, state: undefined, serviceTier: undefined };
+    return { usage: { input: this.#inputTokens, output: 0 }, state: undefined, serviceTier: undefined };
   }
 
-  #take({ index, embedding }: JsonRecord): void {
+  #takeVector({ index, embedding }: JsonRecord): void {
     if (embedding === undefined) return;
-    const vector = typeof embedding === 'string' ? unpacked(embedding) : numbersIn(embedding);
-    this.#numbers += vector.length;
-    if (this.#numbers > vectorNumbersMax) throw tooLong();
-    this.#vectors.set(Number(index ?? this.#read), vector);
-    this.#read += 1;
+    const vector = typeof embedding === 'string' ? unpackNumbers(embedding) : readNumbers(embedding);
+    this.#numberCount += vector.length;
+    if (this.#numberCount > vectorNumbersMax) throw tooManyNumbersError();
+    this.#vectors.set(Number(index ?? this.#vectorCount), vector);
+    this.#vectorCount += 1;
   }
 }
 
-const numbersIn = (list: unknown): Float32Array =>
+const readNumbers = (list: unknown): Float32Array =>
   Float32Array.from(listIn(list), (each) => (typeof each === 'number' ? each : NaN));
 
 /** Of 32 bits each, the lowest byte first. Empty: the text is something else. */
-function unpacked(base64: string): Float32Array {
+function unpackNumbers(base64: string): Float32Array {
   let bytes = '';
   try {
     bytes = atob(base64);
@@ -119,4 +122,9 @@ const tenantFields = parseFieldRules([
   'truncate truncation truncate_prompt_tokens truncation_side add_special_tokens normalize',
 ]);
 
-export const embeddings: DialectCode = { body, tenantFields, listsLong: true, Reader: EmbeddingsReader };
+export const embeddings: DialectCode = {
+  body: buildEmbeddingsBody,
+  tenantFields,
+  listsLong: true,
+  Reader: EmbeddingsReader,
+};

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
-import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { buildChatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
@@ -11,7 +11,7 @@ const send = (
 ): SentBody => {
   const messages = [{ role: 'user' as const, content: 'hi' }];
   const settings = settingsWith({ quirks: { ...defaultQuirks, ...quirks }, stream: false, ...more });
-  return chatBody(chatCall({ model: 'm', messages, ...request }), settings);
+  return buildChatBody(chatCall({ model: 'm', messages, ...request }), settings);
 };
 const few = { fields: new Set(['model', 'messages', 'tools']) };
 

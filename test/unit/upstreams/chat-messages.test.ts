@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
-import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { buildChatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts';
@@ -9,7 +9,7 @@ import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts'
 const settingsOf = (quirks: Partial<Quirks>, more: Partial<RequestSettings> = {}): RequestSettings =>
   settingsWith({ quirks: { ...defaultQuirks, ...quirks }, ...more });
 const sent = (messages: ChatMessage[], settings = settingsWith(), form = 'chat'): unknown =>
-  chatBody({ ...chatCall({ model: 'm', messages }), form }, settings).body['messages'];
+  buildChatBody({ ...chatCall({ model: 'm', messages }), form }, settings).body['messages'];
 
 const user: ChatMessage = { role: 'user', content: 'hi' };
 const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };

@@ -227,7 +227,7 @@ describe('the work that calls take', () => {
     machine.push([piece('f', '"}', at(0, 'x'))]);
     for (let i = 0; i < 1_000; i += 1)
       machine.push([piece('f', ' ', at(0, 'x')), piece('f', '', at(0, 'x'))]);
-    expect(machine.shown).toHaveLength(1);
+    expect(machine.shownCalls).toHaveLength(1);
   });
 
   it('is that of the repeats: the call itself is read once, however often it comes again', () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
-import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { buildChatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 
 const messages = [{ role: 'user' as const, content: 'hi' }];
 const send = (request: object, more: Partial<RequestSettings> = {}): object =>
-  chatBody(chatCall({ model: 'm', messages, ...request }), settingsWith(more)).body;
+  buildChatBody(chatCall({ model: 'm', messages, ...request }), settingsWith(more)).body;
 
 describe('the body for the upstream', () => {
   const base = { model: 'up', messages, stream: true, stream_options: { include_usage: true } };

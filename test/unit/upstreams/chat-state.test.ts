@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { ChatReader } from '../../../shared/upstreams/dialects/chat/events.ts';
-import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { buildChatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';
@@ -38,7 +38,7 @@ function sent(
 ): unknown {
   const request = { model: 'm', messages: [{ role: 'user' as const, content: 'hi' }, message] };
   const states = new Map(parts ? [[message, parts]] : []);
-  const { body } = chatBody(
+  const { body } = buildChatBody(
     chatCall(request),
     settingsWith({ states, quirks: { ...defaultQuirks, ...quirks }, ...more }),
   );
@@ -145,6 +145,8 @@ describe('a turn that goes up again', () => {
     });
     const message = turn(1);
     const settings = settingsWith({ without, states: new Map([[message, parts]]) });
-    expect(chatBody(chatCall({ model: 'm', messages: [message] }), settings).dropped).toEqual(['reasoning']);
+    expect(buildChatBody(chatCall({ model: 'm', messages: [message] }), settings).dropped).toEqual([
+      'reasoning',
+    ]);
   });
 });

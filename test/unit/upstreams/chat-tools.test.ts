@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SentBody } from '../../../shared/upstreams/dialect.ts';
-import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { buildChatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
@@ -14,7 +14,7 @@ const send = (
 ): SentBody => {
   const messages = [{ role: 'user' as const, content: 'hi' }];
   const call = { ...chatCall({ model: 'm', messages, ...request }), form };
-  return chatBody(call, settingsWith({ allow, quirks: { ...defaultQuirks, ...quirks } }));
+  return buildChatBody(call, settingsWith({ allow, quirks: { ...defaultQuirks, ...quirks } }));
 };
 
 describe('the choice among tools', () => {
@@ -50,7 +50,7 @@ describe('the choice among tools', () => {
       tool_choice: choice,
       ...more,
     } as object as ChatRequest);
-    const { body, toolChoice } = chatBody(
+    const { body, toolChoice } = buildChatBody(
       call,
       settingsWith({ quirks: { ...defaultQuirks, forcedCalls: false } }),
     );

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openObject, recursion, refusedKeyword } from '../../../infra/local/vendors/messages/rules.ts';
-import { grammarSchema } from '../../../shared/upstreams/dialects/messages/grammar-schema.ts';
+import { convertSchema } from '../../../shared/upstreams/dialects/messages/grammar-schema.ts';
 
 type Json = Record<string, unknown>;
 
@@ -69,7 +69,7 @@ describe('a schema for a grammar', () => {
       [],
     ],
   ])('%s', (_case, schema, expected, moved) => {
-    const converted = grammarSchema(schema);
+    const converted = convertSchema(schema);
     expect(converted?.schema).toEqual(expected);
     expect(converted?.moved).toEqual(moved);
     expect(refusals(converted?.schema)).toEqual([undefined, undefined, undefined]);
@@ -94,7 +94,7 @@ describe('a schema for a grammar', () => {
     ['objects as values', object({ a: { enum: [{ b: 1 }] } })],
     ['two objects at once', object({ a: { allOf: [object({ b: {} }), object({ c: {} })] } })],
   ])('nothing holds %s', (_case, schema) => {
-    expect(grammarSchema(schema)).toBeUndefined();
+    expect(convertSchema(schema)).toBeUndefined();
   });
 
   it('counts what the vendor bounds over all tools', () => {
@@ -102,7 +102,7 @@ describe('a schema for a grammar', () => {
       { a: { type: ['string', 'null'] }, b: { anyOf: [{ type: 'string' }, { type: 'null' }] } },
       { required: ['a'] },
     );
-    expect(grammarSchema(schema)).toMatchObject({ optionalProperties: 1, unions: 2 });
+    expect(convertSchema(schema)).toMatchObject({ optionalProperties: 1, unions: 2 });
   });
 
   const name = fc.constantFrom('type', 'properties', 'a', 'items', '$ref');
@@ -131,7 +131,7 @@ describe('a schema for a grammar', () => {
     let taken = 0;
     fc.assert(
       fc.property(anySchema, anySchema, (root, definition) => {
-        const converted = grammarSchema({ ...root, $defs: { d: definition } });
+        const converted = convertSchema({ ...root, $defs: { d: definition } });
         if (!converted) return;
         taken += 1;
         expect(refusals(converted.schema)).toEqual([undefined, undefined, undefined]);

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type RequestSettings, type SentBody, CannotCarry } from '../../../shared/upstreams/dialect.ts';
-import { messages as dialect, messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
+import {
+  messages as dialect,
+  buildMessagesBody,
+} from '../../../shared/upstreams/dialects/messages/request.ts';
 import { defaultQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { CanonicalCall, ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';
@@ -9,7 +12,7 @@ import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 const hi: ChatMessage[] = [{ role: 'user', content: 'hi' }];
 const hiTurn = { role: 'user', content: [{ type: 'text', text: 'hi' }] };
 const send = (request: object, more: Partial<RequestSettings> = {}): SentBody =>
-  messagesBody(chatCall({ model: 'm', messages: hi, ...request }), settingsWith(more));
+  buildMessagesBody(chatCall({ model: 'm', messages: hi, ...request }), settingsWith(more));
 const weather = {
   type: 'function',
   function: { name: 'weather', parameters: { type: 'object', properties: {} } },
@@ -351,7 +354,7 @@ describe('tools that an item of the input adds', () => {
       },
     };
     const used = settingsWith(settings);
-    const sent = messagesBody(call, used);
+    const sent = buildMessagesBody(call, used);
     const { tools, messages } = sent.body as { tools: JsonRecord[]; messages: JsonRecord[] };
     return {
       tools: tools.map(({ name }) => name),

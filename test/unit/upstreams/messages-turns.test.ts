@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
-import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
+import { buildMessagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
 import type { ChatMessage, ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';
@@ -13,7 +13,7 @@ interface SentTurns {
 }
 
 const send = (messages: object[], more: Partial<RequestSettings> = {}, request: object = {}): SentTurns =>
-  messagesBody(chatCall({ model: 'm', messages, ...request } as ChatRequest), settingsWith(more))
+  buildMessagesBody(chatCall({ model: 'm', messages, ...request } as ChatRequest), settingsWith(more))
     .body as unknown as SentTurns;
 const user = (content: unknown): object => ({ role: 'user', content });
 const text = (value: string): JsonRecord => ({ type: 'text', text: value });
@@ -149,7 +149,7 @@ describe('state of a turn', () => {
     own: object = message,
   ): unknown => {
     const states = new Map([[own as ChatMessage, parts]]);
-    const sent = messagesBody(
+    const sent = buildMessagesBody(
       chatCall({ model: 'm', messages: [user('a'), own, result('1'), result('2')] } as ChatRequest),
       settingsWith({ states, ...more }),
     );
@@ -186,7 +186,7 @@ describe('state of a turn', () => {
     ]);
     const states = new Map([[message, layout]]);
     const asked = chatCall({ model: 'm', messages: [message] });
-    expect(messagesBody(asked, settingsWith({ states, without: new Set(['state']) })).dropped).toEqual([
+    expect(buildMessagesBody(asked, settingsWith({ states, without: new Set(['state']) })).dropped).toEqual([
       'reasoning',
     ]);
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
+import { buildResponsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
 import { type RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { defaultQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage, ChatToolCall } from '../../../shared/wire/canonical-call.ts';
@@ -8,7 +8,7 @@ import type { StatePart } from '../../../shared/wire/turn-state.ts';
 import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const itemsOf = (messages: ChatMessage[], more: Partial<RequestSettings> = {}): unknown =>
-  responsesBody(chatCall({ model: 'm', messages }), settingsWith(more)).body['input'];
+  buildResponsesBody(chatCall({ model: 'm', messages }), settingsWith(more)).body['input'];
 const user = (text: string): ChatMessage => ({ role: 'user', content: text });
 const call = (id: string, name = 'f', text = '{}'): ChatToolCall => ({
   id,
@@ -191,7 +191,7 @@ describe('a turn with its state', () => {
       { call: 1 },
     ];
     const settings = settingsWith({ states: new Map([[turn, parts]]), without: new Set(['state']) });
-    const { body, dropped } = responsesBody(chatCall({ model: 'm', messages: [turn] }), settings);
+    const { body, dropped } = buildResponsesBody(chatCall({ model: 'm', messages: [turn] }), settings);
     expect(body['input']).toEqual([sentText('ab', 'commentary'), sentCall('call_1'), sentCall('call_2')]);
     expect(dropped).toEqual(['reasoning']);
   });
@@ -201,7 +201,7 @@ describe('a turn with its state', () => {
     const after = new Map([[turn, [said, { type: 'agent_reasoning', encrypted_content: 'gAAAA' }]]]);
     const items = { after, instead: new Map(), tools: new Map(), effort: undefined, lost: [] };
     const call = { ...chatCall({ model: 'm', messages: [turn] }), form: 'responses', items } as const;
-    const sent = responsesBody(call, settingsWith({ without: new Set(['state']) })).body['input'];
+    const sent = buildResponsesBody(call, settingsWith({ without: new Set(['state']) })).body['input'];
     expect(sent).toEqual([sentText('ab'), sentCall('call_1'), sentCall('call_2'), said]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { convertCall } from '../../../shared/upstreams/called-channel.ts';
-import { responses, responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
+import { responses, buildResponsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../../shared/upstreams/dialect.ts';
 import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';
@@ -12,7 +12,7 @@ const include = ['reasoning.encrypted_content'];
 const base = { model: 'up', input, store: false, include, stream: true };
 
 const sent = (request: object, more: Partial<RequestSettings> = {}): SentBody =>
-  responsesBody(chatCall({ model: 'm', messages, ...request }), settingsWith(more));
+  buildResponsesBody(chatCall({ model: 'm', messages, ...request }), settingsWith(more));
 const quirks = (more: Partial<Quirks>): Partial<RequestSettings> => ({
   quirks: { ...defaultQuirks, ...more },
 });
@@ -234,8 +234,8 @@ describe('instructions', () => {
 
   it('stay a field where they are of one turn, and are the first item elsewhere', () => {
     const own = { ...call, instructions };
-    expect(responsesBody(own, bound).body).toEqual({ ...base, instructions: 'Be brief.' });
-    expect(responsesBody(own, settingsWith({})).body).toEqual({
+    expect(buildResponsesBody(own, bound).body).toEqual({ ...base, instructions: 'Be brief.' });
+    expect(buildResponsesBody(own, settingsWith({})).body).toEqual({
       ...base,
       input: [first('system'), ...input],
     });
@@ -243,11 +243,11 @@ describe('instructions', () => {
 
   it('leave what follows them in its place', () => {
     const withItems = { ...call, request: { ...call.request, tools: [tool] }, items, instructions };
-    const { body } = responsesBody(withItems, bound);
+    const { body } = buildResponsesBody(withItems, bound);
     expect(body['input']).toMatchObject([{ type: 'additional_tools', tools: [{ name: 'f' }] }, ...input]);
   });
 
   it('of a client of another form are the first message of the developer', () => {
-    expect(responsesBody(call, bound).body).toEqual({ ...base, input: [first('developer'), ...input] });
+    expect(buildResponsesBody(call, bound).body).toEqual({ ...base, input: [first('developer'), ...input] });
   });
 });

@@ -1,17 +1,17 @@
 /** What a row's `set` and `drop` may change of a body, in every dialect. */
 import { describe, expect, it } from 'vitest';
 import type { RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
-import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
-import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
-import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
+import { buildChatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
+import { buildMessagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
+import { buildResponsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const call = chatCall({ model: 'm', messages: [{ role: 'user', content: 'hi' }], max_tokens: 100 });
 
 describe.each([
-  ['chat', chatBody, 'max_tokens'],
-  ['messages', messagesBody, 'max_tokens'],
-  ['responses', responsesBody, 'max_output_tokens'],
+  ['chat', buildChatBody, 'max_tokens'],
+  ['messages', buildMessagesBody, 'max_tokens'],
+  ['responses', buildResponsesBody, 'max_output_tokens'],
 ])('the body of %s', (_name, build, field) => {
   const send = (more: Partial<RequestSettings>): SentBody => build(call, settingsWith(more));
 

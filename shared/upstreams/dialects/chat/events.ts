@@ -37,9 +37,9 @@ export class ChatReader implements AnswerReader {
   readonly #writer: AnswerWriter;
   #names: DeclaredNames | undefined;
   readonly #choices = new Map<number, Choice>();
-  #understood = false;
+  #isUnderstood = false;
   /** The last event with `citations` of its own, which each event repeats, longer or not. */
-  #cited: JsonRecord | undefined;
+  #citingEvent: JsonRecord | undefined;
 
   constructor(context: ReaderContext) {
     this.#context = context;
@@ -51,11 +51,14 @@ export class ChatReader implements AnswerReader {
     const first = this.#choices.get(0);
     const { stop: given = [], body } = this.#context.sent;
     const sent = given.filter((each) => [body['stop']].flat().includes(each));
-    return { ...this.#writer.report(first?.parts() ?? []), stoppedAt: first?.stoppedAt(given, sent) };
+    return {
+      ...this.#writer.report(first?.describeTurn() ?? []),
+      stoppedAt: first?.findStopSequence(given, sent),
+    };
   }
 
   /** Whether the answer is complete: every choice has its finish reason, or `[DONE]` was read. */
-  get #whole(): boolean {
+  get #isComplete(): boolean {
     return this.done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
   }
 
@@ -73,17 +76,17 @@ export class ChatReader implements AnswerReader {
     }
     if (!isRecord(event.value)) return [];
     const value: ChatEvent = event.value;
-    const error = this.#whole ? undefined : errorOfEvent(value);
+    const error = this.#isComplete ? undefined : findErrorInEvent(value);
     if (error) throw new ErrorInAnswer(error);
     const { service_tier: tier, choices, citations } = value;
     this.#writer.noteUsage(countsOfEvent(value, this.#context.quirks), tier);
-    if (Array.isArray(citations) && citations.length > 0) this.#cited = value;
+    if (Array.isArray(citations) && citations.length > 0) this.#citingEvent = value;
     if (!Array.isArray(choices)) return [];
-    this.#understood = true;
+    this.#isUnderstood = true;
     const chunks = choices.flatMap((source: unknown, position) => {
       if (!isRecord(source)) return [];
       const index = typeof source['index'] === 'number' ? source['index'] : position;
-      const said = this.#choice(index).push(source);
+      const said = this.#findChoice(index).push(source);
       return said ? [this.#writer.writeDelta(said.delta, said.logprobs, index)] : [];
     });
     if (event.isWhole) for (const choice of this.#choices.values()) choice.complete();
@@ -91,13 +94,13 @@ export class ChatReader implements AnswerReader {
   }
 
   end(): ChatChunk[] {
-    if (!this.#whole && this.#choices.size > 0) throw new UpstreamFailure('cut');
+    if (!this.#isComplete && this.#choices.size > 0) throw new UpstreamFailure('cut');
     if (this.#choices.size === 0)
-      throw new UpstreamFailure(this.#whole || this.#understood ? 'empty' : 'junk');
+      throw new UpstreamFailure(this.#isComplete || this.#isUnderstood ? 'empty' : 'junk');
     const choices = [...this.#choices].toSorted(([a], [b]) => a - b);
     return choices.flatMap(([index, choice]) => {
       const { deltas, reason, anyCalls } = choice.end();
-      const chunks = [...this.#citations(choice), ...deltas].map((d) =>
+      const chunks = [...this.#writeCitations(choice), ...deltas].map((d) =>
         this.#writer.writeDelta(d, null, index),
       );
       return chunks.concat(this.#writer.finish(reason, anyCalls, index));
@@ -106,17 +109,17 @@ export class ChatReader implements AnswerReader {
 
   /** A complete answer ends normally, however the connection ended. */
   fail(error: unknown): ChatChunk[] {
-    if (this.#whole) return this.end();
+    if (this.#isComplete) return this.end();
     throw error;
   }
 
-  #choice(index: number): Choice {
+  #findChoice(index: number): Choice {
     const known = this.#choices.get(index);
     if (known) return known;
     if (this.#choices.size >= choicesMax) throw tooLargeFailure();
     const { quirks, sent } = this.#context;
     const newCalls = (): UpstreamToolCalls => {
-      this.#names ??= DeclaredNames.of(sent.body);
+      this.#names ??= DeclaredNames.readFrom(sent.body);
       return new UpstreamToolCalls(this.#writer, this.#names, sent.wrapped);
     };
     const choice = new Choice(this.#writer, { thinkTags: quirks.thinkTags, newCalls });
@@ -125,8 +128,8 @@ export class ChatReader implements AnswerReader {
   }
 
   /** Perplexity and xAI cite beside the choices, which are answers to one question; others in the message, and some in both. */
-  #citations(choice: Choice): ChatDelta[] {
-    const annotations = this.#cited && !choice.annotated ? citationsOfEvent(this.#cited) : [];
+  #writeCitations(choice: Choice): ChatDelta[] {
+    const annotations = this.#citingEvent && !choice.isAnnotated ? readCitations(this.#citingEvent) : [];
     if (annotations.length === 0) return [];
     this.#writer.kept.value(annotations);
     return [{ annotations }];
@@ -136,22 +139,22 @@ export class ChatReader implements AnswerReader {
 /** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
 class Choice {
   finish: FinishReason | undefined;
-  annotated = false;
+  isAnnotated = false;
   readonly #kept: AnswerWriter['kept'];
   /** Is asked at the first call. */
-  readonly #newCalls: () => UpstreamToolCalls;
+  readonly #createToolCalls: () => UpstreamToolCalls;
   #hasContent = false;
-  #hasSaid = false;
+  #hasDelta = false;
   #tools: UpstreamToolCalls | undefined;
   readonly #tags: ThinkTags | undefined;
   /** Reasoning in a field and between tags is the same text twice: where it came first, there it is read. */
-  #reasons: 'field' | 'tags' | undefined;
+  #reasoningSource: 'field' | 'tags' | undefined;
   readonly #details: ReasoningDetails;
   /** Under the name by which the upstream sent it: it takes it back under the same. */
   #reasoning: { field: DeltaReading['reasoningField']; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
   /** The vendor's event that ended the choice. */
-  #ending: JsonRecord | undefined;
+  #lastEvent: JsonRecord | undefined;
   #textLength = 0;
 
   constructor(
@@ -160,7 +163,7 @@ class Choice {
   ) {
     this.#kept = kept;
     this.#details = new ReasoningDetails(kept);
-    this.#newCalls = newCalls;
+    this.#createToolCalls = newCalls;
     if (thinkTags) this.#tags = new ThinkTags();
   }
 
@@ -170,15 +173,15 @@ class Choice {
     if (reason === 'error') throw new ErrorInAnswer(findError(source) ?? {});
     let delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
     // Perplexity has both: beside a stream's pieces the text so far, and beside a whole answer an empty piece.
-    const isWhole = !isRecord(piece) || (!this.#hasSaid && finishReason(reason) !== undefined);
+    const isWhole = !isRecord(piece) || (!this.#hasDelta && readFinishReason(reason) !== undefined);
     if (isWhole && isEmpty(delta) && isRecord(message)) delta = this.#read(readDelta(message));
-    this.#hasSaid ||= !isEmpty(delta);
+    this.#hasDelta ||= !isEmpty(delta);
     const logprobs = readLogprobs(source.logprobs);
     // A chunk without text may be the beginning of an answer, which is held until its first content.
     // What is only passed on is not counted, but for text, of which no model writes so much.
     if (logprobs !== null && deltaText(delta) === '') this.#kept.value(logprobs);
-    this.finish = finishReason(reason) ?? this.finish;
-    if (finishReason(reason)) this.#ending = source;
+    this.finish = readFinishReason(reason) ?? this.finish;
+    if (readFinishReason(reason)) this.#lastEvent = source;
     return isEmpty(delta) && logprobs === null ? undefined : { delta, logprobs };
   }
 
@@ -192,17 +195,17 @@ class Choice {
     const reason = this.finish ?? 'stop';
     const calls = this.#tools?.end(reason === 'stop' || reason === 'tool_calls') ?? [];
     // A tag may still be held that only began.
-    const texts = this.#tags ? this.#shown(this.#tags.end(), '') : {};
+    const texts = this.#tags ? this.#showText(this.#tags.end(), '') : {};
     const deltas = [texts, calls.length > 0 ? { tool_calls: calls } : {}].filter((each) => !isEmpty(each));
-    return { deltas, reason, anyCalls: (this.#tools?.shown.length ?? 0) > 0 };
+    return { deltas, reason, anyCalls: (this.#tools?.shownCalls.length ?? 0) > 0 };
   }
 
   /**
    * The stop sequence that the choice ended at: the one that the vendor names, as vLLM and SGLang do, which say null or the number of a
    * token where it was none. Where nothing is said, an answer that ended by itself looks the same, and one sequence alone is taken as hit.
    */
-  stoppedAt(given: readonly string[], sent: readonly string[]): string | undefined {
-    const ending = this.#ending;
+  findStopSequence(given: readonly string[], sent: readonly string[]): string | undefined {
+    const ending = this.#lastEvent;
     if (!ending || sent.length === 0 || this.finish !== 'stop' || this.#tools) return undefined;
     const said = ['stop_reason', 'matched_stop'].filter((name) => name in ending).map((name) => ending[name]);
     const isOnly = given.length === 1 && (said.length === 0 || said.includes('stop_sequence'));
@@ -213,8 +216,8 @@ class Choice {
    * The turn: reasoning, text, calls. Reasoning text comes back only with turns that called tools, and is in the details if
    * there are any; signatures and details always come back.
    */
-  parts(): StatePart[] {
-    const calls = this.#tools?.shown ?? [];
+  describeTurn(): StatePart[] {
+    const calls = this.#tools?.shownCalls ?? [];
     const parts: StatePart[] = [];
     const details = this.#details.list;
     const reasoning = this.#reasoning;
@@ -234,12 +237,12 @@ class Choice {
   #read(read: DeltaReading): ChatDelta {
     const { content, refusal, details, annotations, images } = read;
     this.#keep(read);
-    this.annotated ||= annotations.length > 0;
-    const calls = read.calls.length > 0 ? (this.#tools ??= this.#newCalls()).push(read.calls) : [];
+    this.isAnnotated ||= annotations.length > 0;
+    const calls = read.calls.length > 0 ? (this.#tools ??= this.#createToolCalls()).push(read.calls) : [];
     // Reasoning in its own field comes before what stands between tags.
-    const inField = this.#reasoningOf('field', read.reasoning);
+    const inField = this.#chooseReasoning('field', read.reasoning);
     return {
-      ...this.#shown(this.#tags?.push(content) ?? { content, reasoning: '' }, inField),
+      ...this.#showText(this.#tags?.push(content) ?? { content, reasoning: '' }, inField),
       ...(refusal !== '' && { refusal }),
       ...(details.length > 0 && { reasoning_details: details }),
       ...(calls.length > 0 && { tool_calls: calls }),
@@ -249,15 +252,15 @@ class Choice {
   }
 
   /** Text as it was split, behind reasoning in a field of its own. */
-  #shown({ content, reasoning: between }: SplitText, inField: string): ChatDelta {
+  #showText({ content, reasoning: between }: SplitText, inField: string): ChatDelta {
     this.#textLength += content.length;
-    const reasoning = inField + this.#reasoningOf('tags', between);
+    const reasoning = inField + this.#chooseReasoning('tags', between);
     return { ...(content !== '' && { content }), ...(reasoning !== '' && { reasoning_content: reasoning }) };
   }
 
-  #reasoningOf(place: 'field' | 'tags', text: string): string {
-    if (text !== '') this.#reasons ??= place;
-    return this.#reasons === place ? text : '';
+  #chooseReasoning(place: 'field' | 'tags', text: string): string {
+    if (text !== '') this.#reasoningSource ??= place;
+    return this.#reasoningSource === place ? text : '';
   }
 
   #keep({ content, reasoning, reasoningField, refusal, details, extra, calls, images }: DeltaReading): void {
@@ -277,7 +280,7 @@ class Choice {
 
 const isEmpty = (delta: ChatDelta): boolean => Object.keys(delta).length === 0;
 
-const knownReasons = new Map<string, FinishReason>(
+const finishReasons = new Map<string, FinishReason>(
   Object.entries({
     stop: 'stop',
     length: 'length',
@@ -293,9 +296,9 @@ const knownReasons = new Map<string, FinishReason>(
 );
 
 /** Undefined for null and empty: the choice continues. An unknown reason counts as `stop`. */
-function finishReason(value: unknown): FinishReason | undefined {
+function readFinishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
-  return knownReasons.get(value.toLowerCase()) ?? 'stop';
+  return finishReasons.get(value.toLowerCase()) ?? 'stop';
 }
 
 function readLogprobs(value: unknown): unknown {
@@ -330,8 +333,8 @@ function readDelta(source: JsonRecord): DeltaReading {
     reasoningField: named === '' && other !== '' ? 'reasoning' : 'reasoning_content',
     refusal: textOf(source['refusal'], 'text'),
     details: recordsIn(source['reasoning_details']),
-    annotations: listIn(source['annotations']).flatMap(citation),
-    images: listIn(source['images']).flatMap(image),
+    annotations: listIn(source['annotations']).flatMap(readCitation),
+    images: listIn(source['images']).flatMap(readImage),
     calls: pieces.length > 0 ? pieces : legacy,
     extra: isRecord(source['extra_content']) ? source['extra_content'] : undefined,
   };
@@ -347,24 +350,24 @@ function textOf(value: unknown, kind: 'text' | 'thinking'): string {
 }
 
 /** Addresses in the order in which the text names them by number, with the titles of the search results that say them. */
-function citationsOfEvent({ citations, search_results: results }: JsonRecord): UrlCitation[] {
+function readCitations({ citations, search_results: results }: JsonRecord): UrlCitation[] {
   const titles = new Map(listIn(results).map((each) => [asRecord(each)['url'], asRecord(each)['title']]));
   return listIn(citations).flatMap((each) => {
     const cited = typeof each === 'string' ? { url: each, title: titles.get(each) } : each;
-    return citation({ url_citation: cited });
+    return readCitation({ url_citation: cited });
   });
 }
 
-function citation(value: unknown): UrlCitation[] {
+function readCitation(value: unknown): UrlCitation[] {
   const { url, title, start_index: start, end_index: end } = asRecord(asRecord(value)['url_citation']);
   if (typeof url !== 'string' || url === '') return [];
-  const range = { start_index: numberIn(start), end_index: numberIn(end) };
+  const range = { start_index: readNumber(start), end_index: readNumber(end) };
   return [{ type: 'url_citation', url_citation: { url, title: textIn(title), ...range } }];
 }
 
-const numberIn = (value: unknown): number => (typeof value === 'number' ? value : 0);
+const readNumber = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
-function image(value: unknown): JsonRecord[] {
+function readImage(value: unknown): JsonRecord[] {
   const { url } = asRecord(asRecord(value)['image_url']);
   return typeof url === 'string' && url !== '' ? [{ type: 'image_url', image_url: { url } }] : [];
 }
@@ -407,7 +410,7 @@ function countsOf(usage: JsonRecord): VendorCounts {
 }
 
 /** The error in an event of an answer with status 200. Some servers send the error itself, marked by its type. */
-function errorOfEvent(event: JsonRecord): UpstreamError | undefined {
+function findErrorInEvent(event: JsonRecord): UpstreamError | undefined {
   const marked = event['object'] === 'error' || event['type'] === 'error';
   if (!event['error'] && !(marked && !Array.isArray(event['choices']))) return undefined;
   return findError(event) ?? {};

@@ -37,35 +37,35 @@ const stopsMax = 4;
 const stopKeepers = ['include_stop_str_in_output', 'no_stop_trim'];
 
 /** Fields that are set apart from the others, or never sent. */
-const elsewhere = ['messages', 'official', 'stream', 'stream_options', 'model'];
+const separateFields = ['messages', 'official', 'stream', 'stream_options', 'model'];
 
 /**
  * Never changes the call. Fields that the relay does not know are sent if the client wrote Chat Completions. Requests a
  * stream with usage unless the channel does not support it. Throws CannotCarry for what must not be left out and has no
  * form here.
  */
-export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBody {
+export function buildChatBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { form, request, unknown } = call;
   const { quirks } = settings;
-  const tools = chatTools(call, settings);
+  const tools = convertTools(call, settings);
   const asked: JsonRecord = withoutNulls({
     ...request,
     ...(form === 'chat' && unknown),
     tools: tools.tools,
     tool_choice: tools.choice,
   });
-  for (const field of elsewhere) delete asked[field];
+  for (const field of separateFields) delete asked[field];
   if (tools.tools === undefined) delete asked['parallel_tool_calls'];
   setLimits(asked, settings);
   const stops = splitStopSequences(call, settings, { sentMax: stopsMax });
   if (stops.sent.length === 0) delete asked['stop'];
   else if (Array.isArray(asked['stop'])) asked['stop'] = stops.sent;
 
-  const messages = chatMessages(call, settings, tools.wraps);
-  const { body: fields, dropped, effort } = fittedFields(asked, settings);
+  const messages = convertMessages(call, settings, tools.wraps);
+  const { body: fields, dropped, effort } = fitFields(asked, settings);
   const body: JsonRecord = { model: settings.model, messages, ...fields };
   const left = form === 'chat' ? [] : Object.keys(unknown);
-  const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
+  const unsent = [...left, ...tools.dropped, ...dropped, ...listLostState(call, settings)];
   applyRowFields(body, settings);
   delete body['stream_options'];
   if (settings.stream && settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
@@ -82,7 +82,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
 }
 
 /** A repeat without state says so, if state was left out. */
-function statelessNames({ request }: CanonicalCall, { without, states }: RequestSettings): string[] {
+function listLostState({ request }: CanonicalCall, { without, states }: RequestSettings): string[] {
   if (!without.has('state') && !without.has('echoes')) return [];
   const echoed = request.messages.some(
     (message) =>
@@ -96,7 +96,7 @@ function statelessNames({ request }: CanonicalCall, { without, states }: Request
 // stays as it is when the transcript grows, because upstreams cache by prefix.
 
 /** Throws CannotCarry. `wraps`: custom calls are sent as calls of functions. */
-function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boolean): JsonRecord[] {
+function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: boolean): JsonRecord[] {
   const { messages } = call.request;
   const { quirks } = settings;
   refuseFileUrls(messages);
@@ -109,33 +109,33 @@ function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boo
   };
   for (const message of messages) {
     if (message.role !== 'tool') flush();
-    const converted = commonFields(message);
+    const converted = convertCommonFields(message);
     if (message.role === 'tool' && Array.isArray(message.content)) {
-      converted['content'] = textOfResult(message.content, call.form);
+      converted['content'] = readResultText(message.content, call.form);
       images.push(...message.content.filter(({ type }) => type !== 'text'));
     }
     if (message.role === 'assistant') {
       if (message.tool_calls) {
-        const calls = message.tool_calls.map((each) => toolCall(each, wraps, quirks));
+        const calls = message.tool_calls.map((each) => convertToolCall(each, wraps, quirks));
         converted['tool_calls'] = calls;
         if (quirks.nullContent === 'empty' && calls.length > 0) converted['content'] ??= '';
       }
       const isForeign = settings.foreign?.has(message) === true;
       const without = isForeign ? new Set([...settings.without, 'state' as const]) : settings.without;
-      sent.push(withState(converted, settings.states.get(message), { ...settings, without }));
+      sent.push(attachState(converted, settings.states.get(message), { ...settings, without }));
     } else sent.push(converted);
   }
   flush();
   const last = sent.at(-1);
   if (quirks.lastTurn === 'user' && last?.['role'] === 'assistant' && idsOf(last).length === 0)
     sent.push({ role: 'user', content: continuation });
-  const known = sent.map((message) => knownMessage(message, quirks));
-  const named = withUpstreamIds(known, settings);
-  return quirks.system === 'first' ? systemFirst(named) : named;
+  const known = sent.map((message) => filterMessage(message, quirks));
+  const named = mapCallIds(known, settings);
+  return quirks.system === 'first' ? mergeSystemMessages(named) : named;
 }
 
 /** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
-function commonFields(message: ChatMessage): JsonRecord {
+function convertCommonFields(message: ChatMessage): JsonRecord {
   const converted = withoutNulls(message);
   if (message.role === 'developer') converted['role'] = 'system';
   if (message.content === null) converted['content'] = null;
@@ -144,20 +144,23 @@ function commonFields(message: ChatMessage): JsonRecord {
 }
 
 /** Only the text of a tool's result: as parts if the client wrote parts here, else as the string that all accept. */
-function textOfResult(parts: readonly ChatContentPart[], form: string): string | readonly ChatContentPart[] {
+function readResultText(
+  parts: readonly ChatContentPart[],
+  form: string,
+): string | readonly ChatContentPart[] {
   const texts = parts.filter(({ type }) => type === 'text');
   if (form === 'chat' && texts.length > 0) return texts;
   return texts.map(({ text }) => text ?? '').join('\n');
 }
 
 /** The index is a matter of streams. Clients echo it, and upstreams that refuse other echoes refuse it, too. */
-function toolCall(source: object, wraps: boolean, { echoes }: Quirks): JsonRecord {
+function convertToolCall(source: object, wraps: boolean, { echoes }: Quirks): JsonRecord {
   const call = withoutNulls(source);
   if (echoes) delete call['index'];
   if (!wraps || call['type'] !== 'custom') return call;
-  const { custom, ...rest } = call;
+  const { custom, ...others } = call;
   const { name, input } = asRecord(custom);
-  return { ...rest, type: 'function', function: { name, arguments: wrapInput(textIn(input)) } };
+  return { ...others, type: 'function', function: { name, arguments: wrapInput(textIn(input)) } };
 }
 
 // What of an earlier answer comes back with its turn. What an answer leaves for it, its reader says.
@@ -169,7 +172,7 @@ const skippedSignature = 'skip_thought_signature_validator';
  * An assistant message with its state: what the client sent back itself, else what was kept, else the vendor's
  * replacement. `message`: as it goes up otherwise; it is not changed.
  */
-export function withState(
+export function attachState(
   message: JsonRecord,
   parts: readonly StatePart[] | undefined,
   { quirks, without }: RequestSettings,
@@ -178,14 +181,14 @@ export function withState(
   const echoes = quirks.echoes ?? (quirks.thinkTags ? [] : echoedFields);
   const isLost = without.has('state') || without.has('echoes');
   const accepted = isLost ? [] : echoes;
-  const fields = withoutEchoes(message, accepted);
-  const calls = recordsIn(fields['tool_calls']).map((call) => withoutEchoes(call, accepted));
+  const fields = dropEchoes(message, accepted);
+  const calls = recordsIn(fields['tool_calls']).map((call) => dropEchoes(call, accepted));
   if (!isLost) for (const part of parts ?? []) if ('opaque' in part) putBack(part.opaque, fields, calls);
 
   const first = without.has('echoes') ? undefined : calls[0];
   if (first && quirks.wantsBack === 'reasoning_content') nameReasoning(fields);
   if (first && quirks.wantsBack === 'thought_signature')
-    first['extra_content'] = signed(first['extra_content']);
+    first['extra_content'] = ensureSignature(first['extra_content']);
   return calls.length > 0 ? { ...fields, tool_calls: calls } : fields;
 }
 
@@ -210,7 +213,7 @@ function nameReasoning(fields: JsonRecord): void {
 }
 
 /** Only the first of parallel calls is signed. */
-function signed(extra: unknown): JsonRecord {
+function ensureSignature(extra: unknown): JsonRecord {
   const namespaces = asRecord(extra);
   if (Object.values(namespaces).some((each) => textIn(asRecord(each)['thought_signature']) !== ''))
     return namespaces;
@@ -218,7 +221,7 @@ function signed(extra: unknown): JsonRecord {
   return { ...namespaces, google };
 }
 
-const withoutEchoes = (source: JsonRecord, accepted: readonly string[]): JsonRecord =>
+const dropEchoes = (source: JsonRecord, accepted: readonly string[]): JsonRecord =>
   Object.fromEntries(
     Object.entries(source).filter(
       ([field]) => accepted.includes(field) || !echoedFields.some((echoed) => echoed === field),
@@ -238,14 +241,14 @@ function refuseFileUrls(messages: readonly ChatMessage[]): void {
 }
 
 /** Gives the vendor its own ids back where they are this channel's, and maps what it does not accept. */
-function withUpstreamIds(messages: JsonRecord[], { callIds, quirks }: RequestSettings): JsonRecord[] {
-  const named = ownIds(messages, callIds);
-  const ids = mapIds(named.flatMap(idsOf), quirks.callIds);
-  return named.map((message) => renamed(message, (id) => ids.get(id) ?? id));
+function mapCallIds(messages: JsonRecord[], { callIds, quirks }: RequestSettings): JsonRecord[] {
+  const restored = restoreVendorIds(messages, callIds);
+  const ids = mapIds(restored.flatMap(idsOf), quirks.callIds);
+  return restored.map((message) => renameIds(message, (id) => ids.get(id) ?? id));
 }
 
 /** A vendor that repeats an id within one turn gets the client's ids there, which tell its results apart. */
-function ownIds(messages: readonly JsonRecord[], callIds: CallIds): JsonRecord[] {
+function restoreVendorIds(messages: readonly JsonRecord[], callIds: CallIds): JsonRecord[] {
   let turn = new Map<string, string>();
   return messages.map((message) => {
     if (Array.isArray(message['tool_calls'])) {
@@ -258,7 +261,7 @@ function ownIds(messages: readonly JsonRecord[], callIds: CallIds): JsonRecord[]
         turn.set(id, given);
       }
     }
-    return renamed(message, (id) => turn.get(id) ?? callIds.restoreVendorId(id));
+    return renameIds(message, (id) => turn.get(id) ?? callIds.restoreVendorId(id));
   });
 }
 
@@ -267,19 +270,19 @@ function idsOf(message: JsonRecord): string[] {
   return ids.filter((id) => typeof id === 'string');
 }
 
-function renamed(message: JsonRecord, rename: (id: string) => string): JsonRecord {
+function renameIds(message: JsonRecord, rename: (id: string) => string): JsonRecord {
   const { tool_calls: calls, tool_call_id: answered } = message;
-  const renamedCall = (call: unknown): unknown =>
+  const renameCall = (call: unknown): unknown =>
     isRecord(call) && typeof call['id'] === 'string' ? { ...call, id: rename(call['id']) } : call;
   return {
     ...message,
-    ...(Array.isArray(calls) && { tool_calls: calls.map(renamedCall) }),
+    ...(Array.isArray(calls) && { tool_calls: calls.map(renameCall) }),
     ...(typeof answered === 'string' && { tool_call_id: rename(answered) }),
   };
 }
 
 /** One system message, first, with all texts in order. */
-function systemFirst(messages: readonly JsonRecord[]): JsonRecord[] {
+function mergeSystemMessages(messages: readonly JsonRecord[]): JsonRecord[] {
   const contents = messages.filter(({ role }) => role === 'system').map(({ content }) => content);
   if (contents.length === 0) return [...messages];
   const plain = contents.every((content) => !Array.isArray(content));
@@ -301,7 +304,7 @@ interface FittedFields {
 const isEmpty = (value: unknown): boolean => value === '' || (Array.isArray(value) && value.length === 0);
 
 /** Fields that must not be left out, each unless its value is what holds without it. */
-const binding = new Map<string, (value: unknown) => boolean>([
+const requiredFields = new Map<string, (value: unknown) => boolean>([
   ['response_format', (value) => asRecord(value)['type'] !== 'text'],
   ['tools', (value) => !isEmpty(value)],
   ['functions', (value) => !isEmpty(value)],
@@ -312,7 +315,7 @@ const binding = new Map<string, (value: unknown) => boolean>([
 ]);
 
 /** `asked`: all fields but the model and the conversation. Throws CannotCarry. */
-function fittedFields(asked: JsonRecord, { quirks, set }: RequestSettings): FittedFields {
+function fitFields(asked: JsonRecord, { quirks, set }: RequestSettings): FittedFields {
   const body = { ...asked };
   const dropped: string[] = [];
   const drop = (field: string): void => {
@@ -322,7 +325,7 @@ function fittedFields(asked: JsonRecord, { quirks, set }: RequestSettings): Fitt
   };
   for (const [field, value] of Object.entries(body)) {
     if (!quirks.fields || quirks.fields.has(field)) continue;
-    if (binding.get(field)?.(value) === true)
+    if (requiredFields.get(field)?.(value) === true)
       throw new CannotCarry(field, `'${field}' is not supported by the upstream.`);
     drop(field);
   }
@@ -341,33 +344,35 @@ const callFields = ['id', 'type', 'function', 'custom'];
 const functionFields = ['name', 'description', 'parameters', 'strict'];
 
 /** A message for an upstream that refuses unknown fields: what it does not know of it and of its parts is left out. */
-function knownMessage(message: JsonRecord, { fields, echoes = echoedFields }: Quirks): JsonRecord {
+function filterMessage(message: JsonRecord, { fields, echoes = echoedFields }: Quirks): JsonRecord {
   if (!fields) return message;
-  const { content, tool_calls: calls, ...known } = only(message, [...messageFields, ...echoes]);
+  const { content, tool_calls: calls, ...known } = pickFields(message, [...messageFields, ...echoes]);
   const call = (value: unknown): unknown =>
-    isRecord(value) ? only(value, [...callFields, ...echoes]) : value;
+    isRecord(value) ? pickFields(value, [...callFields, ...echoes]) : value;
   return {
     ...known,
-    ...(content !== undefined && { content: Array.isArray(content) ? content.map(knownPart) : content }),
+    ...(content !== undefined && {
+      content: Array.isArray(content) ? content.map(filterContentPart) : content,
+    }),
     ...(calls !== undefined && { tool_calls: Array.isArray(calls) ? calls.map(call) : calls }),
   };
 }
 
 /** A tool that the caller runs, for such an upstream. */
-function knownTool<Tool extends JsonRecord & { type: string }>(tool: Tool, { fields }: Quirks): Tool {
+function filterTool<Tool extends JsonRecord & { type: string }>(tool: Tool, { fields }: Quirks): Tool {
   if (!fields) return tool;
-  const known = { ...onlyOwn(tool), type: tool.type };
+  const known = { ...pickTypedFields(tool), type: tool.type };
   const { function: declared } = tool;
   return {
     ...known,
-    ...(isRecord(declared) && tool.type === 'function' && { function: only(declared, functionFields) }),
+    ...(isRecord(declared) && tool.type === 'function' && { function: pickFields(declared, functionFields) }),
   } as Tool;
 }
 
 /** `image/jpg` is no registered type, but a common one. */
-function knownPart(part: unknown): unknown {
+function filterContentPart(part: unknown): unknown {
   if (!isRecord(part)) return part;
-  const known = onlyOwn(part);
+  const known = pickTypedFields(part);
   const image = asRecord(known['image_url']);
   const url = textIn(image['url']);
   if (!/^data:image\/jpg[;,]/i.test(url)) return known;
@@ -375,9 +380,10 @@ function knownPart(part: unknown): unknown {
 }
 
 /** Parts and tools have one field beside their type, of the type's name. */
-const onlyOwn = (source: JsonRecord): JsonRecord => only(source, ['type', String(source['type'])]);
+const pickTypedFields = (source: JsonRecord): JsonRecord =>
+  pickFields(source, ['type', String(source['type'])]);
 
-const only = (source: JsonRecord, names: readonly string[]): JsonRecord =>
+const pickFields = (source: JsonRecord, names: readonly string[]): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([field]) => names.includes(field)));
 
 // Converts tools and the choice among them. A tool that the caller runs is never left out.
@@ -394,27 +400,27 @@ interface SentTools {
   dropped: string[];
 }
 
-function chatTools({ form, request, unknown }: CanonicalCall, settings: RequestSettings): SentTools {
+function convertTools({ form, request, unknown }: CanonicalCall, settings: RequestSettings): SentTools {
   const { quirks, allow } = settings;
   // Few compatible servers know custom tools, and the others refuse them.
   const wraps = quirks.customTools !== true;
   const declared = request.tools ?? [];
   const known = declared.filter(({ type }) => callerToolTypes.has(type) || allow.includes(type));
   // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
-  const asked = chosenTools(request.tool_choice, known, wraps);
+  const asked = limitToAllowedTools(request.tool_choice, known, wraps);
   const thinks = asRecord(settings.set['thinking'] ?? unknown['thinking'])['type'] !== 'disabled';
-  const chosen = quirks.forcedCalls || !thinks ? asked : unforced(asked);
+  const chosen = quirks.forcedCalls || !thinks ? asked : replaceForcedChoice(asked);
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
   const tools = chosen.tools.map((tool) => {
     const { async: isAsync, ...plain } = isCustom(tool) ? wrapTool(tool) : tool;
     const sent = form === 'chat' && isAsync !== undefined ? { ...plain, async: isAsync } : plain;
-    return callerToolTypes.has(sent.type) ? knownTool(sent, quirks) : sent;
+    return callerToolTypes.has(sent.type) ? filterTool(sent, quirks) : sent;
   });
   const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolNameOf(tool) ?? []));
   const dropped = known.length < declared.length ? ['tools'] : [];
   const sent = { wraps, wrapped, dropped, changedChoice: undefined };
   if (tools.length === 0) return { ...sent, tools: undefined, choice: undefined };
-  const choice = chatChoice(chosen.choice, wraps, allow);
+  const choice = convertChoice(chosen.choice, wraps, allow);
   const changed = choice === 'auto' && (isRecord(chosen.choice) || chosen !== asked);
   return { ...sent, tools, choice, changedChoice: changed ? 'auto' : undefined };
 }
@@ -425,29 +431,29 @@ interface ChosenTools {
 }
 
 /** A model that refuses to be forced is left the named tool alone, since who names one can often read no other answer. */
-function unforced(asked: ChosenTools): ChosenTools {
+function replaceForcedChoice(asked: ChosenTools): ChosenTools {
   const { tools, choice } = asked;
   if (choice === 'required') return { tools, choice: 'auto' };
   if (!isRecord(choice) || !callerToolTypes.has(String(choice['type']))) return asked;
-  const named = tools.filter((tool) => toolNameOf(tool) === entryName(choice));
+  const named = tools.filter((tool) => toolNameOf(tool) === readEntryName(choice));
   return named.length > 0 ? { tools: named, choice: 'auto' } : asked;
 }
 
 /** Of a list of allowed tools that is not sent, leaves only the tools that it names; the others could not be called. */
-function chosenTools(choice: unknown, tools: readonly ChatTool[], wraps: boolean): ChosenTools {
+function limitToAllowedTools(choice: unknown, tools: readonly ChatTool[], wraps: boolean): ChosenTools {
   if (!wraps || !isRecord(choice) || choice['type'] !== 'allowed_tools')
     return { tools, choice: choice ?? undefined };
   const { mode, tools: entries } = asRecord(choice['allowed_tools']);
-  const names = new Set(recordsIn(entries).map(entryName));
+  const names = new Set(recordsIn(entries).map(readEntryName));
   const left = tools.filter((tool) => names.has(toolNameOf(tool)));
   return { tools: left, choice: mode === 'required' ? 'required' : 'auto' };
 }
 
-const entryName = (entry: JsonRecord): unknown =>
+const readEntryName = (entry: JsonRecord): unknown =>
   asRecord(entry[entry['type'] === 'custom' ? 'custom' : 'function'])['name'];
 
 /** A choice of a tool that was left out becomes `auto`. */
-function chatChoice(choice: unknown, wraps: boolean, allow: readonly string[]): unknown {
+function convertChoice(choice: unknown, wraps: boolean, allow: readonly string[]): unknown {
   if (!isRecord(choice)) return choice;
   const type = String(choice['type']);
   if (type === 'custom' && wraps)
@@ -457,12 +463,14 @@ function chatChoice(choice: unknown, wraps: boolean, allow: readonly string[]): 
 
 // Limits on output tokens. Never asks for more than the channel's maximum and what the balance covers.
 
-const fieldsOf = ({ limitField }: RequestSettings): string[] => [...new Set([...limitFields, limitField])];
+const limitFieldsOf = ({ limitField }: RequestSettings): string[] => [
+  ...new Set([...limitFields, limitField]),
+];
 
 /** Puts the limit into a field that the upstream accepts, and lowers it. Changes `body`. */
 function setLimits(body: JsonRecord, settings: RequestSettings): void {
   const { without, quirks, maxOutputTokens, outputTokensLimit, limitField } = settings;
-  const fields = fieldsOf(settings);
+  const fields = limitFieldsOf(settings);
   if (without.has('limit')) {
     for (const field of fields) delete body[field];
     return;
@@ -481,13 +489,13 @@ function setLimits(body: JsonRecord, settings: RequestSettings): void {
 
 /** The limit that is sent: the smallest, if there are several. */
 function limitOf(body: JsonRecord, settings: RequestSettings): number | undefined {
-  const limits = fieldsOf(settings).map((field) => body[field]);
+  const limits = limitFieldsOf(settings).map((field) => body[field]);
   const sent = limits.filter((limit) => typeof limit === 'number');
   return sent.length === 0 ? undefined : Math.min(...sent);
 }
 
 export const chat: DialectCode = {
-  body: chatBody,
+  body: buildChatBody,
   tenantFields,
   Reader: ChatReader,
 };

@@ -5,7 +5,7 @@
 const open = '<think>';
 const close = '</think>';
 /** More white space than any model writes before its first word. */
-const heldMax = 64;
+const bufferMax = 64;
 
 export interface SplitText {
   content: string;
@@ -13,53 +13,59 @@ export interface SplitText {
 }
 
 export class ThinkTags {
-  #place: 'start' | 'inside' | 'after' = 'start';
+  #position: 'start' | 'inside' | 'after' = 'start';
   /** The beginning that may become a tag. */
-  #held = '';
+  #buffer = '';
 
   push(text: string): SplitText {
-    const whole = this.#held + text;
-    this.#held = '';
-    if (this.#place === 'start') return this.#start(whole);
-    return this.#place === 'inside' ? this.#inside(whole) : { content: whole, reasoning: '' };
+    const buffered = this.#buffer + text;
+    this.#buffer = '';
+    if (this.#position === 'start') return this.#readStart(buffered);
+    return this.#position === 'inside' ? this.#readInside(buffered) : { content: buffered, reasoning: '' };
   }
 
   /** What is still held when the answer ends. */
   end(): SplitText {
-    const held = this.#held;
-    this.#held = '';
-    return this.#place === 'inside' ? { content: '', reasoning: held } : { content: held, reasoning: '' };
+    const buffered = this.#buffer;
+    this.#buffer = '';
+    return this.#position === 'inside'
+      ? { content: '', reasoning: buffered }
+      : { content: buffered, reasoning: '' };
   }
 
-  #start(text: string): SplitText {
-    const begun = text.trimStart();
-    if (begun.startsWith(open)) {
-      this.#place = 'inside';
-      return this.#inside(begun.slice(open.length));
+  #readStart(text: string): SplitText {
+    const trimmed = text.trimStart();
+    if (trimmed.startsWith(open)) {
+      this.#position = 'inside';
+      return this.#readInside(trimmed.slice(open.length));
     }
-    if (text.length <= heldMax && (open.startsWith(begun) || close.startsWith(begun)) && begun !== close) {
-      this.#held = text;
+    if (
+      text.length <= bufferMax &&
+      (open.startsWith(trimmed) || close.startsWith(trimmed)) &&
+      trimmed !== close
+    ) {
+      this.#buffer = text;
       return { content: '', reasoning: '' };
     }
-    this.#place = 'after';
+    this.#position = 'after';
     // Some upstreams send the reasoning in its own field and leave the closing tag in the content.
-    return { content: begun.startsWith(close) ? begun.slice(close.length) : text, reasoning: '' };
+    return { content: trimmed.startsWith(close) ? trimmed.slice(close.length) : text, reasoning: '' };
   }
 
-  #inside(text: string): SplitText {
+  #readInside(text: string): SplitText {
     const end = text.indexOf(close);
     if (end >= 0) {
-      this.#place = 'after';
+      this.#position = 'after';
       return { content: text.slice(end + close.length), reasoning: text.slice(0, end) };
     }
-    const cut = text.length - heldLength(text);
-    this.#held = text.slice(cut);
+    const cut = text.length - measureTagStart(text);
+    this.#buffer = text.slice(cut);
     return { content: '', reasoning: text.slice(0, cut) };
   }
 }
 
 /** The length of the end of a text that may be the beginning of the closing tag. */
-function heldLength(text: string): number {
+function measureTagStart(text: string): number {
   for (let length = close.length - 1; length > 0; length -= 1)
     if (text.endsWith(close.slice(0, length))) return length;
   return 0;

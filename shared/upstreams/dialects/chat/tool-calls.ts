@@ -27,14 +27,14 @@ interface OpenCall {
   readonly delta: number;
   kind: 'function' | 'custom';
   /** It was taken out of its wrapper and shown whole. */
-  unwrapped: boolean;
+  isUnwrapped: boolean;
   name: string;
   text: string;
   /** What of it clients have not got: they need the name in the first piece. */
-  unsent: string;
+  unsentText: string;
   readonly scan: JsonScan;
   /** The text came as `{}`, which some upstreams send before the real arguments. */
-  placeholder: boolean;
+  isPlaceholder: boolean;
   /** The complete arguments in canonical form, made at the first repeat. */
   canonical: string | undefined;
   extra: JsonRecord | undefined;
@@ -47,7 +47,7 @@ interface OpenCall {
 export class UpstreamToolCalls {
   /** State that came with a piece before any call. */
   looseExtra: JsonRecord | undefined;
-  readonly shown: OpenCall[] = [];
+  readonly shownCalls: OpenCall[] = [];
   readonly #writer: Pick<AnswerWriter, 'kept' | 'callId'>;
   readonly #names: DeclaredNames;
   readonly #wrapped: ReadonlySet<string>;
@@ -76,10 +76,10 @@ export class UpstreamToolCalls {
    * Returns the last pieces. A call without arguments gets an empty object, so that all arguments are JSON. `whole`:
    * the answer was not cut.
    */
-  end(whole: boolean): ToolCallDelta[] {
+  end(isComplete: boolean): ToolCallDelta[] {
     return this.#calls.flatMap((call): ToolCallDelta[] => {
       if (call.index === undefined && this.#wrapped.has(call.name))
-        return whole && !/^\s*["{]/.test(call.text) ? this.#unwrap(call) : [];
+        return isComplete && !/^\s*["{]/.test(call.text) ? this.#unwrap(call) : [];
       const first = call.index === undefined ? [this.#show(call)] : [];
       const empty = call.kind === 'function' && call.text === '';
       return empty ? [...first, { index: call.index ?? 0, function: { arguments: '{}' } }] : first;
@@ -127,12 +127,12 @@ export class UpstreamToolCalls {
       upstreamId: id,
       delta: this.#deltas,
       kind: 'function',
-      unwrapped: false,
+      isUnwrapped: false,
       name: '',
       text: '',
-      unsent: '',
+      unsentText: '',
       scan: new JsonScan(),
-      placeholder: false,
+      isPlaceholder: false,
       canonical: undefined,
       extra: undefined,
     };
@@ -144,7 +144,7 @@ export class UpstreamToolCalls {
     const { lengthMax } = this.#names;
     if (call.name.length + piece.length > 2 * lengthMax) throw tooLargeFailure();
     this.#writer.kept.text(piece);
-    call.name = call.name === '' ? piece : (nextName(call, piece, this.#names) ?? call.name);
+    call.name = call.name === '' ? piece : (joinName(call, piece, this.#names) ?? call.name);
     if (call.name.length > lengthMax) throw tooLargeFailure();
   }
 
@@ -154,9 +154,9 @@ export class UpstreamToolCalls {
     if (text === '') return '';
     if (call.kind === 'function') {
       if (call.scan.complete) return '';
-      call.placeholder = call.text === '' && text.trim() === '{}';
-      if (call.placeholder) return '';
-      text = unsentPart(call, piece);
+      call.isPlaceholder = call.text === '' && text.trim() === '{}';
+      if (call.isPlaceholder) return '';
+      text = findUnsentText(call, piece);
       text = text.slice(0, call.scan.push(text));
     }
     this.#writer.kept.text(text);
@@ -167,24 +167,24 @@ export class UpstreamToolCalls {
   #emit(call: OpenCall, text: string, extra: JsonRecord | undefined): ToolCallDelta[] {
     const { index, kind, name } = call;
     if (index !== undefined) {
-      const shown = call.unwrapped ? '' : text;
+      const shown = call.isUnwrapped ? '' : text;
       if (shown === '' && !extra) return [];
       const said = kind === 'custom' ? { custom: { input: shown } } : { function: { arguments: shown } };
       return [{ index, ...(shown !== '' && said), ...(extra && { extra_content: extra }) }];
     }
-    call.unsent += text;
+    call.unsentText += text;
     if (name === '') return [];
     if (this.#wrapped.has(name) && kind === 'function')
       return call.scan.complete && call.text !== '' ? this.#unwrap(call) : [];
-    const known = this.#names.isWhole(name) || call.text !== '' || call.placeholder;
+    const known = this.#names.isWhole(name) || call.text !== '' || call.isPlaceholder;
     return known ? [this.#show(call)] : [];
   }
 
   #show(call: OpenCall): ToolCallDelta {
-    const { kind, name, unsent, extra } = call;
-    const index = this.shown.push(call) - 1;
+    const { kind, name, unsentText: unsent, extra } = call;
+    const index = this.shownCalls.push(call) - 1;
     call.index = index;
-    call.unsent = '';
+    call.unsentText = '';
     return {
       index,
       id: this.#writer.callId(call.upstreamId),
@@ -256,7 +256,7 @@ export class DeclaredNames {
   }
 
   /** `body`: as it was sent. */
-  static of({ tools, functions }: JsonRecord): DeclaredNames {
+  static readFrom({ tools, functions }: JsonRecord): DeclaredNames {
     const entries = [tools, functions].flatMap(listIn).map(asRecord);
     const names = entries.map((entry) => asRecord(entry['function'] ?? entry['custom'] ?? entry)['name']);
     return new DeclaredNames(names.filter((name) => typeof name === 'string'));
@@ -279,7 +279,7 @@ export class DeclaredNames {
 
 // Whether a piece continues a call, repeats it or starts another one. Upstreams do not say.
 
-const otherId = (call: OpenCall, { id }: CallPiece): boolean =>
+const hasOtherId = (call: OpenCall, { id }: CallPiece): boolean =>
   id !== undefined && call.upstreamId !== undefined && id !== call.upstreamId;
 
 /**
@@ -290,14 +290,14 @@ const otherId = (call: OpenCall, { id }: CallPiece): boolean =>
 function startsAnother(call: OpenCall, piece: CallPiece, names: DeclaredNames, delta: number): boolean {
   const { name, text } = piece;
   if (name === undefined || call.name === '') return false;
-  if (call.text === '' && !call.placeholder)
-    return otherId(call, piece) ? name !== call.name : nextName(call, name, names) === undefined;
-  if (call.kind === 'custom') return otherId(call, piece) || name !== call.name;
-  if (!call.placeholder && !call.scan.complete) return false;
-  if (otherId(call, piece) || name !== call.name) return true;
+  if (call.text === '' && !call.isPlaceholder)
+    return hasOtherId(call, piece) ? name !== call.name : joinName(call, name, names) === undefined;
+  if (call.kind === 'custom') return hasOtherId(call, piece) || name !== call.name;
+  if (!call.isPlaceholder && !call.scan.complete) return false;
+  if (hasOtherId(call, piece) || name !== call.name) return true;
   if (!text.trimStart().startsWith('{')) return false;
   if (call.delta === delta) return true;
-  return (!call.placeholder || piece.id === undefined) && !isRepeat(call, piece);
+  return (!call.isPlaceholder || piece.id === undefined) && !isRepeat(call, piece);
 }
 
 /**
@@ -310,15 +310,15 @@ function isRepeat(call: OpenCall, piece: CallPiece): boolean {
   if (text.length === call.text.length && text === call.text)
     return call.kind === 'custom' ? piece.name !== undefined : call.scan.complete;
   if (call.kind === 'custom') return false;
-  if (call.placeholder) return text.trim() === '{}';
-  return call.scan.complete && sameJson(call, text);
+  if (call.isPlaceholder) return text.trim() === '{}';
+  return call.scan.complete && isSameJson(call, text);
 }
 
 /** Writing JSON is recursive and overflows at some thousand levels. */
 const levelsMax = 200;
 
 /** The call's own form is made once, so that repeats cost no more than their own length. */
-function sameJson(call: OpenCall, text: string): boolean {
+function isSameJson(call: OpenCall, text: string): boolean {
   if (call.scan.deepest > levelsMax) return false;
   call.canonical ??= canonicalOf(call.text);
   const scan = new JsonScan();
@@ -335,7 +335,7 @@ function canonicalOf(text: string): string {
  * The part of a piece's text that was not sent yet: a last piece may have the whole arguments although their beginning
  * was sent. A beginning is compared only with a longer text, so that the work stays linear.
  */
-function unsentPart(call: OpenCall, { name, text }: CallPiece): string {
+function findUnsentText(call: OpenCall, { name, text }: CallPiece): string {
   const sent = call.text;
   if (text.length <= sent.length || sent.trim() === '' || !text.trimStart().startsWith('{')) return text;
   // Where a value is expected, an object that begins like the whole may be a part of it.
@@ -354,7 +354,7 @@ function isWholeObject(text: string): boolean {
  * The name of a call, of which another piece came before any argument: joined, the same again, or longer each time.
  * Undefined: it is the name of another call.
  */
-function nextName(call: OpenCall, piece: string, names: DeclaredNames): string | undefined {
+function joinName(call: OpenCall, piece: string, names: DeclaredNames): string | undefined {
   const joined = call.name + piece;
   if (call.index !== undefined) return piece === call.name ? piece : undefined;
   if (names.has(joined)) return joined;

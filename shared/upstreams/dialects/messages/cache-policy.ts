@@ -28,7 +28,7 @@ interface Prompt extends MessagesConversation {
 }
 
 /** Throws CannotCarry for more than four breakpoints of the client. */
-export function withBreakpoints(
+export function addBreakpoints(
   prompt: Prompt,
   {
     hasCacheKey,
@@ -36,7 +36,7 @@ export function withBreakpoints(
     cacheBreakpoints,
   }: { hasCacheKey: boolean } & Pick<Quirks, 'cacheMinTokens' | 'cacheBreakpoints'>,
 ): Prompt {
-  const count = clientsBreakpoints(prompt);
+  const count = countClientBreakpoints(prompt);
   if (count > breakpointsMax) {
     throw new CannotCarry(
       'cache_control',
@@ -45,8 +45,8 @@ export function withBreakpoints(
   }
   const { tools, turns } = prompt;
   const isReadAgain = hasCacheKey || tools.length > 0 || turns.some(({ role }) => role === 'assistant');
-  if (count > 0 || !isReadAgain || !isAtLeast(cacheMinTokens, prompt)) return prompt;
-  const chosen = new Set(chosenBlocks(prompt).slice(0, cacheBreakpoints));
+  if (count > 0 || !isReadAgain || !hasAtLeast(cacheMinTokens, prompt)) return prompt;
+  const chosen = new Set(chooseBlocks(prompt).slice(0, cacheBreakpoints));
   const mark = (blocks: JsonRecord[]): JsonRecord[] =>
     blocks.map((block) => (chosen.has(block) ? { ...block, cache_control: { type: 'ephemeral' } } : block));
   return {
@@ -57,7 +57,7 @@ export function withBreakpoints(
 }
 
 /** The blocks that end a part that is worth caching, in the order of their worth. */
-function chosenBlocks({ tools, system, turns }: Prompt): JsonRecord[] {
+function chooseBlocks({ tools, system, turns }: Prompt): JsonRecord[] {
   const [before, last] = turns.filter(({ role }) => role === 'user').slice(-2);
   const long = [last, before].find((turn) => turn && turn.content.length > lookbackBlocks);
   const anchor = long?.content[lookbackBlocks - 1];
@@ -78,7 +78,7 @@ const blocksOf = ({ tools, system, turns }: Prompt): JsonRecord[] => [
 ];
 
 /** Those on blocks, and on what the result of a tool holds. */
-const clientsBreakpoints = (prompt: Prompt): number => {
+const countClientBreakpoints = (prompt: Prompt): number => {
   const blocks: unknown[] = blocksOf(prompt);
   const inside = blocks.map((block) => asRecord(block)['content']).filter(Array.isArray);
   return [...blocks, ...inside.flat()].filter((block) => isRecord(asRecord(block)['cache_control'])).length;
@@ -90,25 +90,25 @@ const mediaTokens = 500;
 const charactersPerToken = { ascii: 4, other: 1.5 };
 
 /** Whether the prompt has about so many tokens. Reads no more of it than the answer needs. */
-function isAtLeast(tokens: number, prompt: Prompt): boolean {
-  let left = tokens;
+function hasAtLeast(tokens: number, prompt: Prompt): boolean {
+  let remainder = tokens;
   for (const block of blocksOf(prompt)) {
-    left -= tokensOf(block, left);
-    if (left <= 0) return true;
+    remainder -= tokensOf(block, remainder);
+    if (remainder <= 0) return true;
   }
   return false;
 }
 
-function tokensOf(value: unknown, most: number): number {
+function tokensOf(value: unknown, tokensMax: number): number {
   if (typeof value === 'string')
-    return tokensOfText(value.slice(0, Math.ceil(most * charactersPerToken.ascii)));
-  if (Array.isArray(value)) return value.reduce((sum: number, each) => sum + tokensOf(each, most), 0);
+    return estimateTextTokens(value.slice(0, Math.ceil(tokensMax * charactersPerToken.ascii)));
+  if (Array.isArray(value)) return value.reduce((sum: number, each) => sum + tokensOf(each, tokensMax), 0);
   if (!isRecord(value)) return 0;
   if (value['type'] === 'image' || value['type'] === 'document') return mediaTokens;
-  return tokensOf(Object.entries(value).flat(), most);
+  return tokensOf(Object.entries(value).flat(), tokensMax);
 }
 
-function tokensOfText(text: string): number {
+function estimateTextTokens(text: string): number {
   let ascii = 0;
   for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) < 128) ascii += 1;
   return ascii / charactersPerToken.ascii + (text.length - ascii) / charactersPerToken.other;

@@ -32,7 +32,7 @@ const isSystem = ({ role }: ChatMessage): boolean => role === 'system' || role =
  * Throws CannotCarry for content that has no form here.
  * @param added content of the system's turns, by the message that it follows; they stand between a user's turn and the answer
  */
-export function conversation(
+export function buildConversation(
   messages: readonly ChatMessage[],
   settings: RequestSettings,
   added: CarriedItems['after'] = new Map(),
@@ -40,7 +40,7 @@ export function conversation(
   const firstTurn = messages.findIndex((message) => !isSystem(message));
   const leading = messages.slice(0, firstTurn < 0 ? messages.length : firstTurn);
   const system = leading.flatMap((message, index) =>
-    withMessageBreakpoint(contentBlocks(message.content, `messages[${index}]`), message),
+    keepMessageBreakpoint(convertContent(message.content, `messages[${index}]`), message),
   );
   const form = settings.quirks.callIds === 'alnum9' ? 'alnum9' : 'word64';
   const ids = mapCallIds(messages, { callIds: settings.callIds, form });
@@ -51,31 +51,31 @@ export function conversation(
     for (const block of blocks) last?.content.push(block);
   };
   const endWithUser = (): void => {
-    if (turns.at(-1)?.role !== 'user') add('user', textBlocks(continuation));
+    if (turns.at(-1)?.role !== 'user') add('user', convertText(continuation));
   };
   /** Content of the system's next turn. */
-  const waiting: JsonRecord[] = [];
+  const systemContent: JsonRecord[] = [];
   for (const [offset, message] of messages.slice(leading.length).entries()) {
     const path = `messages[${leading.length + offset}]`;
-    if (message.role !== 'assistant') add('user', userBlocks(message, path, ids));
+    if (message.role !== 'assistant') add('user', convertUserMessage(message, path, ids));
     else {
       const state = settings.without.has('state') ? undefined : settings.states.get(message);
-      const content = assistantBlocks(message, path, ids, state);
+      const content = convertAssistantMessage(message, path, ids, state);
       // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
       // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
       endWithUser();
-      if (content.length > 0) add('system', waiting.splice(0));
+      if (content.length > 0) add('system', systemContent.splice(0));
       add('assistant', content);
     }
-    for (const one of added.get(message) ?? []) waiting.push(one);
+    for (const one of added.get(message) ?? []) systemContent.push(one);
   }
   endWithUser();
-  add('system', waiting);
-  return { system, turns: turns.map(resultsFirst) };
+  add('system', systemContent);
+  return { system, turns: turns.map(putResultsFirst) };
 }
 
 /** Results of tools stand before all else, as the vendor wants it. */
-function resultsFirst({ role, content }: MessagesTurn): MessagesTurn {
+function putResultsFirst({ role, content }: MessagesTurn): MessagesTurn {
   const results = content.filter(isResult);
   const others = results.length > 0 ? content.filter((block) => !isResult(block)) : content;
   return { role, content: [...results, ...others] };
@@ -83,18 +83,18 @@ function resultsFirst({ role, content }: MessagesTurn): MessagesTurn {
 
 const isResult = ({ type }: JsonRecord): boolean => type === 'tool_result';
 
-function userBlocks(message: ChatMessage, path: string, ids: SentIds): JsonRecord[] {
-  const content = contentBlocks(message.content, path);
+function convertUserMessage(message: ChatMessage, path: string, ids: SentIds): JsonRecord[] {
+  const content = convertContent(message.content, path);
   if (message.role === 'tool') {
     const result = { type: 'tool_result', tool_use_id: ids.result(message) };
     return [{ ...result, ...(content.length > 0 && { content }), ...cacheControlOf(message) }];
   }
   // Moved to the front it would change the prefix of all turns before it.
-  const blocks = isSystem(message) ? content.map(asInstruction) : content;
-  return withMessageBreakpoint(blocks, message);
+  const blocks = isSystem(message) ? content.map(wrapInstruction) : content;
+  return keepMessageBreakpoint(blocks, message);
 }
 
-const asInstruction = (block: JsonRecord): JsonRecord =>
+const wrapInstruction = (block: JsonRecord): JsonRecord =>
   block['type'] === 'text'
     ? { ...block, text: `<system_instruction>\n${String(block['text'])}\n</system_instruction>` }
     : block;
@@ -104,7 +104,7 @@ const asInstruction = (block: JsonRecord): JsonRecord =>
  * client changed the text. What the layout does not name follows it, text before calls. `path`: of the message in the
  * client's request; `state`: what came with the turn and may go to this upstream.
  */
-function assistantBlocks(
+function convertAssistantMessage(
   message: ChatMessage,
   path: string,
   sent: SentIds,
@@ -113,35 +113,36 @@ function assistantBlocks(
   const ids = sent.calls(message);
   const calls = (message.tool_calls ?? []).map((call, index) => callBlock(call, ids[index] ?? ''));
   const text = textOf(message, path);
-  const blocks = state ? rebuilt(state, text, calls) : [...textBlocks(text), ...calls];
-  return withMessageBreakpoint(withPartBreakpoint(blocks, message), message);
+  const blocks = state ? rebuildTurn(state, text, calls) : [...convertText(text), ...calls];
+  return keepMessageBreakpoint(keepContentBreakpoint(blocks, message), message);
 }
 
-function rebuilt(state: readonly StatePart[], text: string, calls: readonly JsonRecord[]): JsonRecord[] {
-  const named = state.flatMap((part) => ('call' in part ? [part.call] : []));
-  const isOfCalls = new Set(named).size === named.length && named.every((index) => index < calls.length);
+function rebuildTurn(state: readonly StatePart[], text: string, calls: readonly JsonRecord[]): JsonRecord[] {
+  const layoutCalls = state.flatMap((part) => ('call' in part ? [part.call] : []));
+  const isOfCalls =
+    new Set(layoutCalls).size === layoutCalls.length && layoutCalls.every((index) => index < calls.length);
   const stretches = isOfCalls ? stretchesOf(text, state) : undefined;
   if (!stretches) {
-    const before = state.flatMap((part) => ('opaque' in part ? thinking(part.opaque) : []));
-    return [...before, ...textBlocks(text), ...calls];
+    const thinkingBlocks = state.flatMap((part) => ('opaque' in part ? filterThinking(part.opaque) : []));
+    return [...thinkingBlocks, ...convertText(text), ...calls];
   }
   const blocks = state.flatMap((part) => {
-    if ('opaque' in part) return thinking(part.opaque);
+    if ('opaque' in part) return filterThinking(part.opaque);
     if ('call' in part) return calls.slice(part.call, part.call + 1);
-    return textBlocks(stretches.shift() ?? '');
+    return convertText(stretches.shift() ?? '');
   });
-  const followed = calls.filter((_, index) => !named.includes(index));
-  return [...blocks, ...textBlocks(stretches.join('')), ...followed];
+  const otherCalls = calls.filter((_, index) => !layoutCalls.includes(index));
+  return [...blocks, ...convertText(stretches.join('')), ...otherCalls];
 }
 
 /** Nothing but thinking is opaque here; anything else comes from a damaged store. */
-const thinking = (block: JsonRecord): JsonRecord[] =>
+const filterThinking = (block: JsonRecord): JsonRecord[] =>
   block['type'] === 'thinking' || block['type'] === 'redacted_thinking' ? [block] : [];
 
 function textOf({ content, ...message }: ChatMessage, path: string): string {
   if (typeof content === 'string' && content !== '') return content;
-  const parts = Array.isArray(content) ? content : [];
-  const texts = parts.map((part, index) => {
+  const contentParts = Array.isArray(content) ? content : [];
+  const texts = contentParts.map((part, index) => {
     const text = part.type === 'refusal' ? part['refusal'] : part.text;
     if (typeof text === 'string' && (part.type === 'text' || part.type === 'refusal')) return text;
     const type = `${path}.content[${index}].type`;
@@ -152,12 +153,12 @@ function textOf({ content, ...message }: ChatMessage, path: string): string {
 }
 
 /** A breakpoint on one of the parts, which become one text, stands on the last block of text. */
-function withPartBreakpoint(blocks: JsonRecord[], { content }: ChatMessage): JsonRecord[] {
-  const parts = Array.isArray(content) ? content : [];
-  const marked = parts.findLast((part) => isRecord(asRecord(part)['cache_control']));
+function keepContentBreakpoint(blocks: JsonRecord[], { content }: ChatMessage): JsonRecord[] {
+  const contentParts = Array.isArray(content) ? content : [];
+  const markedPart = contentParts.findLast((part) => isRecord(asRecord(part)['cache_control']));
   const last = blocks.findLastIndex(({ type }) => type === 'text');
-  if (!marked || last < 0) return blocks;
-  return blocks.map((block, index) => (index === last ? { ...block, ...cacheControlOf(marked) } : block));
+  if (!markedPart || last < 0) return blocks;
+  return blocks.map((block, index) => (index === last ? { ...block, ...cacheControlOf(markedPart) } : block));
 }
 
 function callBlock(call: ChatToolCall, id: string): JsonRecord {
@@ -186,36 +187,36 @@ export function cacheControlOf(source: unknown): { cache_control?: JsonRecord } 
 }
 
 /** The vendor refuses blocks without text. */
-const textBlocks = (text: string): JsonRecord[] => (text.trim() === '' ? [] : [{ type: 'text', text }]);
+const convertText = (text: string): JsonRecord[] => (text.trim() === '' ? [] : [{ type: 'text', text }]);
 
 /** A breakpoint on a whole message stands on its last block. */
-function withMessageBreakpoint(blocks: JsonRecord[], message: ChatMessage): JsonRecord[] {
+function keepMessageBreakpoint(blocks: JsonRecord[], message: ChatMessage): JsonRecord[] {
   const cache = cacheControlOf(message);
   const last = blocks.at(-1);
   return last && cache.cache_control ? [...blocks.slice(0, -1), { ...last, ...cache }] : blocks;
 }
 
 /** Throws CannotCarry for a part that has no form here. `path`: the message in the client's request. */
-function contentBlocks(content: ChatMessage['content'], path: string): JsonRecord[] {
-  if (typeof content === 'string') return textBlocks(content);
+function convertContent(content: ChatMessage['content'], path: string): JsonRecord[] {
+  if (typeof content === 'string') return convertText(content);
   return (content ?? []).flatMap((part, index) => {
     const cache = cacheControlOf(part);
-    return partBlocks(part, `${path}.content[${index}]`).map((block) => Object.assign(block, cache));
+    return convertContentPart(part, `${path}.content[${index}]`).map((block) => Object.assign(block, cache));
   });
 }
 
-function partBlocks(part: ChatContentPart, path: string): JsonRecord[] {
-  if (part.type === 'text') return textBlocks(part.text ?? '');
-  if (part.type === 'refusal') return textBlocks(textIn(part['refusal']));
+function convertContentPart(part: ChatContentPart, path: string): JsonRecord[] {
+  if (part.type === 'text') return convertText(part.text ?? '');
+  if (part.type === 'refusal') return convertText(textIn(part['refusal']));
   if (part.type === 'image_url')
-    return [{ type: 'image', source: imageSource(part.image_url?.url ?? '', path) }];
-  if (part.type === 'file') return [fileBlock(asRecord(part['file']), path)];
+    return [{ type: 'image', source: readImageSource(part.image_url?.url ?? '', path) }];
+  if (part.type === 'file') return [convertFile(asRecord(part['file']), path)];
   throw new CannotCarry(`${path}.type`, `Content of type ${part.type} cannot be sent to this model.`);
 }
 
-function imageSource(url: string, path: string): JsonRecord {
+function readImageSource(url: string, path: string): JsonRecord {
   const data = readDataUrl(url);
-  if (data) return inlineImage(data, `${path}.image_url.url`);
+  if (data) return convertInlineImage(data, `${path}.image_url.url`);
   if (isUrl(url)) return { type: 'url', url };
   throw new CannotCarry(`${path}.image_url.url`, 'Images have to be https URLs or base64 data URLs.');
 }
@@ -223,28 +224,29 @@ function imageSource(url: string, path: string): JsonRecord {
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
 
 /** `image/jpg` is no registered type, but a common one. */
-function inlineImage({ mediaType, base64 }: DataUrl, path: string): JsonRecord {
+function convertInlineImage({ mediaType, base64 }: DataUrl, path: string): JsonRecord {
   const type = mediaType === 'image/jpg' ? 'image/jpeg' : mediaType;
   if (imageTypes.has(type)) return { type: 'base64', media_type: type, data: base64 };
   throw new CannotCarry(path, `Images of type ${type.slice(0, 64)} cannot be sent to this model.`);
 }
 
 /** PDF and plain text, inline or by URL, and images that were sent as files. */
-function fileBlock({ file_data: data, file_url: url, filename }: JsonRecord, path: string): JsonRecord {
+function convertFile({ file_data: data, file_url: url, filename }: JsonRecord, path: string): JsonRecord {
   const title = typeof filename === 'string' && filename !== '' ? { title: filename } : {};
-  const document = (source: JsonRecord): JsonRecord => ({ type: 'document', source, ...title });
-  const refused = (message: string): CannotCarry => new CannotCarry(`${path}.file`, message);
-  if (typeof url === 'string' && isUrl(url)) return document({ type: 'url', url });
-  const file = typeof data === 'string' ? (readDataUrl(data) ?? rawPdf(data)) : undefined;
-  if (!file) throw refused('Files have to be sent as base64 data URLs or https URLs to this model.');
+  const buildDocument = (source: JsonRecord): JsonRecord => ({ type: 'document', source, ...title });
+  const refuseFile = (message: string): CannotCarry => new CannotCarry(`${path}.file`, message);
+  if (typeof url === 'string' && isUrl(url)) return buildDocument({ type: 'url', url });
+  const file = typeof data === 'string' ? (readDataUrl(data) ?? readRawPdf(data)) : undefined;
+  if (!file) throw refuseFile('Files have to be sent as base64 data URLs or https URLs to this model.');
   const { mediaType, base64 } = file;
-  if (mediaType.startsWith('image/')) return { type: 'image', source: inlineImage(file, `${path}.file`) };
+  if (mediaType.startsWith('image/'))
+    return { type: 'image', source: convertInlineImage(file, `${path}.file`) };
   if (mediaType === 'application/pdf')
-    return document({ type: 'base64', media_type: mediaType, data: base64 });
+    return buildDocument({ type: 'base64', media_type: mediaType, data: base64 });
   const isText = mediaType.startsWith('text/') || mediaType === 'application/json';
-  const text = isText ? decoded(base64) : undefined;
-  if (text !== undefined) return document({ type: 'text', media_type: 'text/plain', data: text });
-  throw refused(`Files of type ${mediaType.slice(0, 64)} cannot be sent to this model.`);
+  const text = isText ? decodeText(base64) : undefined;
+  if (text !== undefined) return buildDocument({ type: 'text', media_type: 'text/plain', data: text });
+  throw refuseFile(`Files of type ${mediaType.slice(0, 64)} cannot be sent to this model.`);
 }
 
 const isUrl = (text: string): boolean => /^https?:\/\//i.test(text);
@@ -264,10 +266,10 @@ function readDataUrl(url: string): DataUrl | undefined {
 }
 
 /** Some clients send the base64 of a PDF without `data:`; it begins with `%PDF-`. */
-const rawPdf = (text: string): DataUrl | undefined =>
+const readRawPdf = (text: string): DataUrl | undefined =>
   text.startsWith('JVBERi0') ? { mediaType: 'application/pdf', base64: text } : undefined;
 
-function decoded(base64: string): string | undefined {
+function decodeText(base64: string): string | undefined {
   try {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

@@ -42,7 +42,7 @@ type MessagesEvent = Message &
   Partial<Record<'type' | 'index' | 'message' | 'content_block' | 'delta' | 'error', unknown>>;
 
 /** All others are `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either. */
-const stopReasons = new Map<string, FinishReason>([
+const finishReasons = new Map<string, FinishReason>([
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
   ['tool_use', 'tool_calls'],
@@ -55,13 +55,13 @@ export class MessagesReader implements AnswerReader {
   readonly #blocks: ContentBlocks;
   /** Undefined: the client speaks another form. */
   readonly #native: NativeEvents | undefined;
-  #understood = false;
+  #isUnderstood = false;
   #finish: FinishReason | undefined;
   /** Which of the counts' events names it the vendor does not say. */
   #speed: unknown;
   readonly #asksFast: boolean;
   /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
-  #early: Message | undefined;
+  #earlyMessage: Message | undefined;
 
   constructor(context: ReaderContext) {
     this.#writer = new AnswerWriter(context);
@@ -75,11 +75,11 @@ export class MessagesReader implements AnswerReader {
   }
 
   report(): AnswerReport {
-    return this.#writer.report(this.#blocks.all.flatMap(statePart));
+    return this.#writer.report(this.#blocks.all.flatMap(describeBlock));
   }
 
   /** The end mark came, or the reason to stop and the end of every block. */
-  get #whole(): boolean {
+  get #isComplete(): boolean {
     return this.done || (this.#finish !== undefined && !this.#blocks.all.some(({ isOpen }) => isOpen));
   }
 
@@ -92,34 +92,34 @@ export class MessagesReader implements AnswerReader {
     if (!isRecord(event.value)) return [];
     const value: MessagesEvent = event.value;
     if (value.type !== 'error' && !isRecord(value.error)) {
-      const chunks = this.#chunks(this.#read(value));
-      return withNative(chunks, this.#native?.push(value), this.#writer);
+      const chunks = this.#writeDeltas(this.#read(value));
+      return attachNativeEvents(chunks, this.#native?.push(value), this.#writer);
     }
-    if (this.#whole) return [];
+    if (this.#isComplete) return [];
     throw new ErrorInAnswer(findError(value) ?? {});
   }
 
   end(): ChatChunk[] {
-    const early = this.#chunks(this.#readEarly());
-    const { any } = this.#blocks;
-    if (!this.#whole) throw new UpstreamFailure(this.#understood || any ? 'cut' : 'junk');
-    if (this.#finish === undefined && !any) throw new UpstreamFailure('empty');
+    const early = this.#writeDeltas(this.#readEarly());
+    const { hasBlocks } = this.#blocks;
+    if (!this.#isComplete) throw new UpstreamFailure(this.#isUnderstood || hasBlocks ? 'cut' : 'junk');
+    if (this.#finish === undefined && !hasBlocks) throw new UpstreamFailure('empty');
     // A client runs the calls of an answer that says it is whole.
     const isWithheld = this.#finish === 'length' || this.#finish === 'content_filter';
     if (!isWithheld && this.#blocks.all.some(isCutCall)) throw new UpstreamFailure('cut');
-    const last = [...early, ...this.#chunks(this.#blocks.end())];
-    const shown = withNative(last, this.#native?.end(), this.#writer);
+    const last = [...early, ...this.#writeDeltas(this.#blocks.closeAll())];
+    const shown = attachNativeEvents(last, this.#native?.end(), this.#writer);
     return [...shown, ...this.#writer.finish(this.#finish ?? 'stop', this.#writer.calls > 0)];
   }
 
   /** A complete answer ends normally, however the connection ended. */
   fail(error: unknown): ChatChunk[] {
-    const early = this.#chunks(this.#readEarly());
-    if (this.#whole) return [...early, ...this.end()];
+    const early = this.#writeDeltas(this.#readEarly());
+    if (this.#isComplete) return [...early, ...this.end()];
     throw error;
   }
 
-  #chunks(deltas: readonly ChatDelta[]): ChatChunk[] {
+  #writeDeltas(deltas: readonly ChatDelta[]): ChatChunk[] {
     return deltas.map((delta) => this.#writer.writeDelta(delta));
   }
 
@@ -127,52 +127,54 @@ export class MessagesReader implements AnswerReader {
     const { type, index } = value;
     switch (type) {
       case 'message_start': {
-        this.#understood = true;
+        this.#isUnderstood = true;
         const message: Message = asRecord(value.message);
         this.#note(message);
-        if (isFilled(message.content)) this.#early = message;
+        if (isFilled(message.content)) this.#earlyMessage = message;
         return [];
       }
       case 'content_block_start': {
         const early = this.#isAfterEarly(index) ? this.#readEarly() : [];
-        return [...early, ...this.#blocks.start(index, asRecord(value.content_block))];
+        return [...early, ...this.#blocks.startBlock(index, asRecord(value.content_block))];
       }
       case 'content_block_delta':
-        return this.#blocks.delta(index, asRecord(value.delta));
+        return this.#blocks.readDelta(index, asRecord(value.delta));
       case 'content_block_stop':
-        return this.#blocks.stop(index);
+        return this.#blocks.stopBlock(index);
       case 'message_delta':
-        this.#understood = true;
+        this.#isUnderstood = true;
         this.#note(value);
         return [...this.#readEarly(), ...this.#stop(asRecord(value.delta))];
       case 'message_stop':
-        this.done = this.#understood || this.#blocks.any;
+        this.done = this.#isUnderstood || this.#blocks.hasBlocks;
         return this.#readEarly();
       default:
         if (!isWholeMessage(value)) return [];
-        this.#understood = true;
+        this.#isUnderstood = true;
         this.#note(value);
         this.done = true;
-        return this.#message(value);
+        return this.#readMessage(value);
     }
   }
 
   #isAfterEarly(index: unknown): boolean {
     return (
-      typeof index === 'number' && this.#early !== undefined && index >= listIn(this.#early.content).length
+      typeof index === 'number' &&
+      this.#earlyMessage !== undefined &&
+      index >= listIn(this.#earlyMessage.content).length
     );
   }
 
   /** Blocks that come with events, too, are those of the events. */
   #readEarly(): ChatDelta[] {
-    const message = this.#early;
-    this.#early = undefined;
-    return message && !this.#blocks.any ? this.#message(message) : [];
+    const message = this.#earlyMessage;
+    this.#earlyMessage = undefined;
+    return message && !this.#blocks.hasBlocks ? this.#readMessage(message) : [];
   }
 
-  #message(message: Message): ChatDelta[] {
+  #readMessage(message: Message): ChatDelta[] {
     const deltas = listIn(message.content).flatMap((block, index) =>
-      this.#blocks.start(index, asRecord(block)).concat(this.#blocks.stop(index)),
+      this.#blocks.startBlock(index, asRecord(block)).concat(this.#blocks.stopBlock(index)),
     );
     return [...deltas, ...this.#stop(message)];
   }
@@ -180,7 +182,7 @@ export class MessagesReader implements AnswerReader {
   /** The vendor's words about a refusal, where it gives any. */
   #stop({ stop_reason: reason, stop_details: details }: Message): ChatDelta[] {
     if (typeof reason !== 'string' || reason === '') return [];
-    this.#finish = stopReasons.get(reason) ?? 'stop';
+    this.#finish = finishReasons.get(reason) ?? 'stop';
     const explanation = textIn(asRecord(details)['explanation']);
     return reason === 'refusal' && explanation !== '' ? [{ refusal: explanation }] : [];
   }
@@ -189,8 +191,8 @@ export class MessagesReader implements AnswerReader {
     const { speed = this.#speed, service_tier: capacity } = asRecord(usage);
     this.#speed = speed;
     // Capacity may be called `priority`, which is a name of fast mode elsewhere: it says nothing of the speed that was asked for.
-    const isTold = speed === 'fast' || (this.#asksFast && typeof speed === 'string');
-    this.#writer.noteUsage(countsOf(usage), isTold ? speed : capacity);
+    const isSpeedStated = speed === 'fast' || (this.#asksFast && typeof speed === 'string');
+    this.#writer.noteUsage(countsOf(usage), isSpeedStated ? speed : capacity);
     this.#writer.noteTransformations(transformations);
   }
 }
@@ -202,18 +204,18 @@ const isFilled = (content: unknown): boolean =>
 /** `message_start` has the input, `message_delta` the output and often the input again. */
 export function countsOf(usage: unknown): VendorCounts | undefined {
   if (!isRecord(usage)) return undefined;
-  const topLevel = runCounts(usage);
-  const runs = recordsIn(usage['iterations']).map(runCounts);
+  const topLevel = readCounts(usage);
+  const runs = recordsIn(usage['iterations']).map(readCounts);
   if (runs.length === 0) return topLevel;
   // Several runs at the upstream, such as a summary before the answer, are charged together; the vendor's own count has not all of them.
-  const sum: VendorCounts = { ...topLevel, ...runs.reduce(sumOfCounts, {}) };
+  const sum: VendorCounts = { ...topLevel, ...runs.reduce(addCounts, {}) };
   const isLess = Object.entries(topLevel).some(
     ([name, count]) => typeof count === 'number' && !(Number(sum[name as keyof VendorCounts]) >= count),
   );
   return isLess ? topLevel : { ...sum, topLevel };
 }
 
-function runCounts(usage: JsonRecord): VendorCounts {
+function readCounts(usage: JsonRecord): VendorCounts {
   const lifetimes = asRecord(usage['cache_creation']);
   return {
     input: usage['input_tokens'],
@@ -228,7 +230,7 @@ function runCounts(usage: JsonRecord): VendorCounts {
 }
 
 /** What neither run says stays unknown. */
-function sumOfCounts(a: VendorCounts, b: VendorCounts): VendorCounts {
+function addCounts(a: VendorCounts, b: VendorCounts): VendorCounts {
   const { cacheIsApart: _, ...names } = { ...a, ...b };
   const sums = (Object.keys(names) as (keyof typeof names)[])
     .filter((name) => (a[name] ?? b[name]) !== undefined)
@@ -272,11 +274,11 @@ class ContentBlocks {
     this.#wrapped = wrapped;
   }
 
-  get any(): boolean {
+  get hasBlocks(): boolean {
     return this.all.length > 0;
   }
 
-  start(index: unknown, source: JsonRecord): ChatDelta[] {
+  startBlock(index: unknown, source: JsonRecord): ChatDelta[] {
     const found = this.#find(index);
     if (!found?.isOpen) return this.#open(index, source);
     // A start that repeats the one before: calls by their id, hidden thinking by its data, others by their kind.
@@ -285,7 +287,7 @@ class ContentBlocks {
     return found.kind === 'text' || found.kind === 'thinking' ? this.#push(found, source) : [];
   }
 
-  delta(index: unknown, delta: JsonRecord): ChatDelta[] {
+  readDelta(index: unknown, delta: JsonRecord): ChatDelta[] {
     const kind = deltaKinds.get(delta['type']);
     const found = this.#find(index);
     if (!kind || found?.kind === 'other') return [];
@@ -298,13 +300,13 @@ class ContentBlocks {
     return [...before, ...opened, ...(block ? this.#push(block, delta) : [])];
   }
 
-  stop(index: unknown): ChatDelta[] {
+  stopBlock(index: unknown): ChatDelta[] {
     const block = this.#find(index);
     return block?.isOpen ? this.#close(block) : [];
   }
 
   /** Closes what is still open, after the end mark. A thinking block that was cut before its signature is no state. */
-  end(): ChatDelta[] {
+  closeAll(): ChatDelta[] {
     return this.all.filter(({ isOpen }) => isOpen).flatMap((block) => this.#close(block, true));
   }
 
@@ -316,12 +318,12 @@ class ContentBlocks {
   #open(index: unknown, source: JsonRecord): ChatDelta[] {
     if (this.all.length >= blocksMax) throw tooLargeFailure();
     const kind = kinds.find((each) => each === source['type']) ?? 'other';
-    const held = heldFields(kind, source);
+    const keptFields = pickKeptFields(kind, source);
     this.#writer.kept.bytes(blockBytes);
-    this.#writer.kept.value(held);
+    this.#writer.kept.value(keptFields);
     const block: Block = {
       kind,
-      source: held,
+      source: keptFields,
       text: new GrowingText(),
       length: 0,
       from: this.#textLength,
@@ -397,7 +399,7 @@ class ContentBlocks {
   #endCall(block: Block, isCut: boolean): ChatDelta[] {
     const { text, source } = block;
     const isWithoutPieces = text.text === '';
-    if (isWithoutPieces) text.add(inputText(source['input']));
+    if (isWithoutPieces) text.add(serializeInput(source['input']));
     const name = textIn(source['name']);
     const whole = text.text;
     if (!this.#wrapped.has(name)) return isWithoutPieces ? callPiece(block, whole) : [];
@@ -413,7 +415,7 @@ class ContentBlocks {
 // The upstream's own events, for a client of the same form.
 
 /** Each event on a chunk of its own. */
-function withNative(
+function attachNativeEvents(
   chunks: ChatChunk[],
   events: readonly JsonRecord[] = [],
   writer: AnswerWriter,
@@ -434,14 +436,14 @@ const isCutCall = ({ kind, isOpen, text: { text } }: Block): boolean =>
 const callPiece = ({ call: index }: Block, text: string): ChatDelta[] =>
   index === undefined || text === '' ? [] : [{ tool_calls: [{ index, function: { arguments: text } }] }];
 
-const inputText = (input: unknown): string =>
+const serializeInput = (input: unknown): string =>
   isRecord(input) ? JSON.stringify(input) : textIn(input) || '{}';
 
 /**
  * What a block keeps of its start. Of text, what tells a repeated start. Of thinking, all that goes back, but its text
  * and signature, which are kept apart: they hold their place, so that the fields go back in their order.
  */
-function heldFields(kind: BlockKind, source: JsonRecord): JsonRecord {
+function pickKeptFields(kind: BlockKind, source: JsonRecord): JsonRecord {
   const { type, id, data, thinking, signature } = source;
   if (kind === 'other') return {};
   if (kind === 'text') return { type, id, data };
@@ -461,7 +463,7 @@ function readCitation(value: unknown): { url: string; title: string }[] {
 }
 
 /** An empty text is no part: it would not be sent back. Thinking is one when it is whole: it goes back as it was signed. */
-function statePart({ kind, source, text, length, signature, isOpen, call }: Block): StatePart[] {
+function describeBlock({ kind, source, text, length, signature, isOpen, call }: Block): StatePart[] {
   if (kind === 'text') return length === 0 ? [] : [{ text: length }];
   if (kind === 'redacted_thinking') return [{ opaque: source }];
   if (kind !== 'thinking') return call === undefined ? [] : [{ call }];

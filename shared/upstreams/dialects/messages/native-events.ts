@@ -25,7 +25,7 @@ export const deltaKinds = new Map<unknown, 'text' | 'thinking' | 'tool_use'>([
 const knownBlocks = new Set<unknown>([...deltaKinds.values(), 'redacted_thinking']);
 
 /** How a block begins whose own beginning never came. A call without one has no name. */
-const beginnings = new Map<unknown, JsonRecord>([
+const impliedStarts = new Map<unknown, JsonRecord>([
   ['text_delta', { type: 'text', text: '' }],
   ['thinking_delta', { type: 'thinking', thinking: '', signature: '' }],
 ]);
@@ -37,11 +37,11 @@ export const isWholeMessage = ({ type, role, content }: JsonRecord): boolean =>
 export class NativeEvents {
   readonly #kept: Kept;
   #open: OpenBlock | undefined;
-  #begun = 0;
+  #startedCount = 0;
   /** What waits, by the upstream's index. */
-  readonly #held = new Map<unknown, JsonRecord[]>();
+  readonly #waitingEvents = new Map<unknown, JsonRecord[]>();
   /** The blocks that `message_start` had, unless they come with events. */
-  #early: JsonRecord[] = [];
+  #earlyContent: JsonRecord[] = [];
 
   constructor(kept: Kept) {
     this.#kept = kept;
@@ -52,102 +52,103 @@ export class NativeEvents {
     switch (type) {
       case 'message_start': {
         const { content, ...beside } = asRecord(message);
-        this.#early = recordsIn(content);
+        this.#earlyContent = recordsIn(content);
         return [{ type, message: beside }];
       }
       case 'content_block_start': {
-        const isNext = typeof index === 'number' && index >= this.#early.length;
-        const early = isNext ? this.#earlyBlocks() : [];
-        return [...early, ...this.#ofBlock(event)];
+        const isNext = typeof index === 'number' && index >= this.#earlyContent.length;
+        const early = isNext ? this.#takeEarlyBlocks() : [];
+        return [...early, ...this.#pushBlockEvent(event)];
       }
       case 'content_block_delta':
       case 'content_block_stop':
-        return this.#ofBlock(event);
+        return this.#pushBlockEvent(event);
       case 'message_delta':
-        return [...this.#earlyBlocks(), event];
+        return [...this.#takeEarlyBlocks(), event];
       default:
-        return isWholeMessage(event) ? this.#whole(event) : [];
+        return isWholeMessage(event) ? this.#splitMessage(event) : [];
     }
   }
 
   /** What is still open or waits. */
   end(): JsonRecord[] {
-    const last = this.#earlyBlocks();
-    while (this.#open || this.#held.size > 0) last.push(...this.#close(), ...this.#waiting());
+    const last = this.#takeEarlyBlocks();
+    while (this.#open || this.#waitingEvents.size > 0) last.push(...this.#close(), ...this.#releaseWaiting());
     return last;
   }
 
-  #earlyBlocks(): JsonRecord[] {
-    const early = this.#begun === 0 ? this.#early : [];
-    this.#early = [];
-    return early.flatMap(eventsOfBlock).flatMap((event) => this.#ofBlock(event));
+  #takeEarlyBlocks(): JsonRecord[] {
+    const early = this.#startedCount === 0 ? this.#earlyContent : [];
+    this.#earlyContent = [];
+    return early.flatMap(splitBlock).flatMap((event) => this.#pushBlockEvent(event));
   }
 
-  #whole({ type: _type, content, ...message }: JsonRecord): JsonRecord[] {
+  #splitMessage({ type: _type, content, ...message }: JsonRecord): JsonRecord[] {
     const { stop_reason: reason, stop_sequence: sequence = null, stop_details: details, ...beside } = message;
     const ended = {
       stop_reason: reason,
       stop_sequence: sequence,
       ...(details !== undefined && { stop_details: details }),
     };
-    const blocks = recordsIn(content).flatMap(eventsOfBlock);
+    const blocks = recordsIn(content).flatMap(splitBlock);
     return [
       { type: 'message_start', message: beside },
-      ...blocks.flatMap((event) => this.#ofBlock(event)),
+      ...blocks.flatMap((event) => this.#pushBlockEvent(event)),
       { type: 'message_delta', delta: ended },
     ];
   }
 
-  #ofBlock(event: JsonRecord): JsonRecord[] {
+  #pushBlockEvent(event: JsonRecord): JsonRecord[] {
     const { type, index } = event;
     const open = this.#open;
     const isOther = typeof open?.index === 'number' && typeof index === 'number' && open.index !== index;
     // Servers that leave the end of a block out begin the next one.
-    const mayBegin = type === 'content_block_start' && open && isWhole(open) && !this.#held.has(index);
+    const mayBegin =
+      type === 'content_block_start' && open && isWhole(open) && !this.#waitingEvents.has(index);
     if (isOther && !mayBegin) {
       this.#kept.value(event);
-      const held = this.#held.get(index) ?? [];
+      const held = this.#waitingEvents.get(index) ?? [];
       held.push(event);
-      this.#held.set(index, held);
+      this.#waitingEvents.set(index, held);
       return [];
     }
-    return [...this.#written(event), ...this.#waiting()];
+    return [...this.#writeEvent(event), ...this.#releaseWaiting()];
   }
 
-  #waiting(): JsonRecord[] {
+  #releaseWaiting(): JsonRecord[] {
     const events: JsonRecord[] = [];
-    for (const [index, held] of this.#held) {
+    for (const [index, held] of this.#waitingEvents) {
       if (this.#open) break;
-      this.#held.delete(index);
-      for (const event of held) events.push(...this.#written(event));
+      this.#waitingEvents.delete(index);
+      for (const event of held) events.push(...this.#writeEvent(event));
     }
     return events;
   }
 
-  #written(event: JsonRecord): JsonRecord[] {
+  #writeEvent(event: JsonRecord): JsonRecord[] {
     const { type, index } = event;
     if (type === 'content_block_stop') return this.#close(event);
-    if (type === 'content_block_start') return this.#begin(index, event);
+    if (type === 'content_block_start') return this.#startBlock(index, event);
     const { delta } = event;
     if (!isRecord(delta)) return [];
-    const beginning = beginnings.get(delta['type']);
-    if (this.#open && fits(this.#open.block, delta)) {
+    const impliedStart = impliedStarts.get(delta['type']);
+    if (this.#open && fitsBlock(this.#open.block, delta)) {
       this.#open.scan.push(textIn(delta['partial_json']));
-      return [{ ...event, index: this.#begun - 1 }];
+      return [{ ...event, index: this.#startedCount - 1 }];
     }
-    if (!beginning) return [];
-    const began = this.#begin(index, { type: 'content_block_start', content_block: beginning });
-    return [...began, { ...event, index: this.#begun - 1 }];
+    if (!impliedStart) return [];
+    const began = this.#startBlock(index, { type: 'content_block_start', content_block: impliedStart });
+    return [...began, { ...event, index: this.#startedCount - 1 }];
   }
 
-  #begin(index: unknown, event: JsonRecord): JsonRecord[] {
+  #startBlock(index: unknown, event: JsonRecord): JsonRecord[] {
     const { content_block: block } = event;
     // Some servers begin a block twice; a call would be run twice.
     const isAgain = this.#open?.index === index && isRecord(block) && this.#isOpen(block);
     if (!isRecord(block) || isAgain) return [];
     const closed = this.#close();
     this.#open = { index, block, scan: new JsonScan() };
-    return [...closed, { ...event, index: this.#begun++ }];
+    return [...closed, { ...event, index: this.#startedCount++ }];
   }
 
   #isOpen(block: JsonRecord): boolean {
@@ -158,12 +159,12 @@ export class NativeEvents {
   #close(event: JsonRecord = { type: 'content_block_stop' }): JsonRecord[] {
     if (!this.#open) return [];
     this.#open = undefined;
-    return [{ ...event, index: this.#begun - 1 }];
+    return [{ ...event, index: this.#startedCount - 1 }];
   }
 }
 
 /** What is not known may be in any block, and any piece in a block that is not known. */
-const fits = ({ type }: JsonRecord, delta: JsonRecord): boolean =>
+const fitsBlock = ({ type }: JsonRecord, delta: JsonRecord): boolean =>
   !knownBlocks.has(type) || (deltaKinds.get(delta['type']) ?? type) === type;
 
 /** Its input is, or it has none. */
@@ -171,11 +172,11 @@ const isWhole = ({ block, scan }: OpenBlock): boolean =>
   scan.complete || (block['type'] !== 'tool_use' && scan.deepest === 0);
 
 /** Streams begin a block without what its deltas bring. */
-function eventsOfBlock(block: JsonRecord, index: number): JsonRecord[] {
+function splitBlock(block: JsonRecord, index: number): JsonRecord[] {
   const { type, text, thinking, signature, citations, input } = block;
   const pieces: JsonRecord[] = [];
   const started = { ...block };
-  const moved = (field: string, value: unknown, delta: string): void => {
+  const moveToDelta = (field: string, value: unknown, delta: string): void => {
     if (typeof value !== 'string' || value === '') return;
     started[field] = '';
     pieces.push({ type: delta, [field]: value });
@@ -183,10 +184,10 @@ function eventsOfBlock(block: JsonRecord, index: number): JsonRecord[] {
   if (type === 'text') {
     if (Array.isArray(citations)) started['citations'] = [];
     for (const citation of listIn(citations)) pieces.push({ type: 'citations_delta', citation });
-    moved('text', text, 'text_delta');
+    moveToDelta('text', text, 'text_delta');
   } else if (type === 'thinking') {
-    moved('thinking', thinking, 'thinking_delta');
-    moved('signature', signature, 'signature_delta');
+    moveToDelta('thinking', thinking, 'thinking_delta');
+    moveToDelta('signature', signature, 'signature_delta');
   } else if (type === 'tool_use' && isRecord(input)) {
     started['input'] = {};
     pieces.push({ type: 'input_json_delta', partial_json: JSON.stringify(input) });

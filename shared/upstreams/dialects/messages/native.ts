@@ -21,9 +21,9 @@ import {
   dropsBlocks,
   isThinkingBlock,
   lacksThinking,
-  samplingFields,
-  switchedOff,
-  thinkingFields,
+  filterSampling,
+  disableThinking,
+  decideThinking,
 } from './thinking.ts';
 
 interface NativeFacts {
@@ -32,24 +32,24 @@ interface NativeFacts {
 }
 
 /** Undefined: the client wrote another form. */
-export function nativeBody(
+export function buildNativeBody(
   { native, request, unknown, served }: CanonicalCall,
   { settings, outputTokensMax }: NativeFacts,
 ): Pick<SentBody, 'body' | 'dropped' | 'effort' | 'toolChoice'> | undefined {
   if (!native) return undefined;
   const dropped: string[] = [];
-  const lose = (name: string): void => void dropped.push(name);
+  const noteDropped = (name: string): void => void dropped.push(name);
   const { system, messages, tools, metadata, service_tier: tier } = native.body;
-  const sentTools = permittedTools(tools, settings.allow);
-  if (sentTools.length < listIn(tools).length) lose('tools');
+  const sentTools = filterTools(tools, settings.allow);
+  if (sentTools.length < listIn(tools).length) noteDropped('tools');
   const added = request.messages.filter((message) => !native.known.has(message));
-  const turns = withAdded(sentTurns(recordsIn(messages), settings, lose), added);
+  const turns = addSearchResults(dropLostThinking(recordsIn(messages), settings, noteDropped), added);
   const choice = asRecord(served?.['tool_choice']);
   const isChoiceLost = choice['type'] === 'tool' && !sentTools.some(({ name }) => name === choice['name']);
   const body: JsonRecord = {
     model: settings.model,
     ...(sentTools.length > 0 && { tools: sentTools }),
-    ...systemField(system, added),
+    ...buildSystem(system, added),
     messages: turns,
     max_tokens: outputTokensMax,
     ...served,
@@ -61,20 +61,26 @@ export function nativeBody(
   };
   if ('tool_choice' in body && (isChoiceLost || sentTools.length === 0)) {
     delete body['tool_choice'];
-    lose('tool_choice');
+    noteDropped('tool_choice');
   }
   const { quirks } = settings;
   const ofEveryTurn = quirks.wantsBack === 'thinking';
   const isLoopWithoutThinking = lacksThinking(turns, { ofEveryTurn });
-  const effort = thinkAsRuled(body, request, { settings, outputTokensMax, isLoopWithoutThinking, lose });
-  const toolChoice = holdToRules(body, request, { settings, lose });
-  const wanted = asRecord(settings.set['thinking'] ?? body['thinking'])['type'] ?? 'disabled';
+  const effort = applyThinkingRules(body, request, {
+    settings,
+    outputTokensMax,
+    isLoopWithoutThinking,
+    lose: noteDropped,
+  });
+  const toolChoice = applyOtherRules(body, request, { settings, lose: noteDropped });
+  const thinkingType = asRecord(settings.set['thinking'] ?? body['thinking'])['type'] ?? 'disabled';
   const mustBegin = ofEveryTurn || (quirks.thinking === 'budget' && dropped.includes('reasoning'));
-  const isLost = wanted !== 'disabled' && mustBegin && isLoopWithoutThinking;
-  const off = ofEveryTurn && quirks.thinkingOff !== 'always' ? switchedOff(quirks) : undefined;
-  if (isLost) lose('thinking');
-  leaveOutRefused(body, settings.refusedFeatures ?? []).forEach(lose);
-  if (settings.unpricedHour && shortenLifetimes(body)) lose('cache_control.ttl');
+  const isLost = thinkingType !== 'disabled' && mustBegin && isLoopWithoutThinking;
+  const disabledThinking =
+    ofEveryTurn && quirks.thinkingOff !== 'always' ? disableThinking(quirks) : undefined;
+  if (isLost) noteDropped('thinking');
+  dropRefusedFields(body, settings.refusedFeatures ?? []).forEach(noteDropped);
+  if (settings.unpricedHour && shortenLifetimes(body)) noteDropped('cache_control.ttl');
   applyRowFields(body, settings);
   // Only the cache is filled, which the vendor refuses to stream, and for which no other limit is held.
   if (outputTokensMax === 0) {
@@ -86,7 +92,7 @@ export function nativeBody(
   if (settings.dropsForeign && quirks.bindsThinking && holdsThinking && isAdaptive(thinking))
     body['thinking'] = { type: 'adaptive', block_binding: dropsBlocks, ...thinking };
   // Neither the client's nor the row's, which would be refused again.
-  if (isLost && off) body['thinking'] = off;
+  if (isLost && disabledThinking) body['thinking'] = disabledThinking;
   else if (isLost) delete body['thinking'];
   return { body, dropped, effort, toolChoice };
 }
@@ -99,16 +105,16 @@ interface RuledFacts {
   lose: (name: string) => void;
 }
 
-const ruledBy = ({ quirks, ruled }: RequestSettings): Partial<Quirks> =>
+const pickRowQuirks = ({ quirks, ruled }: RequestSettings): Partial<Quirks> =>
   Object.fromEntries(Object.entries(quirks).filter(([quirk]) => ruled?.has(quirk)));
 
 /** The form of thinking, and the effort. Changes `body`. Returns the effort that is sent instead of what the client said. */
-function thinkAsRuled(
+function applyThinkingRules(
   body: JsonRecord,
   request: ChatRequest,
-  { lose, ...facts }: RuledFacts & Parameters<typeof thinkingFields>[1],
+  { lose, ...facts }: RuledFacts & Parameters<typeof decideThinking>[1],
 ): string | undefined {
-  const { thinking, thinkingOff, efforts } = ruledBy(facts.settings);
+  const { thinking, thinkingOff, efforts } = pickRowQuirks(facts.settings);
   const { type } = asRecord(body['thinking']);
   const { effort: own, ...config } = asRecord(body['output_config']);
   const isOff = type === 'disabled' || type === 'between_tools';
@@ -121,7 +127,7 @@ function thinkAsRuled(
   if (isRefused) {
     // Adaptive thinking without an effort is that of the effort high ["Effort"].
     const asked = isOff ? 'none' : (request.reasoning_effort ?? 'high');
-    const fields = thinkingFields({ ...request, reasoning_effort: asked }, facts);
+    const fields = decideThinking({ ...request, reasoning_effort: asked }, facts);
     delete body['thinking'];
     if (fields.thinking) body['thinking'] = fields.thinking;
     if (!isOff && !fields.isOn) lose('thinking');
@@ -144,15 +150,15 @@ function thinkAsRuled(
 }
 
 /** All else. Changes `body`. Returns what is sent instead of the client's choice of a tool. */
-function holdToRules(
+function applyOtherRules(
   body: JsonRecord,
   request: ChatRequest,
   { settings, lose }: RuledFacts,
 ): 'auto' | undefined {
-  const { sampling = 'any', stops, forcedCalls, lastTurn } = ruledBy(settings);
+  const { sampling = 'any', stops, forcedCalls, lastTurn } = pickRowQuirks(settings);
   if (sampling !== 'any') {
     const isThinking = sampling === 'without_reasoning' && asRecord(body['thinking'])['type'] !== 'disabled';
-    const { fields, dropped } = samplingFields(request, {
+    const { fields, dropped } = filterSampling(request, {
       isThinking,
       quirks: settings.quirks,
       apiVersion: '',
@@ -180,21 +186,21 @@ function holdToRules(
 /** Models that bind thinking think unless they are told not to. */
 const isAdaptive = ({ type = 'adaptive' }: JsonRecord): boolean => type === 'adaptive';
 
-function permittedTools(tools: unknown, allow: readonly string[]): JsonRecord[] {
+function filterTools(tools: unknown, allow: readonly string[]): JsonRecord[] {
   return recordsIn(tools).filter(({ type }) => isCallerTool(type) || allow.includes(textIn(type)));
 }
 
-const isOurs = ({ signature, data }: JsonRecord): boolean =>
+const isRelayThinking = ({ signature, data }: JsonRecord): boolean =>
   textIn(signature).startsWith(sealPrefix) || textIn(data).startsWith(sealPrefix);
 
 /** The turns, without thinking that this upstream cannot read. A turn that had nothing else is left out. */
-function sentTurns(
+function dropLostThinking(
   messages: readonly JsonRecord[],
   { without }: RequestSettings,
   lose: (name: string) => void,
 ): JsonRecord[] {
   const isLost = (block: unknown): boolean =>
-    isRecord(block) && isThinkingBlock(block) && (without.has('state') || isOurs(block));
+    isRecord(block) && isThinkingBlock(block) && (without.has('state') || isRelayThinking(block));
   return messages.flatMap((message) => {
     const { role, content } = message;
     if (role !== 'assistant' || !Array.isArray(content) || !content.some(isLost)) return [message];
@@ -205,28 +211,28 @@ function sentTurns(
 }
 
 /** The results of a search, as the relay writes them: before all else, or beside the last words of the user. */
-function systemField(system: unknown, added: readonly ChatMessage[]): { system?: unknown } {
-  const first = added.filter(({ role }) => role === 'system').map(textBlock);
+function buildSystem(system: unknown, added: readonly ChatMessage[]): { system?: unknown } {
+  const first = added.filter(({ role }) => role === 'system').map(createTextBlock);
   if (first.length === 0) return system === undefined ? {} : { system };
   const own = typeof system === 'string' ? [{ type: 'text', text: system }] : listIn(system);
   return { system: [...first, ...own.filter((block) => asRecord(block)['text'] !== '')] };
 }
 
-function withAdded(turns: JsonRecord[], added: readonly ChatMessage[]): JsonRecord[] {
-  const beside = added.filter(({ role }) => role === 'user').map(textBlock);
+function addSearchResults(turns: JsonRecord[], added: readonly ChatMessage[]): JsonRecord[] {
+  const searchResults = added.filter(({ role }) => role === 'user').map(createTextBlock);
   const last = turns.findLastIndex(({ role }) => role === 'user');
   const turn = turns[last];
-  if (beside.length === 0 || !turn) return turns;
-  const content = textOrBlocks(turn['content']);
+  if (searchResults.length === 0 || !turn) return turns;
+  const content = convertToBlocks(turn['content']);
   const results = content.filter((block) => asRecord(block)['type'] === 'tool_result');
   const others = content.filter((block) => asRecord(block)['type'] !== 'tool_result');
-  return turns.with(last, { ...turn, content: [...results, ...beside, ...others] });
+  return turns.with(last, { ...turn, content: [...results, ...searchResults, ...others] });
 }
 
-const textOrBlocks = (content: unknown): unknown[] =>
+const convertToBlocks = (content: unknown): unknown[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : listIn(content);
 
-const textBlock = ({ content }: ChatMessage): JsonRecord => ({ type: 'text', text: textIn(content) });
+const createTextBlock = ({ content }: ChatMessage): JsonRecord => ({ type: 'text', text: textIn(content) });
 
 /** Makes cache writes for an hour those for five minutes. */
 export const shortenLifetimes = (body: JsonRecord): boolean =>
@@ -238,18 +244,19 @@ function changeBreakpoints(
   change: (control: JsonRecord) => JsonRecord | undefined,
 ): boolean {
   let any = false;
-  const changed = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(changed);
+  const changeInside = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(changeInside);
     if (!isRecord(value)) return value;
     const control = isRecord(value['cache_control']) ? change(value['cache_control']) : undefined;
     any ||= control !== undefined;
     const inner = ['content', 'source']
       .filter((field) => typeof value[field] === 'object')
-      .map((field) => [field, changed(value[field])] as const);
+      .map((field) => [field, changeInside(value[field])] as const);
     return { ...value, ...Object.fromEntries(inner), ...(control && { cache_control: control }) };
   };
-  for (const field of ['tools', 'system', 'messages']) if (field in body) body[field] = changed(body[field]);
-  const { cache_control: own } = asRecord(changed({ cache_control: body['cache_control'] }));
+  for (const field of ['tools', 'system', 'messages'])
+    if (field in body) body[field] = changeInside(body[field]);
+  const { cache_control: own } = asRecord(changeInside({ cache_control: body['cache_control'] }));
   if (own !== undefined) body['cache_control'] = own;
   return any;
 }
@@ -294,36 +301,36 @@ const features: readonly {
 export const optionalFields = features.flatMap(({ field, optional }) => (optional ? [field] : []));
 
 /** @param refused fields and features by their names. Returns the paths of the fields that were left out. */
-function leaveOutRefused(body: JsonRecord, refused: readonly string[]): string[] {
+function dropRefusedFields(body: JsonRecord, refused: readonly string[]): string[] {
   return features.flatMap(({ beta, field, of, optional }) => {
     const isRefused = optional && refused.some((each) => each === field || beta.test(each));
-    if (!isRefused || !leaveOut(body, field, of)) return [];
+    if (!isRefused || !dropField(body, field, of)) return [];
     return [of === 'body' ? field : `${of}.${field}`];
   });
 }
 
-function leaveOut(body: JsonRecord, field: string, of: (typeof features)[number]['of']): boolean {
-  const without = ({ [field]: _left, ...others }: JsonRecord): JsonRecord => others;
+function dropField(body: JsonRecord, field: string, of: (typeof features)[number]['of']): boolean {
+  const omitField = ({ [field]: _left, ...others }: JsonRecord): JsonRecord => others;
   if (of === 'cache_control')
-    return changeBreakpoints(body, (control) => (field in control ? without(control) : undefined));
+    return changeBreakpoints(body, (control) => (field in control ? omitField(control) : undefined));
   if (of === 'body') return field in body && delete body[field];
   const tools = recordsIn(body['tools']);
   if (!tools.some((tool) => field in tool)) return false;
-  body['tools'] = tools.map(without);
-  if (field === 'defer_loading') body['messages'] = withoutReferences(body['messages']);
+  body['tools'] = tools.map(omitField);
+  if (field === 'defer_loading') body['messages'] = replaceReferences(body['messages']);
   return true;
 }
 
 /** Results of searching for tools that were to be loaded later, as words. */
-function withoutReferences(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutReferences);
+function replaceReferences(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(replaceReferences);
   const { type, content, tool_name: name } = asRecord(value);
   if (type === 'tool_reference') return { type: 'text', text: `Found the tool ${textIn(name)}.` };
-  return Array.isArray(content) ? { ...asRecord(value), content: withoutReferences(content) } : value;
+  return Array.isArray(content) ? { ...asRecord(value), content: replaceReferences(content) } : value;
 }
 
 /** @param dropped the paths of what does not go up */
-export function sentBetas(
+export function filterBetas(
   betas: readonly string[],
   dropped: readonly string[],
   refused: readonly string[],

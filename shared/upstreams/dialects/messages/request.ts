@@ -4,14 +4,20 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { tierFactor } from '../../../wire/service-tier.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { splitStopSequences, applyRowFields } from '../../request-parts.ts';
-import { withBreakpoints } from './cache-policy.ts';
-import { conversation } from './conversation.ts';
-import { grammarSchema } from './grammar-schema.ts';
-import { lacksThinking, budgetLeast, samplingFields, thinkingFields } from './thinking.ts';
-import { asksForCall, placedTools, toolFields } from './tools.ts';
+import { addBreakpoints } from './cache-policy.ts';
+import { buildConversation } from './conversation.ts';
+import { convertSchema } from './grammar-schema.ts';
+import { lacksThinking, budgetMin, filterSampling, decideThinking } from './thinking.ts';
+import { asksForCall, placeTools, convertTools } from './tools.ts';
 import { MessagesReader } from './events.ts';
 import { tenantFields } from './tenant-fields.ts';
-import { dropThinkingEdits, nativeBody, optionalFields, sentBetas, shortenLifetimes } from './native.ts';
+import {
+  dropThinkingEdits,
+  buildNativeBody,
+  optionalFields,
+  filterBetas,
+  shortenLifetimes,
+} from './native.ts';
 
 // Builds the body of a Messages request for one channel.
 
@@ -39,7 +45,7 @@ const serviceTiers = new Map<string, JsonRecord>([
 ]);
 
 /** Who allows `service_tier` does not allow `speed`, which is a beta [platform.claude.com, "Fast mode", 2026]. */
-function tierFields({ service_tier: tier }: ChatRequest, settings: RequestSettings): JsonRecord | undefined {
+function convertTier({ service_tier: tier }: ChatRequest, settings: RequestSettings): JsonRecord | undefined {
   const { allow, serviceTiers: priced = {} } = settings;
   // By the price of fast mode it is fast mode, not capacity.
   const isOther = tier === 'priority' && Object.hasOwn(priced, 'fast') && !Object.hasOwn(priced, tier);
@@ -53,11 +59,11 @@ function tierFields({ service_tier: tier }: ChatRequest, settings: RequestSettin
 const isMoreThanSpace = (sequence: string): boolean => sequence.trim() !== '';
 
 /** Throws CannotCarry for a field that must not be left out and has no form here. */
-export function messagesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
+export function buildMessagesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request, unknown } = call;
   const { quirks } = settings;
   const outputTokensMax = limitOf(request, settings);
-  const native = nativeBody(call, { settings, outputTokensMax });
+  const native = buildNativeBody(call, { settings, outputTokensMax });
   if (native) {
     const { thinking } = native.body;
     keepRoomToAnswer(native.body);
@@ -67,7 +73,7 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     return {
       ...native,
       dropped,
-      ...limitFacts(native.body, call, settings),
+      ...describeLimit(native.body, call, settings),
       isNative: true,
       features: [...(call.native?.headers.betas ?? []), ...optionalFields],
       wrapped: new Set(),
@@ -75,27 +81,27 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
   }
   const isInline = quirks.bindsThinking && !settings.refusedFeatures?.includes(inlineTools);
   const items = isInline ? call.items : undefined;
-  const { system, turns } = conversation(request.messages, settings, items?.after);
+  const { system, turns } = buildConversation(request.messages, settings, items?.after);
   const ofEveryTurn = quirks.wantsBack === 'thinking';
-  const said = turns.filter(({ role }) => role !== 'system');
-  const isLoopWithoutThinking = lacksThinking(said, { ofEveryTurn });
+  const spokenTurns = turns.filter(({ role }) => role !== 'system');
+  const isLoopWithoutThinking = lacksThinking(spokenTurns, { ofEveryTurn });
   // A call that is forced excludes thinking: a client that asks for the one and says nothing of the other means the one.
   const isFirst = quirks.forcedCalls && quirks.thinkingOff === 'disabled' && asksForCall(request);
   const asked = isFirst ? { ...request, reasoning_effort: request.reasoning_effort ?? 'none' } : request;
-  const thinking = thinkingFields(asked, { settings, outputTokensMax, isLoopWithoutThinking });
+  const thinking = decideThinking(asked, { settings, outputTokensMax, isLoopWithoutThinking });
   const forcesCalls = quirks.forcedCalls && !thinking.isOn;
   // Another choice would make the vendor read the whole conversation anew, not from its cache ["Tool use with prompt caching"].
-  const choosing = call.compacts ? { ...request, tool_choice: 'auto' } : request;
-  const tools = toolFields(choosing, { allow: settings.allow, forcesCalls });
-  const sampling = samplingFields(request, {
+  const choiceRequest = call.compacts ? { ...request, tool_choice: 'auto' } : request;
+  const tools = convertTools(choiceRequest, { allow: settings.allow, forcesCalls });
+  const sampling = filterSampling(request, {
     isThinking: thinking.isOn,
     quirks,
     apiVersion: settings.apiVersion ?? '',
   });
   const hasCacheKey = typeof request.prompt_cache_key === 'string' && request.prompt_cache_key !== '';
-  const placed = placedTools(tools, turns, items);
-  const prompt = withBreakpoints({ ...placed, system }, { ...quirks, hasCacheKey });
-  const tier = tierFields(request, settings);
+  const placement = placeTools(tools, turns, items);
+  const prompt = addBreakpoints({ ...placement, system }, { ...quirks, hasCacheKey });
+  const tier = convertTier(request, settings);
   const { format, moved } = formatOf(request);
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
   const stops = splitStopSequences(call, settings, { sentMax: Infinity, takes: isMoreThanSpace });
@@ -138,14 +144,14 @@ export function messagesBody(call: CanonicalCall, settings: RequestSettings): Se
     dropped,
     effort: thinking.changedEffort,
     toolChoice: tools.changedChoice,
-    ...limitFacts(body, call, settings),
+    ...describeLimit(body, call, settings),
     stop: stops.watched,
     wrapped: tools.wrapped,
-    ...(placed.isAny && { features: [inlineTools] }),
+    ...(placement.isAny && { features: [inlineTools] }),
   };
 }
 
-function limitFacts(
+function describeLimit(
   { max_tokens: sent }: JsonRecord,
   { request }: CanonicalCall,
   settings: RequestSettings,
@@ -162,8 +168,8 @@ function keepRoomToAnswer(body: JsonRecord): void {
   const { max_tokens: limit, thinking } = body;
   const budget = asRecord(thinking)['budget_tokens'];
   if (typeof limit !== 'number' || typeof budget !== 'number' || budget < limit) return;
-  const lowered = limit - budgetLeast;
-  if (lowered < budgetLeast) delete body['thinking'];
+  const lowered = limit - budgetMin;
+  if (lowered < budgetMin) delete body['thinking'];
   else body['thinking'] = { ...asRecord(thinking), budget_tokens: lowered };
 }
 
@@ -176,7 +182,7 @@ const isCarried = (value: unknown, endUser: string | undefined): boolean =>
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
 /** The smallest maximum of the family's models, which other servers of the dialect take as well. */
-const leastMaximum = 4_096;
+const smallestMaximum = 4_096;
 
 /**
  * The limit, which the vendor requires. Never more than the balance covers, the channel allows and the model's
@@ -187,7 +193,7 @@ function limitOf(request: ChatRequest, settings: RequestSettings): number {
   const { outputTokensDefault, outputTokensLimit, maxOutputTokens, without } = settings;
   const { outputTokensMax } = settings.quirks;
   const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensLimit;
-  const documented = without.has('limit') ? (outputTokensMax ?? leastMaximum) : outputTokensMax;
+  const documented = without.has('limit') ? (outputTokensMax ?? smallestMaximum) : outputTokensMax;
   return Math.min(
     asked ?? outputTokensDefault,
     outputTokensLimit ?? Infinity,
@@ -206,7 +212,7 @@ function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonR
   const { schema } = asRecord(format['json_schema']);
   if (format.type !== 'json_schema' || !isRecord(schema))
     throw new CannotCarry('response_format', 'This model gives JSON only for a schema (`json_schema`).');
-  const grammar = grammarSchema(schema);
+  const grammar = convertSchema(schema);
   if (!grammar) {
     const message =
       'This model cannot be held to this schema: it is recursive, or allows names or values of any kind.';
@@ -231,7 +237,7 @@ const answerFields = new Set(
 );
 
 export const messages: DialectCode = {
-  body: messagesBody,
+  body: buildMessagesBody,
   tenantFields,
   headers({ apiVersion, quirks, refusedFeatures = [] }, call, sent) {
     const asked = sent?.isNative ? call?.native?.headers : undefined;
@@ -239,7 +245,11 @@ export const messages: DialectCode = {
     const own = binds && !asked?.betas?.includes(bindingControls) ? [bindingControls] : [];
     if (!asked && sent?.body['speed'] === 'fast') own.push('fast-mode-2026-02-01');
     const added = asked ? [] : (sent?.features ?? []);
-    const betas = [...own, ...added, ...sentBetas(asked?.betas ?? [], sent?.dropped ?? [], refusedFeatures)];
+    const betas = [
+      ...own,
+      ...added,
+      ...filterBetas(asked?.betas ?? [], sent?.dropped ?? [], refusedFeatures),
+    ];
     return {
       'anthropic-version': apiVersion ?? asked?.version ?? defaultVersion,
       ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }),

@@ -6,7 +6,7 @@ import type { Quirks } from '../../quirks.ts';
 import { chooseEffort } from '../../request-parts.ts';
 
 /** The efforts of a model of which nothing else is known. */
-const usualEfforts = ['low', 'medium', 'high', 'xhigh', 'max'];
+const defaultEfforts = ['low', 'medium', 'high', 'xhigh', 'max'];
 
 /** From this version of the API on, sampling is refused on every model, even with the default values. */
 const versionWithoutSampling = '2026-10-21';
@@ -19,8 +19,8 @@ const budgets = new Map([
   ['medium', 8192],
   ['high', 16_384],
 ]);
-const budgetMost = 32_768;
-export const budgetLeast = 1024;
+const budgetMax = 32_768;
+export const budgetMin = 1024;
 
 interface ThinkingFields {
   thinking?: JsonRecord;
@@ -46,36 +46,36 @@ interface ThinkingFacts {
  * Models that think by default are asked for the text of it, which they leave out otherwise. A model that
  * cannot stop thinking thinks least for the effort `none`.
  */
-export function thinkingFields(request: ChatRequest, facts: ThinkingFacts): ThinkingFields {
+export function decideThinking(request: ChatRequest, facts: ThinkingFacts): ThinkingFields {
   const { quirks } = facts.settings;
   const { thinkingOff: off } = quirks;
   const asked = request.reasoning_effort ?? undefined;
   const none = { isOn: false, dropped: [] };
-  const unthinking = { isOn: false, dropped: (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'] };
+  const withoutThinking = { isOn: false, dropped: (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'] };
   if (facts.isLoopWithoutThinking && quirks.wantsBack === 'thinking' && off !== 'always')
-    return { ...unthinking, thinking: switchedOff(quirks), isLost: true };
-  if (quirks.thinking === 'none') return unthinking;
+    return { ...withoutThinking, thinking: disableThinking(quirks), isLost: true };
+  if (quirks.thinking === 'none') return withoutThinking;
   if (asked === 'none' && off !== 'always')
     return off === 'omit' ? none : { ...none, thinking: { type: off } };
   if (asked === undefined && (off === 'omit' || quirks.thinking === 'budget')) return none;
-  if (asked === undefined) return { ...none, thinking: adaptive(quirks), isOn: true };
+  if (asked === undefined) return { ...none, thinking: requestAdaptiveThinking(quirks), isOn: true };
   if (quirks.thinking === 'budget') {
     // The budget has to be smaller than the limit. A loop of calls whose last turn has no thinking block is refused with
     // thinking on.
-    const budget = Math.min(budgets.get(asked) ?? budgetMost, facts.outputTokensMax - budgetLeast);
-    return budget < budgetLeast || facts.isLoopWithoutThinking
+    const budget = Math.min(budgets.get(asked) ?? budgetMax, facts.outputTokensMax - budgetMin);
+    return budget < budgetMin || facts.isLoopWithoutThinking
       ? { ...none, dropped: ['reasoning_effort'] }
       : { ...none, thinking: { type: 'enabled', budget_tokens: budget }, isOn: true };
   }
-  const efforts = quirks.efforts?.filter((effort) => effort !== 'none') ?? usualEfforts;
+  const efforts = quirks.efforts?.filter((effort) => effort !== 'none') ?? defaultEfforts;
   const effort = chooseEffort(asked, efforts) ?? efforts[0];
   const changedEffort = effort === asked ? undefined : effort;
   const dropped = effort === undefined && asked !== 'none' ? ['reasoning_effort'] : [];
-  return { thinking: adaptive(quirks), effort, changedEffort, isOn: true, dropped };
+  return { thinking: requestAdaptiveThinking(quirks), effort, changedEffort, isOn: true, dropped };
 }
 
 /** As thinking is turned off where its field has to say so. */
-export const switchedOff = ({ thinkingOff: off }: Quirks): JsonRecord => ({
+export const disableThinking = ({ thinkingOff: off }: Quirks): JsonRecord => ({
   type: off === 'omit' ? 'disabled' : off,
 });
 
@@ -91,12 +91,13 @@ type Turn = Readonly<{ content?: unknown }>;
 export function lacksThinking(turns: readonly Turn[], { ofEveryTurn }: { ofEveryTurn: boolean }): boolean {
   const has = (turn: Turn | undefined, kind: string): boolean =>
     recordsIn(turn?.['content']).some(({ type }) => type === kind);
-  const begins = (turn: Turn | undefined): boolean => isThinkingBlock(recordsIn(turn?.['content'])[0]);
-  if (ofEveryTurn) return turns.some((turn) => has(turn, 'tool_use') && !begins(turn));
-  return has(turns.at(-1), 'tool_result') && !begins(turns.at(-2));
+  const beginsThinking = (turn: Turn | undefined): boolean =>
+    isThinkingBlock(recordsIn(turn?.['content'])[0]);
+  if (ofEveryTurn) return turns.some((turn) => has(turn, 'tool_use') && !beginsThinking(turn));
+  return has(turns.at(-1), 'tool_result') && !beginsThinking(turns.at(-2));
 }
 
-const adaptive = ({ bindsThinking }: Quirks): JsonRecord => ({
+const requestAdaptiveThinking = ({ bindsThinking }: Quirks): JsonRecord => ({
   type: 'adaptive',
   display: 'summarized',
   ...(bindsThinking && { block_binding: dropsBlocks }),
@@ -106,7 +107,7 @@ const adaptive = ({ bindsThinking }: Quirks): JsonRecord => ({
 export const dropsBlocks: JsonRecord = { prefix_mismatch_behavior: 'drop_block' };
 
 /** The sampling fields that go up, and the names of those that do not or not as they were. */
-export function samplingFields(
+export function filterSampling(
   request: ChatRequest,
   facts: { isThinking: boolean; quirks: Quirks; apiVersion: string },
 ): { fields: JsonRecord; dropped: string[] } {

@@ -2,7 +2,7 @@
 import type { CarriedItems, ChatRequest, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, listIn, type JsonRecord } from '../../../wire/json.ts';
 import { wrapTool } from '../../request-parts.ts';
-import { grammarSchema } from './grammar-schema.ts';
+import { convertSchema } from './grammar-schema.ts';
 import { cacheControlOf, type MessagesTurn } from './conversation.ts';
 
 interface ToolFields {
@@ -23,7 +23,7 @@ interface ToolFields {
  * thinking that is bound to its prefix is dropped by the vendor (`block_binding`). Where any tool will do, all stay.
  * `allow`: tools that run at the upstream and are sent nevertheless, by type. `forcesCalls`: the model accepts such a choice.
  */
-export function toolFields(
+export function convertTools(
   request: ChatRequest,
   { allow, forcesCalls }: { allow: readonly string[]; forcesCalls: boolean },
 ): ToolFields {
@@ -42,7 +42,7 @@ export function toolFields(
   const wrapped = new Set(sent.filter(({ type }) => type === 'custom').map((tool) => nameOf(tool) ?? ''));
   const forced = named === undefined ? 'any' : 'tool';
   const type = isForced && !isRefused ? forced : choice.mode === 'none' ? 'none' : 'auto';
-  const converted = strictTools(sent);
+  const converted = convertToolList(sent);
   dropped.push(...converted.dropped);
   const isSerial = request.parallel_tool_calls === false && type !== 'none';
   const name = type === 'tool' ? { name: named } : {};
@@ -63,28 +63,28 @@ export function toolFields(
  * The tools that an item added go up where it stands, as the content of a turn of the system: at the front they would change what thinking is
  * bound to. Source: "Mid-conversation tool changes", the vendor's page of November 2026.
  */
-export function placedTools(
+export function placeTools(
   { tools, sent }: Pick<ToolFields, 'tools' | 'sent'>,
   turns: readonly MessagesTurn[],
   items: CarriedItems | undefined,
 ): { tools: JsonRecord[]; turns: MessagesTurn[]; isAny: boolean } {
-  const places = new Set(turns.flatMap(({ role, content }) => (role === 'system' ? content : [])));
-  const placeOf = (index: number): JsonRecord | undefined => {
+  const systemBlocks = new Set(turns.flatMap(({ role, content }) => (role === 'system' ? content : [])));
+  const blockOf = (index: number): JsonRecord | undefined => {
     const tool = sent[index];
     const item = tool && items?.tools.get(tool);
-    return item && places.has(item) ? item : undefined;
+    return item && systemBlocks.has(item) ? item : undefined;
   };
-  const byItem = Map.groupBy(tools, (_, index) => placeOf(index));
-  const placed = turns.flatMap(({ role, content }): MessagesTurn[] => {
+  const byItem = Map.groupBy(tools, (_, index) => blockOf(index));
+  const newTurns = turns.flatMap(({ role, content }): MessagesTurn[] => {
     if (role !== 'system') return [{ role, content }];
     const added = content.flatMap((item) => byItem.get(item) ?? []);
-    return added.length > 0 ? [{ role, content: added.map(addition) }] : [];
+    return added.length > 0 ? [{ role, content: added.map(wrapAddition) }] : [];
   });
   const own = byItem.get(undefined) ?? [];
-  return { tools: own, turns: placed, isAny: own.length < tools.length };
+  return { tools: own, turns: newTurns, isAny: own.length < tools.length };
 }
 
-const addition = (definition: JsonRecord): JsonRecord => ({
+const wrapAddition = (definition: JsonRecord): JsonRecord => ({
   type: 'tool_addition',
   tool: { type: 'tool_definition', definition },
 });
@@ -107,15 +107,16 @@ function readChoice(value: unknown): Choice {
   if (value === 'none' || value === 'required') return { mode: value };
   if (!isRecord(value)) return { mode: 'auto' };
   const { type } = value;
-  if (type === 'function' || type === 'custom') return { mode: 'required', name: chosenName(value) ?? '' };
+  if (type === 'function' || type === 'custom')
+    return { mode: 'required', name: readChosenName(value) ?? '' };
   if (type !== 'allowed_tools') return { mode: 'auto', isForeign: true };
   const { mode, tools } = asRecord(value['allowed_tools']);
-  const names = listIn(tools).map((tool) => chosenName(asRecord(tool)) ?? '');
+  const names = listIn(tools).map((tool) => readChosenName(asRecord(tool)) ?? '');
   return { mode: mode === 'required' ? 'required' : 'auto', allowed: new Set(names) };
 }
 
 /** The name in `{type, function: {name}}`, `{type, custom: {name}}` or, as some clients write it, `{type, name}`. */
-function chosenName(value: JsonRecord): string | undefined {
+function readChosenName(value: JsonRecord): string | undefined {
   const name = asRecord(value['function'])['name'] ?? asRecord(value['custom'])['name'] ?? value['name'];
   return typeof name === 'string' ? name : undefined;
 }
@@ -123,20 +124,20 @@ function chosenName(value: JsonRecord): string | undefined {
 /** Undefined for a tool that the caller does not run. */
 function nameOf(tool: ChatTool): string | undefined {
   if (tool.type === 'function') return tool.function?.name;
-  return tool.type === 'custom' ? chosenName(tool) : undefined;
+  return tool.type === 'custom' ? readChosenName(tool) : undefined;
 }
 
 /** What the vendor takes of strict tools in one request; more of it is a 400. */
-const strictMost = { tools: 20, optionalProperties: 24, unions: 16 };
+const strictLimits = { tools: 20, optionalProperties: 24, unions: 16 };
 
 /** The tools as they go up. One that cannot be strict goes up as a plain one. */
-function strictTools(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped: Set<string> } {
+function convertToolList(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped: Set<string> } {
   const dropped = new Set<string>();
-  const left = { ...strictMost };
+  const left = { ...strictLimits };
   const sent = tools.map((tool) => {
-    const plain = toolToUpstream(tool);
+    const plain = convertTool(tool);
     if (tool.function?.strict !== true || tool.type === 'custom') return plain;
-    const grammar = grammarSchema(plain['input_schema']);
+    const grammar = convertSchema(plain['input_schema']);
     const fits =
       grammar &&
       left.tools > 0 &&
@@ -155,7 +156,7 @@ function strictTools(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped
   return { tools: sent, dropped };
 }
 
-function toolToUpstream(tool: ChatTool): JsonRecord {
+function convertTool(tool: ChatTool): JsonRecord {
   const cache = cacheControlOf(tool);
   const { function: called } = tool.type === 'custom' ? wrapTool(tool) : tool;
   if (!called) return { ...tool };

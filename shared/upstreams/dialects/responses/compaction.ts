@@ -19,7 +19,7 @@ const fields = new Set(
  */
 const tokensMax = 16_384;
 
-export const compacting =
+export const addCompaction =
   (usual: Dialect['body']): Dialect['body'] =>
   (call, settings) => {
     const sent = usual(call, settings);
@@ -29,10 +29,10 @@ export const compacting =
     if ((sent.outputTokensMax ?? Infinity) < tokensMax)
       return usual(call, { ...settings, quirks: { ...quirks, compacts: false } });
     const { tool_choice: _choice, ...body } = sent.body;
-    return { ...sent, body, ...(compacts === 'path' && atPath(sent)), compacts: true };
+    return { ...sent, body, ...(compacts === 'path' && moveToCompactPath(sent)), compacts: true };
   };
 
-function atPath({ body }: SentBody): Partial<SentBody> {
+function moveToCompactPath({ body }: SentBody): Partial<SentBody> {
   const taken = Object.entries(body).filter(([field]) => fields.has(field));
   // The path says what the last item does.
   const input = listIn(body['input']).slice(0, -1);

@@ -8,8 +8,8 @@ import { AnswerWriter, findError, type VendorCounts } from '../../answer-writer.
 import {
   itemTypes,
   OutputItems,
-  wholeOfPart,
-  wordIn,
+  readWholeText,
+  readWord,
   type AnswerItem,
   type ItemEvent,
   type TextKind,
@@ -23,7 +23,7 @@ type ResponsesEvent = JsonRecord & WholeResponse & Partial<Record<EventField, un
 type EventField = 'type' | 'response' | 'item' | 'part' | 'delta' | 'logprobs' | 'name' | 'annotation';
 
 /** The texts that come in pieces: of which item, and where their place in it and their whole stand. */
-const texts: Partial<Record<string, [item: string, kind: TextKind, place: string, whole: string]>> = {
+const textEvents: Partial<Record<string, [item: string, kind: TextKind, place: string, whole: string]>> = {
   'response.output_text': ['message', 'text', 'content_index', 'text'],
   'response.refusal': ['message', 'refusal', 'content_index', 'refusal'],
   'response.reasoning_summary_text': ['reasoning', 'summary', 'summary_index', 'text'],
@@ -32,7 +32,7 @@ const texts: Partial<Record<string, [item: string, kind: TextKind, place: string
   'response.custom_tool_call_input': ['custom_tool_call', 'call', '', 'input'],
 };
 /** The events that hold one whole part, by the field with its place. */
-const parts: Partial<Record<string, [item: string, place: string]>> = {
+const wholePartEvents: Partial<Record<string, [item: string, place: string]>> = {
   'response.content_part.done': ['message', 'content_index'],
   'response.reasoning_summary_part.done': ['reasoning', 'summary_index'],
 };
@@ -48,7 +48,7 @@ export class ResponsesReader implements AnswerReader {
   readonly #writer: AnswerWriter;
   readonly #items: OutputItems;
   #finish: FinishReason | undefined;
-  #understood = false;
+  #isUnderstood = false;
   /** The answer is to be a compacted conversation: of what it shows the item counts alone. */
   readonly #compacts: boolean;
 
@@ -67,7 +67,7 @@ export class ResponsesReader implements AnswerReader {
   }
 
   report(): AnswerReport {
-    return this.#writer.report(this.#items.parts());
+    return this.#writer.report(this.#items.describeTurn());
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
@@ -81,26 +81,26 @@ export class ResponsesReader implements AnswerReader {
     const value: ResponsesEvent = event.value;
     const { type } = value;
     if (value.object === 'response' || (type === undefined && Array.isArray(value.output)))
-      return this.#last(value);
+      return this.#readResponse(value);
     if (type === 'error' || type === 'response.error' || (type === undefined && value.error))
       throw new ErrorInAnswer(findError(value) ?? {});
     if (typeof type !== 'string' || !type.startsWith('response.')) return [];
-    this.#understood = true;
+    this.#isUnderstood = true;
     const told: WholeResponse = asRecord(value.response);
     this.#writer.noteUsage(countsOf(told.usage));
     this.#writer.noteTransformations(told.input_transformations);
-    if (lastEvents.has(type)) return this.#last(lastResponse(type, value));
+    if (lastEvents.has(type)) return this.#readResponse(readLastEvent(type, value));
     if (type === 'response.output_item.added' || type === 'response.output_item.done')
-      return this.#item(type, value);
-    return this.#content(type, value);
+      return this.#readItem(type, value);
+    return this.#readContent(type, value);
   }
 
   end(): ChatChunk[] {
     if (!this.#finish) {
-      if (this.#writer.opened || this.#items.any) throw new UpstreamFailure('cut');
-      throw new UpstreamFailure(this.#understood ? 'empty' : 'junk');
+      if (this.#writer.opened || this.#items.hasItems) throw new UpstreamFailure('cut');
+      throw new UpstreamFailure(this.#isUnderstood ? 'empty' : 'junk');
     }
-    if (this.#compacts) return this.#compacted(this.#finish);
+    if (this.#compacts) return this.#finishCompaction(this.#finish);
     return this.#writer.finish(this.#finish, this.#writer.calls > 0);
   }
 
@@ -110,62 +110,65 @@ export class ResponsesReader implements AnswerReader {
     throw error;
   }
 
-  #compacted(finish: FinishReason): ChatChunk[] {
-    const isThere = this.#items.parts().some((part) => 'opaque' in part && isCompaction(part.opaque['item']));
+  #finishCompaction(finish: FinishReason): ChatChunk[] {
+    const hasCompaction = this.#items
+      .describeTurn()
+      .some((part) => 'opaque' in part && isCompaction(part.opaque['item']));
     // What was cut says nothing of the upstream: a filter or a limit of the caller's ended it.
-    if (!isThere && finish !== 'stop') return this.#writer.finish(finish, false);
+    if (!hasCompaction && finish !== 'stop') return this.#writer.finish(finish, false);
     const message = 'The upstream answered with no compaction.';
-    if (!isThere) throw new ErrorInAnswer({ code: noCompaction, type: 'invalid_request_error', message });
+    if (!hasCompaction)
+      throw new ErrorInAnswer({ code: noCompaction, type: 'invalid_request_error', message });
     const native = { event: { type: 'compaction' }, isContent: true };
     return [{ ...this.#writer.writeDelta({}), native }, ...this.#writer.finish(finish, false)];
   }
 
-  #item(type: string, value: ResponsesEvent): ChatChunk[] {
+  #readItem(type: string, value: ResponsesEvent): ChatChunk[] {
     const source = asRecord(value.item);
     const kind = String(source['type']);
     if (!itemTypes.has(kind)) return [];
-    const { outputIndex } = itemEvent(value);
+    const { outputIndex } = readItemEvent(value);
     return type === 'response.output_item.added'
-      ? this.#items.start(this.#items.ofStart(kind, outputIndex, source), source)
-      : this.#items.end(this.#items.ofEnd(kind, outputIndex, source), source);
+      ? this.#items.startItem(this.#items.findForStart(kind, outputIndex, source), source)
+      : this.#items.endItem(this.#items.findForEnd(kind, outputIndex, source), source);
   }
 
-  #content(type: string, value: ResponsesEvent): ChatChunk[] {
+  #readContent(type: string, value: ResponsesEvent): ChatChunk[] {
     if (type === 'response.output_text.annotation.added') {
-      const index = placeOf(value, 'content_index');
-      const item = this.#of('message', value);
-      return this.#items.annotation(item, index, value.annotation, value['annotation_index']);
+      const index = readIndex(value, 'content_index');
+      const item = this.#findItem('message', value);
+      return this.#items.showAnnotation(item, index, value.annotation, value['annotation_index']);
     }
-    const part = parts[type];
-    if (part) {
-      const [kind, place] = part;
-      return wholeOfPart(value.part, placeOf(value, place)).flatMap((whole) =>
-        this.#items.whole(this.#of(whole.kind === 'reasoning' ? 'reasoning' : kind, value), whole),
+    const wholePart = wholePartEvents[type];
+    if (wholePart) {
+      const [kind, place] = wholePart;
+      return readWholeText(value.part, readIndex(value, place)).flatMap((whole) =>
+        this.#items.showWhole(this.#findItem(whole.kind === 'reasoning' ? 'reasoning' : kind, value), whole),
       );
     }
     const dot = type.lastIndexOf('.');
-    const text = texts[type.slice(0, dot)];
+    const text = textEvents[type.slice(0, dot)];
     if (!text) return [];
     const [itemType, kind, place, wholeField] = text;
-    const index = placeOf(value, place);
+    const index = readIndex(value, place);
     const { delta, logprobs, annotations } = value;
     if (type.endsWith('.delta') && typeof delta === 'string')
-      return this.#items.piece(this.#of(itemType, value), { kind, index, text: delta, logprobs });
+      return this.#items.showPiece(this.#findItem(itemType, value), { kind, index, text: delta, logprobs });
     const whole = value[wholeField];
     if (!type.endsWith('.done') || whole === undefined) return [];
-    const item = this.#of(itemType, value);
-    const named = this.#items.start(item, { name: value.name });
+    const item = this.#findItem(itemType, value);
+    const named = this.#items.startItem(item, { name: value.name });
     const piece = { kind, index, text: jsonText(whole), logprobs, annotations };
-    return [...named, ...this.#items.whole(item, piece)];
+    return [...named, ...this.#items.showWhole(item, piece)];
   }
 
-  #of(type: string, value: ResponsesEvent): AnswerItem {
-    return this.#items.ofPiece(type, itemEvent(value));
+  #findItem(type: string, value: ResponsesEvent): AnswerItem {
+    return this.#items.findForPiece(type, readItemEvent(value));
   }
 
   /** The whole response: shows what no event had, and reads how the answer ended. */
-  #last(response: WholeResponse): ChatChunk[] {
-    this.#understood = true;
+  #readResponse(response: WholeResponse): ChatChunk[] {
+    this.#isUnderstood = true;
     this.#writer.noteUsage(countsOf(response.usage), response.service_tier);
     this.#writer.noteTransformations(response.input_transformations);
     const { reason } = asRecord(response.incomplete_details);
@@ -175,8 +178,8 @@ export class ResponsesReader implements AnswerReader {
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
       throw new UpstreamFailure('cut');
     const entries = recordsIn(response.output).filter(({ type }) => itemTypes.has(String(type)));
-    const chunks = entries.flatMap((entry) => this.#items.end(this.#items.ofEntry(entry), entry));
-    chunks.push(...this.#items.last(status !== 'incomplete'));
+    const chunks = entries.flatMap((entry) => this.#items.endItem(this.#items.findForEntry(entry), entry));
+    chunks.push(...this.#items.endOpenCalls(status !== 'incomplete'));
     if (status !== 'incomplete') this.#finish = 'stop';
     else this.#finish = reason === 'content_filter' ? 'content_filter' : 'length';
     return chunks;
@@ -184,7 +187,7 @@ export class ResponsesReader implements AnswerReader {
 }
 
 /** The response of a last event. Its type says the status where the response does not. */
-function lastResponse(type: string, value: ResponsesEvent): WholeResponse {
+function readLastEvent(type: string, value: ResponsesEvent): WholeResponse {
   const response: WholeResponse = asRecord(value.response);
   const status = type === 'response.done' ? undefined : type.slice('response.'.length);
   return { ...response, status: response.status || status, error: response.error ?? value.error };
@@ -192,12 +195,12 @@ function lastResponse(type: string, value: ResponsesEvent): WholeResponse {
 
 const isCompaction = (item: unknown): boolean => asRecord(item)['type'] === 'compaction';
 
-const placeOf = (value: JsonRecord, field: string): number =>
+const readIndex = (value: JsonRecord, field: string): number =>
   typeof value[field] === 'number' ? value[field] : 0;
 
-const itemEvent = ({ output_index: index, item_id: id }: JsonRecord): ItemEvent => ({
+const readItemEvent = ({ output_index: index, item_id: id }: JsonRecord): ItemEvent => ({
   outputIndex: typeof index === 'number' ? index : undefined,
-  id: wordIn(id),
+  id: readWord(id),
 });
 
 /** Source: `ResponseUsage` of OpenAI's API description. Input counts what was read from and written to the cache, output counts reasoning. */

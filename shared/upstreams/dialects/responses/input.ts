@@ -21,17 +21,17 @@ interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'qu
 }
 
 /** Throws CannotCarry. */
-export function inputItems(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
+export function convertMessages(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
   const { carried, quirks } = settings;
   const ids = mapCallIds(messages, { callIds: settings.callIds, form: quirks.callIds });
   /** The ids of custom calls so far: their results have an item of their own. */
   const custom = new Set<string>();
-  const itemsOf = (message: ChatMessage, path: string): JsonRecord[] => {
+  const convertMessage = (message: ChatMessage, path: string): JsonRecord[] => {
     const { role, content } = message;
     if (role === 'assistant') {
       const own = ids.calls(message);
-      return turnItems(message, statesOf(message, settings), (call, index) => {
-        const item = callItem(call, own[index] ?? '', settings);
+      return rebuildTurn(message, statesOf(message, settings), (call, index) => {
+        const item = convertCall(call, own[index] ?? '', settings);
         if (item['type'] === 'custom_tool_call') custom.add(own[index] ?? '');
         else if (call.type !== 'custom') custom.delete(own[index] ?? '');
         return item;
@@ -40,29 +40,33 @@ export function inputItems(messages: readonly ChatMessage[], settings: InputSett
     if (role === 'tool') {
       const callId = ids.result(message);
       const type = custom.has(callId) ? 'custom_tool_call_output' : 'function_call_output';
-      return [{ type, call_id: callId, output: toolOutput(content, path) }];
+      return [{ type, call_id: callId, output: convertToolOutput(content, path) }];
     }
     // The endpoint leaves the role `function` only to results without a call.
     const usual = role === 'function' ? 'user' : role;
     const sent = usual === 'system' && quirks.bindsPrefix ? 'developer' : usual;
-    return [{ type: 'message', role: sent, content: inputParts(content, path) }];
+    return [{ type: 'message', role: sent, content: convertContent(content, path) }];
   };
-  const after = (message: ChatMessage | undefined): JsonRecord[] =>
+  const convertItemsAfter = (message: ChatMessage | undefined): JsonRecord[] =>
     (carried?.after.get(message) ?? []).flatMap((item) => {
       const result = carried?.late?.get(item);
-      return result ? itemsOf(result, 'input') : carriedItem(item, settings);
+      return result ? convertMessage(result, 'input') : convertCarriedItem(item, settings);
     });
-  const elsewhere = new Set([settings.instructions, ...(carried?.late?.values() ?? [])]);
+  const separateMessages = new Set([settings.instructions, ...(carried?.late?.values() ?? [])]);
   const items = messages.flatMap((message, i) => {
-    if (elsewhere.has(message)) return after(message);
-    const own = carriedMessage(message, settings) ?? itemsOf(message, `messages[${i}].content`);
-    return [...own, ...after(message)];
+    if (separateMessages.has(message)) return convertItemsAfter(message);
+    const own = findCarriedItems(message, settings) ?? convertMessage(message, `messages[${i}].content`);
+    return [...own, ...convertItemsAfter(message)];
   });
-  items.unshift(...after(undefined));
-  return quirks.system === 'first' ? withSystemFirst(items) : items;
+  items.unshift(...convertItemsAfter(undefined));
+  return quirks.system === 'first' ? mergeSystemItems(items) : items;
 }
 
-function callItem(call: ChatToolCall, callId: string, { customTools, carried }: InputSettings): JsonRecord {
+function convertCall(
+  call: ChatToolCall,
+  callId: string,
+  { customTools, carried }: InputSettings,
+): JsonRecord {
   const { name, input } = asRecord(call['custom']);
   const known = { call_id: callId, ...(carried?.asyncCalls?.has(call) && { async: true }) };
   if (call.type !== 'custom' || typeof name !== 'string') {
@@ -75,7 +79,7 @@ function callItem(call: ChatToolCall, callId: string, { customTools, carried }: 
 }
 
 /** An item that only adds tools says nothing without them. */
-function carriedItem(item: JsonRecord, { itemTools, without }: InputSettings): JsonRecord[] {
+function convertCarriedItem(item: JsonRecord, { itemTools, without }: InputSettings): JsonRecord[] {
   const tools = itemTools.get(item) ?? [];
   if (item['type'] === 'additional_tools') return tools.length > 0 ? [{ ...item, tools }] : [];
   if (without.has('state') && 'encrypted_content' in item) return [];
@@ -86,7 +90,7 @@ function carriedItem(item: JsonRecord, { itemTools, without }: InputSettings): J
  * The items that a message is here. What is encrypted in them may be another origin's: without it, it is a message. So it is where
  * the item of a compaction came from elsewhere: the client's own is sealed.
  */
-function carriedMessage(
+function findCarriedItems(
   message: ChatMessage,
   { carried, without, states, quirks }: InputSettings,
 ): JsonRecord[] | undefined {
@@ -111,7 +115,7 @@ function statesOf(
 }
 
 /** For upstreams that accept one system message, at the beginning: the texts in their order. */
-function withSystemFirst(items: readonly JsonRecord[]): JsonRecord[] {
+function mergeSystemItems(items: readonly JsonRecord[]): JsonRecord[] {
   const content = items.filter(isSystem).flatMap((item) => item['content'] as JsonRecord[]);
   if (content.length === 0) return [...items];
   return [{ type: 'message', role: 'system', content }, ...items.filter((item) => !isSystem(item))];
@@ -126,12 +130,12 @@ const isSystem = ({ role }: JsonRecord): boolean => role === 'system' || role ==
  * it is left out where that part is missing. What the layout does not name follows at the end, text before calls. `parts`: the
  * layout of the turn and what belongs between its parts.
  */
-function turnItems(
+function rebuildTurn(
   message: ChatMessage,
   parts: readonly StatePart[] = [],
   callItem: (call: ChatToolCall, index: number) => JsonRecord,
 ): JsonRecord[] {
-  const text = spokenText(message.content);
+  const text = readText(message.content);
   const stretches = stretchesOf(text, parts) ?? [text];
   const calls = new Map((message.tool_calls ?? []).entries());
   const phases = typeof message['phase'] === 'string' ? { phase: message['phase'] } : {};
@@ -149,24 +153,24 @@ function turnItems(
     } else if ('text' in part) {
       const stretch = stretches.shift() ?? '';
       const phase = part.phase === undefined ? phases : { phase: part.phase };
-      add(stretch === '' ? undefined : messageItem(textPart(stretch), phase));
+      add(stretch === '' ? undefined : createMessageItem(createTextPart(stretch), phase));
     } else {
       const call = calls.get(part.call);
       calls.delete(part.call);
       add(call && callItem(call, part.call));
     }
   }
-  const refusal = refusalText(message);
-  const rest = stretches.join('');
-  if (rest !== '') add(messageItem(textPart(rest), phases));
-  if (refusal !== '') add(messageItem({ type: 'refusal', refusal }, phases));
+  const refusal = readRefusal(message);
+  const remainder = stretches.join('');
+  if (remainder !== '') add(createMessageItem(createTextPart(remainder), phases));
+  if (refusal !== '') add(createMessageItem({ type: 'refusal', refusal }, phases));
   for (const [index, call] of calls) add(callItem(call, index));
   return items;
 }
 
-const textPart = (text: string): JsonRecord => ({ type: 'output_text', text });
+const createTextPart = (text: string): JsonRecord => ({ type: 'output_text', text });
 
-const messageItem = (part: JsonRecord, phase: JsonRecord): JsonRecord => ({
+const createMessageItem = (part: JsonRecord, phase: JsonRecord): JsonRecord => ({
   type: 'message',
   role: 'assistant',
   ...phase,
@@ -178,25 +182,25 @@ const messageItem = (part: JsonRecord, phase: JsonRecord): JsonRecord => ({
 type Content = ChatMessage['content'];
 
 /** What a model reads: text, images and files. `path`: of the content, for errors. Throws CannotCarry. */
-function inputParts(content: Content, path: string): JsonRecord[] {
+function convertContent(content: Content, path: string): JsonRecord[] {
   if (typeof content === 'string') return [{ type: 'input_text', text: content }];
   return (content ?? []).map((part, i) => {
     const { prompt_cache_breakpoint: breakpoint } = part;
-    const input = inputPart(part, `${path}[${i}]`);
+    const input = convertContentPart(part, `${path}[${i}]`);
     return isRecord(breakpoint) ? Object.assign(input, { prompt_cache_breakpoint: breakpoint }) : input;
   });
 }
 
 /** The output of a tool: text, or parts where it is more than one text. Throws CannotCarry. */
-function toolOutput(content: Content, path: string): string | JsonRecord[] {
+function convertToolOutput(content: Content, path: string): string | JsonRecord[] {
   if (typeof content === 'string') return content;
-  const parts = inputParts(content, path);
+  const parts = convertContent(content, path);
   const [first, ...more] = parts;
   if (!first) return '';
   return more.length === 0 && typeof first['text'] === 'string' ? first['text'] : parts;
 }
 
-function inputPart(part: ChatContentPart, path: string): JsonRecord {
+function convertContentPart(part: ChatContentPart, path: string): JsonRecord {
   switch (part.type) {
     case 'text':
       return { type: 'input_text', text: part.text ?? '' };
@@ -205,7 +209,7 @@ function inputPart(part: ChatContentPart, path: string): JsonRecord {
     case 'image_url':
       return imagePart(part);
     case 'file':
-      return filePart(asRecord(part['file']), path);
+      return convertFile(asRecord(part['file']), path);
     default:
       throw new CannotCarry(path, `Parts of type '${part.type.slice(0, 60)}' cannot be sent to this model.`);
   }
@@ -218,7 +222,7 @@ const imagePart = ({ image_url: image }: ChatContentPart): JsonRecord => ({
 });
 
 /** A file by its data, its address or its id. Data needs a name, by which the vendor tells the kind of file. */
-function filePart(
+function convertFile(
   { file_data: data, file_url: url, file_id: id, filename }: JsonRecord,
   path: string,
 ): JsonRecord {
@@ -236,13 +240,13 @@ function filePart(
 }
 
 /** The texts of an assistant message, as one text: where its parts began is not part of the turn. */
-function spokenText(content: Content): string {
+function readText(content: Content): string {
   if (typeof content === 'string') return content;
   return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
 }
 
 /** The refusal of an assistant message, in its field or in its parts. */
-function refusalText({ content, ...message }: ChatMessage): string {
+function readRefusal({ content, ...message }: ChatMessage): string {
   if (typeof message['refusal'] === 'string') return message['refusal'];
   const parts = typeof content === 'string' ? [] : (content ?? []);
   return parts.map(({ type, refusal }) => (type === 'refusal' ? textIn(refusal) : '')).join('');

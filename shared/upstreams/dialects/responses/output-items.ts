@@ -22,7 +22,7 @@ import { unwrapInput } from '../../request-parts.ts';
 /** Twice the limit of calls. Limits the work, since an item is compared with all earlier ones. */
 const itemsMax = 2048;
 /** The same for the parts of an item. */
-const partsMax = 1024;
+const textsMax = 1024;
 /** What a part, an item or a stretch of text takes beside its text, so that empty ones are bounded too. */
 const entryBytes = 128;
 /** Items that the vendor wants back as they are, if they are encrypted. */
@@ -39,7 +39,7 @@ export const itemTypes: ReadonlySet<string> = new Set([
 export type TextKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'call';
 
 /** A text of an item as far as clients have seen it. */
-interface TextPart {
+interface ItemText {
   kind: TextKind;
   index: number;
   text: string;
@@ -64,13 +64,13 @@ export interface AnswerItem {
   callIndex?: number;
   /** The whole item, if the vendor wants it back as it is. */
   opaque?: JsonRecord;
-  parts: TextPart[];
+  texts: ItemText[];
   /** Some of its text is in the layout. */
-  spoke?: true;
+  hasText?: true;
   /** Its last event came. */
-  closed?: true;
+  isClosed?: true;
   /** It was found in the list of the whole response. */
-  listed?: true;
+  isListed?: true;
 }
 
 export interface ItemEvent {
@@ -85,7 +85,7 @@ interface Slot {
 }
 
 /** A piece of a text, or all of it. */
-export interface Piece {
+export interface TextPiece {
   kind: TextKind;
   index: number;
   text: string;
@@ -93,7 +93,7 @@ export interface Piece {
   annotations?: unknown;
 }
 
-export const wordIn = (value: unknown): string | undefined => textIn(value) || undefined;
+export const readWord = (value: unknown): string | undefined => textIn(value) || undefined;
 
 export class OutputItems {
   readonly #all: AnswerItem[] = [];
@@ -110,11 +110,11 @@ export class OutputItems {
     this.#wrapped = wrapped;
   }
 
-  get any(): boolean {
+  get hasItems(): boolean {
     return this.#all.length > 0;
   }
 
-  parts(): StatePart[] {
+  describeTurn(): StatePart[] {
     return this.#slots.flatMap(({ item: { phase, opaque, callIndex }, text }): StatePart[] => {
       if (text !== undefined) return [{ text, ...(phase !== undefined && { phase }) }];
       if (opaque) return [{ opaque: { item: opaque } }];
@@ -125,35 +125,35 @@ export class OutputItems {
   // Which item an event is about.
 
   /** The item of a piece. Adds one if none fits. */
-  ofPiece(type: string, event: ItemEvent): AnswerItem {
+  findForPiece(type: string, event: ItemEvent): AnswerItem {
     const found =
       event.outputIndex === undefined && event.id === undefined
-        ? this.#all.findLast((item) => item.type === type && !item.closed)
-        : this.#candidate(type, event);
-    const isAnother = found?.closed === true && differ(found.id, event.id);
+        ? this.#all.findLast((item) => item.type === type && !item.isClosed)
+        : this.#findByPosition(type, event);
+    const isAnother = found?.isClosed === true && areDifferent(found.id, event.id);
     return found && !isAnother ? found : this.#add(type, event);
   }
 
   /** The item that begins: a new one, unless it was announced before or its pieces came first. */
-  ofStart(type: string, outputIndex: number | undefined, source: JsonRecord): AnswerItem {
-    const event = { outputIndex, id: wordIn(source['id']) };
-    const found = this.#candidate(type, event);
+  findForStart(type: string, outputIndex: number | undefined, source: JsonRecord): AnswerItem {
+    const event = { outputIndex, id: readWord(source['id']) };
+    const found = this.#findByPosition(type, event);
     const isSame =
       found &&
-      !differ(found.callId, wordIn(source['call_id'])) &&
-      !differ(found.id, event.id) &&
+      !areDifferent(found.callId, readWord(source['call_id'])) &&
+      !areDifferent(found.id, event.id) &&
       (event.outputIndex !== undefined || event.id !== undefined);
     return isSame ? found : this.#add(type, event);
   }
 
-  ofEnd(type: string, outputIndex: number | undefined, source: JsonRecord): AnswerItem {
-    const [id, callId] = [wordIn(source['id']), wordIn(source['call_id'])];
+  findForEnd(type: string, outputIndex: number | undefined, source: JsonRecord): AnswerItem {
+    const [id, callId] = [readWord(source['id']), readWord(source['call_id'])];
     const fitting = this.#all.filter(
-      (item) => item.type === type && isAt(item, outputIndex) && !differ(item.callId, callId),
+      (item) => item.type === type && isAt(item, outputIndex) && !areDifferent(item.callId, callId),
     );
     return (
       fitting.findLast((item) => item.id !== undefined && item.id === id) ??
-      fitting.findLast((item) => !item.closed || (id === undefined && outputIndex !== undefined)) ??
+      fitting.findLast((item) => !item.isClosed || (id === undefined && outputIndex !== undefined)) ??
       this.#add(type, { outputIndex, id })
     );
   }
@@ -162,41 +162,41 @@ export class OutputItems {
    * The item of an entry in the list of the whole response. Its place there is not its index in events where the
    * upstream left gaps, so what fits best is taken, and every item once.
    */
-  ofEntry(source: JsonRecord): AnswerItem {
+  findForEntry(source: JsonRecord): AnswerItem {
     const type = String(source['type']);
-    const [id, callId] = [wordIn(source['id']), wordIn(source['call_id'])];
+    const [id, callId] = [readWord(source['id']), readWord(source['call_id'])];
     const open = this.#all.filter(
-      (item) => !item.listed && item.type === type && !differ(item.callId, callId),
+      (item) => !item.isListed && item.type === type && !areDifferent(item.callId, callId),
     );
     const named = open.filter((item) => id !== undefined && item.id === id);
-    const wholes = wholesOf(source);
+    const wholes = readWholeTexts(source);
     const agrees = (item: AnswerItem): boolean => isBeginning(item, wholes);
     const item =
       named.find(agrees) ?? named[0] ?? open.find(agrees) ?? this.#add(type, { outputIndex: undefined, id });
-    item.listed = true;
+    item.isListed = true;
     return item;
   }
 
   /** Of several items with one index the one with the id, else the latest. */
-  #candidate(type: string, { outputIndex, id }: ItemEvent): AnswerItem | undefined {
+  #findByPosition(type: string, { outputIndex, id }: ItemEvent): AnswerItem | undefined {
     const isThere = (item: AnswerItem): boolean => item.type === type && isAt(item, outputIndex);
     const same = id === undefined ? undefined : this.#all.findLast((item) => item.id === id && isThere(item));
     if (same || outputIndex === undefined) return same;
     return this.#all.findLast(
-      (item) => isThere(item) && (item.outputIndex === outputIndex || !differ(item.id, id)),
+      (item) => isThere(item) && (item.outputIndex === outputIndex || !areDifferent(item.id, id)),
     );
   }
 
   #add(type: string, { outputIndex, id }: ItemEvent): AnswerItem {
     if (this.#all.length >= itemsMax) throw tooLargeFailure();
-    const item: AnswerItem = { type, id, outputIndex, parts: [] };
+    const item: AnswerItem = { type, id, outputIndex, texts: [] };
     this.#all.push(item);
     // A call or an opaque item may be known whole only later.
-    if (opaqueTypes.has(type) || callTypes.has(type)) this.#place({ item, text: undefined });
+    if (opaqueTypes.has(type) || callTypes.has(type)) this.#addSlot({ item, text: undefined });
     return item;
   }
 
-  #place(slot: Slot): void {
+  #addSlot(slot: Slot): void {
     this.#writer.kept.bytes(entryBytes);
     this.#slots.push(slot);
   }
@@ -204,82 +204,82 @@ export class OutputItems {
   // What is new of an item.
 
   /** The first event of an item, or what a later one says of it. Its texts wait for pieces or the whole. */
-  start(item: AnswerItem, source: JsonRecord): ChatChunk[] {
-    item.id ??= this.#word(source['id']);
-    item.callId ??= this.#word(source['call_id']);
-    item.name ??= this.#word(source['name']);
-    item.phase ??= this.#word(source['phase']);
+  startItem(item: AnswerItem, source: JsonRecord): ChatChunk[] {
+    item.id ??= this.#readWord(source['id']);
+    item.callId ??= this.#readWord(source['call_id']);
+    item.name ??= this.#readWord(source['name']);
+    item.phase ??= this.#readWord(source['phase']);
     if ((item.name?.length ?? 0) > calledNameMax) throw tooLargeFailure();
     return callTypes.has(item.type) ? this.#showCall(item, '') : [];
   }
 
-  piece(item: AnswerItem, { kind, index, text, logprobs }: Piece): ChatChunk[] {
-    const part = this.#part(item, kind, index);
-    if (part.whole || item.closed) return [];
+  showPiece(item: AnswerItem, { kind, index, text, logprobs }: TextPiece): ChatChunk[] {
+    const part = this.#findText(item, kind, index);
+    if (part.whole || item.isClosed) return [];
     return this.#show(item, part, text, logprobs);
   }
 
   /** The whole of one text. `taken`: parts that other texts of the same list belong to. */
-  whole(item: AnswerItem, piece: Piece, taken = new Set<TextPart>()): ChatChunk[] {
+  showWhole(item: AnswerItem, piece: TextPiece, taken = new Set<ItemText>()): ChatChunk[] {
     const { kind, index, text } = piece;
-    const agreeing = (part: TextPart): boolean =>
+    const agreeing = (part: ItemText): boolean =>
       part.kind === kind && part.text !== '' && !taken.has(part) && text.startsWith(part.text);
-    const exact = item.parts.find((part) => part.kind === kind && part.index === index);
-    const part = exact ?? item.parts.find(agreeing) ?? this.#part(item, kind, index);
+    const exact = item.texts.find((part) => part.kind === kind && part.index === index);
+    const part = exact ?? item.texts.find(agreeing) ?? this.#findText(item, kind, index);
     taken.add(part);
     part.whole = true;
     const added = text.startsWith(part.text) ? text.slice(part.text.length) : '';
     const chunks = this.#show(item, part, added, listIn(piece.logprobs).slice(part.logprobs));
     const notes = listIn(piece.annotations).slice(part.annotations);
-    return [...chunks, ...this.#annotations(part, notes)];
+    return [...chunks, ...this.#showAnnotations(part, notes)];
   }
 
   /** `place`: the index of the annotation among those of its part. */
-  annotation(item: AnswerItem, index: number, note: unknown, place: unknown): ChatChunk[] {
-    const part = this.#part(item, 'text', index);
-    if (item.closed || (typeof place === 'number' && place < part.annotations)) return [];
-    return this.#annotations(part, [note]);
+  showAnnotation(item: AnswerItem, index: number, note: unknown, place: unknown): ChatChunk[] {
+    const part = this.#findText(item, 'text', index);
+    if (item.isClosed || (typeof place === 'number' && place < part.annotations)) return [];
+    return this.#showAnnotations(part, [note]);
   }
 
-  end(item: AnswerItem, source: JsonRecord): ChatChunk[] {
-    const chunks = this.start(item, source);
+  endItem(item: AnswerItem, source: JsonRecord): ChatChunk[] {
+    const chunks = this.startItem(item, source);
     if (opaqueTypes.has(item.type) && textIn(source['encrypted_content']) !== '' && !item.opaque) {
       this.#writer.kept.value(source);
       item.opaque = source;
     }
-    const taken = new Set<TextPart>();
-    for (const whole of wholesOf(source)) chunks.push(...this.whole(item, whole, taken));
+    const taken = new Set<ItemText>();
+    for (const whole of readWholeTexts(source)) chunks.push(...this.showWhole(item, whole, taken));
     if (callTypes.has(item.type)) chunks.push(...this.#endCall(item, source['status'] !== 'incomplete'));
-    if (item.type === 'image_generation_call' && !item.closed)
-      chunks.push(...imagesOf(source).map((delta) => this.#writer.writeDelta(delta)));
-    item.closed = true;
+    if (item.type === 'image_generation_call' && !item.isClosed)
+      chunks.push(...readImages(source).map((delta) => this.#writer.writeDelta(delta)));
+    item.isClosed = true;
     return chunks;
   }
 
   /** What was held of items that never ended. `isComplete`: the upstream called the answer complete. */
-  last(isComplete: boolean): ChatChunk[] {
-    const open = this.#all.filter(({ type, closed }) => callTypes.has(type) && !closed);
+  endOpenCalls(isComplete: boolean): ChatChunk[] {
+    const open = this.#all.filter(({ type, isClosed: closed }) => callTypes.has(type) && !closed);
     return open.flatMap((item) => this.#endCall(item, isComplete));
   }
 
-  #word(value: unknown): string | undefined {
-    const word = wordIn(value);
+  #readWord(value: unknown): string | undefined {
+    const word = readWord(value);
     this.#writer.kept.text(word ?? '');
     return word;
   }
 
-  #part(item: AnswerItem, kind: TextKind, index: number): TextPart {
-    const known = item.parts.find((part) => part.kind === kind && part.index === index);
+  #findText(item: AnswerItem, kind: TextKind, index: number): ItemText {
+    const known = item.texts.find((part) => part.kind === kind && part.index === index);
     if (known) return known;
-    if (item.parts.length >= partsMax) throw tooLargeFailure();
+    if (item.texts.length >= textsMax) throw tooLargeFailure();
     this.#writer.kept.bytes(entryBytes);
     const part = { kind, index, text: '', whole: false, start: undefined, annotations: 0, logprobs: 0 };
-    item.parts.push(part);
+    item.texts.push(part);
     return part;
   }
 
-  #show(item: AnswerItem, part: TextPart, text: string, probabilities: unknown): ChatChunk[] {
-    const logprobs = chatLogprobs(probabilities);
+  #show(item: AnswerItem, part: ItemText, text: string, probabilities: unknown): ChatChunk[] {
+    const logprobs = convertLogprobs(probabilities);
     part.logprobs += logprobs?.content.length ?? 0;
     const isFirst = part.text === '';
     this.#writer.kept.text(text);
@@ -294,7 +294,7 @@ export class OutputItems {
     }
     if (part.kind === 'refusal') return [this.#writer.writeDelta({ refusal: text })];
     // An item shows its summary or its text, whichever comes first: they say the same.
-    const shown = item.parts.find(
+    const shown = item.texts.find(
       ({ kind, text: own }) => own !== '' && (kind === 'summary' || kind === 'reasoning'),
     );
     if (shown && shown.kind !== part.kind) return [];
@@ -311,16 +311,16 @@ export class OutputItems {
       last.text += length;
       return [];
     }
-    this.#place({ item, text: length });
-    const isFirst = !item.spoke;
-    item.spoke = true;
+    this.#addSlot({ item, text: length });
+    const isFirst = !item.hasText;
+    item.hasText = true;
     return isFirst && item.phase !== undefined ? [this.#writer.writeDelta({ phase: item.phase })] : [];
   }
 
-  #annotations(part: TextPart, notes: readonly unknown[]): ChatChunk[] {
+  #showAnnotations(part: ItemText, notes: readonly unknown[]): ChatChunk[] {
     part.annotations += notes.length;
     const offset = part.start ?? this.#textLength;
-    const annotations = notes.flatMap((note) => annotationOf(note, offset) ?? []);
+    const annotations = notes.flatMap((note) => convertAnnotation(note, offset) ?? []);
     if (annotations.length === 0) return [];
     this.#writer.kept.value(annotations);
     return [this.#writer.writeDelta({ annotations })];
@@ -332,7 +332,7 @@ export class OutputItems {
    */
   #showCall(item: AnswerItem, added: string): ChatChunk[] {
     if (item.name === undefined || item.callId === undefined || this.#isWrapped(item)) return [];
-    if (item.callIndex === undefined) return [this.#callPiece(item, callText(item))];
+    if (item.callIndex === undefined) return [this.#callPiece(item, readCallText(item))];
     return added === '' ? [] : [this.#callPiece(item, added)];
   }
 
@@ -341,7 +341,7 @@ export class OutputItems {
    * A wrapped call that was cut inside its wrapper is not shown: nobody could run it.
    */
   #endCall(item: AnswerItem, isWhole: boolean): ChatChunk[] {
-    const text = callText(item);
+    const text = readCallText(item);
     if (this.#isWrapped(item)) {
       const isCut = parseJson(text) === undefined && (!isWhole || text.trimStart().startsWith('{'));
       if (item.callIndex !== undefined || isCut) return [];
@@ -350,7 +350,7 @@ export class OutputItems {
     const shown = item.callIndex === undefined ? [this.#callPiece(item, text)] : [];
     if (item.type !== 'function_call' || text !== '' || !isWhole) return shown;
     // Later events repeat the empty text, and must not be taken for something new.
-    const part = callPart(item);
+    const part = callTextOf(item);
     if (part) part.text = '{}';
     return [...shown, this.#callPiece(item, '{}')];
   }
@@ -377,16 +377,17 @@ export class OutputItems {
 }
 
 /** Both are known, and not the same. */
-const differ = (one: string | undefined, other: string | undefined): boolean =>
+const areDifferent = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && one !== other;
 
 const isAt = (item: AnswerItem, outputIndex: number | undefined): boolean =>
   outputIndex === undefined || item.outputIndex === undefined || item.outputIndex === outputIndex;
 
-const callPart = ({ parts }: AnswerItem): TextPart | undefined => parts.find(({ kind }) => kind === 'call');
-const callText = (item: AnswerItem): string => callPart(item)?.text ?? '';
+const callTextOf = ({ texts: parts }: AnswerItem): ItemText | undefined =>
+  parts.find(({ kind }) => kind === 'call');
+const readCallText = (item: AnswerItem): string => callTextOf(item)?.text ?? '';
 
-const kinds: Partial<Record<string, TextKind>> = {
+const textKinds: Partial<Record<string, TextKind>> = {
   output_text: 'text',
   text: 'text',
   refusal: 'refusal',
@@ -395,29 +396,29 @@ const kinds: Partial<Record<string, TextKind>> = {
 };
 
 /** The texts in a whole output item, as its last event and the list of the whole response hold it. */
-function wholesOf({ type, arguments: called, input, summary, content }: JsonRecord): Piece[] {
+function readWholeTexts({ type, arguments: called, input, summary, content }: JsonRecord): TextPiece[] {
   if (callTypes.has(String(type)))
     return [{ kind: 'call', index: 0, text: jsonText(type === 'function_call' ? called : input) }];
-  return [summary, content].flatMap((list) => listIn(list).flatMap(wholeOfPart));
+  return [summary, content].flatMap((list) => listIn(list).flatMap(readWholeText));
 }
 
 /** The text of one part; none for parts of other types. */
-export function wholeOfPart(part: unknown, index: number): Piece[] {
+export function readWholeText(part: unknown, index: number): TextPiece[] {
   const { type, refusal, text: plain, annotations, logprobs } = asRecord(part);
-  const kind = kinds[String(type)];
+  const kind = textKinds[String(type)];
   const text = kind === 'refusal' ? refusal : plain;
   return kind && typeof text === 'string' ? [{ kind, index, text, annotations, logprobs }] : [];
 }
 
 /** Whether what was read of an item is the beginning of a whole one. */
-const isBeginning = ({ parts }: AnswerItem, wholes: readonly Piece[]): boolean =>
+const isBeginning = ({ texts: parts }: AnswerItem, wholes: readonly TextPiece[]): boolean =>
   parts.every(
     ({ kind, text }) =>
       text === '' || wholes.some((each) => each.kind === kind && each.text.startsWith(text)),
   );
 
 /** `offset`: where the annotated part begins in the whole visible text. Undefined for annotations of other kinds. */
-function annotationOf(note: unknown, offset: number): Annotation | undefined {
+function convertAnnotation(note: unknown, offset: number): Annotation | undefined {
   const { type, url, title, start_index: start, end_index: end, index, ...file } = asRecord(note);
   const range = { start_index: offset + indexOf(start), end_index: offset + indexOf(end) };
   if (type === 'url_citation' && typeof url === 'string')
@@ -434,20 +435,22 @@ function annotationOf(note: unknown, offset: number): Annotation | undefined {
 const indexOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? Math.floor(value) : 0);
 
 /** Null if there are none. */
-function chatLogprobs(list: unknown): { content: JsonRecord[]; refusal: null } | null {
+function convertLogprobs(list: unknown): { content: JsonRecord[]; refusal: null } | null {
   const content = recordsIn(list).map((entry) =>
-    Object.assign(probability(entry), { top_logprobs: recordsIn(entry['top_logprobs']).map(probability) }),
+    Object.assign(convertProbability(entry), {
+      top_logprobs: recordsIn(entry['top_logprobs']).map(convertProbability),
+    }),
   );
   return content.length === 0 ? null : { content, refusal: null };
 }
 
-const probability = ({ token, logprob, bytes }: JsonRecord): JsonRecord => ({
+const convertProbability = ({ token, logprob, bytes }: JsonRecord): JsonRecord => ({
   token: textIn(token),
   logprob: typeof logprob === 'number' ? logprob : 0,
   bytes: Array.isArray(bytes) ? bytes : null,
 });
 
-function imagesOf({ result, output_format: format }: JsonRecord): ChatDelta[] {
+function readImages({ result, output_format: format }: JsonRecord): ChatDelta[] {
   if (typeof result !== 'string' || result === '') return [];
   const kind = format === 'jpeg' || format === 'webp' ? format : 'png';
   return [{ images: [{ type: 'image_url', image_url: { url: `data:image/${kind};base64,${result}` } }] }];

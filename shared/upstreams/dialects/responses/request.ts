@@ -8,9 +8,9 @@ import {
   applyRowFields,
   splitStopSequences,
 } from '../../request-parts.ts';
-import { compacting } from './compaction.ts';
-import { inputItems } from './input.ts';
-import { sentTools } from './tools.ts';
+import { addCompaction } from './compaction.ts';
+import { convertMessages } from './input.ts';
+import { convertTools } from './tools.ts';
 import { ResponsesReader } from './events.ts';
 import { tenantFields } from './tenant-fields.ts';
 
@@ -30,7 +30,13 @@ const sameFields = [
   'service_tier',
 ] as const;
 /** Fields of the canonical call that have no place here and may be dropped. */
-const noFields = ['seed', 'top_k', 'presence_penalty', 'frequency_penalty', 'repetition_penalty'] as const;
+const unsupportedFields = [
+  'seed',
+  'top_k',
+  'presence_penalty',
+  'frequency_penalty',
+  'repetition_penalty',
+] as const;
 /** Those of the cache, which both forms have. */
 const cacheFields = new Set(['prompt_cache_options', 'prompt_cache_retention']);
 
@@ -39,17 +45,17 @@ const cacheFields = new Set(['prompt_cache_options', 'prompt_cache_retention']);
  * that the relay does not know are sent if the client wrote Responses, those of the cache, which both forms have, anyway. Throws
  * CannotCarry.
  */
-export function responsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
+export function buildResponsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request } = call;
   const ownForm = call.form === 'responses';
   const carried = ownForm && !settings.without.has('items') ? call.items : undefined;
   const asked = carried ? carried.effort : request.reasoning_effort;
   const unknown = withoutNulls({ ...call.unknown, ...(ownForm && call.served) });
-  refuse(request, ownForm ? {} : unknown);
+  refuseUnsupported(request, ownForm ? {} : unknown);
   const own = ownForm ? unknown : {};
-  const reasoning = reasoningField(asked, own, settings);
-  const { sent, dropped } = droppable(request, settings, { reasoning, ...settings.set });
-  const tools = sentTools({ ...call, items: carried }, settings, ownForm);
+  const reasoning = buildReasoning(asked, own, settings);
+  const { sent, dropped } = splitFields(request, settings, { reasoning, ...settings.set });
+  const tools = convertTools({ ...call, items: carried }, settings, ownForm);
   if (tools.droppedHosted) dropped.push('tools');
   const isPassed = (field: string): boolean => ownForm || cacheFields.has(field);
   const passed = Object.fromEntries(Object.entries(unknown).filter(([field]) => isPassed(field)));
@@ -62,7 +68,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   const fields: JsonRecord = {
     model: settings.model,
     tools: tools.tools,
-    input: inputItems(request.messages, {
+    input: convertMessages(request.messages, {
       ...settings,
       customTools: settings.quirks.customTools !== false,
       carried,
@@ -73,15 +79,15 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     ...passed,
     ...tools.choice,
     store: false,
-    include: included(sent, own, settings),
-    text: textField(request, own),
+    include: buildInclude(sent, own, settings),
+    text: buildTextField(request, own),
     reasoning,
-    max_output_tokens: outputLimit(request, settings),
+    max_output_tokens: chooseOutputLimit(request, settings),
     ...sent,
     logprobs: undefined,
   };
   applyRowFields(fields, settings);
-  const body = withoutUndefined(fields);
+  const body = dropUndefined(fields);
   const { effort } = asRecord(body['reasoning']);
   const { verbosity } = asRecord(body['text']);
   if (isText(asked) && !isText(effort)) dropped.push('reasoning_effort');
@@ -102,7 +108,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
 const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** Fields that must not be lost and that no Responses upstream takes. */
-function refuse({ n, response_format: format }: ChatRequest, unknown: JsonRecord): void {
+function refuseUnsupported({ n, response_format: format }: ChatRequest, unknown: JsonRecord): void {
   if (typeof n === 'number' && n > 1) throw refused('n');
   if (format && !['text', 'json_object', 'json_schema'].includes(format.type))
     throw refused('response_format');
@@ -115,13 +121,13 @@ const refused = (param: string): CannotCarry =>
   new CannotCarry(param, `This model does not support '${param}'.`);
 
 /** The fields that may be dropped: which are sent, and the names of the others. */
-function droppable(
+function splitFields(
   request: ChatRequest,
   { quirks }: RequestSettings,
   { reasoning }: JsonRecord,
 ): { sent: JsonRecord; dropped: string[] } {
   const given = withoutNulls(request);
-  const dropped: string[] = noFields.filter((field) => given[field] !== undefined);
+  const dropped: string[] = unsupportedFields.filter((field) => given[field] !== undefined);
   const refused = findRefusedSampling(given, quirks, asRecord(reasoning)['effort']);
   const sent: JsonRecord = {};
   for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
@@ -133,7 +139,7 @@ function droppable(
   return { sent, dropped };
 }
 
-function included(sent: JsonRecord, own: JsonRecord, { without }: RequestSettings): string[] | undefined {
+function buildInclude(sent: JsonRecord, own: JsonRecord, { without }: RequestSettings): string[] | undefined {
   const asked = Array.isArray(own['include'])
     ? own['include'].filter((each) => typeof each === 'string')
     : [];
@@ -144,7 +150,7 @@ function included(sent: JsonRecord, own: JsonRecord, { without }: RequestSetting
   return names.size > 0 ? [...names] : undefined;
 }
 
-function textField(
+function buildTextField(
   { response_format: format, verbosity }: ChatRequest,
   own: JsonRecord,
 ): JsonRecord | undefined {
@@ -162,7 +168,7 @@ function textField(
 }
 
 /** A summary is asked for only by clients of Responses, since Chat Completions has no field for it. */
-function reasoningField(
+function buildReasoning(
   asked: ChatRequest['reasoning_effort'],
   own: JsonRecord,
   { quirks }: RequestSettings,
@@ -173,7 +179,7 @@ function reasoningField(
   return Object.keys(sent).length > 0 ? sent : undefined;
 }
 
-function outputLimit(request: ChatRequest, settings: RequestSettings): number | undefined {
+function chooseOutputLimit(request: ChatRequest, settings: RequestSettings): number | undefined {
   if (settings.without.has('limit')) return undefined;
   const { max_tokens: older, max_completion_tokens: newer } = request;
   const limits = [older, newer, settings.outputTokensLimit].filter((each) => typeof each === 'number');
@@ -181,20 +187,20 @@ function outputLimit(request: ChatRequest, settings: RequestSettings): number | 
   return Math.max(outputTokensMin, Math.min(...limits, settings.maxOutputTokens ?? Infinity));
 }
 
-const withoutUndefined = (source: JsonRecord): JsonRecord =>
+const dropUndefined = (source: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined));
 
 /** What a count of the input takes [developers.openai.com, "Count input tokens"]. */
-const counted = new Set(
+const countedFields = new Set(
   'model input instructions tools tool_choice parallel_tool_calls reasoning text truncation'.split(' '),
 );
 
 export const responses: DialectCode = {
-  body: compacting(responsesBody),
+  body: addCompaction(buildResponsesBody),
   tenantFields,
   counting: {
     path: '/responses/input_tokens',
-    body: (body) => Object.fromEntries(Object.entries(body).filter(([field]) => counted.has(field))),
+    body: (body) => Object.fromEntries(Object.entries(body).filter(([field]) => countedFields.has(field))),
     tokens: ({ input_tokens: tokens }) => tokens,
   },
   Reader: ResponsesReader,

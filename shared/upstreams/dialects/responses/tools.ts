@@ -16,7 +16,7 @@ interface SentTools {
 }
 
 /** `ownForm`: the client wrote Responses, so that hosted tools are in the form of this upstream. */
-export function sentTools(
+export function convertTools(
   { request, items }: CanonicalCall,
   settings: Pick<RequestSettings, 'allow' | 'quirks'>,
   ownForm: boolean,
@@ -30,56 +30,56 @@ export function sentTools(
     const item = items?.tools.get(tool);
     const tools = item ? (itemTools.get(item) ?? []) : own;
     if (item) itemTools.set(item, tools);
-    if (tool.type === 'function') tools.push(functionTool(tool, ownForm));
+    if (tool.type === 'function') tools.push(convertFunction(tool, ownForm));
     else if (tool.type === 'custom' && wraps) {
-      tools.push(functionTool({ ...wrapTool(tool), ...asynchronous(tool) }, false));
+      tools.push(convertFunction({ ...wrapTool(tool), ...copyAsync(tool) }, false));
       wrapped.add(toolNameOf(tool) ?? '');
     } else if (tool.type === 'custom')
-      tools.push({ ...customTool(asRecord(tool['custom'])), ...asynchronous(tool) });
+      tools.push({ ...convertCustomTool(asRecord(tool['custom'])), ...copyAsync(tool) });
     else if (ownForm && settings.allow.includes(tool.type)) tools.push(tool);
     else droppedHosted = true;
   }
   const tools = own.length > 0 ? own : undefined;
-  const left = { droppedHosted, wrapped, itemTools, tools };
+  const shared = { droppedHosted, wrapped, itemTools, tools };
   const all = [...own, ...[...itemTools.values()].flat()];
-  if (all.length === 0) return { ...left, choice: {}, changedChoice: undefined };
+  if (all.length === 0) return { ...shared, choice: {}, changedChoice: undefined };
   const { tool_choice: asked, parallel_tool_calls: parallel } = request;
   // A model that refuses to be forced does so while it thinks.
   const { forcedCalls, efforts } = settings.quirks;
   const isOff = request.reasoning_effort === 'none' && (efforts?.includes('none') ?? true);
   const forces = forcedCalls || isOff;
-  const chosen = toolChoice(asked, all);
-  const choice = forces ? chosen : unforced(chosen);
+  const chosen = convertChoice(asked, all);
+  const choice = forces ? chosen : replaceForcedChoice(chosen);
   return {
-    ...left,
+    ...shared,
     choice: withoutNulls({ tool_choice: choice, parallel_tool_calls: parallel }),
     changedChoice: (choice === 'auto' && asked !== 'auto') || choice !== chosen ? 'auto' : undefined,
   };
 }
 
-const described = ({ description }: JsonRecord): JsonRecord =>
+const copyDescription = ({ description }: JsonRecord): JsonRecord =>
   typeof description === 'string' ? { description } : {};
 
 /**
  * Here a function is strict unless it says otherwise; in Chat Completions it is not. So a chat client's silence is
  * said aloud.
  */
-function functionTool(tool: ChatTool, ownForm: boolean): JsonRecord {
+function convertFunction(tool: ChatTool, ownForm: boolean): JsonRecord {
   const called: JsonRecord = tool.function ?? {};
   const strict = typeof called['strict'] === 'boolean' ? called['strict'] : ownForm ? undefined : false;
   return {
     type: 'function',
     name: called['name'],
-    ...described(called),
+    ...copyDescription(called),
     parameters: called['parameters'] ?? { type: 'object', properties: {} },
     ...(strict !== undefined && { strict }),
-    ...asynchronous(tool),
+    ...copyAsync(tool),
   };
 }
 
-const asynchronous = (tool: ChatTool): JsonRecord => (tool['async'] === true ? { async: true } : {});
+const copyAsync = (tool: ChatTool): JsonRecord => (tool['async'] === true ? { async: true } : {});
 
-function customTool(custom: JsonRecord): JsonRecord {
+function convertCustomTool(custom: JsonRecord): JsonRecord {
   const format = asRecord(custom['format']);
   const grammar = format['grammar'];
   const sent = isRecord(grammar)
@@ -88,23 +88,23 @@ function customTool(custom: JsonRecord): JsonRecord {
   return {
     type: 'custom',
     name: custom['name'],
-    ...described(custom),
+    ...copyDescription(custom),
     ...(typeof format['type'] === 'string' && { format: sent }),
   };
 }
 
 /** A choice of a tool that is not sent becomes `auto`; a list of allowed tools of which none is sent allows none. */
-function toolChoice(choice: unknown, tools: readonly JsonRecord[]): unknown {
+function convertChoice(choice: unknown, tools: readonly JsonRecord[]): unknown {
   if (!isRecord(choice)) return typeof choice === 'string' ? choice : undefined;
   const { type } = choice;
-  if (type !== 'allowed_tools') return namedTool(choice, tools) ?? 'auto';
+  if (type !== 'allowed_tools') return findTool(choice, tools) ?? 'auto';
   const inner = asRecord(choice['allowed_tools']);
-  const allowed = recordsIn(inner['tools']).flatMap((tool) => namedTool(tool, tools) ?? []);
+  const allowed = recordsIn(inner['tools']).flatMap((tool) => findTool(tool, tools) ?? []);
   if (allowed.length === 0) return 'none';
   return { type, mode: inner['mode'] === 'required' ? 'required' : 'auto', tools: allowed };
 }
 
-function unforced(choice: unknown): unknown {
+function replaceForcedChoice(choice: unknown): unknown {
   if (!isRecord(choice)) return choice === 'required' ? 'auto' : choice;
   if (choice['mode'] === 'auto') return choice;
   const tools = choice['type'] === 'allowed_tools' ? choice['tools'] : [choice];
@@ -112,7 +112,7 @@ function unforced(choice: unknown): unknown {
 }
 
 /** The sent tool that a choice in chat form means, by its name, or a hosted one by its type. */
-function namedTool(choice: JsonRecord, tools: readonly JsonRecord[]): JsonRecord | undefined {
+function findTool(choice: JsonRecord, tools: readonly JsonRecord[]): JsonRecord | undefined {
   const { type } = choice;
   const { name } = asRecord(choice[String(type)]);
   const found = tools.find((tool) =>
