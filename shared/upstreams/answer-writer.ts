@@ -34,8 +34,8 @@ const readInputTransformation = ({ type, action, reason, id }: JsonRecord): Inpu
 const wordOf = (value: unknown): string | undefined => /^[a-z][a-z_]{0,39}$/.exec(textIn(value))?.[0];
 
 export class AnswerWriter {
-  readonly kept = new Kept(keptBytesMax, tooLargeFailure);
-  calls = 0;
+  readonly memory = new Kept(keptBytesMax, tooLargeFailure);
+  callCount = 0;
   readonly #context: Pick<ReaderContext, 'identity' | 'callIds'>;
   /** The choices that have their role. */
   readonly #opened = new Set<number>();
@@ -50,7 +50,7 @@ export class AnswerWriter {
     this.#context = context;
   }
 
-  get opened(): boolean {
+  get hasOpened(): boolean {
     return this.#opened.size > 0;
   }
 
@@ -97,10 +97,10 @@ export class AnswerWriter {
   }
 
   /** The id that the client sees of the next call. One that the upstream used before is another call's. */
-  callId(vendorId: string | undefined): string {
+  assignCallId(vendorId: string | undefined): string {
     const { callIds } = this.#context;
-    const index = this.calls;
-    this.calls += 1;
+    const index = this.callCount;
+    this.callCount += 1;
     const own = callIds.showId(vendorId, index);
     const id = this.#shownIds.has(own) ? callIds.showId(undefined, index) : own;
     this.#shownIds.add(id);

@@ -81,7 +81,7 @@ export function quirksOf(channel: CalledChannel, model: string): Quirks {
   const type = typeOf(channel).quirks?.(channel);
   const { wantsBack, ...known } = findModelRules(upstreamModelOf(channel, model), limitFieldOf(channel));
   // Only where the field that carries it is known to be taken.
-  const isTaken = wantsBack !== 'thought_signature' || type?.echoes?.includes('extra_content');
+  const isTaken = wantsBack !== 'thought_signature' || type?.acceptedEchoes?.includes('extra_content');
   return {
     ...defaultQuirks,
     ...known,
@@ -126,10 +126,10 @@ type CallSettings =
   | 'outputTokensLimit'
   | 'outputTokensDefault'
   | 'states'
-  | 'foreign'
+  | 'foreignTurns'
   | 'dropsForeign'
   | 'callIds'
-  | 'without'
+  | 'omissions'
   | 'refusedFeatures'
   | 'unpricedHour'
   | 'serviceTiers';
@@ -171,14 +171,14 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
     limitField: quirks.limitField ?? limitFieldOf(channel),
     allow: params.allow,
     quirks,
-    ruled: new Set(Object.keys(readRowQuirks(channel, publicModel))),
+    rowQuirks: new Set(Object.keys(readRowQuirks(channel, publicModel))),
     apiVersion: type.apiVersion?.(channel),
     dropsUnknown: params.unknown_fields !== 'pass',
   };
   const usual = convertCall(dialect, call, settings);
-  const { outputTokensMax = 0, limitIsLeast = false } = usual;
-  const isRefused = outputTokensMax >= (refusedLimit ?? Infinity) && !limitIsLeast;
-  const unlimited = { ...settings, without: new Set<Omission>([...own.without, 'limit']) };
+  const { outputTokensMax = 0, isLimitLowest = false } = usual;
+  const isRefused = outputTokensMax >= (refusedLimit ?? Infinity) && !isLimitLowest;
+  const unlimited = { ...settings, omissions: new Set<Omission>([...own.omissions, 'limit']) };
   const sent = isRefused ? convertCall(dialect, call, unlimited) : usual;
   const awsScope = type.awsScope?.(channel);
   const { name } = dialect;

@@ -51,7 +51,7 @@ export interface ChannelType<Own extends string = never> {
   /** Whether the upstream accepts a request for the usage of a stream. Absent: it does. */
   reportsUsage?(channel: ChannelAttributes<Own>): boolean;
   /** Finds errors that our secret or the row causes although the status blames the caller. */
-  ownFault?(status: number, error: UpstreamError): 'secret' | 'channel' | undefined;
+  classifyFault?(status: number, error: UpstreamError): 'secret' | 'channel' | undefined;
 }
 
 interface AddressedCall {
@@ -67,7 +67,7 @@ interface AddressedCall {
 export interface ChannelSetup<Own extends string = never> {
   attributes: { readonly [name in Own]: OwnAttribute };
   /** The address of a row without `endpoint`. Absent or undefined: the row must have one. */
-  ownEndpoint?(channel: ChannelAttributes<Own>): string | undefined;
+  defaultEndpoint?(channel: ChannelAttributes<Own>): string | undefined;
   /** The problems of a row of this type, each as `attribute: found ..., wanted ...`. */
   problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];
   /** How its models are listed, or why they cannot be listed. */
@@ -95,9 +95,9 @@ interface SetupQuestion<Own extends string = never> {
   attribute: Own | 'endpoint';
   question: string;
   /** The default answer, used if the operator only presses Enter. */
-  usual?: string;
+  defaultAnswer?: string;
   /** Returns true if the earlier answers make this question unnecessary. */
-  needless?: (channel: ChannelAttributes<Own>) => boolean;
+  isNeedless?: (channel: ChannelAttributes<Own>) => boolean;
 }
 
 // Describes how an upstream lists its models. Sends nothing: the operators' tools send the requests.

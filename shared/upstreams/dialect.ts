@@ -30,7 +30,7 @@ export interface DialectCode {
   /** How the upstream is asked for the tokens of an input alone. Absent: it is not. */
   counting?: CountingForm;
   /** The lists in its documents may be long: their objects are events of their own, in front of the document without them. */
-  listsLong?: true;
+  hasLongLists?: true;
   /** Reads one answer, streamed or whole. */
   Reader: new (context: ReaderContext) => AnswerReader;
 }
@@ -58,11 +58,11 @@ export interface SentBody {
   /** The service tier that was asked for as the client asked for it. Absent: none was. */
   serviceTier?: string | undefined;
   /** true: a repeat without the limit would send one that is no lower. */
-  limitIsLeast?: boolean | undefined;
+  isLimitLowest?: boolean | undefined;
   /** Stop sequences at which the relay ends the text, whether or not they were sent. */
   stop?: readonly string[] | undefined;
   /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */
-  wrapped: ReadonlySet<string>;
+  wrappedTools: ReadonlySet<string>;
   /** The path that the body is for, where it is not the dialect's own. */
   path?: string | undefined;
   /** The upstream was asked to compact the conversation. */
@@ -113,7 +113,7 @@ export interface AnswerReport {
   state: readonly StatePart[] | undefined;
   serviceTier: string | undefined;
   /** The stop sequence at which the upstream ended the first choice. Absent: it did not, or does not say. */
-  stoppedAt?: string | undefined;
+  stopSequence?: string | undefined;
   /** At most 20, with the vendor's ids. Absent: the upstream does not say. */
   inputTransformations?: readonly InputTransformation[] | undefined;
 }
@@ -142,18 +142,18 @@ export interface RequestSettings {
   allow: readonly string[];
   quirks: Quirks;
   /** Which of these the row itself says, so that they bind what else goes up as its client wrote it. Absent: none. */
-  ruled?: ReadonlySet<string> | undefined;
+  rowQuirks?: ReadonlySet<string> | undefined;
   /** The version of the API that the row names, for dialects that send one. */
   apiVersion?: string | undefined;
   /** The state of earlier turns that may go to this candidate. Turns without an entry get the vendor's replacement. */
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
   /** Turns whose state is another upstream's, so that what a client sent back of it means nothing here. */
-  foreign?: ReadonlySet<ChatMessage> | undefined;
+  foreignTurns?: ReadonlySet<ChatMessage> | undefined;
   /** A client's own state may be another candidate's: what is not this one's is to be dropped, not refused. Absent: it is not. */
   dropsForeign?: boolean | undefined;
   callIds: CallIds;
   /** What a repeat leaves out, because the upstream refused it. */
-  without: ReadonlySet<Omission>;
+  omissions: ReadonlySet<Omission>;
   /** Features of the API that the upstream refused. Absent: none. */
   refusedFeatures?: readonly string[] | undefined;
   /** What is written to a cache for an hour has no price of its own, so it is written for five minutes. */

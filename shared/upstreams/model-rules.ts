@@ -40,10 +40,10 @@ const mythical = 'fable|mythos';
 const table: readonly [models: RegExp, Partial<Quirks>][] = [
   // OpenAI. Models that reason accept no sampling but 1 while they do, no stop sequences but o1, and one of the fields for a limit
   // [platform.openai.com/docs/guides/reasoning; EleutherAI/lm-evaluation-harness 3247, 2025-08-18].
-  [/(^|[./])o1\b/i, { stops: true }],
+  [/(^|[./])o1\b/i, { supportsStop: true }],
   [
     /(^|[./])(o[134]\b|gpt-(?!35)([5-9]|\d{2})(?!.*chat))/i,
-    { sampling: 'without_reasoning', stops: false, limitField: 'max_completion_tokens' },
+    { sampling: 'without_reasoning', supportsStop: false, limitField: 'max_completion_tokens' },
   ],
   // Efforts by variant [anomalyco/opencode 26268, 2026-05-08, by the vendor's own refusals; openai/codex 6647, 2025-11-14].
   [gpt(String.raw`5-chat`), { efforts: [] }],
@@ -79,18 +79,18 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   [claude('opus', String.raw`4[-.][56]`), { cacheMinTokens: 4096 }],
   [claude('haiku', String.raw`4[-.][5-9]`), { cacheMinTokens: 4096 }],
   [claude('haiku', '[34]'), { cacheMinTokens: 2048 }],
-  [claude(anyClaude, String.raw`4[-.][6-9]`), { thinking: 'adaptive', outputTokensMax: 128_000 }],
-  [claude(anyClaude, String.raw`4[-.]5|3[-.]7`), { thinking: 'budget', outputTokensMax: 64_000 }],
-  [claude('opus', '4'), { thinking: 'budget', outputTokensMax: 32_000 }],
-  [claude(anyClaude, '4'), { thinking: 'budget', outputTokensMax: 64_000 }],
-  [claude(anyClaude, String.raw`3[-.]5`), { thinking: 'none', outputTokensMax: 8192 }],
-  [claude(anyClaude, '3'), { thinking: 'none', outputTokensMax: 4096 }],
+  [claude(anyClaude, String.raw`4[-.][6-9]`), { thinkingForm: 'adaptive', outputTokensMax: 128_000 }],
+  [claude(anyClaude, String.raw`4[-.]5|3[-.]7`), { thinkingForm: 'budget', outputTokensMax: 64_000 }],
+  [claude('opus', '4'), { thinkingForm: 'budget', outputTokensMax: 32_000 }],
+  [claude(anyClaude, '4'), { thinkingForm: 'budget', outputTokensMax: 64_000 }],
+  [claude(anyClaude, String.raw`3[-.]5`), { thinkingForm: 'none', outputTokensMax: 8192 }],
+  [claude(anyClaude, '3'), { thinkingForm: 'none', outputTokensMax: 4096 }],
   [
     claude(anyClaude, '[34]'),
     {
       thinkingOff: 'omit',
       sampling: 'one',
-      forcedCalls: true,
+      supportsForcedCalls: true,
       bindsThinking: false,
       efforts: ['none', ...lowToHigh, 'max'],
       cacheMinTokens: 1024,
@@ -98,12 +98,22 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   ],
   [
     claude(anyClaude, String.raw`5(?![-.](?:[5-9]|[1-9]\d)(?!\d))`),
-    { thinkingOff: 'disabled', forcedCalls: true, bindsThinking: false, efforts: ['none', ...lowToMax] },
+    {
+      thinkingOff: 'disabled',
+      supportsForcedCalls: true,
+      bindsThinking: false,
+      efforts: ['none', ...lowToMax],
+    },
   ],
   // Haiku 5.5 [models/haiku-5-5/migration-guide, 2026-10-07].
   [
     claude('haiku', String.raw`\d{1,2}`),
-    { thinkingOff: 'disabled', forcedCalls: true, efforts: ['none', ...lowToMax], cacheMinTokens: 1024 },
+    {
+      thinkingOff: 'disabled',
+      supportsForcedCalls: true,
+      efforts: ['none', ...lowToMax],
+      cacheMinTokens: 1024,
+    },
   ],
   // Sonnet 5.5 takes `between_tools` at efforts up to high alone, so none goes up with it, which means high [2026-09-28].
   [
@@ -115,10 +125,10 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   [
     claude(`${anyClaude}|${mythical}`, String.raw`preview|\d{1,2}`),
     {
-      thinking: 'adaptive',
+      thinkingForm: 'adaptive',
       thinkingOff: 'always',
       sampling: 'none',
-      forcedCalls: false,
+      supportsForcedCalls: false,
       bindsThinking: true,
       efforts: lowToMax,
       cacheMinTokens: 512,
@@ -127,7 +137,7 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   ],
   // A Claude that nobody knows is sent nothing that the newest refuse. Its endpoint may not know `block_binding`, and it may
   // think without being asked, so neither is said; its refusals teach it.
-  [/\bclaude\b/i, { sampling: 'none', forcedCalls: false, efforts: ['none', ...lowToMax] }],
+  [/\bclaude\b/i, { sampling: 'none', supportsForcedCalls: false, efforts: ['none', ...lowToMax] }],
 
   // Google. Its total has thinking that the count of the output has not [mozilla-ai/any-llm 1290, 2026-08-16].
   [gemini(''), { totalHidesThinking: true }],
@@ -139,24 +149,24 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   [gemini(String.raw`2\.5`), { efforts: ['none', 'minimal', ...lowToHigh] }],
   // "Requests ending with a model turn are not supported" [LibreChat-AI/agents 323, 2026-07-21, tried model by model;
   // anomalyco/opencode 47034, 2026-09-03].
-  [gemini(String.raw`3\.5-flash-lite`), { lastTurn: 'user' }],
-  [gemini(String.raw`3(\.[0-5])?(?![.\d])`), { lastTurn: 'any' }],
+  [gemini(String.raw`3\.5-flash-lite`), { lastTurnRole: 'user' }],
+  [gemini(String.raw`3(\.[0-5])?(?![.\d])`), { lastTurnRole: 'any' }],
   // A tool loop whose calls lack their signature is refused [ai.google.dev, "Thought signatures"]. A Gemini that nobody
   // knows is like this, the newest; the `-latest` names are such models.
   [
     gemini(String.raw`([3-9]|\d{2}|.*-latest$)`),
-    { wantsBack: 'thought_signature', efforts: lowToHigh, lastTurn: 'user' },
+    { wantsBack: 'thought_signature', efforts: lowToHigh, lastTurnRole: 'user' },
   ],
 
   // Grok. Models that reason refuse stop sequences [langchain-ai/langchain 38335, 2026-06-20; lidge-jun/opencodex 5278].
-  [/\bgrok-(3-mini|[4-9])(?!.*non-reasoning)/i, { stops: false }],
+  [/\bgrok-(3-mini|[4-9])(?!.*non-reasoning)/i, { supportsStop: false }],
 
   // DeepSeek. Forced calls are refused while it thinks, which it does unless told not to [BerriAI/litellm 37470, 2026-08-19].
-  [/deepseek.*(v[123]\b|coder|chat)/i, { forcedCalls: true }],
+  [/deepseek.*(v[123]\b|coder|chat)/i, { supportsForcedCalls: true }],
   // A tool loop whose earlier turns lack the field is refused. The names change faster than this table, so every name
   // counts [ad-naan/Adnify 193, 2026-09-15, for `deepseek-flash`]; servers that refuse the field are asked without it. It
   // maps efforts itself: to low, high and max [api-docs.deepseek.com/guides/thinking_mode, 2026-09-10].
-  [/deepseek/i, { wantsBack: 'reasoning_content', forcedCalls: false, efforts: effortScale }],
+  [/deepseek/i, { wantsBack: 'reasoning_content', supportsForcedCalls: false, efforts: effortScale }],
   // Kimi. `k3` is the name in its plan for coding [MoonshotAI/kimi-cli 2141].
   [/\bkimi\b|(^|\/)k[2-9]\b/i, { wantsBack: 'reasoning_content' }],
 ];

@@ -47,43 +47,43 @@ export const echoedFields = [
 
 export interface Quirks {
   /** Which ids of tool calls it accepts. Others are mapped one to one within the request. */
-  callIds: (typeof callIdForms)[number];
+  callIdForm: (typeof callIdForms)[number];
   /** `first`: it accepts one system message, at the beginning. */
-  system: (typeof systemPlaces)[number];
+  systemPosition: (typeof systemPlaces)[number];
   /** `empty`: an assistant message of calls alone has the content "" instead of null. */
   nullContent: (typeof nullContents)[number];
   /** Reasoning comes inside the content, between `<think>` and `</think>`. */
-  thinkTags: boolean;
+  usesThinkTags: boolean;
   /** `user`: it refuses a conversation that ends with an answer. */
-  lastTurn: (typeof lastTurns)[number];
+  lastTurnRole: (typeof lastTurns)[number];
   /** Which of `temperature` and `top_p` it accepts: both, one of them, neither unless it is sent the effort `none`, or neither. */
   sampling: (typeof samplings)[number];
   /** It accepts stop sequences. */
-  stops: boolean;
+  supportsStop: boolean;
   /** The one kind of summary of its reasoning that it knows; every other one that is asked for becomes it. Absent: all. */
-  summary?: 'auto' | undefined;
+  summaryKind?: 'auto' | undefined;
   /** The efforts that it knows. Absent: the dialect's own. */
   efforts?: readonly string[] | undefined;
   /** How Messages asks it to think: `adaptive` with an effort, `budget` of tokens, or not at all. */
-  thinking: (typeof thinkingForms)[number];
+  thinkingForm: (typeof thinkingForms)[number];
   /** What keeps it from thinking there. `omit`: it does not think unless asked. `always`: nothing does. */
   thinkingOff: (typeof thinkingOffs)[number];
   /** It accepts a tool choice that forces a call. No Claude does while it thinks. */
-  forcedCalls: boolean;
+  supportsForcedCalls: boolean;
   /** A thinking block is valid only while all that stood before it is unchanged. */
   bindsThinking: boolean;
   /** Encrypted reasoning is dropped when what stood before it was changed, and instructions hold for one turn. */
   bindsPrefix: boolean;
   /** It compacts conversations, where its dialect has a form for that. Else it is asked for a summary in words. */
-  compacts: boolean;
+  supportsCompaction: boolean;
   /** The shortest prompt that its cache takes. */
   cacheMinTokens: number;
   /** How many cache breakpoints it takes. */
-  cacheBreakpoints: number;
+  cacheBreakpointsMax: number;
   /** Its documented maximum. Absent: unknown. */
   outputTokensMax?: number | undefined;
   /** It accepts tools whose input is free text. Absent: as most upstreams of its dialect do. */
-  customTools?: boolean | undefined;
+  supportsCustomTools?: boolean | undefined;
   /**
    * What it wants back with every turn that called tools; where it is lost, the vendor's replacement goes up. `thinking`
    * has none: such a call goes up without thinking. Absent: what a turn's own state says.
@@ -93,12 +93,12 @@ export interface Quirks {
    * Which of `echoedFields` it accepts in an assistant message; others are not sent, nor is the index of calls.
    * Absent: all, so that state comes back by itself from clients that keep it.
    */
-  echoes?: readonly string[] | undefined;
+  acceptedEchoes?: readonly string[] | undefined;
   /**
    * The fields of a request that it accepts; others are dropped, as are unknown fields of messages, their parts and
    * tools. Absent: all.
    */
-  fields?: ReadonlySet<string> | undefined;
+  acceptedFields?: ReadonlySet<string> | undefined;
   /** It counts its thinking in the total alone. Absent: its counts name it. */
   totalHidesThinking?: true | undefined;
   /** It gives vectors as base64, a third of the length. Absent: not asked, since some servers refuse that [stevereiner/flexible-graphrag 17]. */
@@ -108,21 +108,21 @@ export interface Quirks {
 }
 
 export const defaultQuirks: Quirks = {
-  callIds: 'max64',
-  system: 'anywhere',
+  callIdForm: 'max64',
+  systemPosition: 'anywhere',
   nullContent: 'null',
-  thinkTags: false,
-  lastTurn: 'any',
+  usesThinkTags: false,
+  lastTurnRole: 'any',
   sampling: 'any',
-  stops: true,
-  thinking: 'adaptive',
+  supportsStop: true,
+  thinkingForm: 'adaptive',
   thinkingOff: 'omit',
-  forcedCalls: true,
+  supportsForcedCalls: true,
   bindsThinking: false,
   bindsPrefix: false,
-  compacts: true,
+  supportsCompaction: true,
   cacheMinTokens: 1024,
-  cacheBreakpoints: 4,
+  cacheBreakpointsMax: 4,
 };
 
 // The same as a channel's row writes it, in `params` and for some models in `params.model_rules`.
@@ -137,25 +137,25 @@ export type RuleForm =
 /** The rules that a row may name, facts too: the quirk of each, and what it may be. */
 export const ruleForms = {
   efforts: ['efforts', { listOf: effortScale }],
-  thinking: ['thinking', { oneOf: thinkingForms }],
+  thinking: ['thinkingForm', { oneOf: thinkingForms }],
   thinking_off: ['thinkingOff', { oneOf: thinkingOffs }],
-  forced_calls: ['forcedCalls', 'flag'],
+  forced_calls: ['supportsForcedCalls', 'flag'],
   sampling: ['sampling', { oneOf: samplings }],
-  stop: ['stops', 'flag'],
+  stop: ['supportsStop', 'flag'],
   wants_back: ['wantsBack', { oneOf: returnedFields }],
   binds_thinking: ['bindsThinking', 'flag'],
   binds_prefix: ['bindsPrefix', 'flag'],
-  compaction: ['compacts', 'flag'],
+  compaction: ['supportsCompaction', 'flag'],
   cache_min_tokens: ['cacheMinTokens', { least: 0, most: 10_000_000 }],
-  cache_breakpoints: ['cacheBreakpoints', { least: 0, most: 4 }],
+  cache_breakpoints: ['cacheBreakpointsMax', { least: 0, most: 4 }],
   max_output_tokens: ['outputTokensMax', { least: 1, most: 10_000_000 }],
   limit_field: ['limitField', { oneOf: limitFields }],
-  last_turn: ['lastTurn', { oneOf: lastTurns }],
-  system: ['system', { oneOf: systemPlaces }],
+  last_turn: ['lastTurnRole', { oneOf: lastTurns }],
+  system: ['systemPosition', { oneOf: systemPlaces }],
   null_content: ['nullContent', { oneOf: nullContents }],
-  call_ids: ['callIds', { oneOf: callIdForms }],
-  think_tags: ['thinkTags', 'flag'],
-  custom_tools: ['customTools', 'flag'],
+  call_ids: ['callIdForm', { oneOf: callIdForms }],
+  think_tags: ['usesThinkTags', 'flag'],
+  custom_tools: ['supportsCustomTools', 'flag'],
 } as const satisfies Record<string, readonly [keyof Quirks, RuleForm]>;
 
 export type RuleName = keyof typeof ruleForms;

@@ -31,7 +31,7 @@ const tooLongTexts =
 
 interface FailureReading {
   /** Finds errors that our secret or the row causes, not the caller. */
-  type: Pick<ChannelType, 'ownFault'>;
+  type: Pick<ChannelType, 'classifyFault'>;
   /** What must not reach a client: the secret, the upstream's host and its name of the model. */
   withheld: readonly Withheld[];
   /** Absent: a Retry-After in the form of a date is not read, and the body of a 429 is awaited for any time. */
@@ -66,7 +66,7 @@ export async function readFailure(
   const said = { vendorCode: findKnownWord(error) };
   // No status: the account is empty, which is no limit of rate that a client could wait for.
   if (meansEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
-  const fault = isRateLimit ? 'channel' : type.ownFault?.(status, error);
+  const fault = isRateLimit ? 'channel' : type.classifyFault?.(status, error);
   if (fault === 'secret') return new UpstreamFailure('secret', status, said);
   if (fault) return new UpstreamFailure(kind, status, { ...facts, ...said });
   return buildCallerFault(
@@ -83,7 +83,7 @@ export async function readFailure(
 export function readErrorInAnswer(
   error: UpstreamError,
   withheld: readonly Withheld[],
-  type: Pick<ChannelType, 'ownFault'> = {},
+  type: Pick<ChannelType, 'classifyFault'> = {},
 ): CallerFault | UpstreamFailure {
   if (isTooLong(Number(error.code), error))
     return buildCallerFault(400, { ...error, code: contextTooLong }, withheld);
@@ -92,7 +92,7 @@ export function readErrorInAnswer(
   const status = errorStatusOf(error) ?? 0;
   if (upstreamFaultStatuses.has(status)) return new UpstreamFailure('status', status, said);
   if (!callerFaultStatuses.has(status)) return new UpstreamFailure('error_in_answer', undefined, said);
-  const fault = type.ownFault?.(status, error);
+  const fault = type.classifyFault?.(status, error);
   if (fault) return new UpstreamFailure(fault === 'secret' ? 'secret' : 'status', status, said);
   return buildCallerFault(status, error, withheld);
 }

@@ -194,11 +194,11 @@ const sequenceLengthMax = 256;
  */
 export function splitStopSequences(
   { request: { stop }, stopField = 'stop' }: CanonicalCall,
-  { quirks, without }: Pick<RequestSettings, 'quirks' | 'without'>,
+  { quirks, omissions }: Pick<RequestSettings, 'quirks' | 'omissions'>,
   { sentMax, takes = () => true }: { sentMax: number; takes?: (sequence: string) => boolean },
 ): { sent: string[]; watched: readonly string[] | undefined } {
   const given = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '');
-  const isTaken = quirks.stops && !without.has('stop');
+  const isTaken = quirks.supportsStop && !omissions.has('stop');
   const sent = isTaken ? given.filter(takes).slice(0, sentMax) : [];
   const isWatchable =
     given.length <= watchedSequencesMax && given.every(({ length }) => length <= sequenceLengthMax);

@@ -34,7 +34,7 @@ export function bodyFor(
     outputTokensDefault: defaultOutputTokens(call),
     states: new Map(),
     callIds,
-    without: new Set(),
+    omissions: new Set(),
     serviceTiers: findServiceTiers(call.tariff, call.model.base),
   });
   return { body: JSON.parse(request.body) as JsonRecord, tier: sent.serviceTier };

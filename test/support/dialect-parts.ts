@@ -21,13 +21,13 @@ export const settingsWith = (more: Partial<RequestSettings> = {}): RequestSettin
   quirks: { ...defaultQuirks, ...findModelRules(more.model ?? '', 'max_tokens') },
   states: new Map(),
   callIds,
-  without: new Set(),
+  omissions: new Set(),
   ...more,
 });
 
 export const readerContext = (more: Partial<ReaderContext> = {}): ReaderContext => ({
   identity: answerIdentity,
-  sent: { body: {}, dropped: [], wrapped: new Set() },
+  sent: { body: {}, dropped: [], wrappedTools: new Set() },
   callIds,
   quirks: defaultQuirks,
   ...more,

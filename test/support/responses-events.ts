@@ -17,7 +17,7 @@ export const push = (reader: ResponsesReader, values: Value[]): ChatChunk[] =>
   values.flatMap((value) => reader.push({ kind: 'value', value }));
 
 export function readerOf(wrapped: string[] = []): ResponsesReader {
-  const sent = { body: {}, dropped: [], wrapped: new Set(wrapped) };
+  const sent = { body: {}, dropped: [], wrappedTools: new Set(wrapped) };
   return new ResponsesReader(readerContext({ sent }));
 }
 

@@ -26,17 +26,17 @@ const stateful = (name: string, path: string): Dialect => ({
     if ((settings.model === 'narrow' || (settings.model === 'half' && name === 'responses')) && n)
       throw new CannotCarry('n', 'This upstream gives one answer.');
     const sent = chat.body(call, settings);
-    const bare = settings.without.has('state');
+    const bare = settings.omissions.has('state');
     const states = call.request.messages.flatMap(
       (message) => (bare ? undefined : settings.states.get(message)) ?? [],
     );
     const limit = sent.body['max_tokens'];
-    if (settings.without.has('limit')) delete sent.body['max_tokens'];
+    if (settings.omissions.has('limit')) delete sent.body['max_tokens'];
     return {
       ...sent,
       dropped: bare && settings.states.size > 0 ? [...sent.dropped, 'reasoning'] : sent.dropped,
-      body: { ...sent.body, x_states: states, x_without: [...settings.without], x_dialect: name },
-      ...(typeof limit === 'number' && !settings.without.has('limit') && { outputTokensMax: limit }),
+      body: { ...sent.body, x_states: states, x_without: [...settings.omissions], x_dialect: name },
+      ...(typeof limit === 'number' && !settings.omissions.has('limit') && { outputTokensMax: limit }),
     };
   },
   Reader: StatefulReader,

@@ -11,7 +11,10 @@ export interface ToolCallSetting {
 
 export function machineWith({ declared = [], wrapped = [] }: ToolCallSetting = {}): UpstreamToolCalls {
   let shown = 0;
-  const writer = { callId: (id?: string) => id ?? `call_${shown++}`, kept: new Kept(Infinity, Error) };
+  const writer = {
+    assignCallId: (id?: string) => id ?? `call_${shown++}`,
+    memory: new Kept(Infinity, Error),
+  };
   return new UpstreamToolCalls(writer, new DeclaredNames(declared), new Set(wrapped));
 }
 

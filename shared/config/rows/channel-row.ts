@@ -301,7 +301,7 @@ function conflictsWithProbe(row: ChannelRow): string[] {
   const unspoken = dialects ? [...spoken].filter((name) => !dialects.includes(name)) : [];
   const said = models.flatMap((model) => findRowRules(row, model).efforts ?? params.efforts ?? []);
   const unknown = efforts ? [...new Set(said)].filter((effort) => !efforts.includes(effort)) : [];
-  const everywhere = models.some((model) => quirksOf(row, model).system === 'anywhere');
+  const everywhere = models.some((model) => quirksOf(row, model).systemPosition === 'anywhere');
   return [
     ...unspoken.map((name) => `dialect: is ${name}, but the probe found ${listed(dialects)} alone`),
     ...unknown.map((effort) => `params.efforts: has ${effort}, but the probe found ${listed(efforts)} alone`),

@@ -147,13 +147,13 @@ export async function carryOutProbe(
 
 /** What was found otherwise than is known of the model. One that gets budgets of tokens shows nothing of its efforts. */
 function deriveRules(channel: ChannelRow, can: Capabilities, unasked: readonly string[]): WrittenRules {
-  const { efforts: known = [], thinking, system } = quirksOf(channel, can.model ?? '');
+  const { efforts: known = [], thinkingForm, systemPosition } = quirksOf(channel, can.model ?? '');
   const found = new Set([...(can.efforts ?? []), ...known.filter((each) => unasked.includes(each))]);
   const efforts = effortScale.filter((each) => found.has(each));
   const differs = effortScale.some((each) => known.includes(each) !== efforts.includes(each));
   return {
-    ...(thinking === 'adaptive' && can.efforts?.length && differs && { efforts }),
-    ...(can.system_anywhere === false && system === 'anywhere' && { system: 'first' }),
+    ...(thinkingForm === 'adaptive' && can.efforts?.length && differs && { efforts }),
+    ...(can.system_anywhere === false && systemPosition === 'anywhere' && { system: 'first' }),
   };
 }
 

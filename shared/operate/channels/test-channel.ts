@@ -116,7 +116,7 @@ export async function buildDirectCall(
     outputTokensDefault: tokensMax,
     states: new Map(),
     callIds,
-    without: new Set(),
+    omissions: new Set(),
   });
   const { sent, quirks } = built;
   const context = { identity: { requestId: '', created: 0, model }, sent, callIds, quirks };

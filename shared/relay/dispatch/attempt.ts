@@ -107,7 +107,7 @@ export class Attempt {
       usage,
       serviceTier: told,
       state,
-      stoppedAt,
+      stopSequence: stoppedAt,
       inputTransformations: vendors,
     } = this.#reader?.report() ?? {};
     const { dropped = [], effort, toolChoice, isMultiplied, isNative, stop } = this.#built?.sent ?? {};
@@ -154,7 +154,7 @@ export class Attempt {
       const { identity } = this.#call;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
-      const body = openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.listsLong);
+      const body = openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.hasLongLists);
       const events = run(this.#reply(reply, reader, watchdog), body);
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) {
@@ -213,10 +213,10 @@ export class Attempt {
       outputTokensDefault: defaultOutputTokens(this.#call),
       refusedLimit,
       states: fitting.states,
-      foreign: fitting.foreign,
+      foreignTurns: fitting.foreign,
       dropsForeign: this.#call.candidates.length > 1,
       callIds: this.#callIds,
-      without,
+      omissions: without,
       refusedFeatures,
       unpricedHour: findModelLimits(this.#call.tariff, model).unpricedHour,
       serviceTiers: this.#serviceTiers,

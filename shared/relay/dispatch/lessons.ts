@@ -68,7 +68,7 @@ function learnForcedCalls({ sent: { tool_choice: choice } }: Refused): Partial<Q
     choice === 'required' ||
     (['function', 'tool', 'any'].includes(String(type)) &&
       [...Object.keys(more), ...Object.keys(asRecord(called))].every((field) => choiceFields.has(field)));
-  return isUsual ? { forcedCalls: false } : undefined;
+  return isUsual ? { supportsForcedCalls: false } : undefined;
 }
 
 const choiceFields = new Set(['name', 'disable_parallel_tool_use']);
@@ -80,7 +80,7 @@ const fields: readonly Lesson[] = [
   [/^(?:unsupported_value|undefined) reasoning[_.]effort$/, readEffortsBehind(supported)],
   [/^unsupported_(?:parameter|value) (?:temperature|top_p|top_k)$/, learnSampling],
   [/^unsupported_(?:parameter|value) tool_choice/, learnForcedCalls],
-  [/^unsupported_(?:parameter|value) stop$/, { stops: false }],
+  [/^unsupported_(?:parameter|value) stop$/, { supportsStop: false }],
   [/^unsupported_parameter max_tokens$/, { limitField: 'max_completion_tokens' }],
   [/^(?:unsupported|unknown)_parameter max_completion_tokens$/, { limitField: 'max_tokens' }],
 ];
@@ -115,9 +115,15 @@ const sentences: readonly Lesson[] = [
   [/not support this tool_choice|when tool_choice forces tool use/, learnForcedCalls],
   [/\btool_choice\b.{0,60}\b(?:not supported|incompatible)\b/, learnForcedCalls],
   // Claude 4.5 and before [docker/docker-agent 3381, 2026-07-01], 4.7 and later [SigmaNight/basiliskLLM 1185, 2026-05-05]
-  [/adaptive thinking is not supported|thinking\.type\.adaptive"? is not supported/, { thinking: 'budget' }],
-  [/thinking\.type\.enabled"? is not supported/, { thinking: 'adaptive' }],
-  [/\bnot support (?:extended )?thinking\b|\bthinking: Extra inputs are not permitted/, { thinking: 'none' }],
+  [
+    /adaptive thinking is not supported|thinking\.type\.adaptive"? is not supported/,
+    { thinkingForm: 'budget' },
+  ],
+  [/thinking\.type\.enabled"? is not supported/, { thinkingForm: 'adaptive' }],
+  [
+    /\bnot support (?:extended )?thinking\b|\bthinking: Extra inputs are not permitted/,
+    { thinkingForm: 'none' },
+  ],
   // Claude that thinks always [Fable 5, 2026-06-09; Opus 5.5's migration guide, 2026-09-22] or between calls at least
   [
     /thinking\.type\.disabled"? is not supported.{0,20} Use .{0,20}between_tools/,
@@ -126,8 +132,8 @@ const sentences: readonly Lesson[] = [
   [/thinking\.type\.(?:disabled|between_tools)"? is not supported/, { thinkingOff: 'always' }],
   // OpenAI's reasoning models [EleutherAI/lm-evaluation-harness 3247, 2025-08-18], Grok [lidge-jun/opencodex 5278, 2026-09-20;
   // BerriAI/litellm 12635, 2025-07-16]
-  [/\bstop(?:_sequences)?\b[`'"]? (?:is|are) not supported/, { stops: false }],
-  [/\bnot support(?: parameter|ed on this model:) stop\b/, { stops: false }],
+  [/\bstop(?:_sequences)?\b[`'"]? (?:is|are) not supported/, { supportsStop: false }],
+  [/\bnot support(?: parameter|ed on this model:) stop\b/, { supportsStop: false }],
   // Bedrock [CherryHQ/cherry-studio 9655]; older servers, and typed ones
   [/\buse [`'"]?max_completion_tokens|unknown field `max_tokens`/i, { limitField: 'max_completion_tokens' }],
   [
@@ -135,8 +141,11 @@ const sentences: readonly Lesson[] = [
     { limitField: 'max_tokens' },
   ],
   // Gemini 3.6 [LibreChat-AI/agents 323, 2026-07-21], Claude ["Migration guide"]
-  [/ending with a model turn are not supported|not support assistant message prefill/, { lastTurn: 'user' }],
-  [/\bconversation must end with a user message\b/, { lastTurn: 'user' }],
+  [
+    /ending with a model turn are not supported|not support assistant message prefill/,
+    { lastTurnRole: 'user' },
+  ],
+  [/\bconversation must end with a user message\b/, { lastTurnRole: 'user' }],
   // Templates of Qwen and others [BerriAI/litellm 39282]
-  [/\bSystem message must be at the beginning\b/i, { system: 'first' }],
+  [/\bSystem message must be at the beginning\b/i, { systemPosition: 'first' }],
 ];

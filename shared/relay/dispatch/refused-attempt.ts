@@ -125,7 +125,7 @@ export interface Repeated {
 
 export interface RefusedAttempt {
   built: BuiltRequest;
-  type: Pick<ChannelType, 'alsoSpeaks' | 'ownFault'>;
+  type: Pick<ChannelType, 'alsoSpeaks' | 'classifyFault'>;
   variant: Variant;
   /** The dialect that was spoken. */
   dialectName: string;
@@ -183,7 +183,7 @@ const repeatWithoutPath = (
 
 const compactInWords = (variant: Variant): Variant => ({
   ...variant,
-  quirks: { ...variant.quirks, compacts: false },
+  quirks: { ...variant.quirks, supportsCompaction: false },
 });
 
 function repeatOrRefuse(failure: CallerFault | UpstreamFailure, refused: RefusedForm): Error | Repeated {
@@ -315,8 +315,8 @@ const leastMaximum = 256;
 /** The limit that was refused for being too large. */
 function refusedLimit({ error, built }: RefusedForm): LimitRefusal | undefined {
   const message = textOf(error.message) ?? '';
-  const { outputTokensMax: tokens, limitIsLeast = false } = built.sent;
-  if (tokens === undefined || tokens < leastMaximum || limitIsLeast) return undefined;
+  const { outputTokensMax: tokens, isLimitLowest = false } = built.sent;
+  if (tokens === undefined || tokens < leastMaximum || isLimitLowest) return undefined;
   if (!limitName.test(message) || !tooLarge.test(message)) return undefined;
   return { tokens, overContext: /\bcontext\b/i.test(message) };
 }

@@ -21,11 +21,11 @@ function buildEmbeddingsBody(
   if (dimensions !== undefined && drop.includes('dimensions')) throw fixedLengthError();
   // An upstream of which all fields are known refuses others. Where the client names nobody, the account is the user.
   const user = request.user ?? request.safety_identifier;
-  const extraFields = quirks.fields ? {} : { ...unknown, user };
+  const extraFields = quirks.acceptedFields ? {} : { ...unknown, user };
   const encoding = quirks.packsVectors ? 'base64' : undefined;
   const sent = { model, input, ...withoutNulls({ ...extraFields, dimensions, encoding_format: encoding }) };
   applyRowFields(sent, { ...settings, stream: false });
-  return { body: sent, dropped: quirks.fields ? Object.keys(unknown) : [], wrapped: new Set() };
+  return { body: sent, dropped: quirks.acceptedFields ? Object.keys(unknown) : [], wrappedTools: new Set() };
 }
 
 const fixedLengthError = (): CannotCarry =>
@@ -125,6 +125,6 @@ const tenantFields = parseFieldRules([
 export const embeddings: DialectCode = {
   body: buildEmbeddingsBody,
   tenantFields,
-  listsLong: true,
+  hasLongLists: true,
   Reader: EmbeddingsReader,
 };

@@ -23,7 +23,7 @@ export const anthropic: ChannelType<'api_version'> = {
    * Types that other statuses have, which some gateways in front of the API send with a 400. An account without
    * credit comes as `invalid_request_error`, which only its text tells from a caller's mistake: docs/channels.md.
    */
-  ownFault: (_status, { type }) =>
+  classifyFault: (_status, { type }) =>
     type === 'authentication_error' || type === 'billing_error' || type === 'permission_error'
       ? 'secret'
       : undefined,
@@ -56,7 +56,7 @@ function readListedRules({ capabilities, max_tokens: limit }: JsonRecord): Writt
 
 export const anthropicSetup: ChannelSetup<'api_version'> = {
   attributes: { api_version: apiVersionAttribute },
-  ownEndpoint: () => 'https://api.anthropic.com/v1',
+  defaultEndpoint: () => 'https://api.anthropic.com/v1',
   models: {
     address: ({ endpoint }, after) =>
       `${endpoint}/models?limit=1000${after === undefined ? '' : `&after_id=${encodeURIComponent(after)}`}`,

@@ -21,13 +21,13 @@ export const azure: ChannelType<'api_version'> = {
   alsoSpeaks: ['responses', 'embeddings'],
   limitField: () => 'max_completion_tokens',
   // Fields of messages that it does not know are refused.
-  quirks: () => ({ echoes: [], customTools: true, packsVectors: true }),
+  quirks: () => ({ acceptedEchoes: [], supportsCustomTools: true, packsVectors: true }),
   // Its older versions do not know `safety_identifier` [openai/openai-guardrails-python 37, 2025-10-30].
   endUserField: () => 'user',
   reportsUsage: ({ api_version: version }) =>
     version === undefined || !/^\d{4}-\d{2}-\d{2}/.test(version) || version >= usageSince,
   /** The row names the deployment, so an unknown deployment is not the caller's fault. */
-  ownFault: (status, error) =>
+  classifyFault: (status, error) =>
     status === 404 && error.code === 'DeploymentNotFound' ? 'channel' : undefined,
 };
 
@@ -47,8 +47,8 @@ export const azureSetup: ChannelSetup<'api_version'> = {
     {
       attribute: 'api_version',
       question: 'Version of the API',
-      usual: '2024-10-21',
-      needless: ({ endpoint }) => isNewerForm(endpoint),
+      defaultAnswer: '2024-10-21',
+      isNeedless: ({ endpoint }) => isNewerForm(endpoint),
     },
   ],
 };

@@ -27,8 +27,8 @@ export const bedrock: ChannelType<'region'> = {
   awsScope: ({ region = '' }) => ({ service: 'bedrock', region }),
   limitField: () => 'max_completion_tokens',
   // Bedrock refuses `max_tokens`, and "detailed" and "concise" summaries [coder/coder 29229, 2026-09-11].
-  quirks: () => ({ limitField: 'max_completion_tokens', summary: 'auto' }),
-  ownFault: (_status, { reasons = [] }) =>
+  quirks: () => ({ limitField: 'max_completion_tokens', summaryKind: 'auto' }),
+  classifyFault: (_status, { reasons = [] }) =>
     reasons.some((reason) => ownExceptions.has(reason)) ? 'channel' : undefined,
 };
 
@@ -41,7 +41,7 @@ export const bedrockSetup: ChannelSetup<'region'> = {
       named: 'a region',
     },
   },
-  ownEndpoint: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com`,
+  defaultEndpoint: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com`,
   problems: (row, rules) =>
     [
       row.region === undefined &&

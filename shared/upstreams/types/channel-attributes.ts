@@ -24,7 +24,7 @@ export const findTypesWith = (name: OwnAttributeName): ChannelTypeName[] =>
 
 /** The base address of a channel: the row's own or its type's; undefined if there is none. */
 export const endpointOf = (row: TypedRow): string | undefined =>
-  row.endpoint === '' ? channelSetups[row.type].ownEndpoint?.(row) : row.endpoint;
+  row.endpoint === '' ? channelSetups[row.type].defaultEndpoint?.(row) : row.endpoint;
 
 /** Whether requests go to the base address followed by the dialect's path. */
 export const usesDialectPath = ({ type }: Pick<TypedRow, 'type'>): boolean =>

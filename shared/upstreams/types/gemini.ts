@@ -23,15 +23,15 @@ export const gemini: ChannelType = {
   alsoSpeaks: ['embeddings'],
   limitField: () => 'max_tokens',
   // An unknown field of a message is refused as one of the request is.
-  quirks: () => ({ fields: knownFields, echoes: ['extra_content'] }),
+  quirks: () => ({ acceptedFields: knownFields, acceptedEchoes: ['extra_content'] }),
   /** Gemini refuses a wrong key with a 400, whose details name the reason. */
-  ownFault: (_status, { reasons = [] }) =>
+  classifyFault: (_status, { reasons = [] }) =>
     reasons.some((reason) => keyReasons.has(reason)) ? 'secret' : undefined,
 };
 
 export const geminiSetup: ChannelSetup = {
   attributes: {},
-  ownEndpoint: () => 'https://generativelanguage.googleapis.com/v1beta/openai',
+  defaultEndpoint: () => 'https://generativelanguage.googleapis.com/v1beta/openai',
   models: {
     address: ({ endpoint }) => `${endpoint}/models`,
     /** Gemini lists `models/gemini-...` and also accepts the short name. */

@@ -27,8 +27,8 @@ export const openai: ChannelType = {
   // OpenAI refuses fields of messages that it does not know; compatible servers mostly ignore them. Few of these know
   // custom tools.
   quirks: (channel) => ({
-    ...(isOpenai(channel) && { echoes: [], customTools: true, packsVectors: true }),
-    ...(isOfAws(channel) && { summary: 'auto' }),
+    ...(isOpenai(channel) && { acceptedEchoes: [], supportsCustomTools: true, packsVectors: true }),
+    ...(isOfAws(channel) && { summaryKind: 'auto' }),
   }),
 };
 
@@ -36,6 +36,10 @@ export const openaiSetup: ChannelSetup = {
   attributes: {},
   models: plainModelList,
   questions: [
-    { attribute: 'endpoint', question: 'Base address of the upstream', usual: 'https://api.openai.com/v1' },
+    {
+      attribute: 'endpoint',
+      question: 'Base address of the upstream',
+      defaultAnswer: 'https://api.openai.com/v1',
+    },
   ],
 };

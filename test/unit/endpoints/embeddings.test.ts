@@ -101,7 +101,7 @@ describe('an answer', () => {
 
 it('has no more numbers than fit into the memory of a function', async () => {
   const { Reader } = await loadDialect('embeddings');
-  const sent = { body: { input: ['a', 'b', 'c'] }, dropped: [], wrapped: new Set<string>() };
+  const sent = { body: { input: ['a', 'b', 'c'] }, dropped: [], wrappedTools: new Set<string>() };
   const callIds = new CallIds({ channel: 'c', requestId: 'r' });
   const identity = { requestId: 'r', created: 0, model: 'm' };
   const reader = new Reader({ identity, sent, callIds, quirks: defaultQuirks });

@@ -36,7 +36,7 @@ const responses = responsesEndpoint.read(
 
 it.each<[string, CanonicalCall, string, object | undefined, string[]]>([
   ['chat', chat, 'chat', undefined, ['phase']],
-  ['chat', chat, 'chat', { fields: new Set(['tools']) }, ['phase', 'async']],
+  ['chat', chat, 'chat', { acceptedFields: new Set(['tools']) }, ['phase', 'async']],
   ['chat', chat, 'responses', undefined, []],
   ['chat', chat, 'messages', undefined, ['phase', 'async']],
   ['responses', responses, 'responses', undefined, []],

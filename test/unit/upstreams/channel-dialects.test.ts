@@ -104,14 +104,18 @@ describe('how a channel differs from its dialect', () => {
     [openai, 'gemini-3-pro', { wantsBack: undefined }],
     [{ type: 'gemini', secret }, 'gemini-3-pro-preview', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-flash-latest', { wantsBack: 'thought_signature' }],
-    [{ type: 'gemini', secret }, 'gemini-2.5-pro', { wantsBack: undefined, echoes: ['extra_content'] }],
+    [
+      { type: 'gemini', secret },
+      'gemini-2.5-pro',
+      { wantsBack: undefined, acceptedEchoes: ['extra_content'] },
+    ],
     [
       { ...openai, endpoint: 'https://api.openai.com/v1', secret },
       'gpt-4o',
-      { echoes: [], customTools: true },
+      { acceptedEchoes: [], supportsCustomTools: true },
     ],
-    [azure, 'gpt-4o', { echoes: [], customTools: true }],
-    [openai, 'gpt-4o', { echoes: undefined, customTools: undefined }],
+    [azure, 'gpt-4o', { acceptedEchoes: [], supportsCustomTools: true }],
+    [openai, 'gpt-4o', { acceptedEchoes: undefined, supportsCustomTools: undefined }],
     [
       { ...openai, endpoint: 'https://api.openai.com/v1', secret },
       'gpt-5.6',
@@ -122,7 +126,12 @@ describe('how a channel differs from its dialect', () => {
     [openai, 'gpt-5.6', { sampling: 'without_reasoning', limitField: undefined }],
     [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitField: undefined }],
   ])('needs no setting: %j, %s', (row, name, quirks) => {
-    const unset = { wantsBack: undefined, echoes: undefined, customTools: undefined, limitField: undefined };
+    const unset = {
+      wantsBack: undefined,
+      acceptedEchoes: undefined,
+      supportsCustomTools: undefined,
+      limitField: undefined,
+    };
     expect({ ...unset, ...quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm') }).toMatchObject(quirks);
   });
 
@@ -167,7 +176,7 @@ describe('how a channel differs from its dialect', () => {
     ['google/gemini-3.8-flash', 'user'],
     ['gemini-4-carbon', 'user'],
   ])('knows what the last turn of %s is: %s', (name, lastTurn) => {
-    expect(quirksOf(rowOf({ ...openai, mapper: { m: name } }), 'm').lastTurn).toBe(lastTurn);
+    expect(quirksOf(rowOf({ ...openai, mapper: { m: name } }), 'm').lastTurnRole).toBe(lastTurn);
   });
 
   it('is what the row says first', () => {
@@ -182,12 +191,12 @@ describe('how a channel differs from its dialect', () => {
     };
     const row = rowOf({ ...openai, mapper: { m: 'kimi-k2.6' }, params });
     expect(quirksOf(row, 'm')).toMatchObject({
-      callIds: 'alnum9',
-      system: 'first',
+      callIdForm: 'alnum9',
+      systemPosition: 'first',
       nullContent: 'empty',
-      thinkTags: true,
+      usesThinkTags: true,
       efforts: ['high', 'low'],
-      customTools: false,
+      supportsCustomTools: false,
       wantsBack: 'thought_signature',
     });
   });
@@ -228,7 +237,7 @@ describe('errors under a status of the caller’s fault', () => {
     ['bedrock', 404, { reasons: ['ResourceNotFoundException'] }, 'channel'],
     ['bedrock', 400, { reasons: ['ValidationException'], message: words }, undefined],
   ] as const)('%s %i %j: %s', (type, status, error, fault) => {
-    expect(channelTypes[type].ownFault?.(status, error)).toBe(fault);
+    expect(channelTypes[type].classifyFault?.(status, error)).toBe(fault);
   });
 });
 

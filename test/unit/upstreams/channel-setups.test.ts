@@ -49,7 +49,7 @@ describe('what init asks', () => {
   /** As init does: questions whose answer is known or needless are not asked. */
   const asked = (type: ChannelTypeName, answers: Record<string, string>): string[] =>
     channelSetups[type].questions
-      .filter((question) => !question.needless?.({ endpoint: '', ...answers }))
+      .filter((question) => !question.isNeedless?.({ endpoint: '', ...answers }))
       .map(({ attribute }) => attribute);
 
   it.each([

@@ -32,7 +32,7 @@ function sent(
     outputTokensDefault: 16_384,
     states: new Map(),
     callIds,
-    without: new Set(),
+    omissions: new Set(),
     model,
     secret: 'secret' in attributes ? 'the-key' : undefined,
     outputTokensLimit: limit,

@@ -13,7 +13,7 @@ const send = (
   const settings = settingsWith({ quirks: { ...defaultQuirks, ...quirks }, stream: false, ...more });
   return buildChatBody(chatCall({ model: 'm', messages, ...request }), settings);
 };
-const few = { fields: new Set(['model', 'messages', 'tools']) };
+const few = { acceptedFields: new Set(['model', 'messages', 'tools']) };
 
 describe('fields that an upstream does not know', () => {
   it.each([
@@ -67,7 +67,10 @@ describe('an upstream that refuses unknown fields gets none inside', () => {
   };
 
   it('of messages, parts, calls and tools', () => {
-    expect(send(request, { ...few, echoes: ['extra_content'] }).body).toEqual({ model: 'up', ...plain });
+    expect(send(request, { ...few, acceptedEchoes: ['extra_content'] }).body).toEqual({
+      model: 'up',
+      ...plain,
+    });
   });
 
   it('and another upstream gets them all', () => {

@@ -39,12 +39,15 @@ describe('the messages for an upstream', () => {
       { role: 'system', content: 'two' },
       { role: 'system', content: [{ type: 'text', text: 'three' }] },
     ]);
-    expect(sent(system.slice(0, 3), settingsOf({ system: 'first' }))).toEqual([
+    expect(sent(system.slice(0, 3), settingsOf({ systemPosition: 'first' }))).toEqual([
       { role: 'system', content: 'one\n\ntwo' },
       user,
     ]);
     const texts = ['one', 'two', 'three'].map((text) => ({ type: 'text', text }));
-    expect(sent(system, settingsOf({ system: 'first' }))).toEqual([{ role: 'system', content: texts }, user]);
+    expect(sent(system, settingsOf({ systemPosition: 'first' }))).toEqual([
+      { role: 'system', content: texts },
+      user,
+    ]);
   });
 
   it('have null beside calls, or an empty text where null is refused', () => {
@@ -100,7 +103,7 @@ describe('the ids of calls for an upstream', () => {
     ['alnum9', /^[a-zA-Z0-9]{9}$/],
   ] as const)('fit what it accepts, calls and results alike: %s', (form, accepted) => {
     const long = `call_${'x'.repeat(80)}`;
-    const [, call, answer] = sent([user, called(long), result(long)], settingsOf({ callIds: form })) as [
+    const [, call, answer] = sent([user, called(long), result(long)], settingsOf({ callIdForm: form })) as [
       unknown,
       { tool_calls: { id: string }[] },
       { tool_call_id: string },
@@ -121,9 +124,9 @@ describe('the messages of a growing transcript', () => {
   const turn = fc.tuple(fc.uniqueArray(id, { maxLength: 3 }), fc.boolean()).map(turnOf);
   const variants: Partial<Quirks>[] = [
     {},
-    { callIds: 'alnum9', nullContent: 'empty' },
-    { callIds: 'max40', wantsBack: 'reasoning_content' },
-    { wantsBack: 'thought_signature', echoes: ['extra_content'] },
+    { callIdForm: 'alnum9', nullContent: 'empty' },
+    { callIdForm: 'max40', wantsBack: 'reasoning_content' },
+    { wantsBack: 'thought_signature', acceptedEchoes: ['extra_content'] },
   ];
 
   it.each(variants)('only get more: %j', (quirks) => {

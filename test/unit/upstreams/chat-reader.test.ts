@@ -43,7 +43,7 @@ describe('what an answer says beside text', () => {
 
   it('is reasoning between tags where the row says so, once', () => {
     const events = ['<thi', 'nk>so', ' on</think>', 'hi'].map((content) => delta({ content }));
-    const quirks = { ...defaultQuirks, thinkTags: true };
+    const quirks = { ...defaultQuirks, usesThinkTags: true };
     const texts = (answer: Answer): string[] =>
       (['reasoning_content', 'content'] as const).map((field) =>
         deltasOf(answer)
@@ -63,7 +63,7 @@ describe('what an answer says beside text', () => {
 });
 
 describe('a wrapped custom call in an answer', () => {
-  const sent = { body: {}, dropped: [], wrapped: new Set(['f']) };
+  const sent = { body: {}, dropped: [], wrappedTools: new Set(['f']) };
   it('is a custom call', () => {
     const answer = read([delta({ tool_calls: [call('x', '{"input":"hi"}')] }, 'tool_calls')], { sent });
     expect(callsOf(answer)).toMatchObject([{ type: 'custom', custom: { name: 'f', input: 'hi' } }]);

@@ -131,20 +131,20 @@ describe('a turn that goes up again', () => {
       images: [{}],
       extra_content: {},
     };
-    expect(sent(turn(1, echoes), { echoes: [] })).toEqual(turn(1));
-    expect(sent(turn(1, echoes), { echoes: ['reasoning'] })).toEqual({ ...turn(1), reasoning: 'r' });
+    expect(sent(turn(1, echoes), { acceptedEchoes: [] })).toEqual(turn(1));
+    expect(sent(turn(1, echoes), { acceptedEchoes: ['reasoning'] })).toEqual({ ...turn(1), reasoning: 'r' });
     expect(sent(turn(1, echoes))).toEqual(turn(1, echoes));
   });
 
   it('has no state in a repeat without it, but the replacement, and says so', () => {
     const without = new Set(['state'] as const);
     const quirks = { wantsBack: 'thought_signature' } as const;
-    expect(sent(turn(1, { reasoning_content: 'own' }), quirks, parts, { without })).toEqual({
+    expect(sent(turn(1, { reasoning_content: 'own' }), quirks, parts, { omissions: without })).toEqual({
       ...turn(1),
       tool_calls: [{ ...turn(1).tool_calls?.[0], extra_content: skipped }],
     });
     const message = turn(1);
-    const settings = settingsWith({ without, states: new Map([[message, parts]]) });
+    const settings = settingsWith({ omissions: without, states: new Map([[message, parts]]) });
     expect(buildChatBody(chatCall({ model: 'm', messages: [message] }), settings).dropped).toEqual([
       'reasoning',
     ]);

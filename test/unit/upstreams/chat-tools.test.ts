@@ -52,7 +52,7 @@ describe('the choice among tools', () => {
     } as object as ChatRequest);
     const { body, toolChoice } = buildChatBody(
       call,
-      settingsWith({ quirks: { ...defaultQuirks, forcedCalls: false } }),
+      settingsWith({ quirks: { ...defaultQuirks, supportsForcedCalls: false } }),
     );
     expect(body).toMatchObject(expected);
     expect([(body['tools'] as object[]).length, toolChoice]).toEqual([expected.tools.length, changed]);
@@ -83,7 +83,7 @@ describe('the choice among tools', () => {
   });
 
   it('is a list for upstreams that know custom tools, as OpenAI does', () => {
-    const { body } = send({ tools, tool_choice: allowed('auto', 'g') }, { customTools: true });
+    const { body } = send({ tools, tool_choice: allowed('auto', 'g') }, { supportsCustomTools: true });
     expect([body['tools'], body['tool_choice']]).toEqual([tools, allowed('auto', 'g')]);
   });
 });

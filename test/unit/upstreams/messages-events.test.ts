@@ -7,7 +7,7 @@ import { readerContext } from '../../support/dialect-parts.ts';
 
 type Json = Record<string, unknown>;
 
-const wrapping = readerContext({ sent: { body: {}, dropped: [], wrapped: new Set(['patch']) } });
+const wrapping = readerContext({ sent: { body: {}, dropped: [], wrappedTools: new Set(['patch']) } });
 
 /** Events of one stream, as the vendor sends them. */
 function readEvents(

@@ -43,14 +43,14 @@ describe('the body', () => {
     [
       'has the documented maximum when the limit was refused',
       { max_tokens: 900_000 },
-      { model: 'claude-opus-4-7', without: new Set(['limit' as const]) },
+      { model: 'claude-opus-4-7', omissions: new Set(['limit' as const]) },
       { ...base, model: 'claude-opus-4-7', max_tokens: 128_000 },
       [],
     ],
     [
       'has what all models take when a higher limit was refused and no maximum is known',
       { max_tokens: 90_000 },
-      { without: new Set(['limit' as const]) },
+      { omissions: new Set(['limit' as const]) },
       { ...base, max_tokens: 4096 },
       [],
     ],
@@ -93,7 +93,7 @@ describe('the body', () => {
     const sent = send(request, more);
     expect(JSON.parse(JSON.stringify(sent.body))).toEqual(JSON.parse(JSON.stringify(expected)));
     expect(sent.dropped).toEqual(dropped);
-    expect(sent.wrapped.size).toBe(0);
+    expect(sent.wrappedTools.size).toBe(0);
   });
 
   it.each([
@@ -242,9 +242,9 @@ describe('the limit', () => {
     ["is the model's own", { max_tokens: 900_000 }, { model: 'claude-opus-4-7' }, 128_000, true],
     ['is what the channel sets', { max_tokens: 90_000 }, { set: { max_tokens: 5 } }, 5, true],
     ['is none where the channel drops it', { max_tokens: 5 }, { drop: ['max_tokens'] }, undefined, true],
-  ])('that is reported %s', (_case, request, more, outputTokensMax, limitIsLeast) => {
+  ])('that is reported %s', (_case, request, more, outputTokensMax, isLimitLowest) => {
     const sent = send(request, more);
-    expect(sent).toMatchObject({ limitIsLeast });
+    expect(sent).toMatchObject({ isLimitLowest });
     expect(sent.outputTokensMax).toBe(outputTokensMax);
   });
 });
@@ -316,7 +316,9 @@ describe('tools', () => {
 
   it('of free text are named, with their grammar in words', () => {
     const format = { type: 'grammar', grammar: { definition: 'start: "x"', syntax: 'lark' } };
-    const { body, wrapped } = send({ tools: [{ type: 'custom', custom: { ...patch.custom, format } }] });
+    const { body, wrappedTools: wrapped } = send({
+      tools: [{ type: 'custom', custom: { ...patch.custom, format } }],
+    });
     expect([...wrapped]).toEqual(['patch']);
     expect(JSON.stringify(body['tools'])).toContain('grammar (lark):\\nstart: \\"x\\"');
   });

@@ -179,16 +179,16 @@ describe('state of a turn', () => {
   });
 
   it('is left out when the upstream refused it', () => {
-    expect(sendState(layout, { without: new Set(['state']) })).toEqual([
+    expect(sendState(layout, { omissions: new Set(['state']) })).toEqual([
       text('first.second.'),
       use('1'),
       use('2'),
     ]);
     const states = new Map([[message, layout]]);
     const asked = chatCall({ model: 'm', messages: [message] });
-    expect(buildMessagesBody(asked, settingsWith({ states, without: new Set(['state']) })).dropped).toEqual([
-      'reasoning',
-    ]);
+    expect(buildMessagesBody(asked, settingsWith({ states, omissions: new Set(['state']) })).dropped).toEqual(
+      ['reasoning'],
+    );
   });
 });
 

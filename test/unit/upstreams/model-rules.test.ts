@@ -75,10 +75,10 @@ function claudeRules(model: string): string {
     (each) => each !== 'none',
   );
   return [
-    rules.thinking,
+    rules.thinkingForm,
     rules.thinkingOff,
     rules.sampling === 'none' ? '-' : 'samples',
-    rules.forcedCalls ? 'forces' : '-',
+    rules.supportsForcedCalls ? 'forces' : '-',
     rules.bindsThinking ? 'binds' : '-',
     efforts.length === 5 ? 'all' : efforts.includes('xhigh') ? efforts.join('+') : 'no-xhigh',
     rules.cacheMinTokens,
@@ -130,7 +130,7 @@ const others: [names: string, rules: string][] = [
 ];
 
 function otherRules(model: string): string {
-  const { efforts, sampling, limitField = '-', wantsBack = '-', lastTurn } = rulesOf(model);
+  const { efforts, sampling, limitField = '-', wantsBack = '-', lastTurnRole: lastTurn } = rulesOf(model);
   const known = efforts === undefined ? '-' : efforts.join('+') || 'no';
   return [known, sampling, limitField, wantsBack, lastTurn].join(' ');
 }
@@ -160,7 +160,12 @@ describe('the table of models', () => {
   });
 
   it('sends to names of a vendor that nobody knows nothing that its newest models refuse', () => {
-    const newest = { sampling: 'none', forcedCalls: false, thinkingOff: 'omit', bindsThinking: false };
+    const newest = {
+      sampling: 'none',
+      supportsForcedCalls: false,
+      thinkingOff: 'omit',
+      bindsThinking: false,
+    };
     expect(rulesOf('claude-lyra-7')).toMatchObject(newest);
     expect(rulesOf('gpt-7-orion')).toEqual(rulesOf('gpt-6.2-astra'));
     expect(rulesOf('deepseek-comet')).toEqual(rulesOf('deepseek-flash'));
@@ -194,7 +199,7 @@ describe('the rules of a row', () => {
       efforts: ['max'],
       sampling: 'any',
       limitField: 'max_tokens',
-      forcedCalls: false,
+      supportsForcedCalls: false,
     });
     expect(quirksOf(row, 'claude-sonnet-5')).toMatchObject({ efforts: ['high'], sampling: 'any' });
     expect(quirksOf(row, 'gpt-5')).toMatchObject({ efforts: ['low'], sampling: 'without_reasoning' });
@@ -208,13 +213,17 @@ describe('the rules of a row', () => {
         'gpt-7-o*': { sampling: 'one', stop: false },
       },
     });
-    expect(quirksOf(row, 'gpt-7-orion')).toMatchObject({ stops: true, sampling: 'one', system: 'first' });
+    expect(quirksOf(row, 'gpt-7-orion')).toMatchObject({
+      supportsStop: true,
+      sampling: 'one',
+      systemPosition: 'first',
+    });
   });
 
   it('are facts and become rules again', () => {
     const quirks: Partial<Quirks> = {
       efforts: ['low', 'max'],
-      forcedCalls: false,
+      supportsForcedCalls: false,
       sampling: 'one',
       cacheMinTokens: 0,
       limitField: 'max_tokens',

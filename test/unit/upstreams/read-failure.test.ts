@@ -11,7 +11,7 @@ interface Answer {
   status: number;
   error?: object;
   headers?: Record<string, string>;
-  ownFault?: ChannelType['ownFault'];
+  ownFault?: ChannelType['classifyFault'];
   body?: UpstreamReply['body'];
 }
 
@@ -23,7 +23,7 @@ const read = ({ status, error = {}, headers = {}, ownFault, body }: Answer, slee
   readFailure(
     { status, headers, body: body ?? bytesOf(JSON.stringify({ error })) },
     {
-      type: ownFault ? { ownFault } : {},
+      type: ownFault ? { classifyFault: ownFault } : {},
       withheld: [],
       clock: { now: () => nowMs, sleep },
     },
@@ -143,7 +143,7 @@ describe('the body of a 429', () => {
 
 describe('a status of the caller’s fault', () => {
   it('is our own where the type finds it in a field, or in the header of AWS', async () => {
-    const ownFault: ChannelType['ownFault'] = (_status, { reasons = [] }) =>
+    const ownFault: ChannelType['classifyFault'] = (_status, { reasons = [] }) =>
       reasons.includes('AccessDeniedException') ? 'channel' : reasons.includes('KEY') ? 'secret' : undefined;
     const headers = { 'x-amzn-errortype': 'AccessDeniedException:http://internal.amazon.com/coral/' };
     expect(await read({ status: 400, headers, ownFault })).toMatchObject({ kind: 'status', status: 400 });
@@ -197,7 +197,7 @@ describe('an error inside an answer with status 200', () => {
 
   it('is our own where the channel’s type says so', () => {
     const error = { code: 400, reasons: ['KEY'] };
-    const own = (fault: 'secret' | 'channel') => readErrorInAnswer(error, [], { ownFault: () => fault });
+    const own = (fault: 'secret' | 'channel') => readErrorInAnswer(error, [], { classifyFault: () => fault });
     expect(own('secret')).toMatchObject({ kind: 'secret', status: 400 });
     expect(own('channel')).toMatchObject({ kind: 'status', status: 400 });
   });

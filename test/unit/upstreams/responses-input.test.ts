@@ -103,7 +103,7 @@ describe('the items of messages', () => {
       { role: 'system', content: 'a' },
       { role: 'developer', content: 'c' },
     ];
-    expect(itemsOf(messages, { quirks: { ...defaultQuirks, system: 'first' } })).toEqual([
+    expect(itemsOf(messages, { quirks: { ...defaultQuirks, systemPosition: 'first' } })).toEqual([
       {
         type: 'message',
         role: 'system',
@@ -117,7 +117,7 @@ describe('the items of messages', () => {
   });
 
   it('of custom calls are functions where the upstream has no custom tools', () => {
-    const quirks = { ...defaultQuirks, customTools: false };
+    const quirks = { ...defaultQuirks, supportsCustomTools: false };
     expect(itemsOf([assistant(null, customCall('call_1')), result('call_1')], { quirks })).toEqual([
       { type: 'function_call', call_id: 'call_1', name: 'c', arguments: '{"input":"x"}' },
       { type: 'function_call_output', call_id: 'call_1', output: 'ok' },
@@ -190,7 +190,7 @@ describe('a turn with its state', () => {
       { call: 0 },
       { call: 1 },
     ];
-    const settings = settingsWith({ states: new Map([[turn, parts]]), without: new Set(['state']) });
+    const settings = settingsWith({ states: new Map([[turn, parts]]), omissions: new Set(['state']) });
     const { body, dropped } = buildResponsesBody(chatCall({ model: 'm', messages: [turn] }), settings);
     expect(body['input']).toEqual([sentText('ab', 'commentary'), sentCall('call_1'), sentCall('call_2')]);
     expect(dropped).toEqual(['reasoning']);
@@ -201,7 +201,7 @@ describe('a turn with its state', () => {
     const after = new Map([[turn, [said, { type: 'agent_reasoning', encrypted_content: 'gAAAA' }]]]);
     const items = { after, instead: new Map(), tools: new Map(), effort: undefined, lost: [] };
     const call = { ...chatCall({ model: 'm', messages: [turn] }), form: 'responses', items } as const;
-    const sent = buildResponsesBody(call, settingsWith({ without: new Set(['state']) })).body['input'];
+    const sent = buildResponsesBody(call, settingsWith({ omissions: new Set(['state']) })).body['input'];
     expect(sent).toEqual([sentText('ab'), sentCall('call_1'), sentCall('call_2'), said]);
   });
 });

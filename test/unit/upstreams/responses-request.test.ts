@@ -33,13 +33,18 @@ describe('the fields of a Responses request', () => {
     [
       'leave the include out where it was refused',
       {},
-      { without: new Set(['include'] as const) },
+      { omissions: new Set(['include'] as const) },
       { include: undefined },
     ],
     ['do not stream where the channel cannot', { stream: true }, { stream: false }, { stream: undefined }],
     ['have the limit that the balance covers', {}, { outputTokensLimit: 40 }, { max_output_tokens: 40 }],
     ['have no limit that nobody set', {}, { maxOutputTokens: 500 }, {}],
-    ['have no limit where it was refused', { max_tokens: 900 }, { without: new Set(['limit'] as const) }, {}],
+    [
+      'have no limit where it was refused',
+      { max_tokens: 900 },
+      { omissions: new Set(['limit'] as const) },
+      {},
+    ],
     ['say the verbosity', { verbosity: 'low' }, {}, { text: { verbosity: 'low' } }],
     ['say the effort', { reasoning_effort: 'high' }, {}, { reasoning: { effort: 'high' } }],
     ['say a known effort', { reasoning_effort: 'max' }, {}, { reasoning: { effort: 'xhigh' } }],
@@ -65,7 +70,7 @@ describe('the fields of a Responses request', () => {
         tools: [functionTool],
         tool_choice: { type: 'function', function: { name: functionTool.function.name } },
       },
-      quirks({ forcedCalls: false }),
+      quirks({ supportsForcedCalls: false }),
       {
         tools: [sentFunction],
         tool_choice: {
@@ -78,13 +83,13 @@ describe('the fields of a Responses request', () => {
     [
       'force a call of such a model while it does not think',
       { tools: [functionTool], tool_choice: 'required', reasoning_effort: 'none' },
-      quirks({ forcedCalls: false }),
+      quirks({ supportsForcedCalls: false }),
       { tools: [sentFunction], tool_choice: 'required', reasoning: { effort: 'none' } },
     ],
     [
       'force no call of such a model that is sent another effort than none',
       { tools: [functionTool], tool_choice: 'required', reasoning_effort: 'none' },
-      quirks({ forcedCalls: false, efforts: ['low'] }),
+      quirks({ supportsForcedCalls: false, efforts: ['low'] }),
       { tools: [sentFunction], tool_choice: 'auto', reasoning: { effort: 'low' } },
     ],
     [

@@ -267,7 +267,8 @@ type Answers = { endpoint?: string } & InitOptions['attributes'];
 async function askAttributes(answer: Answer, type: ChannelTypeName, options: InitOptions): Promise<Answers> {
   const { endpoint } = options;
   const answers: Answers = endpoint === undefined ? {} : { endpoint };
-  for (const { attribute, question, usual, needless } of channelSetups[type].questions) {
+  for (const { attribute, question, defaultAnswer: usual, isNeedless: needless } of channelSetups[type]
+    .questions) {
     if (needless?.({ endpoint: '', ...answers })) continue;
     const given = attribute === 'endpoint' ? endpoint : options.attributes[attribute];
     answers[attribute] = await answer(given, {

@@ -53,7 +53,7 @@ export class ChatReader implements AnswerReader {
     const sent = given.filter((each) => [body['stop']].flat().includes(each));
     return {
       ...this.#writer.report(first?.describeTurn() ?? []),
-      stoppedAt: first?.findStopSequence(given, sent),
+      stopSequence: first?.findStopSequence(given, sent),
     };
   }
 
@@ -120,9 +120,9 @@ export class ChatReader implements AnswerReader {
     const { quirks, sent } = this.#context;
     const newCalls = (): UpstreamToolCalls => {
       this.#names ??= DeclaredNames.readFrom(sent.body);
-      return new UpstreamToolCalls(this.#writer, this.#names, sent.wrapped);
+      return new UpstreamToolCalls(this.#writer, this.#names, sent.wrappedTools);
     };
-    const choice = new Choice(this.#writer, { thinkTags: quirks.thinkTags, newCalls });
+    const choice = new Choice(this.#writer, { thinkTags: quirks.usesThinkTags, newCalls });
     this.#choices.set(index, choice);
     return choice;
   }
@@ -131,7 +131,7 @@ export class ChatReader implements AnswerReader {
   #writeCitations(choice: Choice): ChatDelta[] {
     const annotations = this.#citingEvent && !choice.isAnnotated ? readCitations(this.#citingEvent) : [];
     if (annotations.length === 0) return [];
-    this.#writer.kept.value(annotations);
+    this.#writer.memory.value(annotations);
     return [{ annotations }];
   }
 }
@@ -140,7 +140,7 @@ export class ChatReader implements AnswerReader {
 class Choice {
   finish: FinishReason | undefined;
   isAnnotated = false;
-  readonly #kept: AnswerWriter['kept'];
+  readonly #memory: AnswerWriter['memory'];
   /** Is asked at the first call. */
   readonly #createToolCalls: () => UpstreamToolCalls;
   #hasContent = false;
@@ -158,11 +158,11 @@ class Choice {
   #textLength = 0;
 
   constructor(
-    { kept }: AnswerWriter,
+    { memory }: AnswerWriter,
     { thinkTags, newCalls }: { thinkTags: boolean; newCalls: () => UpstreamToolCalls },
   ) {
-    this.#kept = kept;
-    this.#details = new ReasoningDetails(kept);
+    this.#memory = memory;
+    this.#details = new ReasoningDetails(memory);
     this.#createToolCalls = newCalls;
     if (thinkTags) this.#tags = new ThinkTags();
   }
@@ -179,7 +179,7 @@ class Choice {
     const logprobs = readLogprobs(source.logprobs);
     // A chunk without text may be the beginning of an answer, which is held until its first content.
     // What is only passed on is not counted, but for text, of which no model writes so much.
-    if (logprobs !== null && deltaText(delta) === '') this.#kept.value(logprobs);
+    if (logprobs !== null && deltaText(delta) === '') this.#memory.value(logprobs);
     this.finish = readFinishReason(reason) ?? this.finish;
     if (readFinishReason(reason)) this.#lastEvent = source;
     return isEmpty(delta) && logprobs === null ? undefined : { delta, logprobs };
@@ -265,11 +265,11 @@ class Choice {
 
   #keep({ content, reasoning, reasoningField, refusal, details, extra, calls, images }: DeltaReading): void {
     const text = content + reasoning + refusal;
-    this.#kept.text(text);
+    this.#memory.text(text);
     this.#hasContent ||= text !== '' || calls.length > 0 || images.length > 0;
     this.#details.push(details);
     if (extra) {
-      this.#kept.value(extra);
+      this.#memory.value(extra);
       this.#extra = { ...this.#extra, ...extra };
     }
     if (reasoning === '') return;

@@ -68,7 +68,7 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
   const unsent = [...left, ...tools.dropped, ...dropped, ...listLostState(call, settings)];
   applyRowFields(body, settings);
   delete body['stream_options'];
-  if (settings.stream && settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
+  if (settings.stream && settings.includeUsage && (quirks.acceptedFields?.has('stream_options') ?? true))
     body['stream_options'] = { ...withoutNulls(request.stream_options ?? {}), include_usage: true };
   return {
     body,
@@ -77,13 +77,13 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
     toolChoice: tools.changedChoice,
     outputTokensMax: limitOf(body, settings),
     stop: stopKeepers.some((field) => body[field] === true) ? undefined : stops.watched,
-    wrapped: tools.wrapped,
+    wrappedTools: tools.wrapped,
   };
 }
 
 /** A repeat without state says so, if state was left out. */
-function listLostState({ request }: CanonicalCall, { without, states }: RequestSettings): string[] {
-  if (!without.has('state') && !without.has('echoes')) return [];
+function listLostState({ request }: CanonicalCall, { omissions, states }: RequestSettings): string[] {
+  if (!omissions.has('state') && !omissions.has('echoes')) return [];
   const echoed = request.messages.some(
     (message) =>
       Array.isArray(message['reasoning_details']) ||
@@ -120,18 +120,18 @@ function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: 
         converted['tool_calls'] = calls;
         if (quirks.nullContent === 'empty' && calls.length > 0) converted['content'] ??= '';
       }
-      const isForeign = settings.foreign?.has(message) === true;
-      const without = isForeign ? new Set([...settings.without, 'state' as const]) : settings.without;
-      sent.push(attachState(converted, settings.states.get(message), { ...settings, without }));
+      const isForeign = settings.foreignTurns?.has(message) === true;
+      const omissions = isForeign ? new Set([...settings.omissions, 'state' as const]) : settings.omissions;
+      sent.push(attachState(converted, settings.states.get(message), { ...settings, omissions }));
     } else sent.push(converted);
   }
   flush();
   const last = sent.at(-1);
-  if (quirks.lastTurn === 'user' && last?.['role'] === 'assistant' && idsOf(last).length === 0)
+  if (quirks.lastTurnRole === 'user' && last?.['role'] === 'assistant' && idsOf(last).length === 0)
     sent.push({ role: 'user', content: continuation });
   const known = sent.map((message) => filterMessage(message, quirks));
   const named = mapCallIds(known, settings);
-  return quirks.system === 'first' ? mergeSystemMessages(named) : named;
+  return quirks.systemPosition === 'first' ? mergeSystemMessages(named) : named;
 }
 
 /** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
@@ -154,9 +154,9 @@ function readResultText(
 }
 
 /** The index is a matter of streams. Clients echo it, and upstreams that refuse other echoes refuse it, too. */
-function convertToolCall(source: object, wraps: boolean, { echoes }: Quirks): JsonRecord {
+function convertToolCall(source: object, wraps: boolean, { acceptedEchoes }: Quirks): JsonRecord {
   const call = withoutNulls(source);
-  if (echoes) delete call['index'];
+  if (acceptedEchoes) delete call['index'];
   if (!wraps || call['type'] !== 'custom') return call;
   const { custom, ...others } = call;
   const { name, input } = asRecord(custom);
@@ -175,17 +175,17 @@ const skippedSignature = 'skip_thought_signature_validator';
 export function attachState(
   message: JsonRecord,
   parts: readonly StatePart[] | undefined,
-  { quirks, without }: RequestSettings,
+  { quirks, omissions }: RequestSettings,
 ): JsonRecord {
   // Reasoning between tags has no field: what a client sends back as one is the relay's own reading of it.
-  const echoes = quirks.echoes ?? (quirks.thinkTags ? [] : echoedFields);
-  const isLost = without.has('state') || without.has('echoes');
+  const echoes = quirks.acceptedEchoes ?? (quirks.usesThinkTags ? [] : echoedFields);
+  const isLost = omissions.has('state') || omissions.has('echoes');
   const accepted = isLost ? [] : echoes;
   const fields = dropEchoes(message, accepted);
   const calls = recordsIn(fields['tool_calls']).map((call) => dropEchoes(call, accepted));
   if (!isLost) for (const part of parts ?? []) if ('opaque' in part) putBack(part.opaque, fields, calls);
 
-  const first = without.has('echoes') ? undefined : calls[0];
+  const first = omissions.has('echoes') ? undefined : calls[0];
   if (first && quirks.wantsBack === 'reasoning_content') nameReasoning(fields);
   if (first && quirks.wantsBack === 'thought_signature')
     first['extra_content'] = ensureSignature(first['extra_content']);
@@ -243,7 +243,7 @@ function refuseFileUrls(messages: readonly ChatMessage[]): void {
 /** Gives the vendor its own ids back where they are this channel's, and maps what it does not accept. */
 function mapCallIds(messages: JsonRecord[], { callIds, quirks }: RequestSettings): JsonRecord[] {
   const restored = restoreVendorIds(messages, callIds);
-  const ids = mapIds(restored.flatMap(idsOf), quirks.callIds);
+  const ids = mapIds(restored.flatMap(idsOf), quirks.callIdForm);
   return restored.map((message) => renameIds(message, (id) => ids.get(id) ?? id));
 }
 
@@ -324,7 +324,7 @@ function fitFields(asked: JsonRecord, { quirks, set }: RequestSettings): FittedF
     dropped.push(field);
   };
   for (const [field, value] of Object.entries(body)) {
-    if (!quirks.fields || quirks.fields.has(field)) continue;
+    if (!quirks.acceptedFields || quirks.acceptedFields.has(field)) continue;
     if (requiredFields.get(field)?.(value) === true)
       throw new CannotCarry(field, `'${field}' is not supported by the upstream.`);
     drop(field);
@@ -344,11 +344,14 @@ const callFields = ['id', 'type', 'function', 'custom'];
 const functionFields = ['name', 'description', 'parameters', 'strict'];
 
 /** A message for an upstream that refuses unknown fields: what it does not know of it and of its parts is left out. */
-function filterMessage(message: JsonRecord, { fields, echoes = echoedFields }: Quirks): JsonRecord {
-  if (!fields) return message;
-  const { content, tool_calls: calls, ...known } = pickFields(message, [...messageFields, ...echoes]);
+function filterMessage(
+  message: JsonRecord,
+  { acceptedFields, acceptedEchoes = echoedFields }: Quirks,
+): JsonRecord {
+  if (!acceptedFields) return message;
+  const { content, tool_calls: calls, ...known } = pickFields(message, [...messageFields, ...acceptedEchoes]);
   const call = (value: unknown): unknown =>
-    isRecord(value) ? pickFields(value, [...callFields, ...echoes]) : value;
+    isRecord(value) ? pickFields(value, [...callFields, ...acceptedEchoes]) : value;
   return {
     ...known,
     ...(content !== undefined && {
@@ -359,8 +362,11 @@ function filterMessage(message: JsonRecord, { fields, echoes = echoedFields }: Q
 }
 
 /** A tool that the caller runs, for such an upstream. */
-function filterTool<Tool extends JsonRecord & { type: string }>(tool: Tool, { fields }: Quirks): Tool {
-  if (!fields) return tool;
+function filterTool<Tool extends JsonRecord & { type: string }>(
+  tool: Tool,
+  { acceptedFields }: Quirks,
+): Tool {
+  if (!acceptedFields) return tool;
   const known = { ...pickTypedFields(tool), type: tool.type };
   const { function: declared } = tool;
   return {
@@ -403,13 +409,13 @@ interface SentTools {
 function convertTools({ form, request, unknown }: CanonicalCall, settings: RequestSettings): SentTools {
   const { quirks, allow } = settings;
   // Few compatible servers know custom tools, and the others refuse them.
-  const wraps = quirks.customTools !== true;
+  const wraps = quirks.supportsCustomTools !== true;
   const declared = request.tools ?? [];
   const known = declared.filter(({ type }) => callerToolTypes.has(type) || allow.includes(type));
   // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
   const asked = limitToAllowedTools(request.tool_choice, known, wraps);
   const thinks = asRecord(settings.set['thinking'] ?? unknown['thinking'])['type'] !== 'disabled';
-  const chosen = quirks.forcedCalls || !thinks ? asked : replaceForcedChoice(asked);
+  const chosen = quirks.supportsForcedCalls || !thinks ? asked : replaceForcedChoice(asked);
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
   const tools = chosen.tools.map((tool) => {
     const { async: isAsync, ...plain } = isCustom(tool) ? wrapTool(tool) : tool;
@@ -469,9 +475,9 @@ const limitFieldsOf = ({ limitField }: RequestSettings): string[] => [
 
 /** Puts the limit into a field that the upstream accepts, and lowers it. Changes `body`. */
 function setLimits(body: JsonRecord, settings: RequestSettings): void {
-  const { without, quirks, maxOutputTokens, outputTokensLimit, limitField } = settings;
+  const { omissions, quirks, maxOutputTokens, outputTokensLimit, limitField } = settings;
   const fields = limitFieldsOf(settings);
-  if (without.has('limit')) {
+  if (omissions.has('limit')) {
     for (const field of fields) delete body[field];
     return;
   }

@@ -48,7 +48,7 @@ export class UpstreamToolCalls {
   /** State that came with a piece before any call. */
   looseExtra: JsonRecord | undefined;
   readonly shownCalls: OpenCall[] = [];
-  readonly #writer: Pick<AnswerWriter, 'kept' | 'callId'>;
+  readonly #writer: Pick<AnswerWriter, 'memory' | 'assignCallId'>;
   readonly #names: DeclaredNames;
   readonly #wrapped: ReadonlySet<string>;
   readonly #calls: OpenCall[] = [];
@@ -56,7 +56,7 @@ export class UpstreamToolCalls {
 
   /** `wrapped`: the tools that were sent as functions with one text `input`. */
   constructor(
-    writer: Pick<AnswerWriter, 'kept' | 'callId'>,
+    writer: Pick<AnswerWriter, 'memory' | 'assignCallId'>,
     names: DeclaredNames,
     wrapped: ReadonlySet<string>,
   ) {
@@ -89,7 +89,7 @@ export class UpstreamToolCalls {
   #pushPiece(piece: CallPiece): ToolCallDelta[] {
     const { name, id, extra } = piece;
     const found = this.#find(piece);
-    if (extra) this.#writer.kept.value(extra);
+    if (extra) this.#writer.memory.value(extra);
     if (!found && name === undefined && id === undefined && piece.text === '') {
       if (extra) this.looseExtra = { ...this.looseExtra, ...extra };
       return [];
@@ -120,7 +120,7 @@ export class UpstreamToolCalls {
 
   #add({ index, id }: CallPiece): OpenCall {
     if (this.#calls.length >= callsMax) throw tooLargeFailure();
-    this.#writer.kept.value(id);
+    this.#writer.memory.value(id);
     const call: OpenCall = {
       index: undefined,
       upstreamIndex: index,
@@ -143,7 +143,7 @@ export class UpstreamToolCalls {
   #setName(call: OpenCall, piece: string): void {
     const { lengthMax } = this.#names;
     if (call.name.length + piece.length > 2 * lengthMax) throw tooLargeFailure();
-    this.#writer.kept.text(piece);
+    this.#writer.memory.text(piece);
     call.name = call.name === '' ? piece : (joinName(call, piece, this.#names) ?? call.name);
     if (call.name.length > lengthMax) throw tooLargeFailure();
   }
@@ -159,7 +159,7 @@ export class UpstreamToolCalls {
       text = findUnsentText(call, piece);
       text = text.slice(0, call.scan.push(text));
     }
-    this.#writer.kept.text(text);
+    this.#writer.memory.text(text);
     call.text += text;
     return text;
   }
@@ -187,7 +187,7 @@ export class UpstreamToolCalls {
     call.unsentText = '';
     return {
       index,
-      id: this.#writer.callId(call.upstreamId),
+      id: this.#writer.assignCallId(call.upstreamId),
       type: kind,
       ...(kind === 'custom'
         ? { custom: { name, input: unsent } }
@@ -198,7 +198,7 @@ export class UpstreamToolCalls {
 
   /** A wrapped call goes out in one piece, when its wrapper is closed. */
   #unwrap(call: OpenCall): ToolCallDelta[] {
-    Object.assign(call, { kind: 'custom', unwrapped: true, unsent: unwrapInput(call.text) });
+    Object.assign(call, { kind: 'custom', isUnwrapped: true, unsentText: unwrapInput(call.text) });
     return [this.#show(call)];
   }
 }

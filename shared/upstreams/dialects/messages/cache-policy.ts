@@ -33,8 +33,8 @@ export function addBreakpoints(
   {
     hasCacheKey,
     cacheMinTokens,
-    cacheBreakpoints,
-  }: { hasCacheKey: boolean } & Pick<Quirks, 'cacheMinTokens' | 'cacheBreakpoints'>,
+    cacheBreakpointsMax: cacheBreakpoints,
+  }: { hasCacheKey: boolean } & Pick<Quirks, 'cacheMinTokens' | 'cacheBreakpointsMax'>,
 ): Prompt {
   const count = countClientBreakpoints(prompt);
   if (count > breakpointsMax) {

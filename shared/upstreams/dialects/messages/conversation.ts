@@ -42,7 +42,7 @@ export function buildConversation(
   const system = leading.flatMap((message, index) =>
     keepMessageBreakpoint(convertContent(message.content, `messages[${index}]`), message),
   );
-  const form = settings.quirks.callIds === 'alnum9' ? 'alnum9' : 'word64';
+  const form = settings.quirks.callIdForm === 'alnum9' ? 'alnum9' : 'word64';
   const ids = mapCallIds(messages, { callIds: settings.callIds, form });
   const turns: MessagesTurn[] = [];
   const add = (role: MessagesTurn['role'], blocks: readonly JsonRecord[]): void => {
@@ -59,7 +59,7 @@ export function buildConversation(
     const path = `messages[${leading.length + offset}]`;
     if (message.role !== 'assistant') add('user', convertUserMessage(message, path, ids));
     else {
-      const state = settings.without.has('state') ? undefined : settings.states.get(message);
+      const state = settings.omissions.has('state') ? undefined : settings.states.get(message);
       const content = convertAssistantMessage(message, path, ids, state);
       // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
       // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.

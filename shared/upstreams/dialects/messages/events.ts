@@ -65,8 +65,8 @@ export class MessagesReader implements AnswerReader {
 
   constructor(context: ReaderContext) {
     this.#writer = new AnswerWriter(context);
-    this.#blocks = new ContentBlocks(this.#writer, context.sent.wrapped);
-    this.#native = context.sent.isNative ? new NativeEvents(this.#writer.kept) : undefined;
+    this.#blocks = new ContentBlocks(this.#writer, context.sent.wrappedTools);
+    this.#native = context.sent.isNative ? new NativeEvents(this.#writer.memory) : undefined;
     this.#asksFast = context.sent.body['speed'] === 'fast';
   }
 
@@ -109,7 +109,7 @@ export class MessagesReader implements AnswerReader {
     if (!isWithheld && this.#blocks.all.some(isCutCall)) throw new UpstreamFailure('cut');
     const last = [...early, ...this.#writeDeltas(this.#blocks.closeAll())];
     const shown = attachNativeEvents(last, this.#native?.end(), this.#writer);
-    return [...shown, ...this.#writer.finish(this.#finish ?? 'stop', this.#writer.calls > 0)];
+    return [...shown, ...this.#writer.finish(this.#finish ?? 'stop', this.#writer.callCount > 0)];
   }
 
   /** A complete answer ends normally, however the connection ended. */
@@ -319,8 +319,8 @@ class ContentBlocks {
     if (this.all.length >= blocksMax) throw tooLargeFailure();
     const kind = kinds.find((each) => each === source['type']) ?? 'other';
     const keptFields = pickKeptFields(kind, source);
-    this.#writer.kept.bytes(blockBytes);
-    this.#writer.kept.value(keptFields);
+    this.#writer.memory.bytes(blockBytes);
+    this.#writer.memory.value(keptFields);
     const block: Block = {
       kind,
       source: keptFields,
@@ -344,12 +344,12 @@ class ContentBlocks {
 
   /** Reads a piece, or the start of a block, which may hold all of it. */
   #push(block: Block, piece: JsonRecord): ChatDelta[] {
-    const { kept } = this.#writer;
+    const { memory } = this.#writer;
     if (block.kind === 'tool_use') return callPiece(block, this.#add(block, piece['partial_json']));
     if (block.kind === 'text') {
       const citations = Array.isArray(piece['citations']) ? piece['citations'] : [piece['citation']];
       for (const citation of citations.flatMap(readCitation)) {
-        kept.value(citation);
+        memory.value(citation);
         block.citations.push(citation);
       }
       const text = this.#add(block, piece['text']);
@@ -358,7 +358,7 @@ class ContentBlocks {
     }
     if (block.kind !== 'thinking') return [];
     const signature = textIn(piece['signature']);
-    kept.text(signature);
+    memory.text(signature);
     block.signature += signature;
     const text = this.#add(block, piece['thinking']);
     return text === '' ? [] : [{ reasoning_content: text }];
@@ -366,7 +366,7 @@ class ContentBlocks {
 
   #add(block: Block, value: unknown): string {
     const text = textIn(value);
-    this.#writer.kept.text(text);
+    this.#writer.memory.text(text);
     block.text.add(text);
     block.length += text.length;
     return text;
@@ -386,10 +386,10 @@ class ContentBlocks {
   }
 
   #showCall(block: Block, call: Omit<ToolCallDelta, 'index'>): ChatDelta[] {
-    const index = this.#writer.calls;
+    const index = this.#writer.callCount;
     if (index >= callsMax) throw tooLargeFailure();
     block.call = index;
-    return [{ tool_calls: [{ index, id: this.#writer.callId(textIn(block.source['id'])), ...call }] }];
+    return [{ tool_calls: [{ index, id: this.#writer.assignCallId(textIn(block.source['id'])), ...call }] }];
   }
 
   /**

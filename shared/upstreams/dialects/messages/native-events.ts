@@ -35,7 +35,7 @@ export const isWholeMessage = ({ type, role, content }: JsonRecord): boolean =>
   type === 'message' || (role === 'assistant' && Array.isArray(content));
 
 export class NativeEvents {
-  readonly #kept: Kept;
+  readonly #memory: Kept;
   #open: OpenBlock | undefined;
   #startedCount = 0;
   /** What waits, by the upstream's index. */
@@ -43,8 +43,8 @@ export class NativeEvents {
   /** The blocks that `message_start` had, unless they come with events. */
   #earlyContent: JsonRecord[] = [];
 
-  constructor(kept: Kept) {
-    this.#kept = kept;
+  constructor(memory: Kept) {
+    this.#memory = memory;
   }
 
   push(event: JsonRecord): JsonRecord[] {
@@ -106,7 +106,7 @@ export class NativeEvents {
     const mayBegin =
       type === 'content_block_start' && open && isWhole(open) && !this.#waitingEvents.has(index);
     if (isOther && !mayBegin) {
-      this.#kept.value(event);
+      this.#memory.value(event);
       const held = this.#waitingEvents.get(index) ?? [];
       held.push(event);
       this.#waitingEvents.set(index, held);

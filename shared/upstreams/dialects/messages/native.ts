@@ -74,7 +74,7 @@ export function buildNativeBody(
   });
   const toolChoice = applyOtherRules(body, request, { settings, lose: noteDropped });
   const thinkingType = asRecord(settings.set['thinking'] ?? body['thinking'])['type'] ?? 'disabled';
-  const mustBegin = ofEveryTurn || (quirks.thinking === 'budget' && dropped.includes('reasoning'));
+  const mustBegin = ofEveryTurn || (quirks.thinkingForm === 'budget' && dropped.includes('reasoning'));
   const isLost = thinkingType !== 'disabled' && mustBegin && isLoopWithoutThinking;
   const disabledThinking =
     ofEveryTurn && quirks.thinkingOff !== 'always' ? disableThinking(quirks) : undefined;
@@ -105,8 +105,8 @@ interface RuledFacts {
   lose: (name: string) => void;
 }
 
-const pickRowQuirks = ({ quirks, ruled }: RequestSettings): Partial<Quirks> =>
-  Object.fromEntries(Object.entries(quirks).filter(([quirk]) => ruled?.has(quirk)));
+const pickRowQuirks = ({ quirks, rowQuirks }: RequestSettings): Partial<Quirks> =>
+  Object.fromEntries(Object.entries(quirks).filter(([quirk]) => rowQuirks?.has(quirk)));
 
 /** The form of thinking, and the effort. Changes `body`. Returns the effort that is sent instead of what the client said. */
 function applyThinkingRules(
@@ -114,13 +114,13 @@ function applyThinkingRules(
   request: ChatRequest,
   { lose, ...facts }: RuledFacts & Parameters<typeof decideThinking>[1],
 ): string | undefined {
-  const { thinking, thinkingOff, efforts } = pickRowQuirks(facts.settings);
+  const { thinkingForm, thinkingOff, efforts } = pickRowQuirks(facts.settings);
   const { type } = asRecord(body['thinking']);
   const { effort: own, ...config } = asRecord(body['output_config']);
   const isOff = type === 'disabled' || type === 'between_tools';
-  const form = thinking === 'budget' ? 'enabled' : thinking;
+  const form = thinkingForm === 'budget' ? 'enabled' : thinkingForm;
   const isRefused = isOff
-    ? thinking === 'none' || (thinkingOff ?? type) !== type
+    ? thinkingForm === 'none' || (thinkingOff ?? type) !== type
     : (type === 'enabled' || type === 'adaptive') && (form ?? type) !== type;
   let effort = own;
   let changed: string | undefined;
@@ -155,7 +155,7 @@ function applyOtherRules(
   request: ChatRequest,
   { settings, lose }: RuledFacts,
 ): 'auto' | undefined {
-  const { sampling = 'any', stops, forcedCalls, lastTurn } = pickRowQuirks(settings);
+  const { sampling = 'any', supportsStop, supportsForcedCalls, lastTurnRole } = pickRowQuirks(settings);
   if (sampling !== 'any') {
     const isThinking = sampling === 'without_reasoning' && asRecord(body['thinking'])['type'] !== 'disabled';
     const { fields, dropped } = filterSampling(request, {
@@ -167,16 +167,16 @@ function applyOtherRules(
     Object.assign(body, fields);
     dropped.forEach(lose);
   }
-  if (stops === false && 'stop_sequences' in body) {
+  if (supportsStop === false && 'stop_sequences' in body) {
     delete body['stop_sequences'];
     lose('stop_sequences');
   }
   const turns = recordsIn(body['messages']);
-  if (lastTurn === 'user' && turns.at(-1)?.['role'] === 'assistant')
+  if (lastTurnRole === 'user' && turns.at(-1)?.['role'] === 'assistant')
     body['messages'] = [...turns, { role: 'user', content: continuation }];
   const { name, ...choice } = asRecord(body['tool_choice']);
   const isForced = choice['type'] === 'any' || choice['type'] === 'tool';
-  if (forcedCalls !== false || !isForced) return undefined;
+  if (supportsForcedCalls !== false || !isForced) return undefined;
   body['tool_choice'] = { ...choice, type: 'auto' };
   if (choice['type'] === 'tool')
     body['tools'] = recordsIn(body['tools']).filter((tool) => tool['name'] === name);
@@ -196,11 +196,11 @@ const isRelayThinking = ({ signature, data }: JsonRecord): boolean =>
 /** The turns, without thinking that this upstream cannot read. A turn that had nothing else is left out. */
 function dropLostThinking(
   messages: readonly JsonRecord[],
-  { without }: RequestSettings,
+  { omissions }: RequestSettings,
   lose: (name: string) => void,
 ): JsonRecord[] {
   const isLost = (block: unknown): boolean =>
-    isRecord(block) && isThinkingBlock(block) && (without.has('state') || isRelayThinking(block));
+    isRecord(block) && isThinkingBlock(block) && (omissions.has('state') || isRelayThinking(block));
   return messages.flatMap((message) => {
     const { role, content } = message;
     if (role !== 'assistant' || !Array.isArray(content) || !content.some(isLost)) return [message];

@@ -76,7 +76,7 @@ export function buildMessagesBody(call: CanonicalCall, settings: RequestSettings
       ...describeLimit(native.body, call, settings),
       isNative: true,
       features: [...(call.native?.headers.betas ?? []), ...optionalFields],
-      wrapped: new Set(),
+      wrappedTools: new Set(),
     };
   }
   const isInline = quirks.bindsThinking && !settings.refusedFeatures?.includes(inlineTools);
@@ -86,10 +86,10 @@ export function buildMessagesBody(call: CanonicalCall, settings: RequestSettings
   const spokenTurns = turns.filter(({ role }) => role !== 'system');
   const isLoopWithoutThinking = lacksThinking(spokenTurns, { ofEveryTurn });
   // A call that is forced excludes thinking: a client that asks for the one and says nothing of the other means the one.
-  const isFirst = quirks.forcedCalls && quirks.thinkingOff === 'disabled' && asksForCall(request);
+  const isFirst = quirks.supportsForcedCalls && quirks.thinkingOff === 'disabled' && asksForCall(request);
   const asked = isFirst ? { ...request, reasoning_effort: request.reasoning_effort ?? 'none' } : request;
   const thinking = decideThinking(asked, { settings, outputTokensMax, isLoopWithoutThinking });
-  const forcesCalls = quirks.forcedCalls && !thinking.isOn;
+  const forcesCalls = quirks.supportsForcedCalls && !thinking.isOn;
   // Another choice would make the vendor read the whole conversation anew, not from its cache ["Tool use with prompt caching"].
   const choiceRequest = call.compacts ? { ...request, tool_choice: 'auto' } : request;
   const tools = convertTools(choiceRequest, { allow: settings.allow, forcesCalls });
@@ -135,7 +135,7 @@ export function buildMessagesBody(call: CanonicalCall, settings: RequestSettings
     ...droppedFields.filter((field) => isSet(request[field]) && !isCarried(request[field], endUser)),
     ...(isSet(request.service_tier) && tier === undefined ? ['service_tier'] : []),
     ...Object.keys(unknown),
-    ...(settings.without.has('state') && settings.states.size > 0 ? ['reasoning'] : []),
+    ...(settings.omissions.has('state') && settings.states.size > 0 ? ['reasoning'] : []),
   ];
   keepRoomToAnswer(body);
   if (settings.unpricedHour && shortenLifetimes(body)) dropped.push('cache_control.ttl');
@@ -146,7 +146,7 @@ export function buildMessagesBody(call: CanonicalCall, settings: RequestSettings
     toolChoice: tools.changedChoice,
     ...describeLimit(body, call, settings),
     stop: stops.watched,
-    wrapped: tools.wrapped,
+    wrappedTools: tools.wrapped,
     ...(placement.isAny && { features: [inlineTools] }),
   };
 }
@@ -155,11 +155,11 @@ function describeLimit(
   { max_tokens: sent }: JsonRecord,
   { request }: CanonicalCall,
   settings: RequestSettings,
-): Pick<SentBody, 'outputTokensMax' | 'limitIsLeast'> {
-  const repeated = limitOf(request, { ...settings, without: new Set(['limit']) });
+): Pick<SentBody, 'outputTokensMax' | 'isLimitLowest'> {
+  const repeated = limitOf(request, { ...settings, omissions: new Set(['limit']) });
   return {
     outputTokensMax: typeof sent === 'number' ? sent : undefined,
-    limitIsLeast: settings.set['max_tokens'] !== undefined || repeated >= limitOf(request, settings),
+    isLimitLowest: settings.set['max_tokens'] !== undefined || repeated >= limitOf(request, settings),
   };
 }
 
@@ -190,10 +190,10 @@ const smallestMaximum = 4_096;
  * never more than the smallest documented maximum where the model has none.
  */
 function limitOf(request: ChatRequest, settings: RequestSettings): number {
-  const { outputTokensDefault, outputTokensLimit, maxOutputTokens, without } = settings;
+  const { outputTokensDefault, outputTokensLimit, maxOutputTokens, omissions } = settings;
   const { outputTokensMax } = settings.quirks;
   const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensLimit;
-  const documented = without.has('limit') ? (outputTokensMax ?? smallestMaximum) : outputTokensMax;
+  const documented = omissions.has('limit') ? (outputTokensMax ?? smallestMaximum) : outputTokensMax;
   return Math.min(
     asked ?? outputTokensDefault,
     outputTokensLimit ?? Infinity,

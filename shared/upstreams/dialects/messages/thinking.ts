@@ -54,12 +54,12 @@ export function decideThinking(request: ChatRequest, facts: ThinkingFacts): Thin
   const withoutThinking = { isOn: false, dropped: (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'] };
   if (facts.isLoopWithoutThinking && quirks.wantsBack === 'thinking' && off !== 'always')
     return { ...withoutThinking, thinking: disableThinking(quirks), isLost: true };
-  if (quirks.thinking === 'none') return withoutThinking;
+  if (quirks.thinkingForm === 'none') return withoutThinking;
   if (asked === 'none' && off !== 'always')
     return off === 'omit' ? none : { ...none, thinking: { type: off } };
-  if (asked === undefined && (off === 'omit' || quirks.thinking === 'budget')) return none;
+  if (asked === undefined && (off === 'omit' || quirks.thinkingForm === 'budget')) return none;
   if (asked === undefined) return { ...none, thinking: requestAdaptiveThinking(quirks), isOn: true };
-  if (quirks.thinking === 'budget') {
+  if (quirks.thinkingForm === 'budget') {
     // The budget has to be smaller than the limit. A loop of calls whose last turn has no thinking block is refused with
     // thinking on.
     const budget = Math.min(budgets.get(asked) ?? budgetMax, facts.outputTokensMax - budgetMin);

@@ -25,9 +25,9 @@ export const addCompaction =
     const sent = usual(call, settings);
     const { compacts } = call;
     const { quirks } = settings;
-    if (!compacts || !sent.carriesItems || !quirks.compacts) return sent;
+    if (!compacts || !sent.carriesItems || !quirks.supportsCompaction) return sent;
     if ((sent.outputTokensMax ?? Infinity) < tokensMax)
-      return usual(call, { ...settings, quirks: { ...quirks, compacts: false } });
+      return usual(call, { ...settings, quirks: { ...quirks, supportsCompaction: false } });
     const { tool_choice: _choice, ...body } = sent.body;
     return { ...sent, body, ...(compacts === 'path' && moveToCompactPath(sent)), compacts: true };
   };

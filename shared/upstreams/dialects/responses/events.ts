@@ -55,7 +55,7 @@ export class ResponsesReader implements AnswerReader {
   constructor(context: ReaderContext) {
     this.#compacts = context.sent.compacts === true;
     this.#writer = new AnswerWriter(context);
-    this.#items = new OutputItems(this.#writer, context.sent.wrapped);
+    this.#items = new OutputItems(this.#writer, context.sent.wrappedTools);
   }
 
   get done(): boolean {
@@ -97,11 +97,11 @@ export class ResponsesReader implements AnswerReader {
 
   end(): ChatChunk[] {
     if (!this.#finish) {
-      if (this.#writer.opened || this.#items.hasItems) throw new UpstreamFailure('cut');
+      if (this.#writer.hasOpened || this.#items.hasItems) throw new UpstreamFailure('cut');
       throw new UpstreamFailure(this.#isUnderstood ? 'empty' : 'junk');
     }
     if (this.#compacts) return this.#finishCompaction(this.#finish);
-    return this.#writer.finish(this.#finish, this.#writer.calls > 0);
+    return this.#writer.finish(this.#finish, this.#writer.callCount > 0);
   }
 
   /** A complete answer ends normally, however the connection ended. */

@@ -10,7 +10,7 @@ import { type StatePart, stretchesOf } from '../../../wire/turn-state.ts';
 import { mapCallIds, wrapInput } from '../../request-parts.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 
-interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'without'> {
+interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'omissions'> {
   /** false: calls of custom tools go up as function calls with one text `input`. */
   customTools: boolean;
   carried: CarriedItems | undefined;
@@ -23,7 +23,7 @@ interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'qu
 /** Throws CannotCarry. */
 export function convertMessages(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
   const { carried, quirks } = settings;
-  const ids = mapCallIds(messages, { callIds: settings.callIds, form: quirks.callIds });
+  const ids = mapCallIds(messages, { callIds: settings.callIds, form: quirks.callIdForm });
   /** The ids of custom calls so far: their results have an item of their own. */
   const custom = new Set<string>();
   const convertMessage = (message: ChatMessage, path: string): JsonRecord[] => {
@@ -59,7 +59,7 @@ export function convertMessages(messages: readonly ChatMessage[], settings: Inpu
     return [...own, ...convertItemsAfter(message)];
   });
   items.unshift(...convertItemsAfter(undefined));
-  return quirks.system === 'first' ? mergeSystemItems(items) : items;
+  return quirks.systemPosition === 'first' ? mergeSystemItems(items) : items;
 }
 
 function convertCall(
@@ -79,10 +79,10 @@ function convertCall(
 }
 
 /** An item that only adds tools says nothing without them. */
-function convertCarriedItem(item: JsonRecord, { itemTools, without }: InputSettings): JsonRecord[] {
+function convertCarriedItem(item: JsonRecord, { itemTools, omissions }: InputSettings): JsonRecord[] {
   const tools = itemTools.get(item) ?? [];
   if (item['type'] === 'additional_tools') return tools.length > 0 ? [{ ...item, tools }] : [];
-  if (without.has('state') && 'encrypted_content' in item) return [];
+  if (omissions.has('state') && 'encrypted_content' in item) return [];
   return [item['type'] === 'tool_search_output' ? { ...item, tools } : item];
 }
 
@@ -92,11 +92,11 @@ function convertCarriedItem(item: JsonRecord, { itemTools, without }: InputSetti
  */
 function findCarriedItems(
   message: ChatMessage,
-  { carried, without, states, quirks }: InputSettings,
+  { carried, omissions, states, quirks }: InputSettings,
 ): JsonRecord[] | undefined {
   const item = carried?.instead.get(message);
-  if (item?.['type'] === 'compaction_trigger') return quirks.compacts ? [item] : undefined;
-  if (!item || without.has('state')) return undefined;
+  if (item?.['type'] === 'compaction_trigger') return quirks.supportsCompaction ? [item] : undefined;
+  if (!item || omissions.has('state')) return undefined;
   if (item['type'] !== 'compaction') return [item];
   const opaque = (states.get(message) ?? []).flatMap((part) =>
     'opaque' in part ? [part.opaque['item']] : [],
@@ -108,10 +108,10 @@ function findCarriedItems(
 /** Phases are no secret of another origin, so they stay where encrypted items are left out. */
 function statesOf(
   message: ChatMessage,
-  { states, without }: InputSettings,
+  { states, omissions }: InputSettings,
 ): readonly StatePart[] | undefined {
   const parts = states.get(message);
-  return without.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;
+  return omissions.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;
 }
 
 /** For upstreams that accept one system message, at the beginning: the texts in their order. */

@@ -197,7 +197,7 @@ export class OutputItems {
   }
 
   #addSlot(slot: Slot): void {
-    this.#writer.kept.bytes(entryBytes);
+    this.#writer.memory.bytes(entryBytes);
     this.#slots.push(slot);
   }
 
@@ -244,7 +244,7 @@ export class OutputItems {
   endItem(item: AnswerItem, source: JsonRecord): ChatChunk[] {
     const chunks = this.startItem(item, source);
     if (opaqueTypes.has(item.type) && textIn(source['encrypted_content']) !== '' && !item.opaque) {
-      this.#writer.kept.value(source);
+      this.#writer.memory.value(source);
       item.opaque = source;
     }
     const taken = new Set<ItemText>();
@@ -264,7 +264,7 @@ export class OutputItems {
 
   #readWord(value: unknown): string | undefined {
     const word = readWord(value);
-    this.#writer.kept.text(word ?? '');
+    this.#writer.memory.text(word ?? '');
     return word;
   }
 
@@ -272,7 +272,7 @@ export class OutputItems {
     const known = item.texts.find((part) => part.kind === kind && part.index === index);
     if (known) return known;
     if (item.texts.length >= textsMax) throw tooLargeFailure();
-    this.#writer.kept.bytes(entryBytes);
+    this.#writer.memory.bytes(entryBytes);
     const part = { kind, index, text: '', whole: false, start: undefined, annotations: 0, logprobs: 0 };
     item.texts.push(part);
     return part;
@@ -282,9 +282,9 @@ export class OutputItems {
     const logprobs = convertLogprobs(probabilities);
     part.logprobs += logprobs?.content.length ?? 0;
     const isFirst = part.text === '';
-    this.#writer.kept.text(text);
+    this.#writer.memory.text(text);
     // Such a chunk may be the beginning of an answer, which is held until its first content.
-    if (text === '' && logprobs !== null) this.#writer.kept.value(logprobs);
+    if (text === '' && logprobs !== null) this.#writer.memory.value(logprobs);
     part.text += text;
     if (part.kind === 'call') return this.#showCall(item, text);
     if (text === '' && (logprobs === null || part.kind !== 'text')) return [];
@@ -322,7 +322,7 @@ export class OutputItems {
     const offset = part.start ?? this.#textLength;
     const annotations = notes.flatMap((note) => convertAnnotation(note, offset) ?? []);
     if (annotations.length === 0) return [];
-    this.#writer.kept.value(annotations);
+    this.#writer.memory.value(annotations);
     return [this.#writer.writeDelta({ annotations })];
   }
 
@@ -361,7 +361,7 @@ export class OutputItems {
 
   /** The first piece has id, type and name. */
   #callPiece(item: AnswerItem, text: string, isCustom = item.type === 'custom_tool_call'): ChatChunk {
-    const { name = '', callId, callIndex: index = this.#writer.calls } = item;
+    const { name = '', callId, callIndex: index = this.#writer.callCount } = item;
     const isFirst = item.callIndex === undefined;
     if (index >= callsMax) throw tooLargeFailure();
     item.callIndex = index;
@@ -369,7 +369,7 @@ export class OutputItems {
     const named = isFirst && { name };
     const call: ToolCallDelta = {
       index,
-      ...(isFirst && { id: this.#writer.callId(callId), type }),
+      ...(isFirst && { id: this.#writer.assignCallId(callId), type }),
       ...(isCustom ? { custom: { ...named, input: text } } : { function: { ...named, arguments: text } }),
     };
     return this.#writer.writeDelta({ tool_calls: [call] });

@@ -48,7 +48,7 @@ const cacheFields = new Set(['prompt_cache_options', 'prompt_cache_retention']);
 export function buildResponsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request } = call;
   const ownForm = call.form === 'responses';
-  const carried = ownForm && !settings.without.has('items') ? call.items : undefined;
+  const carried = ownForm && !settings.omissions.has('items') ? call.items : undefined;
   const asked = carried ? carried.effort : request.reasoning_effort;
   const unknown = withoutNulls({ ...call.unknown, ...(ownForm && call.served) });
   refuseUnsupported(request, ownForm ? {} : unknown);
@@ -61,7 +61,7 @@ export function buildResponsesBody(call: CanonicalCall, settings: RequestSetting
   const passed = Object.fromEntries(Object.entries(unknown).filter(([field]) => isPassed(field)));
   dropped.push(...Object.keys(unknown).filter((field) => !isPassed(field)));
   const hasState = [...settings.states.values()].some((parts) => parts.some((part) => 'opaque' in part));
-  if (hasState && settings.without.has('state')) dropped.push('reasoning');
+  if (hasState && settings.omissions.has('state')) dropped.push('reasoning');
 
   const instructions = settings.quirks.bindsPrefix ? call.instructions : undefined;
   // Vendors cache from the front, so tools and input precede what may change between turns.
@@ -70,7 +70,7 @@ export function buildResponsesBody(call: CanonicalCall, settings: RequestSetting
     tools: tools.tools,
     input: convertMessages(request.messages, {
       ...settings,
-      customTools: settings.quirks.customTools !== false,
+      customTools: settings.quirks.supportsCustomTools !== false,
       carried,
       itemTools: tools.itemTools,
       instructions,
@@ -100,7 +100,7 @@ export function buildResponsesBody(call: CanonicalCall, settings: RequestSetting
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
     toolChoice: tools.changedChoice,
     stop: splitStopSequences(call, settings, { sentMax: 0 }).watched,
-    wrapped: tools.wrapped,
+    wrappedTools: tools.wrapped,
     carriesItems: carried !== undefined,
   };
 }
@@ -132,21 +132,25 @@ function splitFields(
   const sent: JsonRecord = {};
   for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
     if (given[field] === undefined) continue;
-    const isKnown = !quirks.fields || quirks.fields.has(field);
+    const isKnown = !quirks.acceptedFields || quirks.acceptedFields.has(field);
     if (isKnown && !refused.includes(field)) sent[field] = given[field];
     else dropped.push(field);
   }
   return { sent, dropped };
 }
 
-function buildInclude(sent: JsonRecord, own: JsonRecord, { without }: RequestSettings): string[] | undefined {
+function buildInclude(
+  sent: JsonRecord,
+  own: JsonRecord,
+  { omissions }: RequestSettings,
+): string[] | undefined {
   const asked = Array.isArray(own['include'])
     ? own['include'].filter((each) => typeof each === 'string')
     : [];
   const encrypted = 'reasoning.encrypted_content';
   const names = new Set<string>([encrypted, ...asked]);
   if (sent['logprobs'] === true) names.add('message.output_text.logprobs');
-  if (without.has('include')) names.delete(encrypted);
+  if (omissions.has('include')) names.delete(encrypted);
   return names.size > 0 ? [...names] : undefined;
 }
 
@@ -175,12 +179,12 @@ function buildReasoning(
 ): JsonRecord | undefined {
   const effort = typeof asked === 'string' ? chooseEffort(asked, quirks.efforts ?? efforts) : undefined;
   const sent = withoutNulls({ ...asRecord(own['reasoning']), effort });
-  if (quirks.summary && typeof sent['summary'] === 'string') sent['summary'] = quirks.summary;
+  if (quirks.summaryKind && typeof sent['summary'] === 'string') sent['summary'] = quirks.summaryKind;
   return Object.keys(sent).length > 0 ? sent : undefined;
 }
 
 function chooseOutputLimit(request: ChatRequest, settings: RequestSettings): number | undefined {
-  if (settings.without.has('limit')) return undefined;
+  if (settings.omissions.has('limit')) return undefined;
   const { max_tokens: older, max_completion_tokens: newer } = request;
   const limits = [older, newer, settings.outputTokensLimit].filter((each) => typeof each === 'number');
   if (limits.length === 0) return undefined;

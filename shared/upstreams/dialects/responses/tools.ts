@@ -21,7 +21,7 @@ export function convertTools(
   settings: Pick<RequestSettings, 'allow' | 'quirks'>,
   ownForm: boolean,
 ): SentTools {
-  const wraps = settings.quirks.customTools === false;
+  const wraps = settings.quirks.supportsCustomTools === false;
   const wrapped = new Set<string>();
   const own: JsonRecord[] = [];
   const itemTools = new Map<JsonRecord, JsonRecord[]>();
@@ -45,9 +45,9 @@ export function convertTools(
   if (all.length === 0) return { ...shared, choice: {}, changedChoice: undefined };
   const { tool_choice: asked, parallel_tool_calls: parallel } = request;
   // A model that refuses to be forced does so while it thinks.
-  const { forcedCalls, efforts } = settings.quirks;
+  const { supportsForcedCalls, efforts } = settings.quirks;
   const isOff = request.reasoning_effort === 'none' && (efforts?.includes('none') ?? true);
-  const forces = forcedCalls || isOff;
+  const forces = supportsForcedCalls || isOff;
   const chosen = convertChoice(asked, all);
   const choice = forces ? chosen : replaceForcedChoice(chosen);
   return {

@@ -24,7 +24,7 @@ describe('a refused limit', () => {
     expect([...(repeated?.without ?? [])]).toEqual(['limit']);
     expect(repeated?.limitRefusal).toEqual({ tokens: 16_384, overContext: false });
     expect(findRepeat({ ...refused, variant: { without: new Set(['limit']), quirks: {} } })).toBeUndefined();
-    expect(findRepeat({ ...refused, ...sent(16_384, { limitIsLeast: true }) })).toBeUndefined();
+    expect(findRepeat({ ...refused, ...sent(16_384, { isLimitLowest: true }) })).toBeUndefined();
   });
 
   it.each([
