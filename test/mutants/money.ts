@@ -70,7 +70,7 @@ export const money: Mutants = {
     by: /are counted once each/,
   },
   'a lease is renewed after its end': {
-    file: 'shared/relay/money/reservations.ts',
+    file: 'shared/relay/money/reserve-tries.ts',
     find: 'const renewEveryMs = leaseMs - 2_000;',
     replace: 'const renewEveryMs = leaseMs + 8_000;',
     noticed: `${unit}/money/reservations-lease.test.ts`,

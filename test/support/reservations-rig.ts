@@ -92,7 +92,12 @@ export class ReservationsRig {
         price: formatPrice(whole.price),
         official: false,
       },
-      refused: async (plan) => refuse('insufficient_quota', `refused: ${plan.reason}`),
+      refused: async ({ reason }) => {
+        const isBusy = reason === 'contended' || reason === 'out_of_time';
+        return refuse(isBusy ? 'unavailable' : 'insufficient_quota', `refused: ${reason}`, {
+          reason: `reserve_${reason}`,
+        });
+      },
     };
   }
 

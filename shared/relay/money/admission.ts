@@ -155,9 +155,9 @@ function leastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | und
     rpm: key.rpm,
     entry: { input: 0n, key: need.key, model: model ?? '', price: '', official: isOfficial },
     refused: async (reason, item) => {
-      const { reserveRefusal } = await import('./reserve-refusals.ts');
+      const { refuseReserve } = await import('./reserve-refusals.ts');
       const call = { snapshot, key };
-      return reserveRefusal({ call, need, reason, item, nowMs, budget: undefined, isLeast: true });
+      return refuseReserve({ call, need, reason, item, nowMs, budget: undefined, isLeast: true });
     },
   };
 }

@@ -26,7 +26,6 @@ import {
   type SlotQuery,
   type ModelCost,
   type ReserveNeed,
-  type ReserveRefusal,
 } from '../../billing/reservation.ts';
 import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
 import { computeCharge, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
@@ -37,7 +36,7 @@ import { callTo, outputLimit } from '../call/serving-channels.ts';
 import { rateHeaders } from '../http/http.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { CallBudget, Reservation, ReservationRequest } from './open-reservation.ts';
+import type { CallBudget, Reservation, ReservationRequest, ReserveFailure } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 import { checkSearchIsPaid, searchCostOf, searchRpmOf, searchTokensMax } from './search-terms.ts';
 
@@ -483,9 +482,9 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
   };
   const budget = need.reservesNothing ? undefined : callBudget(call, need.key);
   const unknownPart = costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart;
-  const refused = async (reason: ReserveRefusal, item: QuotaItem): Promise<Refusal> => {
-    const { reserveRefusal } = await import('./reserve-refusals.ts');
-    return reserveRefusal({ call, need, reason, item, nowMs, budget, unknownPart });
+  const refused = async (reason: ReserveFailure, item: QuotaItem): Promise<Refusal> => {
+    const { refuseReserve } = await import('./reserve-refusals.ts');
+    return refuseReserve({ call, need, reason, item, nowMs, budget, unknownPart });
   };
   return {
     account: key.account,

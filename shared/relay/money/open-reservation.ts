@@ -40,8 +40,11 @@ export interface ReservationRequest {
   shard?: number | undefined;
   entry: Pick<OpenEntry, 'input' | 'searchPrice' | 'key' | 'model' | 'price' | 'tariff' | 'official'>;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */
-  refused(reason: ReserveRefusal, item: QuotaItem): Promise<Refusal>;
+  refused(reason: ReserveFailure, item: QuotaItem): Promise<Refusal>;
 }
+
+/** Why nothing was reserved. `contended`: others were faster each time. */
+export type ReserveFailure = ReserveRefusal | { reason: 'contended' | 'out_of_time' };
 
 /** An open reservation, held by the call that made it. */
 export interface Reservation {
@@ -65,33 +68,43 @@ export interface Reservation {
   besides?: Promise<void> | undefined;
 }
 
-/** A reserve under way, as seen by the code that only few of them need. */
-export interface ReserveUnderWay {
+/** One step of a reserve, for the code that only few reserves need. It is read, and never written: a step returns the next try. */
+export interface ReserveStep extends ShardSearch {
   readonly ports: ReservationsPorts;
-  /** The sums of an account with several parts, as they were read. */
-  sawSums(sums: QuotaItem, parts: number): void;
   readonly request: ReservationRequest;
-  /** The part of the last try. */
-  readonly part: number;
-  /** A try may still be applied to `part`, so the next ones stay there. */
+  /** The shard of the last try. */
+  readonly shard: number;
+  /** A try may still be applied to `shard`, so the next ones stay there. */
   readonly isPinned: boolean;
   /** One more write is made at most. */
   readonly isLast: boolean;
   /** Repeats what leaves nothing behind that would have to be guarded. */
   readonly reads: Backoff;
-  /** The sums of the account, if one part refused the call. */
-  whole: QuotaItem | undefined;
-  /** Money was moved for this call. */
-  hasGathered: boolean;
-  /** When the way to another part must end, in epoch milliseconds. */
-  quickEndMs: number | undefined;
-  /** A guess of one of the account's parts. */
-  guessOn(): QuotaItem;
-  /** The need without plan slots that are full in the sum of the parts. */
-  roomyNeed(item: Pick<QuotaItem, 'shardCount'>): ReserveNeed;
+  /** Remembers the sums of an account with several shards. */
+  keepSums(sums: QuotaItem, shardCount: number): void;
+  /** An estimate of one of the account's shards. */
+  estimateShard(): QuotaItem;
+  /** The need without plan slots that are full in the sum of the shards. */
+  needWithRoom(item: Pick<QuotaItem, 'shardCount'>): ReserveNeed;
   /** The refusal of the sums of the account, which is remembered unless it is the key's own. */
-  refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal>;
+  refuse(refusal: ReserveRefusal, sums: QuotaItem): Promise<Refusal>;
 }
 
-/** The balance of a guess: a known one is too low once the calls settle that run meanwhile. */
+/** What the search for another shard has found so far. */
+export interface ShardSearch {
+  /** The sums of the account, if one shard refused the call. */
+  readonly sums?: QuotaItem | undefined;
+  /** Money was moved for this call. */
+  readonly hasGathered?: boolean | undefined;
+  /** When the search must end, in epoch milliseconds. */
+  readonly searchEndMs?: number | undefined;
+}
+
+/** What a reserve is tried on next. */
+export interface NextTry {
+  item: QuotaItem;
+  search: ShardSearch;
+}
+
+/** The balance of an estimate: a known one is too low once the calls settle that run meanwhile. */
 export const endlessBalance = 10n ** 30n;

@@ -7,33 +7,30 @@ import {
   type CloseRecord,
   type CloseWrite,
   type QuotaItem,
-  type ReserveWrite,
 } from '../../billing/quota-item.ts';
 import {
   isOfAccount,
   isRefusal,
-  findExpiredLeases,
   minuteOf,
   planReservation,
-  type CallPayment,
-  type ReserveNeed,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
 import type { NanoYuan } from '../../billing/price.ts';
-import { Refusal, refuse } from '../http/refusal.ts';
+import { firstCounter } from '../../billing/shares.ts';
+import { Refusal } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
-import type { WriteReply, QuotaStore } from '../ports/money-stores.ts';
+import type { WriteReply } from '../ports/money-stores.ts';
 import { Backoff, retried } from '../retry.ts';
-import type { GuardedReserve } from './late-settle.ts';
-import {
-  type Reservation,
-  type ReservationRequest,
-  type ReservationsPorts,
-  type ReserveUnderWay,
-} from './open-reservation.ts';
-import { drawCounter, firstCounter, shareNeed, pickShard, listSlotsWithRoom } from '../../billing/shares.ts';
-import type { BudgetHold } from './budget-hold.ts';
 import { CachedBalances } from './cached-balances.ts';
+import type { GuardedReserve } from './late-settle.ts';
+import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
+import {
+  leaseEnd,
+  renewEveryMs,
+  tryToReserve,
+  type FailedReserve,
+  type ReserveOutcome,
+} from './reserve-tries.ts';
 
 /** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
 const lateSettleBudgetMs = 4_000;
@@ -190,17 +187,15 @@ export class Reservations {
     if (again) throw await again;
     const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
-    const tries = new ReserveTries(this.#ports, request, { balances: this.#balances, mustWait });
-    try {
-      const reservation = await tries.run();
-      return { ...reservation, besides: this.#splitIfBusy(reservation, tries) };
-    } catch (error) {
-      const work = this.#cancel(tries);
-      // The caller does not wait for a store that does not answer.
-      if (tries.isPinned) this.#cancelling.set(request.need.id, work);
-      else await work;
-      throw error;
-    }
+    const outcome = await tryToReserve(this.#ports, request, { balances: this.#balances, mustWait });
+    if ('reservation' in outcome)
+      return { ...outcome.reservation, besides: this.#splitIfBusy(outcome, request.need) };
+    const { failed } = outcome;
+    const work = this.#cancel(failed);
+    // The caller does not wait for a store that does not answer.
+    if (failed.triesInFlight > 0) this.#cancelling.set(request.need.id, work);
+    else await work;
+    throw failed.error;
   }
 
   /** Resolves when what a refused reserve may have left is cancelled, or never will be. To be asked once. Never rejects. */
@@ -260,14 +255,18 @@ export class Reservations {
     await reservation.besides;
   }
 
-  /** Only some of the calls that see a busy part try to split it: each image has another number of entries. */
-  #splitIfBusy({ item }: Reservation, { backoff, request }: ReserveTries): Promise<void> | undefined {
+  /** Only some of the calls that see a busy shard try to split it: each image has another number of entries. */
+  #splitIfBusy(
+    { reservation: { item }, throttled }: Extract<ReserveOutcome, { reservation: Reservation }>,
+    need: ReservationRequest['need'],
+  ): Promise<void> | undefined {
     if (!item || item.shard >= firstCounter) return undefined;
-    const throttled = backoff.throttled > 0 && item.open.size > 2 && this.#ports.random.next() < 0.25;
+    const isThrottled = throttled > 0 && item.open.size > 2 && this.#ports.random.next() < 0.25;
     const isBusy = item.open.size > 8 && (item.open.size - 9) % 4 === 0;
-    if (!isBusy && !throttled) return undefined;
-    const { need } = request;
-    const work = import('./shards.ts').then(({ split }) => split(this.#ports, { item, need, throttled }));
+    if (!isBusy && !isThrottled) return undefined;
+    const work = import('./shards.ts').then(({ splitShards }) =>
+      splitShards(this.#ports, { item, need, throttled: isThrottled }),
+    );
     return work.catch((error: unknown) => this.#ports.log.fault(need.id, error));
   }
 
@@ -275,8 +274,8 @@ export class Reservations {
   async #joinIfQuiet({ id, item }: Reservation): Promise<void> {
     if (!item || item.shardCount === 1 || item.open.size > 1 || this.#ports.random.next() >= 0.25) return;
     try {
-      const { join } = await import('./shards.ts');
-      await join(this.#ports, item);
+      const { joinShards } = await import('./shards.ts');
+      await joinShards(this.#ports, item);
     } catch (error) {
       this.#ports.log.fault(id, error);
     }
@@ -306,11 +305,10 @@ export class Reservations {
   }
 
   /** The sweeper closes what was not cancelled in its time, and charges its input. */
-  async #cancel({ request, backoff, part, hold, endMs }: ReserveTries): Promise<void> {
+  async #cancel({ request, triesInFlight, shard, hold, endMs }: FailedReserve): Promise<void> {
     const { clock, log } = this.#ports;
     const { account, need, entry } = request;
-    const triesInFlight = backoff.unknowns;
-    const reserve = { account, part, id: need.id, entry, triesInFlight };
+    const reserve = { account, part: shard, id: need.id, entry, triesInFlight };
     const mayTakeLong = triesInFlight > 0 && this.#longCancels < longCancelsMax;
     this.#longCancels += Number(mayTakeLong);
     const wholeMs = Math.max(guardBudgetMs, endMs - clock.now() - tryMsMax);
@@ -337,221 +335,3 @@ export class Reservations {
 /** Whether the last close is this call's own earlier try. A close by the sweeper has another kind. */
 const isOwn = (last: CloseRecord | undefined, own: CloseRecord): boolean =>
   last?.id === own.id && last.kind === own.kind;
-
-// The tries of one reserve: a first one on a guess, the next ones on what the store returned. Must never leave
-// a part while a try on it may still be applied.
-
-const triesMax = 4;
-const partWritesMax = 3;
-const reserveBudgetMs = 1_500;
-
-/** How long an entry counts without a renewal. Calls up to this long cost two writes. */
-const leaseMs = 60_000;
-/** A lease is renewed shortly before its end. */
-const renewEveryMs = leaseMs - 2_000;
-
-/** The end of a lease that starts now, in Unix seconds. No call lives longer than its host. */
-const leaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
-  Math.ceil(Math.min(nowMs + leaseMs, hostDeadlineMs) / 1000);
-
-/** A settle must finish before the host kills the invocation, some seconds after the deadline. */
-const settleBudgetMs = 4_000;
-
-const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
-  deadlineMs + settleBudgetMs;
-
-class ReserveTries implements ReserveUnderWay {
-  readonly request: ReservationRequest;
-  readonly ports: ReservationsPorts;
-  readonly #balances: CachedBalances;
-  readonly #mustWait: () => boolean;
-  /** Of the reserve's own writes. */
-  readonly backoff: Backoff;
-  readonly reads: Backoff;
-  /** When an entry that may have been applied ends, in epoch milliseconds. */
-  readonly endMs: number;
-  part = 0;
-  whole: QuotaItem | undefined;
-  hasGathered = false;
-  quickEndMs: number | undefined;
-  hold: BudgetHold | undefined;
-  #writes = 0;
-
-  /** @param mustWait whether a settle of the account waits because the store is throttled: reserves wait too */
-  constructor(
-    ports: ReservationsPorts,
-    request: ReservationRequest,
-    { balances, mustWait }: { balances: CachedBalances; mustWait: () => boolean },
-  ) {
-    this.ports = ports;
-    this.request = request;
-    this.#balances = balances;
-    this.#mustWait = mustWait;
-    const { repeats } = ports;
-    this.backoff = new Backoff(ports, reserveBudgetMs, { repeats });
-    this.reads = new Backoff(ports, reserveBudgetMs, { repeats });
-    this.endMs = Math.min(ports.clock.now() + leaseMs, request.deadlineMs);
-  }
-
-  get isPinned(): boolean {
-    return this.backoff.unknowns > 0;
-  }
-
-  get isLast(): boolean {
-    return this.#writes >= partWritesMax - 1;
-  }
-
-  /** Throws a Refusal, or StoreUnavailable when the store does not answer. */
-  async run(): Promise<Reservation> {
-    const { need, rateCount } = this.request;
-    await this.#openBudget();
-    const { parts, shard } = this.request;
-    let item = { ...this.guessOn(parts), ...(shard !== undefined && { shard }) };
-    const payments: CallPayment[] = [];
-    for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
-      const onPart = item.shardCount === 1 ? need : shareNeed(this.roomyNeed(item), item);
-      const own = { ...onPart, budgetLeft: this.hold?.left };
-      const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
-      const payment = planReservation(own, item, { lastTry });
-      if (isRefusal(payment)) {
-        const { afterRefusal } = await import('./shards.ts');
-        item = await afterRefusal(this, item, payment);
-        continue;
-      }
-      if (this.hold && !(await this.hold.covers(payment.amount))) continue;
-      const write = reserveWriteOf(this.request, { item, payment, need: own }, this.ports.clock.now());
-      this.part = item.shard;
-      this.#writes += 1;
-      payments.push(payment);
-      const reply = await this.backoff.until(() => this.#send(write));
-      if (reply.item) this.#balances.saw(reply.item);
-      if (reply.done) return this.#reservation({ entry: write.entry, payment, item: reply.item, rateCount });
-      // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
-      const applied = reply.item?.open.get(need.id);
-      if (applied) {
-        // Perhaps not the last one, which was planned on another state: by its payment the upstream's limit is set.
-        const isOfIt = ({ amount, slot }: CallPayment): boolean =>
-          amount === applied.amount && (slot?.key ?? '') === applied.slot;
-        const paid = payments.find(isOfIt) ?? payment;
-        return this.#reservation({ entry: applied, payment: paid, item: undefined, rateCount });
-      }
-      const { afterRefusedWrite } = await import('./shards.ts');
-      item = await afterRefusedWrite(this, item, reply.item);
-    }
-    const { contended } = await import('./reserve-refusals.ts');
-    throw await contended(this, item);
-  }
-
-  sawSums(sums: QuotaItem, parts: number): void {
-    this.#balances.sawSums(sums, parts);
-  }
-
-  roomyNeed({ shardCount: parts }: Pick<QuotaItem, 'shardCount'>): ReserveNeed {
-    const { need, account } = this.request;
-    return parts === 1
-      ? need
-      : { ...need, slots: listSlotsWithRoom(need.slots, this.#balances.of(account).plan) };
-  }
-
-  async #openBudget(): Promise<void> {
-    const { budget } = this.request;
-    if (!budget) return;
-    const { BudgetHold } = await import('./budget-hold.ts');
-    this.hold = new BudgetHold(this.ports.counters, this.reads, budget);
-  }
-
-  guessOn(parts?: number): QuotaItem {
-    const { account, need } = this.request;
-    const counter = need.metered ? drawCounter(need, this.ports.random.next()) : undefined;
-    if (counter !== undefined) return createQuotaItem(account, counter);
-    const sums = this.#balances.of(account, parts);
-    if (sums.shardCount === 1) return sums;
-    // A part without a share in a slot may have got room from another one.
-    const plan = new Map(need.slots.map(({ key }) => [key, -1]));
-    return { ...sums, plan, shard: pickShard(need, sums, this.ports.random.next()) };
-  }
-
-  async refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal> {
-    if (isOfAccount(refusal)) this.#balances.sawRefusal(whole, refusal.reason === 'open_entries');
-    if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
-    return this.request.refused(refusal, whole);
-  }
-
-  #send(write: Parameters<QuotaStore['reserve']>[0]): ReturnType<QuotaStore['reserve']> {
-    // An environment may resume from a freeze after the sweeper has closed an earlier try; a new try would then be
-    // charged a second time.
-    if (this.ports.clock.now() >= this.endMs)
-      throw refuse('unavailable', 'The request ran out of time before it could start; try again.', {
-        headers: { 'retry-after': '1' },
-        reason: 'reserve_out_of_time',
-      });
-    if (this.#mustWait()) throw new StoreBusy('settles go first');
-    return this.ports.quotas.reserve(write);
-  }
-
-  async #reservation(
-    reserved: Pick<Reservation, 'entry' | 'payment' | 'item' | 'rateCount'>,
-  ): Promise<Reservation> {
-    const { account, need } = this.request;
-    await this.hold?.keep(reserved.entry.amount);
-    const { unknowns } = this.backoff;
-    return {
-      account,
-      part: this.part,
-      id: need.id,
-      ...reserved,
-      countsTokens: need.accountTpm !== undefined,
-      triesInFlight: reserved.item ? unknowns : unknowns - 1,
-      hostDeadlineMs: hostDeadlineOf(this.request),
-    };
-  }
-}
-
-/** What others take from one part of several is not fought over. */
-const writesMaxOn = ({ shardCount: parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
-
-/** @param need with the limits of this part */
-function reserveWriteOf(
-  { account, entry, budget, deadlineMs }: ReservationRequest,
-  { item, payment, need }: { item: QuotaItem; payment: CallPayment; need: ReserveNeed },
-  nowMs: number,
-): ReserveWrite {
-  const { key, id, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
-  const { shardCount: parts, shard: part } = item;
-  const counted = item.rate?.minute;
-  // Another environment's clock may be ahead; its later minute is then used.
-  const minute = Math.max(minuteOf(need.nowMs), counted ?? 0);
-  const { slot, amount, balanceNeeded: atLeast } = payment;
-  const { leases: lapsed, countOfKey: ofKey } = findExpiredLeases(need, item);
-  const shares = [slot?.limit ?? undefined, maxConcurrency, accountConcurrency, accountRpm, accountTpm];
-  const hasRate = accountRpm !== undefined || accountTpm !== undefined;
-  return {
-    account,
-    shard: part,
-    id,
-    entry: {
-      ...entry,
-      until: leaseEnd(nowMs, hostDeadlineOf({ deadlineMs })),
-      amount,
-      slot: slot?.key ?? '',
-      budget: amount > 0n ? budget?.counter.period : undefined,
-      tombstone: false,
-      ...(need.metered && { metered: true }),
-    },
-    balanceNeeded: atLeast,
-    shardCount: shares.some((share) => share !== undefined) ? parts : undefined,
-    expiredLeases: lapsed,
-    openMax: accountConcurrency === undefined ? undefined : accountConcurrency + lapsed.size,
-    slot,
-    permit: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency + ofKey },
-    rate: hasRate
-      ? {
-          minute,
-          max: accountRpm,
-          tokensMax: accountTpm,
-          tokens: need.estimate.inputTokens,
-          starts: counted !== minute,
-        }
-      : undefined,
-  };
-}

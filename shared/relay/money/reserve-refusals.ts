@@ -13,14 +13,19 @@ import type { ChatCall } from '../call/call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { rateHeaders, secondsOfMinuteLeft } from '../http/http.ts';
 import { toRefusal, refuse, type Refusal } from '../http/refusal.ts';
-import { type CallBudget, type ReserveUnderWay, endlessBalance } from './open-reservation.ts';
+import {
+  type CallBudget,
+  type ReserveFailure,
+  type ReserveStep,
+  endlessBalance,
+} from './open-reservation.ts';
 
 export interface RefusedReserve {
   call: Pick<ChatCall, 'snapshot' | 'key'>;
   budget: CallBudget | undefined;
   /** With the limits of the whole account. */
   need: ReserveNeed;
-  reason: ReserveRefusal;
+  reason: ReserveFailure;
   /** The account's item at the time of the refusal. */
   item: QuotaItem;
   nowMs: number;
@@ -30,19 +35,45 @@ export interface RefusedReserve {
   isLeast?: true;
 }
 
-export function reserveRefusal(refused: RefusedReserve): Refusal {
-  const { call, need, reason, nowMs } = refused;
-  if ('need' in reason && refused.unknownPart !== undefined) return unknownContent(refused.unknownPart);
-  if (reason.reason === 'quota') return quotaRefusal(refused, reason);
-  if (reason.reason === 'reserved') return reservedRefusal(refused, reason);
-  if (reason.reason === 'budget') return budgetRefusal(refused, reason);
-  return limitRefusal(call.key, { need, reason: reason.reason, nowMs });
+/** Every refusal of a reserve, as its client gets it. */
+export function refuseReserve(refused: RefusedReserve): Refusal {
+  const { call, need, reason, nowMs, unknownPart } = refused;
+  if ('need' in reason && unknownPart !== undefined) return refuseUnknownContent(unknownPart);
+  switch (reason.reason) {
+    case 'quota':
+      return refuseForQuota(refused, reason);
+    case 'reserved':
+      return refuseForReserved(refused, reason);
+    case 'budget':
+      return refuseForBudget(refused, reason);
+    case 'contended':
+      return refuse(
+        'unavailable',
+        'The account is very busy at the moment. Nothing was charged; try again.',
+        {
+          headers: soon,
+          reason: 'reserve_contended',
+        },
+      );
+    case 'out_of_time':
+      return refuse('unavailable', 'The request ran out of time before it could start; try again.', {
+        headers: soon,
+        reason: 'reserve_out_of_time',
+      });
+    case 'rate':
+    case 'search_rate':
+    case 'concurrency':
+    case 'account_rpm':
+    case 'account_tpm':
+    case 'open_entries':
+      return refuseForLimit(call.key, { need, reason: reason.reason, nowMs });
+  }
 }
 
 type Limit = Exclude<ReserveRefusal['reason'], 'quota' | 'reserved' | 'budget'>;
 
 /** @param need absent: the limit is the key's own */
-export function limitRefusal(
+export function refuseForLimit(
   key: ChatCall['key'],
   { reason, nowMs, need }: { reason: Limit; nowMs: number; need?: ReserveNeed },
 ): Refusal {
@@ -70,7 +101,7 @@ const soon = { 'retry-after': '1' };
 const never = { 'x-should-retry': 'false' };
 
 /** The message contains the balance, the need, the state of the plan, and the contact. */
-function quotaRefusal(
+function refuseForQuota(
   { call, need, item, isLeast }: RefusedReserve,
   { available, need: amount }: ShortOfMoney,
 ): Refusal {
@@ -94,7 +125,7 @@ function quotaRefusal(
 }
 
 /** Held amounts of running calls come back; what was spent does only with the next period. */
-function budgetRefusal(
+function refuseForBudget(
   { budget, call }: RefusedReserve,
   { left, need, isShared }: Extract<ReserveRefusal, { reason: 'budget' }>,
 ): Refusal {
@@ -110,7 +141,7 @@ function budgetRefusal(
   return refuse('balance_reserved', message, { headers: soon, reason: 'budget_reserved', facts });
 }
 
-const unknownContent = (path: string): Refusal =>
+const refuseUnknownContent = (path: string): Refusal =>
   toRefusal(
     new InvalidRequest(
       'unsupported_content',
@@ -121,7 +152,7 @@ const unknownContent = (path: string): Refusal =>
   );
 
 /** Running calls settle within seconds, so the client's own retry is the right answer. */
-function reservedRefusal({ isLeast }: RefusedReserve, { available, need }: ShortOfMoney): Refusal {
+function refuseForReserved({ isLeast }: RefusedReserve, { available, need }: ShortOfMoney): Refusal {
   const message =
     `This request needs ${isLeast ? 'some' : formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
     'What they do not use becomes free when they end. Please try again in 1s, or send fewer requests at the same time.';
@@ -136,14 +167,13 @@ function reservedRefusal({ isLeast }: RefusedReserve, { available, need }: Short
  * Others took each time what this call was to have. `item`: what the last try was made on. Money that they hold comes
  * back, so that is what the caller gets.
  */
-export async function contended(tries: ReserveUnderWay, item: QuotaItem): Promise<Refusal> {
-  const { request, whole = item } = tries;
-  const short = planReservation(shareNeed(tries.roomyNeed(item), item), { ...item, available: -1n });
-  // A guess says nothing about what others hold.
-  if (isRefusal(short) && isForMoney(short) && whole.available < endlessBalance)
-    return request.refused({ reason: 'reserved', available: whole.available, need: short.need }, whole);
-  return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
-    headers: soon,
-    reason: 'reserve_contended',
-  });
+export async function refuseContended(step: ReserveStep, item: QuotaItem): Promise<Refusal> {
+  const { request, sums = item } = step;
+  const short = planReservation(shareNeed(step.needWithRoom(item), item), { ...item, available: -1n });
+  // An estimate says nothing about what others hold.
+  const isShort = isRefusal(short) && isForMoney(short) && sums.available < endlessBalance;
+  return request.refused(
+    isShort ? { reason: 'reserved', available: sums.available, need: short.need } : { reason: 'contended' },
+    sums,
+  );
 }

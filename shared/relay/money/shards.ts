@@ -1,4 +1,7 @@
-/** What the tries of a reserve after its first are made on. Loaded by the first reserve that needs a second try. */
+/**
+ * What the tries of a reserve after its first are made on; splits and joins of accounts. Loaded by the first reserve that needs a
+ * second try.
+ */
 import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
 import {
   type PlanSlot,
@@ -9,8 +12,8 @@ import {
   type CallPayment,
   type ReserveNeed,
 } from '../../billing/reservation.ts';
-import { contended } from './reserve-refusals.ts';
-import type { ReservationRequest, ReserveUnderWay, ReservationsPorts } from './open-reservation.ts';
+import { refuseContended } from './reserve-refusals.ts';
+import type { NextTry, ReservationRequest, ReserveStep, ReservationsPorts } from './open-reservation.ts';
 import { compareLargestFirst } from '../../billing/price.ts';
 import {
   chooseShard,
@@ -30,98 +33,111 @@ import { firstCounter, shareNeed, shardCountMax, usesShard } from '../../billing
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 import { Backoff, retried } from '../retry.ts';
 
-/** The part to try next, after a write was refused. `image`: as the store returned it; undefined: there is none. */
-export async function afterRefusedWrite(
-  tries: ReserveUnderWay,
+/** What to try after a refused write. `image`: the shard as the store returned it, if there is one. */
+export async function planAfterRefusedWrite(
+  step: ReserveStep,
   { shard: part, shardCount: parts }: QuotaItem,
   image: QuotaItem | undefined,
-): Promise<QuotaItem> {
-  const { account, need } = tries.request;
+): Promise<NextTry> {
+  const { account, need } = step.request;
   if (part >= firstCounter) {
-    if (!image) await tries.reads.until(() => tries.ports.quotas.create(account, part));
-    return image ?? createQuotaItem(account, part);
+    if (!image) await step.reads.until(() => step.ports.quotas.create(account, part));
+    return nextTry(step, image ?? createQuotaItem(account, part));
   }
-  if (image?.shardCount === 1 && part === 0) return image;
+  if (image?.shardCount === 1 && part === 0) return nextTry(step, image);
   if (!image && part === 0) {
     const empty = createQuotaItem(account);
     if (!isRefusal(planReservation(need, empty)))
-      await tries.reads.until(() => tries.ports.quotas.create(account));
-    return empty;
+      await step.reads.until(() => step.ports.quotas.create(account));
+    return nextTry(step, empty);
   }
-  if (tries.isPinned) {
+  if (step.isPinned) {
     // Shares of a part that is not in use would come on top of those of the others.
     if (!image || part >= image.shardCount)
-      throw await contended(tries, { ...tries.guessOn(), shard: 0, shardCount: 1 });
-    return image;
+      throw await refuseContended(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
+    return nextTry(step, image);
   }
   // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
-  if (!image || part >= image.shardCount) return { ...tries.guessOn(), shard: 0, shardCount: 1 };
-  return image.shardCount === parts || tries.isLast ? elsewhere(tries, image) : tries.guessOn();
+  if (!image || part >= image.shardCount)
+    return nextTry(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
+  return image.shardCount === parts || step.isLast
+    ? findOtherShard(step, image)
+    : nextTry(step, step.estimateShard());
 }
 
-/** The part to try next, after a plan was refused. Throws the refusal. */
-export async function afterRefusal(
-  tries: ReserveUnderWay,
+/** What to try after a refused plan. Throws the refusal. */
+export async function planAfterRefusal(
+  step: ReserveStep,
   item: QuotaItem,
   refusal: ReserveRefusal,
-): Promise<QuotaItem> {
-  // The key's budget is the same for every part.
-  if (item.shardCount > 1 && refusal.reason !== 'budget') return elsewhere(tries, item);
-  throw await tries.refusal(refusal, item);
+): Promise<NextTry> {
+  // The key's budget is the same for every shard.
+  if (item.shardCount > 1 && refusal.reason !== 'budget') return findOtherShard(step, item);
+  throw await step.refuse(refusal, item);
 }
 
-// Where a call goes that one part of its account refused: to a part that has what it needs, or to one in which that is
+const nextTry = ({ sums, hasGathered, searchEndMs }: ReserveStep, item: QuotaItem): NextTry => ({
+  item,
+  search: { sums, hasGathered, searchEndMs },
+});
+
+// Where a call goes that one shard of its account refused: to a shard that has what it needs, or to one in which that is
 // gathered. Only the sums refuse a call, and of an overdrawn account only they let the balance pay. Must not move money
 // on every refusal: that ends in a storm of transactions.
 
-/** The way to another part takes no longer than this, so that a refusal comes soon. */
-const quickMs = 50;
+/** The search for another shard takes no longer, so that a refusal comes soon. */
+const searchMs = 50;
 
-/** The part to try next. Throws the refusal if the sums refuse too. `refused`: as the store returned it. */
-async function elsewhere(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
-  const rough = refused.overdraft ? undefined : await readParts(tries, refused, false);
-  return (rough && (await chooseFrom(tries, rough))) ?? exactly(tries, refused);
+/** Throws the refusal if the sums refuse, too. `refused`: as the store returned it. */
+async function findOtherShard(before: ReserveStep, refused: QuotaItem): Promise<NextTry> {
+  const searchEndMs = before.searchEndMs ?? before.ports.clock.now() + searchMs;
+  const step = { ...before, searchEndMs };
+  const rough = refused.overdraft ? undefined : await readShards(step, refused, false);
+  const chosen = rough && (await chooseFrom(step, rough));
+  if (chosen && 'item' in chosen) return chosen;
+  return decideOnExactBalance({ ...step, ...chosen }, refused);
 }
 
-/** Parts that are a second old must not say that an account has no money. */
-async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
-  const images = await settled(tries, await readParts(tries, refused, true));
-  const chosen = await chooseFrom(tries, images);
-  if (chosen) return chosen;
+/** Shards that are a second old must not say that an account has no money. */
+async function decideOnExactBalance(before: ReserveStep, refused: QuotaItem): Promise<NextTry> {
+  const images = await clearOverdraftIfPaid(before, await readShards(before, refused, true));
+  const chosen = await chooseFrom(before, images);
+  if ('item' in chosen) return chosen;
+  const step = { ...before, ...chosen };
   const whole = mergeShards(images);
-  const plan = planReservation(tries.roomyNeed(images[0]), whole);
-  // The last read showed what was missing in the one before. A try may still be applied elsewhere.
-  if (!isRefusal(plan) && tries.isPinned) throw await contended(tries, images[0]);
-  if (!isRefusal(plan)) return images[0];
+  const plan = planReservation(step.needWithRoom(images[0]), whole);
+  // The last read showed what was missing in the one before. A try may still be applied to another shard.
+  if (!isRefusal(plan) && step.isPinned) throw await refuseContended(step, images[0]);
+  if (!isRefusal(plan)) return nextTry(step, images[0]);
   // Nobody else comes by: what refuses calls makes none that would find out that it is quiet.
-  if (isOverdrawn(images) && planJoin(images)) await join(tries.ports, images[0]);
-  throw await tries.refusal(plan, whole);
+  if (isOverdrawn(images) && planJoin(images)) await joinShards(step.ports, images[0]);
+  throw await step.refuse(plan, whole);
 }
 
-/** The parts of an account whose sum pays for the call, none of them overdrawn any more; others as they are. */
-async function settled(tries: ReserveUnderWay, images: AccountShards): Promise<AccountShards> {
-  const plan = planReservation(tries.roomyNeed(images[0]), mergeShards(images));
-  const isPaid = paysFromSum(images, plan) && !tries.request.need.metered;
+/** The shards of an account whose sum pays for the call, none of them overdrawn any more; others as they are. */
+async function clearOverdraftIfPaid(step: ReserveStep, images: AccountShards): Promise<AccountShards> {
+  const plan = planReservation(step.needWithRoom(images[0]), mergeShards(images));
+  const isPaid = mustPayFromSum(images, plan) && !step.request.need.metered;
   const write = isPaid ? planOverdraftEnd(images) : undefined;
   if (!write) return images;
   // If others did it, there is nothing left to do.
-  await quickly(tries, images[0], () => tries.ports.quotas.move(write));
-  return readParts(tries, images[0], true);
+  await actSoon(step, images[0], () => step.ports.quotas.move(write));
+  return readShards(step, images[0], true);
 }
 
 const isOverdrawn = (images: AccountShards): boolean => images.some(({ overdraft }) => overdraft);
 
-/** No part may pay for the call by what it has itself. */
-const paysFromSum = (images: AccountShards, plan: CallPayment | ReserveRefusal): boolean =>
+/** No shard may pay for the call by what it has itself. */
+const mustPayFromSum = (images: AccountShards, plan: CallPayment | ReserveRefusal): boolean =>
   isOverdrawn(images) && (isRefusal(plan) ? isForMoney(plan) : plan.amount > 0n);
 
-async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountShards> {
-  const { ports, request } = tries;
+async function readShards(step: ReserveStep, refused: QuotaItem, exact: boolean): Promise<AccountShards> {
+  const { ports, request } = step;
   const parts = await readAll(refused, async (count) => {
-    const images = await quickly(tries, refused, () => ports.quotas.read(request.account, count, exact));
+    const images = await actSoon(step, refused, () => ports.quotas.read(request.account, count, exact));
     return images.map((item) => (item.shard === refused.shard && !exact ? refused : item));
   });
-  tries.sawSums(mergeShards(parts), parts[0].shardCount);
+  step.keepSums(mergeShards(parts), parts[0].shardCount);
   return parts;
 }
 
@@ -150,50 +166,52 @@ async function readAll(
 }
 
 /** A refusal must not take longer than a call: what the store puts off is not waited for. */
-async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Promise<T>): Promise<T> {
+async function actSoon<T>(step: ReserveStep, item: QuotaItem, act: () => Promise<T>): Promise<T> {
   try {
-    const now = tries.ports.clock.now();
-    tries.quickEndMs ??= now + quickMs;
-    return await new Backoff(tries.ports, tries.quickEndMs - now).until(act);
+    const { ports, searchEndMs = 0 } = step;
+    return await new Backoff(ports, searchEndMs - ports.clock.now()).until(act);
   } catch (error) {
-    throw error instanceof StoreUnavailable ? await contended(tries, item) : error;
+    throw error instanceof StoreUnavailable ? await refuseContended(step, item) : error;
   }
 }
 
-/** Undefined: the sums refuse the call for want of money, which other parts may have by now. Throws other refusals. */
-async function chooseFrom(tries: ReserveUnderWay, images: AccountShards): Promise<QuotaItem | undefined> {
-  const need = tries.roomyNeed(images[0]);
+/** Without an item: the sums refuse the call for want of money, which other shards may have by now. Throws other refusals. */
+async function chooseFrom(
+  step: ReserveStep,
+  images: AccountShards,
+): Promise<NextTry | Pick<ReserveStep, 'sums'>> {
+  const need = step.needWithRoom(images[0]);
   const usable = isOverdrawn(images) ? images.map((item) => ({ ...item, available: 0n })) : images;
-  const open = tries.isPinned ? usable.filter(({ shard: part }) => part === tries.part) : usable;
+  const open = step.isPinned ? usable.filter(({ shard: part }) => part === step.shard) : usable;
   const whole = mergeShards(images);
   const plan = planReservation(need, whole);
-  if (paysFromSum(images, plan) && !need.metered) return undefined;
-  const chosen = chooseShard(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
+  if (mustPayFromSum(images, plan) && !need.metered) return {};
+  const chosen = chooseShard(need, open, { chance: step.ports.random.next(), lastTry: step.isLast });
   const slot = isRefusal(plan) ? undefined : plan.slot;
-  const withRoom = slot && (await roomFor(tries, { images, open }, slot));
-  if (withRoom ?? chosen) return withRoom ?? chosen;
-  tries.whole = whole;
-  if (!isRefusal(plan)) return gathered(tries, { images, open }, plan);
-  if (plan.reason === 'quota') return undefined;
-  throw await tries.refusal(plan, whole);
+  const withRoom = slot && (await moveRoom(step, { images, open }, slot));
+  const found = withRoom ?? chosen;
+  if (found) return nextTry(step, found);
+  if (!isRefusal(plan)) return gatherFunds({ ...step, sums: whole }, { images, open }, plan);
+  if (plan.reason === 'quota') return { sums: whole };
+  throw await step.refuse(plan, whole);
 }
 
-/** Parts as they were read, and those of them that the call may go to. */
-interface OpenParts {
+/** Shards as they were read, and those of them that the call may go to. */
+interface OpenShards {
   images: AccountShards;
   open: readonly QuotaItem[];
 }
 
 /**
- * A part with room in the plan slot, moved there from a part that the call may not go to: the balance must not pay while
- * the plan has room. Undefined: a part that the call may go to has room, or none has all else that the call needs.
+ * Moves room in the plan slot from a shard that the call may not go to: the balance must not pay while the plan has room.
+ * Undefined: a shard that the call may go to has room, or none has all else that the call needs.
  */
-async function roomFor(
-  tries: ReserveUnderWay,
-  { images, open }: OpenParts,
+async function moveRoom(
+  step: ReserveStep,
+  { images, open }: OpenShards,
   slot: PlanSlot,
 ): Promise<QuotaItem | undefined> {
-  const need = tries.roomyNeed(images[0]);
+  const need = step.needWithRoom(images[0]);
   const hasRoom = (item: QuotaItem): boolean => {
     const plan = planReservation(shareNeed(need, item), item);
     return usesShard(need, item) && !isRefusal(plan) && plan.slot?.key === slot.key;
@@ -201,18 +219,18 @@ async function roomFor(
   const to = open.some(hasRoom) ? undefined : findShardForRoom(need, open, slot);
   const write = to && planRoom({ images, to, slot });
   if (!write) return undefined;
-  if (!(await quickly(tries, to, () => tries.ports.quotas.move(write)))) throw await contended(tries, to);
+  if (!(await actSoon(step, to, () => step.ports.quotas.move(write)))) throw await refuseContended(step, to);
   const count = (to.plan.get(slot.key) ?? 0) + (write.changes.at(-1)?.plan.get(slot.key)?.calls ?? 0);
   return { ...to, plan: new Map([...to.plan, [slot.key, count]]) };
 }
 
-/** No part has enough, but all together have. */
-async function gathered(
-  tries: ReserveUnderWay,
-  { images, open }: OpenParts,
+/** Moves money to one shard where none has enough, but all together have. */
+async function gatherFunds(
+  step: ReserveStep,
+  { images, open }: OpenShards,
   plan: CallPayment,
-): Promise<QuotaItem> {
-  const need = tries.roomyNeed(images[0]);
+): Promise<NextTry> {
+  const need = step.needWithRoom(images[0]);
   const withMoney = (item: QuotaItem): ReturnType<typeof planReservation> =>
     planReservation(shareNeed(need, item), { ...item, available: plan.amount });
   const used = open.filter((item) => usesShard(need, item));
@@ -221,15 +239,14 @@ async function gathered(
     .toSorted((a, b) => compareLargestFirst(a.available, b.available))[0];
   if (!to) {
     const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
-    throw await tries.refusal(refusal, mergeShards(images));
+    throw await step.refuse(refusal, mergeShards(images));
   }
   const write = plan.amount > 0n && !need.metered ? planGather(images, to, plan.amount) : undefined;
-  if (!write) return to;
+  if (!write) return nextTry(step, to);
   // Whoever moves money meets others who do, so it is tried once.
-  const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));
-  tries.hasGathered = true;
-  if (!moved) throw await contended(tries, to);
-  return { ...to, available: plan.amount };
+  const moved = !step.hasGathered && (await actSoon(step, to, () => step.ports.quotas.move(write)));
+  if (!moved) throw await refuseContended(step, to);
+  return nextTry({ ...step, hasGathered: true }, { ...to, available: plan.amount });
 }
 
 // Splits a busy account into parts, and joins a quiet one. Must never keep a call waiting or make it fail.
@@ -240,7 +257,7 @@ const triesMax = 2;
  * Splits the account to the number of parts that its traffic needs. If others change it meanwhile, tries once more.
  * @param item the part as a reserve returned it, which the store put off if `throttled`
  */
-export async function split(
+export async function splitShards(
   ports: ReservationsPorts,
   { item, need, throttled }: { item: QuotaItem; need: Pick<ReserveNeed, 'slots'>; throttled: boolean },
 ): Promise<void> {
@@ -263,7 +280,7 @@ export async function split(
 }
 
 /** Joins the account if nothing is open but in part 0. */
-export async function join(
+export async function joinShards(
   { quotas, log }: ReservationsPorts,
   { account, shardCount: parts }: QuotaItem,
 ): Promise<void> {

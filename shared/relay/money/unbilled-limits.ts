@@ -68,6 +68,6 @@ export async function withinSlots<T>(
 }
 
 async function refusedFor({ clock }: CountPorts, key: ChatCall['key'], reason: 'rate' | 'concurrency') {
-  const { limitRefusal } = await import('./reserve-refusals.ts');
-  return limitRefusal(key, { reason, nowMs: clock.now() });
+  const { refuseForLimit } = await import('./reserve-refusals.ts');
+  return refuseForLimit(key, { reason, nowMs: clock.now() });
 }

@@ -76,7 +76,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F4'],
-    file: 'shared/relay/money/reservations.ts',
+    file: 'shared/relay/money/reserve-tries.ts',
     find: 'const reserveBudgetMs = 1_500;',
     replace: 'const reserveBudgetMs = 30_000;',
     test: 'test/contract/store-faults.test.ts',
@@ -100,7 +100,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F5'],
-    file: 'shared/relay/money/reservations.ts',
+    file: 'shared/relay/money/reserve-tries.ts',
     find: 'const applied = reply.item?.open.get(need.id);',
     replace: "const applied = reply.item?.open.get('none');",
     test: 'test/unit/relay/money/reservations-reserve.test.ts',
@@ -189,9 +189,9 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F17'],
-    file: 'shared/relay/money/reservations.ts',
-    find: 'if (this.ports.clock.now() >= this.endMs)',
-    replace: 'if (this.request === undefined)',
+    file: 'shared/relay/money/reserve-tries.ts',
+    find: 'if (ports.clock.now() >= endMs)',
+    replace: 'if (ports === undefined)',
     test: 'test/unit/relay/money/reservations-late.test.ts',
     name: 'is not sent again by an environment that stood still until it expired',
   },

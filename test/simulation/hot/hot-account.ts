@@ -266,7 +266,9 @@ export class HotAccount {
           : { counter: { key, period, expires: 0 }, call: id, most: budget, resetsAtMs: 0 },
       entry: { input, key, model: 'm', price: formatPrice(this.#price), official: false },
       refused: async ({ reason }) =>
-        refuse(reason === 'reserved' ? 'balance_reserved' : 'rate_limit_exceeded', reason, { reason }),
+        reason === 'contended' || reason === 'out_of_time'
+          ? refuse('unavailable', reason, { reason: `reserve_${reason}` })
+          : refuse(reason === 'reserved' ? 'balance_reserved' : 'rate_limit_exceeded', reason, { reason }),
     };
   }
 
