@@ -1,5 +1,5 @@
 /** Serves all other paths with buffered responses through a Function URL. */
-import { bufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
-import { publicHandle } from './compose/public.ts';
+import { createBufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
+import { composePublicHandle } from './compose/public.ts';
 
-export const handler = bufferedHandler(publicHandle());
+export const handler = createBufferedHandler(composePublicHandle());

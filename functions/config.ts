@@ -1,32 +1,32 @@
 /** Publishes the configuration and marks rows with mistakes: on changes to the operators' tables, and on a schedule. */
-import { dynamoAccountRows } from '../shared/adapters/dynamodb/account-reader.ts';
-import { dynamoConfigTables, dynamoRowMarks } from '../shared/adapters/dynamodb/row-tables.ts';
-import { dynamoConfigStore } from '../shared/adapters/dynamodb/config-store.ts';
-import { dynamoLearnedFactsReader } from '../shared/adapters/dynamodb/runtime-source.ts';
-import { cachedSecretStore, secretCheck } from '../shared/adapters/secrets/secret-store.ts';
+import { createAccountRows } from '../shared/adapters/dynamodb/account-reader.ts';
+import { createConfigTables, createRowMarks } from '../shared/adapters/dynamodb/row-tables.ts';
+import { createSnapshotStore } from '../shared/adapters/dynamodb/config-store.ts';
+import { createLearnedFactsReader } from '../shared/adapters/dynamodb/runtime-source.ts';
+import { createSecretStore, createSecretCheck } from '../shared/adapters/secrets/secret-store.ts';
 import { readDefaultLimits, readDeployedSecrets } from '../shared/adapters/system/environment.ts';
-import { configMetrics } from '../shared/adapters/telemetry/log.ts';
+import { createConfigMetrics } from '../shared/adapters/telemetry/log.ts';
 import { createConfigPublisher, createRowMarker } from '../shared/relay/jobs/config-publisher.ts';
-import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
-import { configStreamHandler } from '../shared/adapters/entry/table-streams.ts';
-import { jobParts } from './compose/job-parts.ts';
+import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
+import { createConfigStreamHandler } from '../shared/adapters/entry/table-streams.ts';
+import { composeJobDeps } from './compose/job-parts.ts';
 
-const { environment, client, clock, random, log, stack } = jobParts();
+const { environment, client, clock, random, log, stack } = composeJobDeps();
 const { envSecrets, local, publicHost } = environment;
-const metrics = configMetrics(stack);
-const marks = dynamoRowMarks({ client, stack, log });
-const snapshots = dynamoConfigStore(client, stack, clock);
-const accounts = dynamoAccountRows(client, stack);
+const metrics = createConfigMetrics(stack);
+const marks = createRowMarks({ client, stack, log });
+const snapshots = createSnapshotStore(client, stack, clock);
+const accounts = createAccountRows(client, stack);
 const publish = createConfigPublisher({
   clock,
   random,
   log,
   metrics,
-  tables: dynamoConfigTables(client, stack),
+  tables: createConfigTables(client, stack),
   snapshots,
-  learned: dynamoLearnedFactsReader({ client, clock, stack }),
-  secretCheck: secretCheck({
-    secrets: cachedSecretStore({ environment, clock, purpose: 'channels' }),
+  learned: createLearnedFactsReader({ client, clock, stack }),
+  secretCheck: createSecretCheck({
+    secrets: createSecretStore({ environment, clock, purpose: 'channels' }),
     clock,
     local,
   }),
@@ -38,8 +38,8 @@ const publish = createConfigPublisher({
   defaultLimits: readDefaultLimits(),
 });
 
-export const handler = eventHandler(log, {
-  records: configStreamHandler({
+export const handler = createEventHandler(log, {
+  records: createConfigStreamHandler({
     stack,
     publish,
     markRows: createRowMarker({ marks, metrics, snapshots, accounts, local }),

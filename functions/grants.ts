@@ -2,17 +2,21 @@
  * Applies every grant exactly once: from the table stream of `grants`, and on a slow schedule for rows that
  * the stream missed.
  */
-import { dynamoGrantStore } from '../shared/adapters/dynamodb/grant-store.ts';
-import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
-import { grantImageOf, tableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
+import { createGrantStore } from '../shared/adapters/dynamodb/grant-store.ts';
+import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
+import { readGrantRecord, createTableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 import { grantApplier } from '../shared/relay/jobs/grant-applier.ts';
-import { jobParts } from './compose/job-parts.ts';
+import { composeJobDeps } from './compose/job-parts.ts';
 
-const { client, stack, ...parts } = jobParts();
-const applier = grantApplier({ ...parts, grants: dynamoGrantStore(client, stack) });
+const { client, stack, ...deps } = composeJobDeps();
+const applier = grantApplier({ ...deps, grants: createGrantStore(client, stack) });
 const poisoned = { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const;
 
-export const handler = eventHandler(parts.log, {
-  records: tableStreamHandler(grantImageOf, { ...parts, take: (grant) => applier.apply(grant), poisoned }),
+export const handler = createEventHandler(deps.log, {
+  records: createTableStreamHandler(readGrantRecord, {
+    ...deps,
+    take: (grant) => applier.apply(grant),
+    poisonReport: poisoned,
+  }),
   schedule: () => applier.applyMissed(),
 });

@@ -1,36 +1,40 @@
 /** Delivers notices about accounts: from the table stream of `runtime` when one is put, and on a schedule those that failed. */
-import { requestSigner } from '../shared/adapters/aws/aws-signature.ts';
-import { dynamoAlertAccounts, dynamoNoticeStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
-import { alertSettings } from '../shared/adapters/dynamodb/config-store.ts';
-import { eventHandler } from '../shared/adapters/entry/event-handler.ts';
-import { noticeIdOf, tableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
-import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
+import { createRequestSigner } from '../shared/adapters/aws/aws-signature.ts';
+import { createAlertAccounts, createNoticeStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
+import { createAlertSettings } from '../shared/adapters/dynamodb/config-store.ts';
+import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
+import { readNoticeRecord, createTableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
+import { createSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readAlertAccess } from '../shared/adapters/system/environment.ts';
-import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
-import { httpsNoticeSender } from '../shared/adapters/transport/notice-sender.ts';
+import { createHttpsTransport } from '../shared/adapters/transport/https-transport.ts';
+import { createNoticeSender } from '../shared/adapters/transport/notice-sender.ts';
 import { createNotifier } from '../shared/relay/alerts/notifier.ts';
-import { jobParts } from './compose/job-parts.ts';
+import { composeJobDeps } from './compose/job-parts.ts';
 
-const { environment, ...parts } = jobParts();
-const { client, clock, stack } = parts;
+const { environment, ...deps } = composeJobDeps();
+const { client, clock, stack } = deps;
 const { aws, local } = environment;
-const sender = httpsNoticeSender({
+const sender = createNoticeSender({
   ...readAlertAccess(),
   region: aws.region,
-  transport: httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) }),
-  secrets: cachedSecretStore({ environment, clock, purpose: 'alerts' }),
+  transport: createHttpsTransport({ local, sign: createRequestSigner({ aws, clock }) }),
+  secrets: createSecretStore({ environment, clock, purpose: 'alerts' }),
   clock,
 });
 const notices = createNotifier({
-  ...parts,
-  notices: dynamoNoticeStore(client, stack),
-  accounts: dynamoAlertAccounts({ client, clock, stack, local }),
-  settings: alertSettings(client, stack),
+  ...deps,
+  notices: createNoticeStore(client, stack),
+  accounts: createAlertAccounts({ client, clock, stack, local }),
+  settings: createAlertSettings(client, stack),
   sender,
 });
 const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as const;
 
-export const handler = eventHandler(parts.log, {
-  records: tableStreamHandler(noticeIdOf, { ...parts, take: (id) => notices.take(id), poisoned }),
+export const handler = createEventHandler(deps.log, {
+  records: createTableStreamHandler(readNoticeRecord, {
+    ...deps,
+    take: (id) => notices.take(id),
+    poisonReport: poisoned,
+  }),
   schedule: () => notices.retry(),
 });

@@ -1,26 +1,26 @@
 /** Serves /v1/account/keys and /v1/account/top-ups with buffered responses through a Function URL. */
-import { dynamoKeyCounters } from '../shared/adapters/dynamodb/key-budgets.ts';
-import { dynamoKeyStore } from '../shared/adapters/dynamodb/key-store.ts';
-import { dynamoManagedKeys } from '../shared/adapters/dynamodb/managed-key-store.ts';
-import { bufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
-import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
-import { newSecretKey, nodeHmac, randomHex } from '../shared/adapters/system/node-ports.ts';
-import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
+import { createKeyCounters } from '../shared/adapters/dynamodb/key-budgets.ts';
+import { createKeyStore } from '../shared/adapters/dynamodb/key-store.ts';
+import { createManagedKeyStore } from '../shared/adapters/dynamodb/managed-key-store.ts';
+import { createBufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
+import { createSecretStore } from '../shared/adapters/secrets/secret-store.ts';
+import { generateSecretKey, nodeHmac, generateHex } from '../shared/adapters/system/node-ports.ts';
+import { createHttpsTransport } from '../shared/adapters/transport/https-transport.ts';
 import { createManagedKeysHandle } from '../shared/relay/account/managed-keys.ts';
 import { addCors } from '../shared/relay/http/http.ts';
-import { servedParts } from './compose/served-parts.ts';
+import { composeRequestDeps } from './compose/served-parts.ts';
 
-const { environment, hosted, parts } = servedParts();
+const { environment, hosted, deps: parts } = composeRequestDeps();
 const { client, clock, config, random, stack } = parts;
 const handle = createManagedKeysHandle({
   ...parts,
-  keys: dynamoKeyStore(parts),
-  managed: dynamoManagedKeys(client, stack),
-  counters: dynamoKeyCounters(client, stack),
-  secrets: cachedSecretStore({ environment, clock, purpose: 'payments' }),
-  transport: httpsUpstreamTransport(environment),
+  keys: createKeyStore(parts),
+  managed: createManagedKeyStore(client, stack),
+  counters: createKeyCounters(client, stack),
+  secrets: createSecretStore({ environment, clock, purpose: 'payments' }),
+  transport: createHttpsTransport(environment),
   hmac: nodeHmac,
-  random: { ...random, secretKey: newSecretKey, hex: randomHex },
+  random: { ...random, secretKey: generateSecretKey, hex: generateHex },
 });
 
-export const handler = bufferedHandler(hosted(addCors(handle, config)));
+export const handler = createBufferedHandler(hosted(addCors(handle, config)));

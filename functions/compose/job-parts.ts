@@ -2,10 +2,10 @@
 import { backgroundTimes } from '../../shared/adapters/dynamodb/table-client.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock, systemRandom } from '../../shared/adapters/system/node-ports.ts';
-import { jsonLog, backgroundMetrics } from '../../shared/adapters/telemetry/log.ts';
+import { createJsonLog, createBackgroundMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { tablesOf } from './late-adapters.ts';
 
-export function jobParts() {
+export function composeJobDeps() {
   const environment = readEnvironment();
   const { stack, version } = environment;
   return {
@@ -14,7 +14,7 @@ export function jobParts() {
     clock: systemClock,
     random: systemRandom,
     client: tablesOf(environment, backgroundTimes),
-    log: jsonLog(version),
-    metrics: backgroundMetrics(stack),
+    log: createJsonLog(version),
+    metrics: createBackgroundMetrics(stack),
   };
 }

@@ -2,26 +2,26 @@
  * Handles the public read endpoints (models, charge, plans, health, the page), the account endpoints, and
  * unknown paths.
  */
-import { dynamoRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';
-import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
-import { dynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
+import { createRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';
+import { createKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
+import { createChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import type { Environment } from '../../shared/adapters/system/environment.ts';
 import { createAccountHandle } from '../../shared/relay/account/account-handle.ts';
 import { createCatalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import { addCors, type HostedHandle } from '../../shared/relay/http/http.ts';
-import { lazily } from './late-adapters.ts';
-import { servedParts } from './served-parts.ts';
+import { loadOnFirstCall } from './late-adapters.ts';
+import { composeRequestDeps } from './served-parts.ts';
 
-export function publicHandle(given?: Environment): HostedHandle {
-  const { environment, hosted, parts } = servedParts(given);
+export function composePublicHandle(given?: Environment): HostedHandle {
+  const { environment, hosted, deps: parts } = composeRequestDeps(given);
   const { client, config, stack } = parts;
-  const accounts = lazily(async () => {
+  const accounts = loadOnFirstCall(async () => {
     const file = await import('../../shared/adapters/dynamodb/account-reader.ts');
-    return file.dynamoAccountReader(client, stack);
+    return file.createAccountReader(client, stack);
   });
-  const refusals = dynamoRefusalCounts(client, stack);
-  const account = createAccountHandle({ ...parts, keys: dynamoKeyStore(parts), accounts, refusals });
-  const health = dynamoChannelHealth({ ...parts, view: config.cooldowns });
+  const refusals = createRefusalCounts(client, stack);
+  const account = createAccountHandle({ ...parts, keys: createKeyStore(parts), accounts, refusals });
+  const health = createChannelHealth({ ...parts, view: config.cooldowns });
   const handle = createCatalogHandle({ ...parts, version: environment.version, account, health });
   return hosted(addCors(handle, config));
 }

@@ -4,16 +4,20 @@
  */
 import { isMainThread, Worker } from 'node:worker_threads';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { renewedCredentials } from '../../shared/adapters/aws/credentials.ts';
+import { createCredentialSource } from '../../shared/adapters/aws/credentials.ts';
 import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
-import { jsonLog, requestMetrics, serverMetrics } from '../../shared/adapters/telemetry/log.ts';
+import {
+  createJsonLog,
+  createRequestMetrics,
+  createServerMetrics,
+} from '../../shared/adapters/telemetry/log.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings-endpoint.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
-import { answeringHandles } from '../../functions/compose/answering.ts';
-import { publicHandle } from '../../functions/compose/public.ts';
+import { composeAnsweringHandles } from '../../functions/compose/answering.ts';
+import { composePublicHandle } from '../../functions/compose/public.ts';
 import { CallThread, type LaneName, type ThreadStart } from './call-thread.ts';
 import { bytesLeft } from './request-body.ts';
 import { readServerOptions, withNumberedSecrets } from './server-options.ts';
@@ -25,7 +29,7 @@ import { routing, WebServer } from './web-server.ts';
 
 function defaultCredentials() {
   const { config } = new DynamoDBClient({});
-  return renewedCredentials((options) => config.credentials(options));
+  return createCredentialSource((options) => config.credentials(options));
 }
 
 /** V8's own is four times as much, for each thread. The old generation has the bound of the process's flags. */
@@ -43,14 +47,14 @@ function compose() {
   if (!variables['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');
   const connectionsMax = connectionsPerRequest * options.requestsMax;
   const environment = readEnvironment(variables, { credentials: defaultCredentials(), connectionsMax });
-  const log = jsonLog(environment.version, requestMetrics(environment.stack));
+  const log = createJsonLog(environment.version, createRequestMetrics(environment.stack));
   trapRejections(log);
-  const answering = answeringHandles(environment);
+  const answering = composeAnsweringHandles(environment);
   const handles = {
     chat: answering(chatEndpoint, embeddingsEndpoint),
     responses: answering(responsesEndpoint),
     messages: answering(messagesEndpoint),
-    catalog: publicHandle(environment),
+    catalog: composePublicHandle(environment),
   };
   return { options, environment, log, handles };
 }
@@ -93,7 +97,7 @@ async function start(): Promise<void> {
     for (const event of ['message', 'error', 'exit']) worker.once(event, () => end(1, 0));
   const { address, port } = await server.listen(options);
   log.event('server_started', { address, port });
-  const { inFlight } = serverMetrics(stack);
+  const { inFlight } = createServerMetrics(stack);
   if (options.countMs !== undefined) setInterval(() => inFlight(server.count), options.countMs).unref();
   // A parent that has opened a channel, such as the local stack, is sent the port, and its end is ours.
   process.send?.({ port });

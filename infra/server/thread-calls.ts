@@ -1,7 +1,7 @@
 /** The side of the thread: answers the calls that the main thread hands over, one in each turn of the event loop while they are read. */
 import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
-import { httpEntry } from '../../shared/adapters/entry/http-entry.ts';
+import { createHttpEntry } from '../../shared/adapters/entry/http-entry.ts';
 import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import type { ServedFunctionName } from '../stack/constructs/function-descriptions.ts';
@@ -31,17 +31,17 @@ export function serveThread(handles: Handles, log: Log): void {
 }
 
 class ThreadCalls {
-  readonly #entries: Record<ServedFunctionName, ReturnType<typeof httpEntry>>;
+  readonly #entries: Record<ServedFunctionName, ReturnType<typeof createHttpEntry>>;
   readonly #start: ThreadStart;
   readonly #budget: ByteBudget;
   readonly #turns = new Turns();
 
   constructor(handles: Handles, start: ThreadStart) {
     this.#entries = {
-      chat: httpEntry(handles.chat),
-      responses: httpEntry(handles.responses),
-      messages: httpEntry(handles.messages),
-      catalog: httpEntry(handles.catalog),
+      chat: createHttpEntry(handles.chat),
+      responses: createHttpEntry(handles.responses),
+      messages: createHttpEntry(handles.messages),
+      catalog: createHttpEntry(handles.catalog),
     };
     this.#start = start;
     this.#budget = new ByteBudget(start.room);

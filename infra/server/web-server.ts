@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
-  httpEntry,
+  createHttpEntry,
   isFromOrigin,
   originHeader,
   type HostRequest,
@@ -246,7 +246,7 @@ export class WebServer {
 interface Route {
   name: ServedFunctionName;
   hosted: HostedHandle;
-  enter: ReturnType<typeof httpEntry>;
+  enter: ReturnType<typeof createHttpEntry>;
 }
 
 /** Paths of functions in whose place no server answers are unknown here. */
@@ -256,7 +256,7 @@ export function routing(
   const routeTo = (name: ServedFunctionName): Route => ({
     name,
     hosted: handles[name],
-    enter: httpEntry(handles[name]),
+    enter: createHttpEntry(handles[name]),
   });
   const known = routes.flatMap(({ path, function: name }) =>
     isServed(name) ? [{ pattern: patternExpression(path), route: routeTo(name) }] : [],

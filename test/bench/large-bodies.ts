@@ -5,7 +5,7 @@
  */
 import { estimateInput, findMedia, loadMediaReader } from '../../shared/billing/estimate/input-tokens.ts';
 import { readJsonBody } from '../../shared/adapters/entry/json-body.ts';
-import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
+import { inflateWithZlib } from '../../shared/adapters/system/node-ports.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
@@ -111,7 +111,7 @@ async function cost(name: keyof Bodies, sent: Buffer): Promise<number> {
   const body = await readJsonBody(sent, '', host);
   const { call } = endpoints[name].read(body, {});
   checkContentUrls(findMedia(call), { contentUrls: ['data:image/'] });
-  const media = await loadMediaReader(call, zlibInflate);
+  const media = await loadMediaReader(call, inflateWithZlib);
   estimateInput(call, media?.(undefined));
   canonicalJson([name, body]);
   JSON.stringify(convertCall(dialect, call, { ...settingsWith(), dropsUnknown: true }).body);

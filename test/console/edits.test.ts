@@ -1,6 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { buildEmptyQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import { enter, seenIn, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
@@ -158,7 +158,7 @@ it.each([
   ['Acme Inc', "'Acme Inc'"],
   ["O'Hara; $(id)", String.raw`'O'\''Hara; $(id)'`],
 ])('shows commands to copy that are about the customer %j and run nothing else', async (name, word) => {
-  const Item = emptyAttributes({ account: name });
+  const Item = buildEmptyQuota({ account: name });
   await rig.client.send(new PutItemCommand({ TableName: physicalTableName('relay', 'quotas'), Item }));
   await put(rig.client, 'accounts', [{ account: name }]);
   const page = await visitor.page(`statements?${new URLSearchParams({ account: name }).toString()}`);

@@ -13,8 +13,8 @@ import { arnOf, rolePolicyOf } from '../access/template-policies.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
-import { dynamoConsoleStore } from '../../shared/adapters/dynamodb/console-store.ts';
-import { randomHex } from '../../shared/adapters/system/node-ports.ts';
+import { createConsoleStore } from '../../shared/adapters/dynamodb/console-store.ts';
+import { generateHex } from '../../shared/adapters/system/node-ports.ts';
 import { roles, type ConsoleStore, type Role } from '../../shared/operate/hosted-console.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
 import { idAt } from '../ops/ledger-rig.ts';
@@ -363,11 +363,11 @@ describe('a session', () => {
     const beginMs = Date.now();
     let nowMs = beginMs;
     const clock = { now: () => nowMs, sleep: async () => undefined };
-    const consoles = dynamoConsoleStore({
+    const consoles = createConsoleStore({
       tables: tablesOn(rig.client),
       stack: 'relay',
       clock,
-      hex: randomHex,
+      hex: generateHex,
     });
     const cookie = await consoles.beginSession({ name: 'olga@example.com', groups: [] });
     const minute = 60_000;

@@ -1,6 +1,6 @@
 import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
-import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { buildEmptyQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { formatChannelId, buildMonthKey } from '../../shared/billing/daily-keys.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { timeText } from '../../shared/wire/ids.ts';
@@ -175,7 +175,7 @@ function quotaItem(at: number, nowMs: number): Item {
   const lastMs = nowMs - at * 60_000;
   const nano = (yuan: number) => ({ N: String(BigInt(Math.round(yuan * 1e9))) });
   return {
-    ...emptyAttributes({ account: accountAt(at) }),
+    ...buildEmptyQuota({ account: accountAt(at) }),
     available: nano(granted - spent),
     spent: nano(spent),
     granted: nano(granted),

@@ -2,8 +2,8 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ChannelHistory } from '../../shared/operate/overview.ts';
-import { dynamoOpenRegistry } from '../../shared/adapters/dynamodb/quotas/open-registry.ts';
-import { emptyAttributes, entryAttribute } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { createOpenRegistry } from '../../shared/adapters/dynamodb/quotas/open-registry.ts';
+import { buildEmptyQuota, encodeEntry } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import type { ListedChannel } from '../../shared/operate/channels/list-channels.ts';
 import type { CallLog, OperatorPorts } from '../../shared/operate/operator-ports.ts';
@@ -38,7 +38,7 @@ async function opened(
 describe('the overview that is watched', () => {
   it('counts the calls under way of those who called last, and what their balances hold', async () => {
     const { client } = rig;
-    const entry = entryAttribute({
+    const entry = encodeEntry({
       until: Math.floor(Date.now() / 1000) + 50,
       amount: 1_500_000_000n,
       input: 1n,
@@ -51,9 +51,9 @@ describe('the overview that is watched', () => {
     });
     const open = { M: { first: entry, second: entry } };
     await bulkWrite(client, physicalTableName('relay', 'quotas'), [
-      { ...emptyAttributes({ account: accountAt(3) }), open },
+      { ...buildEmptyQuota({ account: accountAt(3) }), open },
     ]);
-    const registry = dynamoOpenRegistry(tablesOn(client), 'relay');
+    const registry = createOpenRegistry(tablesOn(client), 'relay');
     const atSeconds = Math.floor(Date.now() / 1000) + 50;
     await registry.register([3, 4].map((at) => ({ item: accountAt(at), atSeconds })));
     const { page } = await opened();

@@ -1,11 +1,11 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
-  dynamoAlertAccounts,
-  dynamoAlertStore,
-  dynamoNoticeStore,
+  createAlertAccounts,
+  createAlertStore,
+  createNoticeStore,
 } from '../../shared/adapters/dynamodb/alerts/alert-store.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import { buildLateRow } from '../../shared/billing/ledger-row.ts';
 import { planJoin, type ShardsWrite, planSplit } from '../../shared/billing/shards.ts';
@@ -40,8 +40,8 @@ alertStoresContract('on DynamoDB', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = own.endpoint;
   const client = documentClient(localAccess);
   return {
-    marks: dynamoAlertStore(tablesOn(client), 'relay'),
-    notices: dynamoNoticeStore(tablesOn(client), 'relay'),
+    marks: createAlertStore(tablesOn(client), 'relay'),
+    notices: createNoticeStore(tablesOn(client), 'relay'),
     async [Symbol.asyncDispose]() {
       client.destroy();
       await own.stop();
@@ -52,13 +52,13 @@ alertStoresContract('on DynamoDB', async () => {
 it('on DynamoDB a balance stays that of the account while it is split, spent in parts, charged late and joined', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const { client } = countedClient();
-  const accounts = dynamoAlertAccounts({
+  const accounts = createAlertAccounts({
     client: tablesOn(client),
     clock: new VirtualClock(),
     stack: 'relay',
     local: false,
   });
-  const quotas = dynamoQuotaStore(tablesOn(client), 'relay');
+  const quotas = createQuotaStore(tablesOn(client), 'relay');
   const move = async (write: ShardsWrite | undefined) => write && quotas.move(write);
   const account = 'busy';
   expect(await accounts.balance(account)).toBeUndefined();
@@ -94,7 +94,7 @@ it('on DynamoDB a limit is read from the row of the account, exactly, and kept f
   const store = countedClient();
   const { client, calls } = store;
   const clock = new VirtualClock();
-  const accounts = dynamoAlertAccounts({ client: tablesOn(client), clock, stack: 'relay', local: false });
+  const accounts = createAlertAccounts({ client: tablesOn(client), clock, stack: 'relay', local: false });
   await store.put('accounts', { account: 'acme', alert_below: 0.1 });
   await store.put('accounts', { account: 'wrong', alert_below: -1 });
   expect(await accounts.alertBelow('acme')).toBe(100_000_000n);

@@ -3,10 +3,14 @@ import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tablesOn } from '../support/sdk-tables.ts';
-import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
-import { partKey, partName, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
+import { createLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
+import {
+  buildShardKey,
+  buildShardName,
+  decodeQuota,
+} from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
 import type { CloseRecord, OpenEntry } from '../../shared/billing/quota-item.ts';
 import { formatPrice } from '../../shared/billing/price.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
@@ -142,10 +146,10 @@ const closeRecordOf = (id: string, charge: bigint): CloseRecord => ({
 async function costsOf(call: string, kind: Kind) {
   const { client, commands } = metered;
   const documents = DynamoDBDocumentClient.from(client);
-  const quotas = dynamoQuotaStore(tablesOn(documents), 'relay');
-  const counters = dynamoKeyCounters(tablesOn(documents), 'relay');
+  const quotas = createQuotaStore(tablesOn(documents), 'relay');
+  const counters = createKeyCounters(tablesOn(documents), 'relay');
   const reservations = new Reservations({ clock, random, log, quotas, counters });
-  const ledger = dynamoLedgerStore(tablesOn(client), 'relay');
+  const ledger = createLedgerStore(tablesOn(client), 'relay');
   const project = createLedgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
   const request = requestOf(call, kind);
 
@@ -156,11 +160,11 @@ async function costsOf(call: string, kind: Kind) {
   await reservations.close(reservation, closeRecordOf(request.need.id, kind.charge ?? 3_000_000n), false);
   const after = commands.splice(0);
   const { part } = reservation;
-  const Key = partKey({ account: 'acme', shard: part });
+  const Key = buildShardKey({ account: 'acme', shard: part });
   const { Item } = await unmetered.send(new GetItemCommand({ TableName: 'relay-quotas', Key }));
-  const image = Item && quotaOf(Item);
+  const image = Item && decodeQuota(Item);
   const change = {
-    item: partName({ account: 'acme', shard: part }),
+    item: buildShardName({ account: 'acme', shard: part }),
     account: 'acme',
     before: reservation.item,
     after: image,

@@ -2,7 +2,7 @@ import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { documentClient } from '../support/sdk-tables.ts';
-import { dynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
+import { createChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { entryName, imageOf } from '../../shared/adapters/dynamodb/health-items.ts';
 import type { ChannelHealth, HealthEntry } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
@@ -51,7 +51,7 @@ function inDynamo(): Kind {
   return {
     environment: async () => {
       const item = await read();
-      return dynamoChannelHealth({
+      return createChannelHealth({
         client: hotClient(),
         clock,
         stack: 'relay',

@@ -2,8 +2,8 @@ import { Agent, createServer, request as sendRequest, type IncomingMessage, type
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createTableClient, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { localAccess } from '../unit/adapters/dynamodb/store.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
@@ -49,8 +49,8 @@ export class FaultyWire implements AsyncDisposable {
       this.#fault.push(fault);
       return connect(ownPort(), '127.0.0.1');
     };
-    this.tables = tableClient(localAccess, { agent: this.#agent });
-    this.store = dynamoQuotaStore(this.tables, 'relay');
+    this.tables = createTableClient(localAccess, { agent: this.#agent });
+    this.store = createQuotaStore(this.tables, 'relay');
   }
 
   static async open(endpoint: string): Promise<FaultyWire> {

@@ -1,4 +1,4 @@
-import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
+import { createKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
 import { hotClient } from '../unit/adapters/dynamodb/store.ts';
@@ -14,7 +14,7 @@ for (const awsClient of [undefined, 'sdk'] as const)
     const emulator = await startEmulator();
     process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
     return {
-      counters: dynamoKeyCounters(hotClient(awsClient), 'relay'),
+      counters: createKeyCounters(hotClient(awsClient), 'relay'),
       async [Symbol.asyncDispose]() {
         await emulator.stop();
       },

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LearnedFact } from '../../shared/upstreams/quirks.ts';
 import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import {
-  dynamoLearnedFacts,
-  dynamoLearnedFactsReader,
+  createLearnedFacts,
+  createLearnedFactsReader,
   type ItemView,
 } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import type { LearnedFacts } from '../../shared/relay/ports/runtime-stores.ts';
@@ -28,7 +28,7 @@ async function read(): Promise<void> {
 }
 
 const environment = (view: () => ItemView = () => ({ item, readAtMs })): LearnedFacts =>
-  dynamoLearnedFacts({ client: hotClient(), clock, stack: 'relay', view });
+  createLearnedFacts({ client: hotClient(), clock, stack: 'relay', view });
 const factOf = (more: Partial<LearnedFact> = {}): LearnedFact => ({
   fact: 'keeps_state',
   channel: 'main',
@@ -106,7 +106,7 @@ describe('the item of learned facts', () => {
       await environment().learn(fact);
       await read();
       expect(named(environment(), `told-${kind}`)).toEqual([fact]);
-      const reader = dynamoLearnedFactsReader({ client: tablesOn(client), clock, stack: 'relay' });
+      const reader = createLearnedFactsReader({ client: tablesOn(client), clock, stack: 'relay' });
       expect(await reader.all()).toContainEqual(fact);
     },
   );

@@ -2,13 +2,13 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { dynamoAccountReader } from '../../shared/adapters/dynamodb/account-reader.ts';
-import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
-import { dynamoLedgerReader } from '../../shared/adapters/dynamodb/ledger-reader.ts';
-import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { dynamoRowPages } from '../../shared/adapters/dynamodb/row-pages.ts';
-import { dynamoTableCopies } from '../../shared/adapters/dynamodb/table-copies.ts';
+import { createAccountReader } from '../../shared/adapters/dynamodb/account-reader.ts';
+import { createIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
+import { createLedgerReader } from '../../shared/adapters/dynamodb/ledger-reader.ts';
+import { createLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
+import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createRowPages } from '../../shared/adapters/dynamodb/row-pages.ts';
+import { createTableCopies } from '../../shared/adapters/dynamodb/table-copies.ts';
 import type { TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import {
   findCloseRow,
@@ -36,8 +36,8 @@ beforeAll(async () => {
   emulator = await startEmulator();
   documents = emulatorClient(emulator.endpoint);
   client = tablesOn(DynamoDBDocumentClient.from(documents));
-  const quotas = dynamoQuotaStore(client, 'relay');
-  const ledger = dynamoLedgerStore(client, 'relay', { next: () => 0.5 });
+  const quotas = createQuotaStore(client, 'relay');
+  const ledger = createLedgerStore(client, 'relay', { next: () => 0.5 });
   const entry = entryOf({ metered: true });
   for (const [at, id] of ids.entries()) {
     const part = firstCounter + at * 60;
@@ -64,31 +64,31 @@ afterAll(async () => {
 });
 
 const store = () =>
-  ({ tables: client, target: { stack: 'relay' } }) as Parameters<typeof dynamoLedgerReader>[0];
+  ({ tables: client, target: { stack: 'relay' } }) as Parameters<typeof createLedgerReader>[0];
 const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
 
 test('its balance has every counter', async () => {
   const all = { available: 0n, granted: 0n, spent: 98n, metered: 98n, settled: 33, open: new Map() };
-  expect(await dynamoAccountReader(client, 'relay').quota('acme')).toMatchObject(all);
-  expect(await dynamoLedgerReader(store()).quotas(['acme'])).toMatchObject([{ row: all }]);
+  expect(await createAccountReader(client, 'relay').quota('acme')).toMatchObject(all);
+  expect(await createLedgerReader(store()).quotas(['acme'])).toMatchObject([{ row: all }]);
 });
 
 test('its calls come newest first and page by page, from all partitions, under its own name', async () => {
-  const reader = dynamoAccountReader(client, 'relay');
+  const reader = createAccountReader(client, 'relay');
   const first = await reader.requests('acme', grantPrefix, 11);
   expect(idsOf(first)).toEqual(newest.slice(0, 11));
   expect(new Set(first.map(formatLedgerPartition)).size).toBeGreaterThan(2);
   expect(new Set(first.map(({ account }) => account))).toEqual(new Set(['acme']));
   expect(idsOf(await reader.requests('acme', newest[10]!, 100))).toEqual(newest.slice(11));
   expect(await reader.late('acme')).toMatchObject([{ id: `late#${ids[5]}`, charge: 2n, metered: true }]);
-  const pages = dynamoRowPages(store());
+  const pages = createRowPages(store());
   const page = await pages.requests('acme', undefined, 30);
   expect(page.next).toBe(newest[29]);
   expect((await pages.requests('acme', page.next, 30)).next).toBeUndefined();
 });
 
 test('operators find all of its rows, by account and by id', async () => {
-  const reader = dynamoLedgerReader(store());
+  const reader = createLedgerReader(store());
   const rows = (await Array.fromAsync(reader.ledger({ account: 'acme' }))).flat();
   expect(rows).toHaveLength(33);
   expect(await reader.request(ids[7]!)).toMatchObject({ row: { account: 'acme', id: ids[7], charge: 3n } });
@@ -96,11 +96,11 @@ test('operators find all of its rows, by account and by id', async () => {
 });
 
 test('a restore of its balance puts what its counters have into the first item, and leaves them empty', async () => {
-  const reader = dynamoAccountReader(client, 'relay');
+  const reader = createAccountReader(client, 'relay');
   const before = await reader.quota('acme');
   await documents.send(new DeleteItemCommand({ TableName: 'relay-quotas', Key: { account: { S: 'acme' } } }));
   const item = { ...createQuotaItem('acme'), spent: 98n, metered: 98n, settled: 33 };
-  expect(await dynamoTableCopies(store()).replaceQuota(item, undefined)).toBe(true);
+  expect(await createTableCopies(store()).replaceQuota(item, undefined)).toBe(true);
   expect(await reader.quota('acme')).toMatchObject({ spent: 98n, metered: 98n, settled: 33, available: 0n });
   expect(before).toMatchObject({ spent: 98n, metered: 98n, settled: 33 });
   const empty = (part: QuotaItem) => part.shard === 0 || (part.spent === 0n && part.settled === 0);
@@ -108,7 +108,7 @@ test('a restore of its balance puts what its counters have into the first item, 
 });
 
 test('a repeat of a settled call with its Idempotency-Key is known to be done', async () => {
-  const idempotency = dynamoIdempotencyStore(
+  const idempotency = createIdempotencyStore(
     client,
     { now: () => nowMs, sleep: async () => undefined },
     'relay',

@@ -1,5 +1,5 @@
 import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
-import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
+import { createPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { formatYuan } from '../../shared/billing/price.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { MemoryPaymentStore } from '../support/memory-payment-store.ts';
@@ -25,7 +25,7 @@ paymentStoreContract('on DynamoDB', async () => {
   const client = emulatorClient(emulator.endpoint);
   await client.send(new PutItemCommand({ TableName: 'relay-accounts', Item: { account: { S: 'acme' } } }));
   return {
-    store: dynamoPaymentStore(tablesOn(client), 'relay'),
+    store: createPaymentStore(tablesOn(client), 'relay'),
     async grants() {
       const { Items = [] } = await client.send(new ScanCommand({ TableName: 'relay-grants' }));
       return Items.map(

@@ -1,15 +1,15 @@
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import {
-  entryAttribute,
-  closeRecordAttribute,
-  numberAttribute,
-  placesName,
-  quotaOf,
-  partKey,
+  encodeEntry,
+  encodeCloseRecord,
+  encodeNumber,
+  buildPermitsName,
+  decodeQuota,
+  buildShardKey,
 } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { partsId } from '../../shared/adapters/dynamodb/key-store.ts';
+import { buildShardCountId } from '../../shared/adapters/dynamodb/key-store.ts';
 import type { Attributes } from '../../shared/adapters/dynamodb/table-client.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaItem, RateCount } from '../../shared/billing/quota-item.ts';
 import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
@@ -31,20 +31,20 @@ async function openStore(awsClient?: 'sdk'): Promise<DynamoStore> {
   const client = emulatorClient(emulator.endpoint);
   const hot = hotClient(awsClient);
   // A client finds its endpoint at its first call: other stores of this process have other ones.
-  await hot.call('GetItem', { TableName, Key: partKey({ account: 'nobody' }) });
+  await hot.call('GetItem', { TableName, Key: buildShardKey({ account: 'nobody' }) });
   return {
     endpoint: emulator.endpoint,
-    store: dynamoQuotaStore(hot, 'relay'),
+    store: createQuotaStore(hot, 'relay'),
     async put(item) {
       await client.send(new PutItemCommand({ TableName, Item: attributesOf(item) }));
     },
     async read(account, part) {
-      const Key = partKey({ account, shard: part });
+      const Key = buildShardKey({ account, shard: part });
       const { Item } = await client.send(new GetItemCommand({ TableName, Key, ConsistentRead: true }));
-      return Item && quotaOf(Item);
+      return Item && decodeQuota(Item);
     },
     async partsWithKey(account) {
-      const Key = { id: { S: partsId(account) } };
+      const Key = { id: { S: buildShardCountId(account) } };
       const { Item } = await client.send(new GetItemCommand({ TableName: 'relay-runtime', Key }));
       return Item && Number(Item['parts']?.N);
     },
@@ -56,25 +56,25 @@ async function openStore(awsClient?: 'sdk'): Promise<DynamoStore> {
 }
 
 export const attributesOf = (item: QuotaItem): Attributes => ({
-  ...partKey(item),
-  ...(item.shard > 0 && { part: numberAttribute(item.shard) }),
-  ...(item.shardCount > 1 && { parts: numberAttribute(item.shardCount) }),
-  ...(item.highestShardCount > 1 && { made: numberAttribute(item.highestShardCount) }),
+  ...buildShardKey(item),
+  ...(item.shard > 0 && { part: encodeNumber(item.shard) }),
+  ...(item.shardCount > 1 && { parts: encodeNumber(item.shardCount) }),
+  ...(item.highestShardCount > 1 && { made: encodeNumber(item.highestShardCount) }),
   ...(item.overdraft && { overdraft: { BOOL: true } }),
-  ...(item.moved !== 0n && { moved: numberAttribute(item.moved) }),
-  ...Object.fromEntries([...item.permits].map(([key, ids]) => [placesName(key), { SS: [...ids] }])),
-  available: numberAttribute(item.available),
-  spent: numberAttribute(item.spent),
-  granted: numberAttribute(item.granted),
-  settled: numberAttribute(item.settled),
-  open: mapAttribute(item.open, entryAttribute),
-  plan: mapAttribute(item.plan, numberAttribute),
+  ...(item.moved !== 0n && { moved: encodeNumber(item.moved) }),
+  ...Object.fromEntries([...item.permits].map(([key, ids]) => [buildPermitsName(key), { SS: [...ids] }])),
+  available: encodeNumber(item.available),
+  spent: encodeNumber(item.spent),
+  granted: encodeNumber(item.granted),
+  settled: encodeNumber(item.settled),
+  open: mapAttribute(item.open, encodeEntry),
+  plan: mapAttribute(item.plan, encodeNumber),
   rate: { M: item.rate ? { account: minuteAttribute(item.rate) } : {} },
-  ...(item.last && { last: closeRecordAttribute(item.last) }),
+  ...(item.last && { last: encodeCloseRecord(item.last) }),
 });
 
 const minuteAttribute = ({ minute, count, tokens = 0 }: RateCount): Attributes[string] => ({
-  M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
+  M: { minute: encodeNumber(minute), count: encodeNumber(count), tokens: encodeNumber(tokens) },
 });
 
 const mapAttribute = <Value>(

@@ -1,7 +1,7 @@
 import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { documentClient } from '../support/sdk-tables.ts';
-import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
+import { createIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryIdempotency } from '../support/memory-idempotency.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
   memory = new MemoryIdempotency(clock);
   idempotency = {
     memory,
-    dynamodb: dynamoIdempotencyStore(hotClient(), clock, 'relay'),
+    dynamodb: createIdempotencyStore(hotClient(), clock, 'relay'),
   };
 });
 afterAll(() => emulator.stop());

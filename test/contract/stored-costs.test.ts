@@ -2,7 +2,7 @@
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storedReading } from '../../shared/endpoints/responses/stored-input.ts';
-import { dynamoStored } from '../../shared/adapters/dynamodb/responses/response-store.ts';
+import { createStoredPorts } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
 import type { StoredPorts } from '../../shared/relay/ports/stored.ts';
 import { follower } from '../../shared/relay/stored/follow.ts';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   metered = meteredClient(emulator.endpoint);
   const client = tablesOn(DynamoDBDocumentClient.from(metered.client));
-  stored = { ...dynamoStored({ client, clock, stack: 'relay' }), startRun: async () => {} };
+  stored = { ...createStoredPorts({ client, clock, stack: 'relay' }), startRun: async () => {} };
 });
 afterAll(async () => {
   metered.client.destroy();

@@ -1,9 +1,9 @@
 import { paginateQuery } from '@aws-sdk/client-dynamodb';
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { createTableClient, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
-import { dynamoStored } from '../../shared/adapters/dynamodb/responses/response-store.ts';
+import { createStoredPorts } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import { ResponseTooLarge } from '../../shared/relay/ports/stored.ts';
 import { endMark, eventsKept } from '../../shared/relay/stored/reads.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
@@ -30,7 +30,7 @@ async function onEmulator(
   const emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const clock = new VirtualClock();
-  const stored = dynamoStored({ client: through(hotClient()), clock, stack: 'relay' });
+  const stored = createStoredPorts({ client: through(hotClient()), clock, stack: 'relay' });
   return { emulator, stored, clock, [Symbol.asyncDispose]: () => emulator.stop() };
 }
 
@@ -162,7 +162,11 @@ describe('the table of responses', () => {
   it('takes one write for a turn, and one batch for the turns of a conversation', async () => {
     const { client, calls } = countedClient();
     const { clock } = opened;
-    const { responses, runs, events } = dynamoStored({ client: tablesOn(client), clock, stack: 'relay' });
+    const { responses, runs, events } = createStoredPorts({
+      client: tablesOn(client),
+      clock,
+      stack: 'relay',
+    });
     const ids = Array.from({ length: 32 }, (_, i) => `resp-${i}`);
     await responses.put(responseOf(opened, { account: 'd', id: 'resp-0' }));
     await responses.read('d', ids);
@@ -197,7 +201,7 @@ describe('the table of responses', () => {
         return reply;
       },
     };
-    const { events } = dynamoStored({ client: measured, clock: opened.clock, stack: 'relay' });
+    const { events } = createStoredPorts({ client: measured, clock: opened.clock, stack: 'relay' });
     const of = { account: 'i', id: 'resp-1' };
     for (let from = 0; from < 20; from += 1)
       await events.append(of, { from, frames: [noise(100_000, from + 1)] }, nowOf(opened) + 60);
@@ -213,7 +217,7 @@ describe('the table of responses', () => {
   it('finds a response that is replaced between the reads of its head and of its parts', async () => {
     const inner = hotClient();
     const { clock } = opened;
-    const other = dynamoStored({ client: inner, clock, stack: 'relay' });
+    const other = createStoredPorts({ client: inner, clock, stack: 'relay' });
     const of = { account: 'f', id: 'resp-1' };
     const run = { ...of, run: 'one' };
     const background = { streamed: false, run: 'one', until: nowOf(opened) + 60 };
@@ -227,7 +231,7 @@ describe('the table of responses', () => {
         return inner.call(...given);
       },
     };
-    const { responses } = dynamoStored({ client, clock, stack: 'relay' });
+    const { responses } = createStoredPorts({ client, clock, stack: 'relay' });
     expect((await responses.read('f', ['resp-1'])).get('resp-1')).toEqual(after);
   });
 
@@ -253,7 +257,7 @@ describe('the table of responses', () => {
       },
     };
     const client = busy as unknown as TableClient;
-    const { responses, events } = dynamoStored({ client, clock: opened.clock, stack: 'relay' });
+    const { responses, events } = createStoredPorts({ client, clock: opened.clock, stack: 'relay' });
     const ids = ['resp-1', 'resp-2', 'resp-3'];
     for (const id of ids) await responses.put(responseOf(opened, { account: 'e', id }));
     expect(await responses.read('e', ids)).toHaveProperty('size', 3);
@@ -279,7 +283,7 @@ describe('the table of responses', () => {
         return inner.call(operation as never, input as never);
       },
     };
-    const { responses } = dynamoStored({
+    const { responses } = createStoredPorts({
       client: raced as TableClient,
       clock: opened.clock,
       stack: 'relay',
@@ -292,8 +296,8 @@ describe('the table of responses', () => {
 
   it('says that it is unavailable when nothing answers', async () => {
     process.env['AWS_ENDPOINT_URL_DYNAMODB'] = 'http://127.0.0.1:1';
-    const client = tableClient(localAccess);
-    const stored = dynamoStored({ client, clock: opened.clock, stack: 'relay' });
+    const client = createTableClient(localAccess);
+    const stored = createStoredPorts({ client, clock: opened.clock, stack: 'relay' });
     const of = { account: 'a', id: 'resp-1' };
     const calls = [
       stored.responses.put(responseOf(opened, of)),

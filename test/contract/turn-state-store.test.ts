@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { tablesOn } from '../support/sdk-tables.ts';
 import type { TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
-import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/turn-states.ts';
+import { createTurnStateStore } from '../../shared/adapters/dynamodb/turn-states.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryTurnStateStore } from '../support/memory-turn-state-store.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
@@ -24,7 +24,7 @@ turnStateStoreContract(
     const emulator = await startEmulator();
     process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
     return {
-      store: dynamoTurnStateStore({ client: hotClient(), clock, stack: 'relay' }),
+      store: createTurnStateStore({ client: hotClient(), clock, stack: 'relay' }),
       async [Symbol.asyncDispose]() {
         await emulator.stop();
       },
@@ -37,7 +37,7 @@ it('on DynamoDB a turn is one write, and the turns of a call one batch', async (
   const emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const { client, calls } = countedClient();
-  const store = dynamoTurnStateStore({ client: tablesOn(client), clock, stack: 'relay' });
+  const store = createTurnStateStore({ client: tablesOn(client), clock, stack: 'relay' });
   for (const callId of ['one', 'two']) await store.put({ account: 'a', callId }, callId, nowSeconds + 1);
   expect(await store.read('a', ['one', 'two', 'three'])).toHaveProperty('size', 2);
   expect(calls).toEqual(['PutItem relay-runtime', 'PutItem relay-runtime', 'BatchGetItem relay-runtime']);
@@ -55,7 +55,7 @@ it('on DynamoDB many turns are read side by side, since a client waits for them'
     running -= 1;
     return {};
   };
-  const store = dynamoTurnStateStore({ client: { call } as TableClient, clock, stack: 'relay' });
+  const store = createTurnStateStore({ client: { call } as TableClient, clock, stack: 'relay' });
   await store.read(
     'a',
     Array.from({ length: 150 }, (_, index) => `call${index}`),

@@ -1,7 +1,7 @@
 /** States of the stack's alarms, by a double of CloudWatch that gets the metrics. */
 import { describe, expect, test } from 'vitest';
 import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
-import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
+import { createJsonLog, createRequestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { linesOf } from '../support/embedded-metrics.ts';
 import { CloudWatch, keyOf } from '../rollout/cloud-watch.ts';
 import { resourcesOf, synthesize } from './synthesize.ts';
@@ -66,7 +66,7 @@ describe('a burn rate', () => {
   });
 
   test('of availability is not hidden by a flood of refused calls', async () => {
-    const log = jsonLog('test', requestMetrics('relay'));
+    const log = createJsonLog('test', createRequestMetrics('relay'));
     const ended = { request_id: 'id', endpoint: 'chat', duration_ms: 1 };
     const lines = await linesOf(() => {
       for (let call = 0; call < 100; call += 1)

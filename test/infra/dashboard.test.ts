@@ -1,6 +1,10 @@
 /** Dashboard and saved queries ask for what the relay writes, and docs/observability.md names what an operator meets in them. */
 import { beforeAll, expect, test } from 'vitest';
-import { outcomes, configMetrics, backgroundMetrics } from '../../shared/adapters/telemetry/log.ts';
+import {
+  outcomes,
+  createConfigMetrics,
+  createBackgroundMetrics,
+} from '../../shared/adapters/telemetry/log.ts';
 import { metricNames } from '../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
 import { readPage } from '../docs/pages.ts';
@@ -36,10 +40,10 @@ beforeAll(async () => {
   const lines = await linesOf(async () => {
     await answeredRequest();
     for (const name of names.split(' ')) await metricPaths[name]?.(unused);
-    const reservations = backgroundMetrics('relay');
+    const reservations = createBackgroundMetrics('relay');
     for (const name of metricNames) reservations.count(name);
-    reservations.swept({ open: 1, expired: 1 });
-    const config = configMetrics('relay');
+    reservations.countSweep({ open: 1, expired: 1 });
+    const config = createConfigMetrics('relay');
     config.compiled({ badRows: 1, warnedRows: 1, unpricedModels: 1 });
     config.failed();
   });

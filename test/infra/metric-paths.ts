@@ -7,10 +7,14 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent } from 'aws-lambda';
 import { tablesOn } from '../support/sdk-tables.ts';
-import { backgroundMetrics, requestMetrics, jsonLog } from '../../shared/adapters/telemetry/log.ts';
-import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
+import {
+  createBackgroundMetrics,
+  createRequestMetrics,
+  createJsonLog,
+} from '../../shared/adapters/telemetry/log.ts';
+import { createPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { recordFact } from '../../shared/relay/payments/payments-handle.ts';
-import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
+import { createConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import { createSweeper } from '../../shared/relay/jobs/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
@@ -39,7 +43,7 @@ export function setFunctionEnvironment(endpoint: string): void {
 export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unknown>> = {
   CallFailed: failedRequest,
   FirstContentMs: slowRequest,
-  CanarySuccesses: async () => backgroundMetrics('relay').called({ ok: true }),
+  CanarySuccesses: async () => createBackgroundMetrics('relay').countCanaryCall({ ok: true }),
   InternalErrors: bug,
   SettleLost: () => unreachableStore('close'),
   ReserveUnknown: () => unreachableStore('reserve', 'tombstone', 'close'),
@@ -92,11 +96,11 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
       account: undefined,
     } as const;
     const ports = {
-      payments: dynamoPaymentStore(tablesOn(client), 'relay'),
+      payments: createPaymentStore(tablesOn(client), 'relay'),
       clock: new VirtualClock(),
       random: { next: () => 0.5 },
       log: functionLog(),
-      metrics: backgroundMetrics('relay'),
+      metrics: createBackgroundMetrics('relay'),
     };
     return recordFact(ports, { ...fact, paid: { minor: 1n, currency: 'usd' }, problem: 'no reference' });
   },
@@ -149,7 +153,7 @@ function recordOf(image: Attributes): DynamoDBStreamEvent {
 const put = (client: DynamoDBClient, table: string, Item: Attributes): Promise<unknown> =>
   client.send(new PutItemCommand({ TableName: `relay-${table}`, Item }));
 
-const functionLog = (): Log => jsonLog('test', requestMetrics('relay'));
+const functionLog = (): Log => createJsonLog('test', createRequestMetrics('relay'));
 
 /** What a pipeline in virtual time logged, through the log that functions have. */
 function relog({ logged, events }: CoreRig): void {
@@ -247,7 +251,7 @@ async function unknownFormat(client: DynamoDBClient): Promise<void> {
   });
   const own = countedClient();
   const clock = new VirtualClock();
-  const config = dynamoConfigSource({
+  const config = createConfigSource({
     client: tablesOn(own.client),
     clock,
     random: { next: () => 0 },

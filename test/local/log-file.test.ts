@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claimDataFolder } from '../../infra/local/host/emulator.ts';
 import { shownTrouble } from '../../infra/local/host/messages.ts';
 import { keepingLines, keptLines, startLogsApi, type KeptLines } from '../../infra/local/log.ts';
-import { insightsCallLog } from '../../shared/adapters/aws/insights-call-log.ts';
+import { createInsightsCallLog } from '../../shared/adapters/aws/insights-call-log.ts';
 
 let folder: string;
 let kept: KeptLines | undefined;
@@ -148,7 +148,7 @@ it('is searched and counted as the operators’ tool asks CloudWatch, also when 
   const api = await startLogsApi('relay', kept);
   const startMs = Date.parse('2026-11-22T09:00:00Z');
   const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
-  const log = insightsCallLog({
+  const log = createInsightsCallLog({
     place: async () => ({ groups: ['relay-chat'], endpoint: api.endpoint }),
     explain: (error) => error as Error,
     aws: async () => ({ region: 'local', credentials }),

@@ -50,14 +50,14 @@ export const money: Mutants = {
   },
   'what was served is read from the first bucket alone': {
     file: 'shared/adapters/dynamodb/daily-sums.ts',
-    find: 'const ids = await usedIds(store, servedId, { from, to });',
+    find: 'const ids = await findUsedIds(store, servedId, { from, to });',
     replace: 'const ids = [servedId];',
     noticed: busyLedger,
     by: /are counted once each/,
   },
   'a bucket is added to before it is named': {
     file: 'shared/adapters/dynamodb/ledger-store.ts',
-    find: '          await saySpread(bucket, sums);\n',
+    find: '          await registerSpread(bucket, sums);\n',
     replace: '',
     noticed: busyLedger,
     by: /are counted once each/,

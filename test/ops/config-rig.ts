@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { DeleteCommand, DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { systemClock } from '../../shared/adapters/system/node-ports.ts';
 import { createConfigPublisher } from '../../shared/relay/jobs/config-publisher.ts';
-import { dynamoConfigTables, dynamoRowMarks } from '../../shared/adapters/dynamodb/row-tables.ts';
-import { dynamoConfigStore } from '../../shared/adapters/dynamodb/config-store.ts';
+import { createConfigTables, createRowMarks } from '../../shared/adapters/dynamodb/row-tables.ts';
+import { createSnapshotStore } from '../../shared/adapters/dynamodb/config-store.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun, type Words } from './run-ops.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
@@ -32,10 +32,10 @@ export class ConfigRig {
       metrics: { compiled: () => undefined, badRows: () => undefined, failed: () => undefined },
       local: true,
       envSecrets: ['*'],
-      snapshots: dynamoConfigStore(tablesOn(documents), 'relay', systemClock),
+      snapshots: createSnapshotStore(tablesOn(documents), 'relay', systemClock),
       learned: { all: async () => [] },
-      tables: dynamoConfigTables(tablesOn(documents), 'relay'),
-      marks: dynamoRowMarks({ client: tablesOn(documents), stack: 'relay', log }),
+      tables: createConfigTables(tablesOn(documents), 'relay'),
+      marks: createRowMarks({ client: tablesOn(documents), stack: 'relay', log }),
       secretCheck: { unusable: async () => new Map() },
     });
   }

@@ -7,7 +7,7 @@ import { Terminal } from '../../infra/ops/cli/terminal.ts';
 import { explainStoreError, openSession } from '../../infra/ops/session/session.ts';
 import { Failure } from '../../shared/operate/plan.ts';
 import type { SecretUse } from '../../shared/config/rows/secret-reference.ts';
-import { awsSecretWriter } from '../../shared/adapters/secrets/secret-writer.ts';
+import { createSecretWriter } from '../../shared/adapters/secrets/secret-writer.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
 import { ConfigRig } from './config-rig.ts';
@@ -206,7 +206,7 @@ describe('init', () => {
       expect(aws.stored.get(`SecureString /relay/relay/${path}`)).toBe(secret);
       expect(run.output + run.errors).not.toContain(secret);
       const target = { stack: 'relay', local: false };
-      const secrets = awsSecretWriter({
+      const secrets = createSecretWriter({
         target,
         aws: async () => ({
           region: 'eu-west-1',

@@ -8,11 +8,11 @@ import {
 } from '@aws-sdk/lib-dynamodb';
 import { tablesOn } from '../support/sdk-tables.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
-import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
+import { createGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
 import { wholeGrants } from '../support/whole-table.ts';
-import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
-import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
+import { buildShardKey, decodeQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { parseYuan } from '../../shared/billing/price.ts';
 import { planSplit } from '../../shared/billing/shards.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
@@ -45,15 +45,15 @@ export class LedgerRig {
     this.#emulator = emulator;
     this.#client = emulatorClient(emulator.endpoint);
     this.#documents = DynamoDBDocumentClient.from(this.#client);
-    this.quotas = dynamoQuotaStore(tablesOn(this.#documents), 'relay');
+    this.quotas = createQuotaStore(tablesOn(this.#documents), 'relay');
     const clock = { now: () => Date.parse(this.now), sleep: async () => undefined };
     const ports = {
       metrics: { count: () => undefined },
       log: { request: () => undefined, event: () => undefined, fault: () => undefined },
     };
-    const grants = wholeGrants(dynamoGrantStore(tablesOn(this.#client), 'relay'));
+    const grants = wholeGrants(createGrantStore(tablesOn(this.#client), 'relay'));
     const random = { next: () => 0.5 };
-    const ledger = dynamoLedgerStore(tablesOn(this.#client), 'relay');
+    const ledger = createLedgerStore(tablesOn(this.#client), 'relay');
     this.#keepLedger = createLedgerProjector({ ...ports, clock, random, ledger });
     this.#grants = grantApplier({ ...ports, clock, random, grants });
   }
@@ -119,9 +119,12 @@ export class LedgerRig {
   }
 
   async item(account: string, part = 0): Promise<QuotaItem | undefined> {
-    const command = new GetItemCommand({ TableName: 'relay-quotas', Key: partKey({ account, shard: part }) });
+    const command = new GetItemCommand({
+      TableName: 'relay-quotas',
+      Key: buildShardKey({ account, shard: part }),
+    });
     const { Item } = await this.#client.send(command);
-    return Item && quotaOf(Item);
+    return Item && decodeQuota(Item);
   }
 
   async split(account: string, parts: number): Promise<void> {

@@ -11,7 +11,7 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
+import { createGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
 import { grantApplier } from '../../shared/relay/jobs/grant-applier.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
 import { emulatorClient } from '../support/emulator.ts';
@@ -104,7 +104,7 @@ async function runGrantsAt(atMs: number): Promise<void> {
   await grantApplier({
     clock: { now: () => atMs, sleep: async () => undefined },
     random: { next: () => 0.5 },
-    grants: dynamoGrantStore(tablesOn(client), restored),
+    grants: createGrantStore(tablesOn(client), restored),
     metrics: { count: () => undefined },
     log: { request: () => undefined, event: () => undefined, fault: () => undefined },
   }).applyMissed();

@@ -1,5 +1,5 @@
 import { pack } from '../../shared/adapters/dynamodb/responses/response-items.ts';
-import { itemOfHead } from '../../shared/adapters/dynamodb/responses/response-store.ts';
+import { encodeHead } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import type { ResponseHead } from '../../shared/relay/ports/stored.ts';
 
 type Row = Record<string, unknown>;
@@ -31,7 +31,7 @@ export async function storedRows(requestId: string, changes: Partial<ResponseHea
   const expires = head.expires;
   const { account } = head;
   return [
-    defined({ ...itemOfHead(head), body_name: name, parts: 0, bytes, body: parts[0] }),
+    defined({ ...encodeHead(head), body_name: name, parts: 0, bytes, body: parts[0] }),
     {
       account,
       id: `${id}#e#0000000000000000`,

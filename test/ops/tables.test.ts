@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStore } from '../../shared/adapters/dynamodb/open-store.ts';
-import { dynamoRowTables } from '../../shared/adapters/dynamodb/row-tables.ts';
+import { createRowTables } from '../../shared/adapters/dynamodb/row-tables.ts';
 import type { RawRow, RowTables } from '../../shared/operate/operator-ports.ts';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
   emulator = await startEmulator();
   const target = { stack: 'relay', endpoint: emulator.endpoint, local: true };
   const store = await openStore(target);
-  tables = dynamoRowTables(store, async () => author);
+  tables = createRowTables(store, async () => author);
 });
 afterAll(async () => emulator.stop());
 

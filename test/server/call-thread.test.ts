@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { CallThread, laneOf } from '../../infra/server/call-thread.ts';
 import { bytesLeft } from '../../infra/server/request-body.ts';
 import { WebServer } from '../../infra/server/web-server.ts';
-import { httpEntry } from '../../shared/adapters/entry/http-entry.ts';
+import { createHttpEntry } from '../../shared/adapters/entry/http-entry.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { at, gateOf, secret, type GatedStart } from './gated-thread.ts';
@@ -31,7 +31,7 @@ async function serving() {
   const worker = new Worker(new URL('gated-thread.ts', import.meta.url), { workerData });
   const thread = new CallThread(worker);
   const server = new WebServer({
-    route: () => ({ name: 'responses', hosted, enter: httpEntry(hosted) }),
+    route: () => ({ name: 'responses', hosted, enter: createHttpEntry(hosted) }),
     options: { requestBytesMax: megabyte, requestsMax: 100 },
     room,
     threads: { busy: thread, heavy: thread },

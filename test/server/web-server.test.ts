@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Arrivals, bytesLeft } from '../../infra/server/request-body.ts';
 import { healthPath, WebServer } from '../../infra/server/web-server.ts';
-import { httpEntry } from '../../shared/adapters/entry/http-entry.ts';
+import { createHttpEntry } from '../../shared/adapters/entry/http-entry.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
 import {
   AnswerCut,
@@ -65,7 +65,7 @@ async function serving(
     local: true,
   };
   const server = new WebServer({
-    route: () => ({ name: 'chat', hosted, enter: httpEntry(hosted) }),
+    route: () => ({ name: 'chat', hosted, enter: createHttpEntry(hosted) }),
     options: { requestBytesMax, requestsMax },
     room: bytesLeft(bodyBytesMax),
     threads: {},

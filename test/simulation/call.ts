@@ -1,4 +1,4 @@
-import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
+import { inflateWithZlib } from '../../shared/adapters/system/node-ports.ts';
 import { parseYuan } from '../../shared/billing/price.ts';
 import { buildTariff, findServiceTiers } from '../../shared/billing/tariff.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
@@ -73,7 +73,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   const billed = { ...call, tariff };
   let bill: Bill | undefined;
   try {
-    const ports = { clock: environment, inflate: zlibInflate };
+    const ports = { clock: environment, inflate: inflateWithZlib };
     const admitted = await admitCall(reservations, ports, billed, () => Promise.resolve());
     // As if more had been read for it meanwhile.
     if (made.accepts) await admitted.proveWhole({ ...billed });

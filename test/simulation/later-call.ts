@@ -1,4 +1,4 @@
-import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
+import { inflateWithZlib } from '../../shared/adapters/system/node-ports.ts';
 import { reserveForRun, type Bill } from '../../shared/relay/money/bill.ts';
 import { toRefusal } from '../../shared/relay/http/refusal.ts';
 import { answer, type AcceptedCall, type CallReport } from './call.ts';
@@ -50,7 +50,7 @@ export async function runLater(
   let bill: Bill;
   try {
     const waiting = { untilMs, signal: new AbortController().signal };
-    const ports = { clock: environment, inflate: zlibInflate };
+    const ports = { clock: environment, inflate: inflateWithZlib };
     bill = await reserveForRun(reservations, ports, { ...billed, deadlineMs }, { waiting, shard: undefined });
   } catch (error) {
     await reservations.cancelled(later.id);

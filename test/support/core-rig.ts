@@ -19,8 +19,8 @@ import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 import type { KeyLookup } from '../../shared/relay/ports/config-store.ts';
-import { aesSealer, hmacPseudonym, zlibInflate } from '../../shared/adapters/system/node-ports.ts';
-import type { SealKey } from '../../shared/adapters/system/environment.ts';
+import { createSealer, createPseudonym, inflateWithZlib } from '../../shared/adapters/system/node-ports.ts';
+import type { StateKey } from '../../shared/adapters/system/environment.ts';
 import { MemoryLearnedFacts } from './memory-learned-facts.ts';
 import { MemoryRefusalCounts } from './memory-refusal-counts.ts';
 import { MemoryStored } from './memory-stored.ts';
@@ -71,7 +71,7 @@ export interface RigOptions {
   /** What is put around the handle that is made of ports. Absent: nothing is. */
   composed?: (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle) => Handle;
   /** The keys that seal and open, oldest first. */
-  sealKeys?: SealKey[];
+  sealKeys?: StateKey[];
   /** What another rig left in its stores: this one is a new environment beside it. */
   beside?: CoreRig;
   /** A secret that is read anew is another one. */
@@ -245,9 +245,9 @@ export class CoreRig {
       searchProvider: () => ({ search: (query, _signal, sent) => this.#search(query, sent) }),
       health: this.health,
       idempotency: this.idempotency,
-      pseudonym: hmacPseudonym('test'),
-      inflate: zlibInflate,
-      sealer: aesSealer(this.#options.sealKeys ?? [{ number: 1, secret: 'first' }]),
+      pseudonym: createPseudonym('test'),
+      inflate: inflateWithZlib,
+      sealer: createSealer(this.#options.sealKeys ?? [{ number: 1, secret: 'first' }]),
       turnStates: this.turnStates,
       stored: this.stored,
       learned: this.learned,

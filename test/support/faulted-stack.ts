@@ -1,6 +1,6 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import type { FaultProxy } from './fault-proxy.ts';
-import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { decodeQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { startFaultedTables, sumOf, until } from './faulted-tables.ts';
 import { startLocalStack } from './local-stack.ts';
@@ -101,7 +101,9 @@ export async function startFaultedStack(): Promise<FaultedStack> {
           new ScanCommand({ TableName: 'relay-quotas', ConsistentRead: true }),
         );
         // A bar against a late write lies there for 30 s, and is no call.
-        return Items.every((item) => [...quotaOf(item).open.values()].every(({ tombstone }) => tombstone));
+        return Items.every((item) =>
+          [...decodeQuota(item).open.values()].every(({ tombstone }) => tombstone),
+        );
       }),
     async sums() {
       const spent = sumOf(await parts(), 'spent');

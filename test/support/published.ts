@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { documentsOn, tablesOn } from './sdk-tables.ts';
-import { dynamoConfigStore } from '../../shared/adapters/dynamodb/config-store.ts';
+import { createSnapshotStore } from '../../shared/adapters/dynamodb/config-store.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { emulatorClient } from './emulator.ts';
 
@@ -14,7 +14,7 @@ export async function untilPublished(
 ): Promise<void> {
   const client = emulatorClient(dynamodbEndpoint);
   try {
-    const snapshots = dynamoConfigStore(tablesOn(documentsOn(client)), 'relay', Date);
+    const snapshots = createSnapshotStore(tablesOn(documentsOn(client)), 'relay', Date);
     for (;;) {
       const newest = await snapshots.newest();
       if (newest && passes(await snapshots.snapshot(newest))) return;

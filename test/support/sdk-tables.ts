@@ -1,7 +1,7 @@
 /** The SDK's clients of DynamoDB, and stores of the product on them: what a test compares with, counts, or makes fail. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { tablesBy } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { createTableClientBy } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { clientTimes, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import type { AwsCredentials } from '../../shared/adapters/system/environment.ts';
 
@@ -37,7 +37,7 @@ export function withoutLines<Client extends SdkClient>(client: Client): Client {
 
 /** The calls of stores by the product's client on the SDK, on the connections and with the middlewares of this one. */
 export const tablesOn = ({ config, middlewareStack }: DynamoDBClient | DynamoDBDocumentClient): TableClient =>
-  tablesBy((attempts) => {
+  createTableClientBy((attempts) => {
     const maxAttempts = async (): Promise<number> => attempts;
     // `from` writes its options into the config.
     return { config: { ...config, maxAttempts }, middlewareStack } as DynamoDBClient;

@@ -1,7 +1,7 @@
 import { bedrockDouble } from '../../infra/local/vendors/bedrock.ts';
 import { vendorDoubles } from '../../infra/local/vendors/vendors.ts';
 import type { Vendor } from '../../infra/local/vendors/vendor.ts';
-import { requestSigner } from '../../shared/adapters/aws/aws-signature.ts';
+import { createRequestSigner } from '../../shared/adapters/aws/aws-signature.ts';
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 import { CoreRig, type RigOptions } from './core-rig.ts';
 import { lying } from './lying-vendor.ts';
@@ -124,7 +124,7 @@ export class VendorRig {
     scope: NonNullable<UpstreamRequest['awsScope']>,
   ): Promise<Record<string, string>> {
     const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
-    return requestSigner({ aws: { region: 'us-east-1', credentials }, clock: this.core.clock })(
+    return createRequestSigner({ aws: { region: 'us-east-1', credentials }, clock: this.core.clock })(
       request,
       scope,
     );

@@ -1,9 +1,9 @@
 import { GetItemCommand, UpdateItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { answeringHandle } from '../../functions/compose/answering.ts';
+import { composeAnsweringHandle } from '../../functions/compose/answering.ts';
 import { startFaultProxy, type FaultProxy, startSecretDouble, type SecretDouble } from './fault-proxy.ts';
 import { documentsOn, tablesOn } from './sdk-tables.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { buildShardKey, decodeQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { systemClock } from '../../shared/adapters/system/node-ports.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
@@ -104,12 +104,12 @@ export class WiredRelay {
   }
 
   async grant(yuan: bigint): Promise<void> {
-    await dynamoQuotaStore(tablesOn(documentsOn(this.direct)), 'relay').create('acme');
+    await createQuotaStore(tablesOn(documentsOn(this.direct)), 'relay').create('acme');
     const amount = { N: String(yuan * nanoYuan) };
     await this.direct.send(
       new UpdateItemCommand({
         TableName: 'relay-quotas',
-        Key: partKey({ account: 'acme' }),
+        Key: buildShardKey({ account: 'acme' }),
         UpdateExpression: 'SET available = :amount, granted = :amount',
         ExpressionAttributeValues: { ':amount': amount },
       }),
@@ -117,14 +117,14 @@ export class WiredRelay {
   }
 
   async account(): Promise<QuotaItem> {
-    const key = { TableName: 'relay-quotas', Key: partKey({ account: 'acme' }), ConsistentRead: true };
-    return quotaOf((await this.direct.send(new GetItemCommand(key))).Item ?? {});
+    const key = { TableName: 'relay-quotas', Key: buildShardKey({ account: 'acme' }), ConsistentRead: true };
+    return decodeQuota((await this.direct.send(new GetItemCommand(key))).Item ?? {});
   }
 
   environment(): WiredEnvironment {
     let offsetMs = 0;
     const clock: Clock = { ...systemClock, now: () => systemClock.now() + offsetMs };
-    const { handle, ids } = answeringHandle(chatEndpoint, clock);
+    const { handle, ids } = composeAnsweringHandle(chatEndpoint, clock);
     return {
       sleep: (milliseconds) => (offsetMs += milliseconds),
       async post(body = {}, { deadlineMs = 60_000 } = {}) {

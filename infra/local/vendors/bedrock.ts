@@ -21,7 +21,7 @@ import {
   type VendorReply,
   type VendorRequest,
 } from './vendor.ts';
-import { signer } from '../../../shared/adapters/aws/aws-signature.ts';
+import { createSigner } from '../../../shared/adapters/aws/aws-signature.ts';
 import { localClientSettings } from '../host/local-options.ts';
 
 export function bedrockDouble(now: () => number = Date.now): Vendor {
@@ -151,7 +151,7 @@ function readSignature(request: VendorRequest): SignedRequest {
   const facts = { accessKey, region, service, signedAt, ...(found !== undefined && { found }) };
   if (accessKey === '' || Number.isNaN(signedAt)) return facts;
   const covered = names.split(';').filter((name) => name !== 'host' && !signedByItself.has(name));
-  const { authorization } = signer(
+  const { authorization } = createSigner(
     service,
     region,
   )({

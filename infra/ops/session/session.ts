@@ -1,35 +1,35 @@
 /** Opens the operators' ports for the tables of a target. Every face uses it; it prints nothing. */
-import { insightsCallLog } from '../../../shared/adapters/aws/insights-call-log.ts';
-import { callerIdentity } from '../../../shared/adapters/aws/aws-request.ts';
-import { signedAwsAccount } from '../../../shared/adapters/aws/aws-account.ts';
-import { dynamoConsoleStore } from '../../../shared/adapters/dynamodb/console-store.ts';
-import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/config-store.ts';
-import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger-reader.ts';
-import { dynamoResponseRows } from '../../../shared/adapters/dynamodb/responses/response-rows.ts';
-import { dynamoPaymentStore } from '../../../shared/adapters/dynamodb/payment-store.ts';
-import { dynamoRowPages } from '../../../shared/adapters/dynamodb/row-pages.ts';
-import { dynamoRowTables } from '../../../shared/adapters/dynamodb/row-tables.ts';
-import { dynamoTableCopies } from '../../../shared/adapters/dynamodb/table-copies.ts';
+import { createInsightsCallLog } from '../../../shared/adapters/aws/insights-call-log.ts';
+import { createIdentityLookup } from '../../../shared/adapters/aws/aws-request.ts';
+import { createAwsAccount } from '../../../shared/adapters/aws/aws-account.ts';
+import { createConsoleStore } from '../../../shared/adapters/dynamodb/console-store.ts';
+import { createConfigVersions } from '../../../shared/adapters/dynamodb/config-store.ts';
+import { createLedgerReader } from '../../../shared/adapters/dynamodb/ledger-reader.ts';
+import { createResponseRows } from '../../../shared/adapters/dynamodb/responses/response-rows.ts';
+import { createPaymentStore } from '../../../shared/adapters/dynamodb/payment-store.ts';
+import { createRowPages } from '../../../shared/adapters/dynamodb/row-pages.ts';
+import { createRowTables } from '../../../shared/adapters/dynamodb/row-tables.ts';
+import { createTableCopies } from '../../../shared/adapters/dynamodb/table-copies.ts';
 import {
-  explained,
-  localStackOf,
-  tableLimitsOf,
-  rowAuthor,
+  explainErrors,
+  findLocalStack,
+  readTableLimits,
+  createRowAuthor,
 } from '../../../shared/adapters/dynamodb/operator-store.ts';
 import { openStore } from '../../../shared/adapters/dynamodb/open-store.ts';
-import { awsSecretWriter } from '../../../shared/adapters/secrets/secret-writer.ts';
+import { createSecretWriter } from '../../../shared/adapters/secrets/secret-writer.ts';
 import {
   nodeHmac,
-  newSecretKey,
-  randomHex,
+  generateSecretKey,
+  generateHex,
   systemClock,
 } from '../../../shared/adapters/system/node-ports.ts';
 import { findBaseUrl, findLogGroups } from '../../../shared/adapters/aws/deployed-stack.ts';
-import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-transport.ts';
+import { createHttpsTransport } from '../../../shared/adapters/transport/https-transport.ts';
 import { cloneFolder, runningTables } from '../../local/host/running-stack.ts';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
-import type { AwsPlace } from '../../../shared/adapters/system/environment.ts';
+import type { AwsOverrides } from '../../../shared/adapters/system/environment.ts';
 import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 
 interface OpenedSession {
@@ -50,36 +50,38 @@ export async function openSession(
     explainDenied(error, store.region) ?? explainStoreError(error, target, where);
   const place = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
   const store = await openStore(target, place);
-  const told = <Port extends object>(port: Port): Port => explained(port, explain);
+  const told = <Port extends object>(port: Port): Port => explainErrors(port, explain);
   const caller = { stack: target.stack, environment, aws: store.aws };
   const { accessKey } = told({ accessKey: async () => (await store.aws()).credentials.accessKeyId });
-  const operator = target.local ? async () => 'local' : callerIdentity(caller, accessKey);
+  const operator = target.local ? async () => 'local' : createIdentityLookup(caller, accessKey);
   /** What says who wrote. */
   const signedPorts = (who: OperatorPorts['operator']) => ({
     operator: who,
-    tables: told(dynamoRowTables(store, rowAuthor(who))),
-    payments: told(dynamoPaymentStore(store.tables, target.stack, rowAuthor(who))),
+    tables: told(createRowTables(store, createRowAuthor(who))),
+    payments: told(createPaymentStore(store.tables, target.stack, createRowAuthor(who))),
   });
-  const local = told({ stack: () => localStackOf(store) });
+  const local = told({ stack: () => findLocalStack(store) });
   if (clone !== undefined) refuseOther((await local.stack()).clone, { clone, where: target.endpoint });
-  const limits = told({ tableLimits: () => tableLimitsOf(store) });
+  const limits = told({ tableLimits: () => readTableLimits(store) });
   const ports: OperatorPorts = {
     target,
     clock: systemClock,
-    random: { secretKey: newSecretKey, hex: randomHex },
+    random: { secretKey: generateSecretKey, hex: generateHex },
     hmac: nodeHmac,
     ...signedPorts(operator),
-    pages: told(dynamoRowPages(store)),
-    ledger: told(dynamoLedgerReader(store)),
-    copies: told(dynamoTableCopies(store)),
+    pages: told(createRowPages(store)),
+    ledger: told(createLedgerReader(store)),
+    copies: told(createTableCopies(store)),
     traffic: store.traffic,
-    responses: told(dynamoResponseRows(store, systemClock)),
-    consoles: told(dynamoConsoleStore({ ...store, stack: target.stack, clock: systemClock, hex: randomHex })),
-    config: told(dynamoConfigVersions(store)),
-    secrets: awsSecretWriter({ ...caller, target, explain }),
-    upstreams: httpsUpstreamTransport(target),
+    responses: told(createResponseRows(store, systemClock)),
+    consoles: told(
+      createConsoleStore({ ...store, stack: target.stack, clock: systemClock, hex: generateHex }),
+    ),
+    config: told(createConfigVersions(store)),
+    secrets: createSecretWriter({ ...caller, target, explain }),
+    upstreams: createHttpsTransport(target),
     baseUrl: async () => (target.local ? (await local.stack()).baseUrl : findBaseUrl(caller)),
-    log: insightsCallLog({
+    log: createInsightsCallLog({
       ...caller,
       explain,
       place: () =>
@@ -89,7 +91,7 @@ export async function openSession(
               throw explain(error, 'CloudFormation');
             }),
     }),
-    account: signedAwsAccount({ ...caller, explain, ...limits }),
+    account: createAwsAccount({ ...caller, explain, ...limits }),
   };
   const portsOf = (name: string): OperatorPorts => ({ ...ports, ...signedPorts(async () => name) });
   return { ports, portsOf, region: store.region };
@@ -112,13 +114,13 @@ function refuseOther(
 const defaultStack = 'relay';
 const stackName = /^[A-Za-z][A-Za-z0-9-]{0,127}$/;
 
-export interface TargetOptions extends AwsPlace {
+export interface TargetOptions extends AwsOverrides {
   stack?: string;
   /** The stack `relay-<stage>`. */
   stage?: string;
 }
 
-interface SessionTarget extends Target, AwsPlace {
+interface SessionTarget extends Target, AwsOverrides {
   /** Nothing names the tables, so only the stack that this clone started is worked on. */
   clone?: string;
 }

@@ -1,10 +1,10 @@
 /** Reads quotas, models and the deployed stack of an AWS account by signed requests. Changes nothing. */
 import * as z from 'zod/mini';
 import type { AwsAccount } from '../../operate/operator-ports.ts';
-import { callAws, jsonCall, readReply, type AwsCall } from './aws-request.ts';
+import { callAws, buildJsonCall, readReply, type AwsCall } from './aws-request.ts';
 import { describeStack, type StackAddress } from './deployed-stack.ts';
 
-interface AwsAccountParts extends StackAddress {
+interface AwsAccountDeps extends StackAddress {
   /** Read by the client of the tables. */
   tableLimits: AwsAccount['tableLimits'];
   /** Converts an error to a Failure that tells the operator what to do. */
@@ -13,31 +13,31 @@ interface AwsAccountParts extends StackAddress {
 
 const fastParameters = '/ssm/parameter-store/high-throughput-enabled';
 
-export function signedAwsAccount(parts: AwsAccountParts): AwsAccount {
-  const explained = <Result>(where: string, work: Promise<Result>): Promise<Result> =>
+export function createAwsAccount(deps: AwsAccountDeps): AwsAccount {
+  const explainFailure = <Result>(where: string, work: Promise<Result>): Promise<Result> =>
     work.catch((error: unknown) => {
-      throw parts.explain(error, where);
+      throw deps.explain(error, where);
     });
   const read = <Schema extends z.ZodMiniType>(
     where: string,
     call: AwsCall,
     schema: Schema,
   ): Promise<z.infer<Schema>> =>
-    explained(
+    explainFailure(
       where,
-      callAws(parts, call).then((text) => readReply(schema, text)),
+      callAws(deps, call).then((text) => readReply(schema, text)),
     );
   return {
-    region: async () => (await explained('AWS', parts.aws())).region,
-    stack: () => explained('CloudFormation', describeStack(parts)),
+    region: async () => (await explainFailure('AWS', deps.aws())).region,
+    stack: () => explainFailure('CloudFormation', describeStack(deps)),
     async concurrency() {
       const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;
       const { AccountLimit: limit } = await read('Lambda', call, replies.accountSettings);
       return { most: limit.ConcurrentExecutions, unreserved: limit.UnreservedConcurrentExecutions };
     },
-    tableLimits: parts.tableLimits,
+    tableLimits: deps.tableLimits,
     async hasFastParameters() {
-      const call = jsonCall('ssm', 'AmazonSSM.GetServiceSetting', { SettingId: fastParameters });
+      const call = buildJsonCall('ssm', 'AmazonSSM.GetServiceSetting', { SettingId: fastParameters });
       const { ServiceSetting: setting } = await read('SSM', call, replies.serviceSetting);
       return setting.SettingValue === 'true';
     },

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import { crc32 } from 'node:zlib';
 import type { Repeats } from '../../relay/ports/store-errors.ts';
 import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
-import { signer } from './aws-signature.ts';
+import { createSigner } from './aws-signature.ts';
 
 /** After a longer freeze of the function, idle connections are closed before they are used again. */
 const idleConnectionMs = 60_000;
@@ -44,7 +44,7 @@ export interface CallOptions {
 /** Throws NoReply, or a ServiceRefusal that has the name of the service's error. */
 export type AwsCalls = (operation: string, input: object, options?: CallOptions) => Promise<unknown>;
 
-export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
+export function createAwsCalls(parts: AwsCallsParts): AwsCalls {
   const {
     service,
     aws,
@@ -56,23 +56,23 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     write = (input: object) => JSON.stringify(input),
     ...times
   } = parts;
-  const sign = signer(service.name, aws.region);
+  const sign = createSigner(service.name, aws.region);
   const { credentials: given } = aws;
-  let line: Line | undefined;
+  let connection: ServiceConnection | undefined;
 
   /** @param untilMs of `performance.now()` */
-  const once = async (
+  const callOnce = async (
     target: string,
     body: string,
     credentials: AwsCredentials,
     untilMs: number,
   ): Promise<unknown> => {
-    line ??= lineTo(
+    connection ??= connectToService(
       endpoint ? new URL(endpoint) : endpointOf(service, aws.region),
       agent,
       aws.connectionsMax,
     );
-    const { host, path } = line;
+    const { host, path } = connection;
     const named = { 'content-type': service.contentType, 'x-amz-target': target };
     const signed = sign({ host, path, headers: named, body, credentials, atMs: Date.now() });
     const all = {
@@ -86,9 +86,9 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     const headers = Object.entries(all).flat();
     const tryMsMax = untilMs - performance.now();
     meter?.request();
-    const reply = await exchange(line, { headers, body, tryMsMax, connectMsMax: times.connectMsMax });
+    const reply = await exchange(connection, { headers, body, tryMsMax, connectMsMax: times.connectMsMax });
     meter?.reply(reply.bytes.length);
-    const members = membersOf(reply, read);
+    const members = readMembers(reply, read);
     if (reply.status < 300) return members;
     throw new ServiceRefusal(reply, members as Record<string, unknown>);
   };
@@ -97,15 +97,15 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     const target = `${service.target}.${operation}`;
     const body = write(input, operation);
     let hasCorrected = false;
-    let drawn = 0;
+    let drawnTokens = 0;
     for (let tries = 1; ; tries += 1) {
       const untilMs = performance.now() + tryMsMax;
       let credentials: AwsCredentials | undefined;
       try {
         // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
         credentials = 'current' in given ? await given.current(tryMsMax / 2) : given;
-        const members = await once(target, body, credentials, untilMs);
-        budget.give(drawn);
+        const members = await callOnce(target, body, credentials, untilMs);
+        budget.give(drawnTokens);
         return members;
       } catch (error) {
         if (
@@ -120,11 +120,11 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
           tries -= 1;
           continue;
         }
-        if (error instanceof NoReply && error.wasKept) line?.dropIdle();
+        if (error instanceof NoReply && error.wasKept) connection?.dropIdle();
         if (tries >= attempts || !mayPass(error)) throw error;
         // A service that puts off answers: one hot item must not end the repeats of all others.
-        drawn = isPutOff(error) ? 0 : budget.draw(error);
-        if (drawn === 0 && !isPutOff(error)) throw error;
+        drawnTokens = isThrottled(error) ? 0 : budget.draw(error);
+        if (drawnTokens === 0 && !isThrottled(error)) throw error;
         await pause(Math.random() * firstPauseMs * 2 ** tries);
       }
     }
@@ -162,7 +162,7 @@ const tokensMax = 500;
  * What AWS's logs show of a caller: the product, and its owner's name for the application.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-appid.html
  */
-export const userAgentOf = (variables: NodeJS.ProcessEnv): string =>
+export const composeUserAgent = (variables: NodeJS.ProcessEnv): string =>
   [
     ['relay', variables['RELAY_VERSION'] || 'unreleased'],
     ['app', variables['AWS_SDK_UA_APP_ID']],
@@ -170,7 +170,7 @@ export const userAgentOf = (variables: NodeJS.ProcessEnv): string =>
     .flatMap(([name, value]) => (value ? `${name}/${value.replace(/[^\w!#$%&'*+.^`|~-]/g, '-')}` : []))
     .join(' ');
 
-export const userAgent = userAgentOf(process.env);
+export const userAgent = composeUserAgent(process.env);
 
 export const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
@@ -178,7 +178,7 @@ export const pause = (milliseconds: number): Promise<void> =>
   });
 
 /** Where requests go, and on which connections. */
-interface Line {
+interface ServiceConnection {
   host: string;
   path: string;
   secure: boolean;
@@ -186,7 +186,11 @@ interface Line {
   dropIdle(): void;
 }
 
-function lineTo(url: URL, given: HttpAgent | undefined, maxSockets = socketsMax): Line {
+function connectToService(
+  url: URL,
+  given: HttpAgent | undefined,
+  maxSockets = socketsMax,
+): ServiceConnection {
   const secure = url.protocol === 'https:';
   const settings = { keepAlive: true, timeout: idleConnectionMs, maxSockets };
   const agent = given ?? (secure ? new HttpsAgent(settings) : new HttpAgent(settings));
@@ -219,7 +223,7 @@ interface Reply {
 }
 
 /** Sends the request and takes the whole reply. Throws NoReply. */
-function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> {
+function exchange({ secure, options }: ServiceConnection, sent: SentRequest): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const request = (secure ? requestOverHttps : requestOverHttp)({ ...options, headers: sent.headers });
     let isConnected = false;
@@ -227,14 +231,14 @@ function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> 
     let isDone = false;
     let onConnect: NodeJS.Timeout | undefined;
     const onTime = setTimeout(() => fail('ETIMEDOUT'), sent.tryMsMax);
-    const ended = (): void => {
+    const stopTimers = (): void => {
       isDone = true;
       clearTimeout(onTime);
       clearTimeout(onConnect);
     };
     const fail = (code: string): void => {
       if (isDone) return;
-      ended();
+      stopTimers();
       reject(new NoReply(code, { sent: isConnected, wasKept }));
       request.destroy();
     };
@@ -260,7 +264,7 @@ function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> 
       response.on('error', () => fail('ECONNRESET'));
       response.once('end', () => {
         if (isDone) return;
-        ended();
+        stopTimers();
         const [first] = pieces;
         const bytes = first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces);
         resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes });
@@ -276,9 +280,9 @@ const isUsable = (socket: Socket & { secureConnecting?: boolean }): boolean =>
   !socket.connecting && socket.secureConnecting !== true && !socket.destroyed;
 
 /** What the reply says. Throws NoReply for one that was damaged on its way. */
-function membersOf({ headers, bytes, status }: Reply, read: (text: string) => unknown): unknown {
+function readMembers({ headers, bytes, status }: Reply, read: (text: string) => unknown): unknown {
   const checksum = headers['x-amz-crc32'];
-  const requestId = requestIdIn(headers);
+  const requestId = readRequestId(headers);
   if (typeof checksum === 'string' && Number(checksum) !== crc32(bytes))
     throw new NoReply('EBADCHECKSUM', { sent: true, requestId });
   try {
@@ -388,24 +392,24 @@ export class ServiceRefusal extends Error {
     const { message, Message = message, __type, code, ...rest } = members;
     super(typeof Message === 'string' ? Message : `status ${status}`);
     Object.assign(this, rest);
-    this.name = errorName(__type ?? code ?? headers['x-amzn-errortype']);
+    this.name = readErrorName(__type ?? code ?? headers['x-amzn-errortype']);
     this.$metadata = { httpStatusCode: status };
-    this.requestId = requestIdIn(headers);
+    this.requestId = readRequestId(headers);
   }
 }
 
 /** Services differ in its name. */
-const requestIdIn = (headers: IncomingHttpHeaders): string | undefined =>
+const readRequestId = (headers: IncomingHttpHeaders): string | undefined =>
   (headers['x-amzn-requestid'] ?? headers['x-amz-request-id'] ?? headers['x-amzn-request-id'])?.toString();
 
 /** `com.amazonaws.dynamodb.v20120810#Name` and `Name:http://...` are both the error `Name`. */
-function errorName(code: unknown): string {
+function readErrorName(code: unknown): string {
   const [first = ''] = (typeof code === 'string' ? code : 'Unknown').split(/[,:]/);
   return first.split('#').at(-1) ?? first;
 }
 
 /** Errors that a service returns before it changes anything; a retry of the same call may succeed. */
-export const busyNames: ReadonlySet<string> = new Set([
+export const busyErrors: ReadonlySet<string> = new Set([
   'ProvisionedThroughputExceededException',
   'RequestLimitExceeded',
   'ThrottlingException',
@@ -416,9 +420,10 @@ export const busyNames: ReadonlySet<string> = new Set([
 /** Whether the same call may succeed a moment later. */
 export const mayPass = (error: unknown): boolean =>
   error instanceof NoReply ||
-  (error instanceof ServiceRefusal && (error.$metadata.httpStatusCode >= 500 || isPutOff(error)));
+  (error instanceof ServiceRefusal && (error.$metadata.httpStatusCode >= 500 || isThrottled(error)));
 
-const isPutOff = (error: unknown): boolean => error instanceof ServiceRefusal && busyNames.has(error.name);
+const isThrottled = (error: unknown): boolean =>
+  error instanceof ServiceRefusal && busyErrors.has(error.name);
 
 /** The credentials have ended, or are not known any more. The service did not look at the call. */
 const refusesCredentials = (error: unknown): boolean =>

@@ -7,7 +7,7 @@ import { asRecord, parseJson } from '../../wire/json.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { systemClock } from '../system/node-ports.ts';
 import { endpointOf, ServiceRefusal, userAgent } from './aws-calls.ts';
-import { requestSigner } from './aws-signature.ts';
+import { createRequestSigner } from './aws-signature.ts';
 
 const timeoutMsMax = 10_000;
 const replyBytesMax = 10_000_000;
@@ -48,7 +48,7 @@ export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): P
     headers,
     body,
   };
-  const signed = await requestSigner({ aws: access, clock: systemClock })(request, { service, region });
+  const signed = await createRequestSigner({ aws: access, clock: systemClock })(request, { service, region });
   const reply = await fetch(request.url, {
     method: request.method,
     headers: { ...signed, 'user-agent': userAgent },
@@ -63,19 +63,19 @@ export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): P
   if (reply.status === 200) return text;
   throw new ServiceRefusal(
     { status: reply.status, headers: Object.fromEntries(reply.headers) },
-    errorIn(text),
+    parseError(text),
   );
 }
 
 /** As JSON services want it. */
-export const jsonCall = (service: string, target: string, body: object): AwsCall => ({
+export const buildJsonCall = (service: string, target: string, body: object): AwsCall => ({
   service,
   headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': target },
   body: JSON.stringify(body),
 });
 
 /** As Query services want it. */
-export const queryCall = (service: string, parameters: Record<string, string>): AwsCall => ({
+export const buildQueryCall = (service: string, parameters: Record<string, string>): AwsCall => ({
   service,
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
   body: new URLSearchParams(parameters).toString(),
@@ -98,8 +98,8 @@ async function textOf({ body }: Response): Promise<string> {
 }
 
 /** What an error says: JSON, or XML of Query services. Of something between, nothing. */
-function errorIn(text: string): Record<string, unknown> {
-  if (text.startsWith('<')) return { code: xmlTextOf(text, 'Code'), message: xmlTextOf(text, 'Message') };
+function parseError(text: string): Record<string, unknown> {
+  if (text.startsWith('<')) return { code: readXmlText(text, 'Code'), message: readXmlText(text, 'Message') };
   return asRecord(parseJson(text));
 }
 
@@ -115,18 +115,18 @@ export function readReply<Schema extends z.ZodMiniType>(schema: Schema, text: st
 /** Reads the text of elements in answers of AWS's query APIs. Never for documents of others: it knows no attributes. */
 
 /** The text of the first element of this name that holds nothing but text. */
-export function xmlTextOf(xml: string, element: string): string | undefined {
+export function readXmlText(xml: string, element: string): string | undefined {
   const [, content] = new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml) ?? [];
   return content?.replaceAll(
     /&(#x?[0-9a-f]+|[a-z]+);/gi,
-    (whole, name: string) => characterOf(name) ?? whole,
+    (whole, name: string) => decodeEntity(name) ?? whole,
   );
 }
 
-const named: Readonly<Record<string, string>> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"' };
+const entities: Readonly<Record<string, string>> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"' };
 
-function characterOf(name: string): string | undefined {
-  if (!name.startsWith('#')) return named[name];
+function decodeEntity(name: string): string | undefined {
+  if (!name.startsWith('#')) return entities[name];
   const code = Number(name.startsWith('#x') ? `0${name.slice(1)}` : name.slice(1));
   return code <= 0x10_ff_ff ? String.fromCodePoint(code) : undefined;
 }
@@ -141,20 +141,23 @@ const timeoutMs = 3000;
  * The name of the caller, asked for at the first use.
  * @param accessKey throws when there are no credentials
  */
-export function callerIdentity(caller: AwsCaller, accessKey: () => Promise<string>): () => Promise<string> {
-  let asked: Promise<string> | undefined;
+export function createIdentityLookup(
+  caller: AwsCaller,
+  accessKey: () => Promise<string>,
+): () => Promise<string> {
+  let lookup: Promise<string> | undefined;
   return () => {
-    asked ??= arnOf(caller).catch(accessKey);
-    return asked;
+    lookup ??= arnOf(caller).catch(accessKey);
+    return lookup;
   };
 }
 
 async function arnOf(caller: AwsCaller): Promise<string> {
   const xml = await callAws(caller, {
-    ...queryCall('sts', { Action: 'GetCallerIdentity', Version: '2011-06-15' }),
+    ...buildQueryCall('sts', { Action: 'GetCallerIdentity', Version: '2011-06-15' }),
     timeoutMs,
   });
-  const arn = xmlTextOf(xml, 'Arn');
+  const arn = readXmlText(xml, 'Arn');
   if (!arn) throw new Error('STS answered without an ARN');
   return arn;
 }

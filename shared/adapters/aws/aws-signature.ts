@@ -20,16 +20,19 @@ export interface RequestToSign {
 }
 
 /** Returns the headers that sign a request, to be sent beside its own. The signing key of a day is kept. */
-export function signer(service: string, region: string): (request: RequestToSign) => Record<string, string> {
-  let kept: { of: string; key: KeyObject } | undefined;
+export function createSigner(
+  service: string,
+  region: string,
+): (request: RequestToSign) => Record<string, string> {
+  let cachedKey: { of: string; key: KeyObject } | undefined;
   const keyOf = (secret: string, day: string): KeyObject => {
     const of = `${day} ${secret}`;
-    if (kept?.of !== of) {
+    if (cachedKey?.of !== of) {
       const steps = [day, region, service, 'aws4_request'];
       // Node takes eight times as long with a key that it has to import each time.
-      kept = { of, key: createSecretKey(steps.reduce(hmac, Buffer.from(`AWS4${secret}`))) };
+      cachedKey = { of, key: createSecretKey(steps.reduce(computeHmac, Buffer.from(`AWS4${secret}`))) };
     }
-    return kept.key;
+    return cachedKey.key;
   };
   return ({ method = 'POST', host, path, query, headers, body, credentials, atMs }) => {
     const { accessKeyId, secretAccessKey, sessionToken } = credentials;
@@ -39,13 +42,13 @@ export function signer(service: string, region: string): (request: RequestToSign
     const added = { 'x-amz-date': date, ...(sessionToken && { 'x-amz-security-token': sessionToken }) };
     const lines = Object.entries({ host, ...headers, ...added })
       .map(([name, value]) => [name.toLowerCase(), value.trim().replace(/\s+/g, ' ')] as const)
-      .filter(([name]) => !changedOnTheWay.test(name))
+      .filter(([name]) => !unsignedHeaders.test(name))
       .toSorted(([a], [b]) => (a < b ? -1 : 1));
     const names = lines.map(([name]) => name).join(';');
     const head = lines.map(([name, value]) => `${name}:${value}\n`).join('');
-    const asked = `${method}\n${canonicalPath(path)}\n${canonicalQuery(query)}\n${head}\n${names}\n${hash('sha256', body)}`;
-    const text = `AWS4-HMAC-SHA256\n${date}\n${scope}\n${hash('sha256', asked)}`;
-    const signature = hmac(keyOf(secretAccessKey, day), text).toString('hex');
+    const canonicalRequest = `${method}\n${encodePath(path)}\n${encodeQuery(query)}\n${head}\n${names}\n${hash('sha256', body)}`;
+    const text = `AWS4-HMAC-SHA256\n${date}\n${scope}\n${hash('sha256', canonicalRequest)}`;
+    const signature = computeHmac(keyOf(secretAccessKey, day), text).toString('hex');
     return {
       ...added,
       authorization: `AWS4-HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`,
@@ -54,23 +57,23 @@ export function signer(service: string, region: string): (request: RequestToSign
 }
 
 /** Headers that proxies and clients change, so they are not signed. */
-const changedOnTheWay = /^(authorization|connection|expect|te|upgrade|user-agent|x-amzn-trace-id)$/;
+const unsignedHeaders = /^(authorization|connection|expect|te|upgrade|user-agent|x-amzn-trace-id)$/;
 
-const hmac = (key: Buffer | KeyObject, text: string): Buffer =>
+const computeHmac = (key: Buffer | KeyObject, text: string): Buffer =>
   createHmac('sha256', key).update(text).digest();
 
-const escaped = (text: string): string =>
+const percentEncode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 
 /** Every service but S3 signs the path encoded once more. */
-const canonicalPath = (path: string): string =>
-  path === '/' ? path : escaped(path.replace(/\/+/g, '/')).replaceAll('%2F', '/');
+const encodePath = (path: string): string =>
+  path === '/' ? path : percentEncode(path.replace(/\/+/g, '/')).replaceAll('%2F', '/');
 
-const canonicalQuery = (query: URLSearchParams | undefined): string =>
+const encodeQuery = (query: URLSearchParams | undefined): string =>
   query === undefined
     ? ''
     : [...query]
-        .map(([name, value]) => `${escaped(name)}=${escaped(value)}`)
+        .map(([name, value]) => `${percentEncode(name)}=${percentEncode(value)}`)
         .toSorted()
         .join('&');
 
@@ -80,7 +83,7 @@ export type RequestSigner = (
   scope: AwsScope,
 ) => Promise<Record<string, string>>;
 
-export interface SigningParts {
+export interface SigningDeps {
   /** The credentials of the function's own role, or of an operator. */
   aws: AwsAccess;
   clock: Pick<Clock, 'now'>;
@@ -89,11 +92,11 @@ export interface SigningParts {
 const credentialsMsMax = 10_000;
 
 /** For requests to services and upstreams that authenticate by a role. */
-export const requestSigner =
-  ({ aws: { credentials: given }, clock }: SigningParts): RequestSigner =>
+export const createRequestSigner =
+  ({ aws: { credentials: given }, clock }: SigningDeps): RequestSigner =>
   async ({ method, url, headers, body }, { service, region }) => {
     const credentials = 'current' in given ? await given.current(credentialsMsMax) : given;
     const { host, pathname: path, searchParams: query } = new URL(url);
     const request = { method, host, path, query, headers, body, credentials, atMs: clock.now() };
-    return { ...headers, ...signer(service, region)(request) };
+    return { ...headers, ...createSigner(service, region)(request) };
   };

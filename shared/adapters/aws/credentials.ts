@@ -21,14 +21,14 @@ const dropPauseMs = 10_000;
 /** `forceRefresh`: those that it gave before are to be replaced. */
 type CredentialProvider = (options?: { forceRefresh?: boolean }) => Promise<AwsCredentials>;
 
-interface Kept {
+interface CachedCredentials {
   value: AwsCredentials;
   untilMs: number;
   renewsMs: number;
 }
 
-export function renewedCredentials(provide: CredentialProvider): CredentialSource {
-  let kept: Kept | undefined;
+export function createCredentialSource(provide: CredentialProvider): CredentialSource {
+  let cached: CachedCredentials | undefined;
   let renewal: Promise<AwsCredentials> | undefined;
   let wasGiven = false;
   let droppedMs = -Infinity;
@@ -38,29 +38,29 @@ export function renewedCredentials(provide: CredentialProvider): CredentialSourc
     const untilMs = value.expiration?.getTime() ?? Infinity;
     wasGiven = true;
     const renewsMs = untilMs === Infinity ? nowMs + endlessMs : Math.max(untilMs - earlyMs, nowMs + retryMs);
-    kept = { value, untilMs, renewsMs };
+    cached = { value, untilMs, renewsMs };
   };
 
   /** One renewal at a time. */
-  const renewed = (): Promise<AwsCredentials> => {
+  const renew = (): Promise<AwsCredentials> => {
     if (renewal) return renewal;
     // What the provider itself remembers may be what is to be replaced.
     const asked = provide({ forceRefresh: wasGiven });
     renewal = asked;
-    const over = (): void => {
+    const endRenewal = (): void => {
       clearTimeout(timer);
       if (renewal === asked) renewal = undefined;
     };
-    const timer = setTimeout(over, renewalMsMax);
+    const timer = setTimeout(endRenewal, renewalMsMax);
     timer.unref();
     asked.then(
       (value) => {
-        over();
+        endRenewal();
         keep(value);
       },
       () => {
-        over();
-        if (kept) kept.renewsMs = Date.now() + retryMs;
+        endRenewal();
+        if (cached) cached.renewsMs = Date.now() + retryMs;
       },
     );
     return asked;
@@ -69,15 +69,15 @@ export function renewedCredentials(provide: CredentialProvider): CredentialSourc
   return {
     current(waitMsMax) {
       const nowMs = Date.now();
-      if (!kept || nowMs >= kept.untilMs) return inTime(waitMsMax, renewed());
-      if (nowMs >= kept.renewsMs) void renewed().catch(() => undefined);
-      return kept.value;
+      if (!cached || nowMs >= cached.untilMs) return inTime(waitMsMax, renew());
+      if (nowMs >= cached.renewsMs) void renew().catch(() => undefined);
+      return cached.value;
     },
     drop(refused) {
-      if (kept?.value !== refused) return true;
+      if (cached?.value !== refused) return true;
       if (Date.now() - droppedMs < dropPauseMs) return false;
       droppedMs = Date.now();
-      kept = undefined;
+      cached = undefined;
       return true;
     },
   };

@@ -1,6 +1,6 @@
 /** Asks CloudFormation about a deployed stack. Never repeats a request, and never changes a stack by itself. */
 import type { DeployedStack } from '../../operate/operator-ports.ts';
-import { callAws, queryCall, xmlTextOf, type AwsCaller } from './aws-request.ts';
+import { callAws, buildQueryCall, readXmlText, type AwsCaller } from './aws-request.ts';
 import { ServiceRefusal } from './aws-calls.ts';
 
 export interface StackAddress extends AwsCaller {
@@ -16,9 +16,9 @@ export async function describeStack(address: StackAddress): Promise<DeployedStac
   });
   if (xml === undefined) return undefined;
   return {
-    status: xmlTextOf(xml, 'StackStatus') ?? '',
-    isProtected: xmlTextOf(xml, 'EnableTerminationProtection') === 'true',
-    outputs: outputsIn(xml),
+    status: readXmlText(xml, 'StackStatus') ?? '',
+    isProtected: readXmlText(xml, 'EnableTerminationProtection') === 'true',
+    outputs: readOutputs(xml),
   };
 }
 
@@ -27,14 +27,17 @@ export const queryStacks = (
   parameters: { Action: string } & Record<string, string>,
   { stack, ...caller }: StackAddress,
 ): Promise<string> =>
-  callAws(caller, queryCall('cloudformation', { ...parameters, StackName: stack, Version: '2010-05-15' }));
+  callAws(
+    caller,
+    buildQueryCall('cloudformation', { ...parameters, StackName: stack, Version: '2010-05-15' }),
+  );
 
 /** The outputs of the one stack that was asked for. */
-const outputsIn = (xml: string): Map<string, string> =>
+const readOutputs = (xml: string): Map<string, string> =>
   new Map(
     xml.split('<member>').flatMap((member) => {
-      const name = xmlTextOf(member, 'OutputKey');
-      const value = xmlTextOf(member, 'OutputValue');
+      const name = readXmlText(member, 'OutputKey');
+      const value = readXmlText(member, 'OutputValue');
       return name === undefined || value === undefined ? [] : [[name, value] as const];
     }),
   );

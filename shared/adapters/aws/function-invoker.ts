@@ -7,7 +7,7 @@ import type { UpstreamReply } from '../../upstreams/exchange.ts';
 import type { UpstreamTransport } from '../../relay/ports/host.ts';
 import { endpointOf } from './aws-calls.ts';
 
-export interface FunctionInvokerParts {
+export interface FunctionInvokerDeps {
   /** Signs with the function's own role. */
   transport: UpstreamTransport;
   region: string;
@@ -22,11 +22,11 @@ const lambda = {
 };
 
 /** Throws StoreBusy where nothing was done, StoreUnavailable where that is not known or does not help. */
-export const functionInvoker =
-  ({ transport, region, functionName }: FunctionInvokerParts) =>
+export const createFunctionInvoker =
+  ({ transport, region, functionName }: FunctionInvokerDeps) =>
   async (event: object): Promise<void> => {
     const path = `/2015-03-31/functions/${encodeURIComponent(functionName)}/invocations`;
-    const { status } = await reply(transport, {
+    const { status } = await sendEvent(transport, {
       url: new URL(path, endpointOf(lambda, region)).href,
       headers: { 'content-type': lambda.contentType, 'x-amz-invocation-type': 'Event' },
       body: JSON.stringify(event),
@@ -37,7 +37,7 @@ export const functionInvoker =
     if (status !== 202) throw new StoreUnavailable(`the event was answered with ${status}`);
   };
 
-async function reply(
+async function sendEvent(
   transport: UpstreamTransport,
   request: Parameters<UpstreamTransport['send']>[0],
 ): Promise<Pick<UpstreamReply, 'status'>> {

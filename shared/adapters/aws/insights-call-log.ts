@@ -14,10 +14,10 @@ import type {
 } from '../../operate/operator-ports.ts';
 import { Failure, usageFailure } from '../../operate/plan.ts';
 import { systemClock } from '../system/node-ports.ts';
-import { callAws, jsonCall, readReply, type AwsCaller } from './aws-request.ts';
+import { callAws, buildJsonCall, readReply, type AwsCaller } from './aws-request.ts';
 import { dayMs } from '../../wire/iso-time.ts';
 
-export interface CallLogParts extends AwsCaller {
+export interface CallLogDeps extends AwsCaller {
   /** Where the log is. `endpoint` absent: CloudWatch. Undefined: it is not known. */
   place(): Promise<(LogSource & { endpoint?: string | undefined }) | undefined>;
   /** Converts an error to a Failure that tells the operator what to do. */
@@ -28,8 +28,8 @@ export interface CallLogParts extends AwsCaller {
 const pollMs = [200, 500, 1_000, 2_000] as const;
 const searchMsMax = 60_000;
 
-const started = z.object({ queryId: z.string() });
-const polled = z.object({
+const startReply = z.object({ queryId: z.string() });
+const resultsReply = z.object({
   status: z.string(),
   statistics: z.optional(z.object({ bytesScanned: z.optional(z.number()) })),
   results: z.optional(
@@ -37,36 +37,36 @@ const polled = z.object({
   ),
 });
 
-export function insightsCallLog(parts: CallLogParts): CallLog {
-  let place: ReturnType<CallLogParts['place']> | undefined;
+export function createInsightsCallLog(deps: CallLogDeps): CallLog {
+  let location: ReturnType<CallLogDeps['place']> | undefined;
   /** Another deployment, or another start of a local stack, may have another one. */
-  const forget = (): void => void (place = undefined);
+  const forget = (): void => void (location = undefined);
   /** It is asked for once: a page that is watched searches every second. */
-  const placeKnown = async () => {
-    place ??= parts.place();
+  const locateLog = async () => {
+    location ??= deps.place();
     let found;
     try {
-      found = await place;
+      found = await location;
     } finally {
       if (!found) forget();
     }
     return found;
   };
   const rowsOf = async (search: LogSearch, queryString: string): Promise<FoundRows> => {
-    const found = await placeKnown();
+    const found = await locateLog();
     if (!found) throw new Failure('it is not known where the log of this relay is');
-    const call = callerAt(found.endpoint);
-    const told: Call = (action, body) =>
+    const call = createCall(found.endpoint);
+    const callOrForget: Call = (action, body) =>
       call(action, body).catch((error: unknown) => {
         forget();
-        throw parts.explain(error, 'CloudWatch Logs');
+        throw deps.explain(error, 'CloudWatch Logs');
       });
-    return run(told, { ...search, groups: found.groups, queryString });
+    return runQuery(callOrForget, { ...search, groups: found.groups, queryString });
   };
   return {
     source: async () => {
-      const found = await placeKnown();
-      return found && { groups: found.groups, kept: await keptIn(found.groups, callerAt(found.endpoint)) };
+      const found = await locateLog();
+      return found && { groups: found.groups, kept: await keptIn(found.groups, createCall(found.endpoint)) };
     },
     async search(search) {
       const { rows, scannedBytes } = await rowsOf(search, queryOf(search));
@@ -78,20 +78,20 @@ export function insightsCallLog(parts: CallLogParts): CallLog {
     },
   };
 
-  function callerAt(named: string | undefined): Call {
-    const { aws, environment } = parts;
+  function createCall(named: string | undefined): Call {
+    const { aws, environment } = deps;
     const endpoint = named ?? environment['AWS_ENDPOINT_URL_CLOUDWATCH_LOGS'];
     const caller = {
       aws,
       environment: { ...environment, ...(endpoint !== undefined && { AWS_ENDPOINT_URL_LOGS: endpoint }) },
     };
-    return (action, body) => callAws(caller, jsonCall('logs', `Logs_20140328.${action}`, body));
+    return (action, body) => callAws(caller, buildJsonCall('logs', `Logs_20140328.${action}`, body));
   }
 }
 
 type Call = (action: string, body: object) => Promise<string>;
 
-const described = z.object({
+const groupsReply = z.object({
   logGroups: z.array(
     z.object({
       logGroupName: z.string(),
@@ -109,7 +109,7 @@ async function keptIn(groups: readonly string[], call: Call): Promise<LogSource[
     const found = await Promise.all(
       groups.map(async (name) => {
         const reply = await call('DescribeLogGroups', { logGroupNamePrefix: name });
-        return readReply(described, reply).logGroups.filter(({ logGroupName }) => logGroupName === name);
+        return readReply(groupsReply, reply).logGroups.filter(({ logGroupName }) => logGroupName === name);
       }),
     );
     return found.flat().map(({ storedBytes = 0, creationTime = 0, retentionInDays }) => ({
@@ -133,9 +133,9 @@ interface Query extends Record<'fromMs' | 'toMs', number> {
   queryString: string;
 }
 
-async function run(call: Call, { fromMs, toMs, groups, queryString }: Query): Promise<FoundRows> {
+async function runQuery(call: Call, { fromMs, toMs, groups, queryString }: Query): Promise<FoundRows> {
   const { queryId } = readReply(
-    started,
+    startReply,
     await call('StartQuery', {
       logGroupNames: groups,
       startTime: Math.floor(fromMs / 1000),
@@ -150,7 +150,7 @@ async function run(call: Call, { fromMs, toMs, groups, queryString }: Query): Pr
       status,
       statistics,
       results = [],
-    } = readReply(polled, await call('GetQueryResults', { queryId }));
+    } = readReply(resultsReply, await call('GetQueryResults', { queryId }));
     if (status === 'Complete') return { rows: results, scannedBytes: statistics?.bytesScanned ?? 0 };
     if (status !== 'Scheduled' && status !== 'Running')
       throw new Failure(`CloudWatch Logs did not carry the search out: ${status}`);
@@ -164,20 +164,20 @@ export const queryOf = ({ conditions, limit }: LogSearch): string =>
   );
 
 const countsOf = ({ conditions }: LogSearch, { field, stepMs }: { field: string; stepMs: number }): string =>
-  [filterOf(conditions), `stats count(*) as calls by ${binOf(stepMs)}, ${field}`].join('\n| ');
+  [filterOf(conditions), `stats count(*) as calls by ${composeBin(stepMs)}, ${field}`].join('\n| ');
 
 const filterOf = (conditions: LogSearch['conditions']): string =>
-  `filter ${conditions.map(conditionText).join(' and ')}`;
+  `filter ${conditions.map(formatCondition).join(' and ')}`;
 
 /** In the largest unit: more than 60 of seconds or minutes are taken for 60. */
-function binOf(stepMs: number): string {
+function composeBin(stepMs: number): string {
   const minutes = stepMs / 60_000;
   return `bin(${minutes < 1 ? `${60 * minutes}s` : minutes < 60 ? `${minutes}m` : `${minutes / 60}h`})`;
 }
 
-function conditionText(condition: LogCondition): string {
+function formatCondition(condition: LogCondition): string {
   if ('isOneOf' in condition)
-    return `${fieldText(condition.field)} in [${condition.isOneOf.map(quoted).join(', ')}]`;
+    return `${quoteField(condition.field)} in [${condition.isOneOf.map(quoteValue).join(', ')}]`;
   if ('above' in condition) return `${condition.field} > ${condition.above}`;
   if ('is' in condition) return `${condition.field} = ${condition.is}`;
   if (!/^[0-9a-z]+$/.test(condition.startsWith)) throw usageFailure('an id has small letters and digits');
@@ -185,9 +185,9 @@ function conditionText(condition: LogCondition): string {
 }
 
 /** Names with other signs stand in backticks. */
-const fieldText = (field: string): string => (field.includes('-') ? `\`${field}\`` : field);
+const quoteField = (field: string): string => (field.includes('-') ? `\`${field}\`` : field);
 
-function quoted(value: string): string {
+function quoteValue(value: string): string {
   if (/["\\\n\r]/.test(value))
     throw usageFailure(`${JSON.stringify(value)} cannot be searched for in the log`);
   return `"${value}"`;

@@ -20,25 +20,25 @@ import type {
 import type { Clock } from '../../relay/ports/host.ts';
 import { systemClock } from '../system/node-ports.ts';
 import type { Store } from './operator-store.ts';
-import { dynamoConfigTables } from './row-tables.ts';
+import { createConfigTables } from './row-tables.ts';
 import {
-  furtherCopies,
-  getItems,
+  listFurtherCopies,
+  readItems,
   pointerAttributes,
   pointerId,
-  pointerItem,
-  pointerOf,
+  encodePointer,
+  decodePointer,
   readParts,
   readSnapshot,
-  rowsPartId,
-  rowsPartIds,
+  buildRowsPartId,
+  listRowsPartIds,
   snapshotCopies,
-  snapshotPartId,
-  snapshotPartIds,
-  toParts,
+  buildSnapshotPartId,
+  listSnapshotPartIds,
+  packParts,
   type RuntimeItem,
 } from './runtime-items.ts';
-import { chunksOf, expressed, Table, type TableClient } from './table-client.ts';
+import { chunksOf, buildExpressions, Table, type TableClient } from './table-client.ts';
 
 /** So many of the newest versions have no expiry. */
 const keptMax = 50;
@@ -57,7 +57,7 @@ const usableSeconds = 3600;
 
 const isKept = ({ expires }: RuntimeItem): boolean => expires === undefined;
 
-export function dynamoConfigStore(
+export function createSnapshotStore(
   client: TableClient,
   stack: string,
   clock: Pick<Clock, 'now'>,
@@ -69,30 +69,30 @@ export function dynamoConfigStore(
     isKept(item) || (item['retired'] === true && Number(item['expires']) > nowSeconds() + usableSeconds);
 
   /** The wanted versions of the numbers, newest first. */
-  const versionsOf = async (
+  const readVersions = async (
     from: number,
     to: number,
     isWanted: (item: RuntimeItem) => boolean,
   ): Promise<KeptVersion[]> => {
     const count = Math.max(0, to - Math.max(1, from) + 1);
-    const ids = Array.from({ length: count }, (_, index) => snapshotPartId(to - index, 0));
-    const items = await getItems(table, ids, { attributes: headAttributes });
+    const ids = Array.from({ length: count }, (_, index) => buildSnapshotPartId(to - index, 0));
+    const items = await readItems(table, ids, { attributes: headAttributes });
     return ids.flatMap((id) => {
       const item = items.get(id);
       if (!item || !isWanted(item)) return [];
-      return [{ ...pointerOf(item), ...textsIn(item, 'by'), ...textsIn(item, 'changed') }];
+      return [{ ...decodePointer(item), ...readTexts(item, 'by'), ...readTexts(item, 'changed') }];
     });
   };
 
   /** @param hasServed a rollback may still find it until then */
   const expire = async (pointer: Pointer, hasServed: boolean): Promise<void> => {
-    const [first = '', ...others] = snapshotPartIds(pointer);
-    others.push(...furtherCopies(pointer).flatMap((copy) => snapshotPartIds(pointer, copy)));
+    const [first = '', ...others] = listSnapshotPartIds(pointer);
+    others.push(...listFurtherCopies(pointer).flatMap((copy) => listSnapshotPartIds(pointer, copy)));
     // The first part expires last: a repeat finds an old version by its first part.
-    for (const id of [...others, ...rowsPartIds(pointer), first]) {
+    for (const id of [...others, ...listRowsPartIds(pointer), first]) {
       const isRetired = hasServed && id === first;
       const expires = nowSeconds() + expiryAfterSeconds;
-      const write = expressed(
+      const write = buildExpressions(
         {
           UpdateExpression: `SET expires = :expires${isRetired ? ', retired = :retired' : ''}`,
           ConditionExpression: hasNoExpiry,
@@ -106,21 +106,21 @@ export function dynamoConfigStore(
   return {
     digest: (canonicalContent) => hash('sha256', canonicalContent),
     async newest() {
-      const item = (await getItems(table, [pointerId])).get(pointerId);
-      return item && pointerOf(item);
+      const item = (await readItems(table, [pointerId])).get(pointerId);
+      return item && decodePointer(item);
     },
     async snapshot(pointer) {
       if (pointer.format !== snapshotFormat)
         throw new Error(`snapshot ${pointer.version} has another format`);
       return readSnapshot(table, pointer);
     },
-    rows: async (pointer) => (await readParts(table, rowsPartIds(pointer))) as ConfigRows,
+    rows: async (pointer) => (await readParts(table, listRowsPartIds(pointer))) as ConfigRows,
     /** It ends where so many numbers in a row have no version. */
     async history(newest, { sinceMs = -Infinity, count = historyMax } = {}) {
       const versions: KeptVersion[] = [];
       const end = Math.max(0, newest.version - historyMax);
       for (let to = newest.version; to > end; to -= keptMax) {
-        const found = await versionsOf(Math.max(end + 1, to - keptMax + 1), to, isOffered);
+        const found = await readVersions(Math.max(end + 1, to - keptMax + 1), to, isOffered);
         versions.push(...found);
         const isThere = found.some(({ publishedAt }) => publishedAt * 1000 <= sinceMs);
         if (found.length === 0 || isThere || versions.length >= count) break;
@@ -129,26 +129,29 @@ export function dynamoConfigStore(
     },
     async kept(newest, version) {
       if (version > newest.version || version <= newest.version - historyMax) return undefined;
-      return (await versionsOf(version, version, isOffered))[0];
+      return (await readVersions(version, version, isOffered))[0];
     },
     async publish(newest, version, content) {
       const { pointer, head, others } = itemsOf(version, content);
       // The writer of the first part owns the version and its other parts. Equal content does not prove
       // ownership: another compile of the same rows may split its bytes at other positions.
-      const own = expressed(
-        { ConditionExpression: `${isAbsent} OR ${isOwnPart}` },
+      const own = buildExpressions(
+        { ConditionExpression: `${isAbsent} OR ${isOwnVersion}` },
         { ':writer': head.writer },
       );
       if (!(await table.put(head, own)).done) return 'taken';
       for (const some of chunksOf(others, putsAtOnce)) await Promise.all(some.map((item) => table.put(item)));
-      const moved = await table.put({ id: pointerId, ...pointerItem(pointer) }, isMovedFrom(newest, pointer));
+      const moved = await table.put(
+        { id: pointerId, ...encodePointer(pointer) },
+        buildMoveCondition(newest, pointer),
+      );
       if (moved.done) return 'published';
       await expire(pointer, false);
       return 'moved';
     },
     async expireOld(newest) {
       const last = newest.version - keptMax;
-      for (const pointer of await versionsOf(last - expiredAtOnce + 1, last, isKept))
+      for (const pointer of await readVersions(last - expiredAtOnce + 1, last, isKept))
         await expire(pointer, true);
     },
   };
@@ -157,7 +160,7 @@ export function dynamoConfigStore(
 /** All attributes except the bytes. */
 const headAttributes = ['id', 'expires', 'retired', ...Object.keys(pointerAttributes), 'by', 'changed'];
 
-const textsIn = (item: RuntimeItem, name: 'by' | 'changed'): { [Name in typeof name]?: string[] } => {
+const readTexts = (item: RuntimeItem, name: 'by' | 'changed'): { [Name in typeof name]?: string[] } => {
   const texts = item[name];
   return Array.isArray(texts) ? { [name]: texts.map(String) } : {};
 };
@@ -165,9 +168,9 @@ const textsIn = (item: RuntimeItem, name: 'by' | 'changed'): { [Name in typeof n
 // The client repeats a write whose reply was lost, so each condition also accepts the writer's own earlier write.
 
 const isAbsent = 'attribute_not_exists(id)';
-const isOwnPart = 'writer = :writer';
+const isOwnVersion = 'writer = :writer';
 const hasNoExpiry = 'attribute_exists(id) AND attribute_not_exists(expires)';
-const pointsTo = (which: 'from' | 'to'): string =>
+const buildPointerCondition = (which: 'from' | 'to'): string =>
   `(#version = :${which}_version AND #digest = :${which}_digest)`;
 const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer) => ({
   [`:${which}_version`]: version,
@@ -178,17 +181,19 @@ const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer) => ({
  * @param from the pointer that must still be stored; undefined: no pointer may be stored
  * @param to the caller must own its version, so that a stored pointer to it is the caller's own write
  */
-function isMovedFrom(from: Pointer | undefined, to: Pointer) {
-  return expressed(
-    { ConditionExpression: `${from ? pointsTo('from') : isAbsent} OR ${pointsTo('to')}` },
+function buildMoveCondition(from: Pointer | undefined, to: Pointer) {
+  return buildExpressions(
+    {
+      ConditionExpression: `${from ? buildPointerCondition('from') : isAbsent} OR ${buildPointerCondition('to')}`,
+    },
     { ...(from && valuesOf('from', from)), ...valuesOf('to', to) },
   );
 }
 
 /** What a publication writes: the head with the first part, and all other parts of all copies. */
 function itemsOf(version: number, { snapshot, rows, digest, by = [], changed = [] }: SnapshotContent) {
-  const [first = new Uint8Array(), ...parts] = toParts(snapshot);
-  const rowParts = toParts(rows);
+  const [first = new Uint8Array(), ...parts] = packParts(snapshot);
+  const rowParts = packParts(rows);
   const pointer: Pointer = {
     version,
     format: snapshotFormat,
@@ -199,38 +204,38 @@ function itemsOf(version: number, { snapshot, rows, digest, by = [], changed = [
     publishedAt: snapshot.publishedAt,
   };
   const head = {
-    id: snapshotPartId(version, 0),
-    ...pointerItem(pointer),
+    id: buildSnapshotPartId(version, 0),
+    ...encodePointer(pointer),
     ...(by.length > 0 && { by }),
     ...(changed.length > 0 && { changed }),
     body: first,
     writer: randomUUID(),
   };
   const others = [
-    ...parts.map((body, index) => ({ id: snapshotPartId(version, index + 1), body })),
-    ...furtherCopies(pointer).flatMap((copy) =>
-      [first, ...parts].map((body, index) => ({ id: snapshotPartId(version, index, copy), body })),
+    ...parts.map((body, index) => ({ id: buildSnapshotPartId(version, index + 1), body })),
+    ...listFurtherCopies(pointer).flatMap((copy) =>
+      [first, ...parts].map((body, index) => ({ id: buildSnapshotPartId(version, index, copy), body })),
     ),
-    ...rowParts.map((body, index) => ({ id: rowsPartId(version, index), body })),
+    ...rowParts.map((body, index) => ({ id: buildRowsPartId(version, index), body })),
   ];
   return { pointer, head, others };
 }
 
 // Published versions of the configuration, for operators.
 
-export function dynamoConfigVersions({ tables, target }: Store): ConfigVersions {
-  const snapshots = dynamoConfigStore(tables, target.stack, { now: () => Date.now() });
-  const newest = () => snapshots.newest();
-  const versions = async (wanted?: HistoryWanted): Promise<KeptVersion[]> => {
-    const pointer = await newest();
+export function createConfigVersions({ tables, target }: Store): ConfigVersions {
+  const snapshots = createSnapshotStore(tables, target.stack, { now: () => Date.now() });
+  const findNewest = () => snapshots.newest();
+  const listVersions = async (wanted?: HistoryWanted): Promise<KeptVersion[]> => {
+    const pointer = await findNewest();
     return pointer ? snapshots.history(pointer, wanted) : [];
   };
   return {
-    tables: () => dynamoConfigTables(tables, target.stack).rows(),
-    newest,
-    versions,
+    tables: () => createConfigTables(tables, target.stack).rows(),
+    newest: findNewest,
+    versions: listVersions,
     async version(number) {
-      const pointer = await newest();
+      const pointer = await findNewest();
       const found = pointer && (await snapshots.kept(pointer, number));
       if (found) return found;
       throw usageFailure(`there is no version ${number}, or none any more: see \`version list\``);
@@ -242,8 +247,8 @@ export function dynamoConfigVersions({ tables, target }: Store): ConfigVersions 
 
 // The setting `alerts` of the newest configuration, for background jobs.
 
-export function alertSettings(client: TableClient, stack: string): () => Promise<AlertSettings> {
-  const snapshots = dynamoConfigStore(client, stack, systemClock);
+export function createAlertSettings(client: TableClient, stack: string): () => Promise<AlertSettings> {
+  const snapshots = createSnapshotStore(client, stack, systemClock);
   return async () => {
     const newest = await snapshots.newest();
     const settings = newest && (await snapshots.snapshot(newest)).settings;

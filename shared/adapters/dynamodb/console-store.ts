@@ -8,8 +8,8 @@ import { historyMax, watchesMax, type ConsoleStore } from '../../operate/hosted-
 import { Failure } from '../../operate/plan.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { getItems, type RuntimeItem } from './runtime-items.ts';
-import { expressed, Table, type TableClient } from './table-client.ts';
+import { readItems, type RuntimeItem } from './runtime-items.ts';
+import { buildExpressions, Table, type TableClient } from './table-client.ts';
 
 const idleSeconds = 30 * 60;
 const sessionSeconds = 8 * 3600;
@@ -24,68 +24,72 @@ const keptBytesMax = 350_000;
 const lineCharactersMax = 500;
 const linesMax = 20;
 
-interface ConsoleStoreParts {
+interface ConsoleStoreDeps {
   tables: TableClient;
   stack: string;
   clock: Clock;
   hex: (bytes: number) => string;
 }
 
-export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStoreParts): ConsoleStore {
+export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDeps): ConsoleStore {
   const runtime = new Table(tables, stack, 'runtime');
-  const now = (): number => Math.floor(clock.now() / 1000);
-  const isNew = expressed({ ConditionExpression: 'attribute_not_exists(#id)' });
-  const set = (id: string, update: Record<'set' | 'where', string>, values: object) =>
+  const readSeconds = (): number => Math.floor(clock.now() / 1000);
+  const isNew = buildExpressions({ ConditionExpression: 'attribute_not_exists(#id)' });
+  const updateItem = (id: string, update: Record<'set' | 'where', string>, values: object) =>
     runtime.update(
       { id },
-      expressed({ UpdateExpression: `SET ${update.set}`, ConditionExpression: update.where }, values),
+      buildExpressions({ UpdateExpression: `SET ${update.set}`, ConditionExpression: update.where }, values),
     );
 
-  const item = async (id: string): Promise<RuntimeItem> => (await getItems(runtime, [id])).get(id) ?? {};
+  const readItem = async (id: string): Promise<RuntimeItem> => (await readItems(runtime, [id])).get(id) ?? {};
 
   return {
     async beginSession({ name, groups }) {
-      const person = personId(name);
+      const person = hashPerson(name);
       const cookie = `${person}.${hex(32)}`;
-      const revoked = await getItems(runtime, revocations(person));
+      const revoked = await readItems(runtime, listRevocationIds(person));
       await runtime.put({
-        id: sessionId(cookie),
+        id: buildSessionId(cookie),
         name,
         groups: [...groups],
         form_token: hex(32),
-        revocation: revocationIn(revoked, person),
-        until: now() + sessionSeconds,
-        expires: now() + idleSeconds,
+        revocation: readRevocation(revoked, person),
+        until: readSeconds() + sessionSeconds,
+        expires: readSeconds() + idleSeconds,
       });
       return cookie;
     },
     async session(cookie) {
       if (!cookiePattern.test(cookie)) return undefined;
       const person = cookie.slice(0, cookie.indexOf('.'));
-      const id = sessionId(cookie);
-      const items = await getItems(runtime, [id, ...revocations(person)]);
+      const id = buildSessionId(cookie);
+      const items = await readItems(runtime, [id, ...listRevocationIds(person)]);
       const { name, groups, form_token: formToken, ended, expires, until, revocation } = items.get(id) ?? {};
       // Never beyond `until`.
-      const isOver = Boolean(ended) || !(Number(expires) > now());
-      if (isOver || revocation !== revocationIn(items, person)) return undefined;
-      const renewed = Math.min(now() + idleSeconds, Number(until));
+      const isOver = Boolean(ended) || !(Number(expires) > readSeconds());
+      if (isOver || revocation !== readRevocation(items, person)) return undefined;
+      const renewed = Math.min(readSeconds() + idleSeconds, Number(until));
       if (renewed - Number(expires) > touchSeconds) {
         const where = 'attribute_exists(#id) AND attribute_not_exists(#ended)';
-        const { done } = await set(id, { set: '#expires = :expires', where }, { ':expires': renewed });
+        const { done } = await updateItem(id, { set: '#expires = :expires', where }, { ':expires': renewed });
         if (!done) return undefined;
       }
       return { name: String(name), groups: groups as string[], formToken: String(formToken) };
     },
     async endSession(cookie) {
       const where = 'attribute_exists(#id)';
-      await set(sessionId(cookie), { set: '#ended = :ended', where }, { ':ended': now() });
+      await updateItem(
+        buildSessionId(cookie),
+        { set: '#ended = :ended', where },
+        { ':ended': readSeconds() },
+      );
     },
     async revoke(name) {
-      const [id = ''] = revocations(name === 'all' ? name : personId(name));
+      const [id = ''] = listRevocationIds(name === 'all' ? name : hashPerson(name));
       await runtime.put({ id, name, mark: hex(16), at: isoTime(clock.now()) });
     },
     async isFirst(text) {
-      const item = { id: `console-once#${hash('sha256', text)}`, expires: now() + onceSeconds };
+      const item = { id: `console-once#${hash('sha256', text)}`, expires: readSeconds() + onceSeconds };
       return (await runtime.put(item, isNew)).done;
     },
 
@@ -93,42 +97,47 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
       const body = gzipSync(text);
       if (body.length > keptBytesMax) throw new Failure('this is too much for one step: do it in parts');
       const id = hex(16);
-      await runtime.put({ id: keptId(id), owner, body, expires: now() + keptSeconds });
+      await runtime.put({ id: buildKeptId(id), owner, body, expires: readSeconds() + keptSeconds });
       return id;
     },
     async kept(owner, id) {
-      const { owner: own, body, taken, expires } = await item(keptId(id));
-      const isOver = own !== owner || Boolean(taken) || !(Number(expires) > now());
+      const { owner: own, body, taken, expires } = await readItem(buildKeptId(id));
+      const isOver = own !== owner || Boolean(taken) || !(Number(expires) > readSeconds());
       return isOver || !(body instanceof Uint8Array) ? undefined : gunzipSync(body).toString();
     },
     async take(owner, id) {
       const where = '#owner = :owner AND #expires > :now AND attribute_not_exists(#taken)';
-      return (await set(keptId(id), { set: '#taken = :now', where }, { ':owner': owner, ':now': now() }))
-        .done;
+      return (
+        await updateItem(
+          buildKeptId(id),
+          { set: '#taken = :now', where },
+          { ':owner': owner, ':now': readSeconds() },
+        )
+      ).done;
     },
 
     async countRefund(name, amount, limit) {
       if (amount > limit) return false;
-      const id = `console-refunds#${isoTime(clock.now()).slice(0, 10)}#${personId(name)}`;
+      const id = `console-refunds#${isoTime(clock.now()).slice(0, 10)}#${hashPerson(name)}`;
       const sum = '#refunded = if_not_exists(#refunded, :zero) + :amount';
-      const { done } = await set(
+      const { done } = await updateItem(
         id,
         {
           set: `${sum}, #expires = :expires`,
           where: 'attribute_not_exists(#refunded) OR #refunded <= :room',
         },
-        { ':zero': 0, ':amount': amount, ':room': limit - amount, ':expires': now() + daySeconds },
+        { ':zero': 0, ':amount': amount, ':room': limit - amount, ':expires': readSeconds() + daySeconds },
       );
       return done;
     },
 
     async countWatch(name) {
-      const id = `console-count#watch#${Math.floor(now() / watchSeconds)}#${personId(name)}`;
+      const id = `console-count#watch#${Math.floor(readSeconds() / watchSeconds)}#${hashPerson(name)}`;
       const more = '#watches = if_not_exists(#watches, :zero) + :one, #expires = :expires';
-      const { done } = await set(
+      const { done } = await updateItem(
         id,
         { set: more, where: 'attribute_not_exists(#watches) OR #watches < :most' },
-        { ':zero': 0, ':one': 1, ':most': watchesMax, ':expires': now() + 2 * watchSeconds },
+        { ':zero': 0, ':one': 1, ':most': watchesMax, ':expires': readSeconds() + 2 * watchSeconds },
       );
       return done;
     },
@@ -137,30 +146,33 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
       const at = isoTime(clock.now());
       const day = at.slice(0, 10);
       const counted = await tables.call('UpdateItem', {
-        ...runtime.at({ id: countId(day) }),
-        ...expressed({ UpdateExpression: 'ADD #lines :one' }, { ':one': 1 }),
+        ...runtime.keyInput({ id: buildCountId(day) }),
+        ...buildExpressions({ UpdateExpression: 'ADD #lines :one' }, { ':one': 1 }),
         ReturnValues: 'UPDATED_NEW',
       });
       const number = Number(counted.Attributes?.['lines']?.N);
-      const id = lineId(day, number);
-      await runtime.put({ id, number, at, ...line, effect: shortened(effect) }, isNew);
+      const id = buildLineId(day, number);
+      await runtime.put({ id, number, at, ...line, effect: shortenTexts(effect) }, isNew);
       return async (result) => {
-        await runtime.put({ id: endId(id), at: isoTime(clock.now()), result: shortened(result) }, isNew);
+        await runtime.put(
+          { id: buildEndId(id), at: isoTime(clock.now()), result: shortenTexts(result) },
+          isNew,
+        );
       };
     },
     async history(day, before = Infinity) {
-      const { lines = 0 } = await item(countId(day));
+      const { lines = 0 } = await readItem(buildCountId(day));
       const last = Math.min(Number(lines), before - 1);
       const numbers = Array.from(
         { length: Math.max(0, Math.min(historyMax, last)) },
         (_, back) => last - back,
       );
-      const ids = numbers.map((number) => lineId(day, number));
-      const items = await getItems(runtime, [...ids, ...ids.map(endId)]);
+      const ids = numbers.map((number) => buildLineId(day, number));
+      const items = await readItems(runtime, [...ids, ...ids.map(buildEndId)]);
       return numbers.map((number) => {
-        const id = lineId(day, number);
+        const id = buildLineId(day, number);
         const { id: _, ...line } = items.get(id) ?? {};
-        return Object.assign(line, { number }, resultOf(items.get(endId(id))));
+        return Object.assign(line, { number }, resultOf(items.get(buildEndId(id))));
       });
     },
   };
@@ -168,25 +180,26 @@ export function dynamoConsoleStore({ tables, stack, clock, hex }: ConsoleStorePa
 
 const cookiePattern = /^[0-9a-f]{16}\.[0-9a-f]{64}$/;
 
-const personId = (name: string): string => hash('sha256', name.toLowerCase()).slice(0, 16);
-const sessionId = (cookie: string): string => `console-session#${hash('sha256', cookie)}`;
-const keptId = (id: string): string => `console-kept#${id}`;
-const countId = (day: string): string => `console-count#${day}`;
-const lineId = (day: string, number: number): string => `console-history#${day}#${number}`;
-const endId = (line: string): string => `${line}#end`;
+const hashPerson = (name: string): string => hash('sha256', name.toLowerCase()).slice(0, 16);
+const buildSessionId = (cookie: string): string => `console-session#${hash('sha256', cookie)}`;
+const buildKeptId = (id: string): string => `console-kept#${id}`;
+const buildCountId = (day: string): string => `console-count#${day}`;
+const buildLineId = (day: string, number: number): string => `console-history#${day}#${number}`;
+const buildEndId = (line: string): string => `${line}#end`;
 
 /** A session is good while both are as they were when it began: a mark says more than times of two clocks. */
-const revocations = (person: string): string[] => [person, 'all'].map((each) => `console-revoked#${each}`);
+const listRevocationIds = (person: string): string[] =>
+  [person, 'all'].map((each) => `console-revoked#${each}`);
 
-const revocationIn = (items: ReadonlyMap<string, RuntimeItem>, person: string): string =>
-  revocations(person)
+const readRevocation = (items: ReadonlyMap<string, RuntimeItem>, person: string): string =>
+  listRevocationIds(person)
     .map((id) => (items.get(id)?.['mark'] ?? '') as string)
     .join('.');
 
 const resultOf = (end: RuntimeItem | undefined) => (end ? { result: end['result'] as string[] } : {});
 
 /** A line is evidence of what was done, not a copy of it. */
-const shortened = (texts: readonly string[]): string[] => [
+const shortenTexts = (texts: readonly string[]): string[] => [
   ...texts.slice(0, linesMax).map((text) => text.slice(0, lineCharactersMax)),
   ...(texts.length > linesMax ? [`and ${texts.length - linesMax} more`] : []),
 ];

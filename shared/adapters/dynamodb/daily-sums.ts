@@ -30,7 +30,7 @@ import {
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import { attributesOf, Table, type Attributes } from './table-client.ts';
-import { transactionCall } from './transactions.ts';
+import { writeTransaction } from './transactions.ts';
 import type {
   AccountMonth,
   DayRange,
@@ -40,7 +40,7 @@ import type {
   SumReader,
 } from '../../operate/operator-ports.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { type Store, reading } from './operator-store.ts';
+import { type Store, tryReading } from './operator-store.ts';
 import { dayMs } from '../../wire/iso-time.ts';
 
 /** For the transaction that puts these ledger rows: the two are written together or not at all. */
@@ -48,9 +48,14 @@ export const countInDaily = (stack: string, rows: readonly LedgerRow[]): Transac
   sumDaily(rows).map((sum) => ({ Update: addToDaily(stack, sum) }));
 
 /** The transaction that corrects the first bucket of a sum, if all its buckets still have the figures that were found. */
-const correction = (stack: string, { key, items, missing, firstDay }: DailyDifference): TransactWriteItem[] =>
+const buildCorrection = (
+  stack: string,
+  { key, items, missing, firstDay }: DailyDifference,
+): TransactWriteItem[] =>
   listBucketIds(key.id).map((id) => {
-    const { ConditionExpression, values } = isAsFound(items.find((item) => item.key.id === id)?.figures);
+    const { ConditionExpression, values } = buildFoundCondition(
+      items.find((item) => item.key.id === id)?.figures,
+    );
     const { TableName, Key, ...update } = addToDaily(stack, {
       key: { ...key, id },
       figures: missing,
@@ -63,11 +68,11 @@ const correction = (stack: string, { key, items, missing, firstDay }: DailyDiffe
   });
 
 /** A call or a grant adds to one of these. */
-function isAsFound({ counts: { calls = 0, grants = 0 }, amounts: { charged = 0n } } = noFigures) {
+function buildFoundCondition({ counts: { calls = 0, grants = 0 }, amounts: { charged = 0n } } = noFigures) {
   const same = [
-    sameAs('calls', ':foundCalls', calls === 0),
-    sameAs('grants', ':foundGrants', grants === 0),
-    sameAs('charged', ':foundCharged', charged === 0n),
+    equalsOrAbsent('calls', ':foundCalls', calls === 0),
+    equalsOrAbsent('grants', ':foundGrants', grants === 0),
+    equalsOrAbsent('charged', ':foundCharged', charged === 0n),
   ];
   const values = {
     ...attributesOf({ ':foundCalls': calls, ':foundGrants': grants }),
@@ -76,7 +81,7 @@ function isAsFound({ counts: { calls = 0, grants = 0 }, amounts: { charged = 0n 
   return { ConditionExpression: same.join(' AND '), values };
 }
 
-const sameAs = (name: string, value: string, isZero: boolean): string =>
+const equalsOrAbsent = (name: string, value: string, isZero: boolean): string =>
   isZero ? `(attribute_not_exists(${name}) OR ${name} = ${value})` : `${name} = ${value}`;
 
 export function addToDaily(stack: string, { key, figures, firstDay }: DailySum) {
@@ -113,12 +118,12 @@ export function dailySumOf(attributes: Attributes): DailySum {
   const figures: DailyFigures = { counts: { ...noFigures.counts }, amounts: { ...noFigures.amounts } };
   for (const name of countNames) {
     const count = Number(numberIn(attributes, name));
-    if (!Number.isSafeInteger(count)) throw unreadable(name);
+    if (!Number.isSafeInteger(count)) throw createFormatError(name);
     if (count !== 0) figures.counts[name] = count;
   }
   for (const name of amountNames) {
     const amount = parseYuan(numberIn(attributes, name));
-    if (amount === undefined) throw unreadable(name);
+    if (amount === undefined) throw createFormatError(name);
     if (amount !== 0n) figures.amounts[name] = amount;
   }
   return {
@@ -131,23 +136,23 @@ export function dailySumOf(attributes: Attributes): DailySum {
 /** An absent figure is 0; one that is no number is not. */
 function numberIn(attributes: Attributes, name: string): string {
   const value = attributes[name];
-  if (value && value.N === undefined) throw unreadable(name);
+  if (value && value.N === undefined) throw createFormatError(name);
   return value?.N ?? '0';
 }
 
-const unreadable = (name: string): Error => new Error(`daily: ${name} is not what functions write`);
+const createFormatError = (name: string): Error => new Error(`daily: ${name} is not what functions write`);
 
 // Reads the daily sums of accounts and channels for operators, and corrects sums.
 
-export function dynamoDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'addToDaily'> {
+export function createDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'addToDaily'> {
   const { tables, target } = store;
   return {
     async *daily(id, days = allDays) {
-      for (const page of await inBuckets(store, await usedIds(store, id, days), daysRange(days)))
+      for (const page of await readBuckets(store, await findUsedIds(store, id, days), buildDaysRange(days)))
         yield page.map((item) => readingOf(item, dailySumOf));
     },
     async addToDaily(difference) {
-      const reply = await transactionCall(tables, correction(target.stack, difference));
+      const reply = await writeTransaction(tables, buildCorrection(target.stack, difference));
       if (reply.done || reply.conditions.length > 0) return reply.done;
       throw reply.error;
     },
@@ -159,27 +164,27 @@ const allDays = { from: '', to: '9' };
 /** Sorts after every character of a name. */
 const afterAll = '\u{10FFFF}';
 
-const daysRange = ({ from, to }: DayRange) => [`day#${from}`, `day#${to}${afterAll}`] as const;
+const buildDaysRange = ({ from, to }: DayRange) => [`day#${from}`, `day#${to}${afterAll}`] as const;
 
 /** Where a sum's items of these days are. */
-async function usedIds(store: Store, id: string, days: DayRange): Promise<string[]> {
+async function findUsedIds(store: Store, id: string, days: DayRange): Promise<string[]> {
   if (!isOfAllAccounts(id)) return [id];
-  const pages = await Array.fromAsync(dailyItems(store, spreadId, daysRange(days)));
+  const pages = await Array.fromAsync(readDailyItems(store, spreadId, buildDaysRange(days)));
   const used = pages.flat().flatMap((item) => parseSpreadBucket(dailySumOf(item).key) ?? []);
   return listBucketIds(id, used);
 }
 
 /** The pages of all buckets, which are read side by side. */
-const inBuckets = async (store: Store, ids: readonly string[], range: readonly [string, string]) =>
-  (await Promise.all(ids.map((id) => Array.fromAsync(dailyItems(store, id, range))))).flat();
+const readBuckets = async (store: Store, ids: readonly string[], range: readonly [string, string]) =>
+  (await Promise.all(ids.map((id) => Array.fromAsync(readDailyItems(store, id, range))))).flat();
 
 /** The items of a partition between two sort keys, both inclusive. */
-const dailyItems = (
+const readDailyItems = (
   { tables, target }: Store,
   id: string,
   [from, to]: readonly [string, string],
 ): AsyncIterable<Attributes[]> =>
-  new Table(tables, target.stack, 'daily').range('id = :id AND period BETWEEN :from AND :to', {
+  new Table(tables, target.stack, 'daily').queryRange('id = :id AND period BETWEEN :from AND :to', {
     ':id': id,
     ':from': from,
     ':to': to,
@@ -191,12 +196,12 @@ const keptMs = 3 * dayMs;
 /** DynamoDB refuses a request that names a longer one, whatever else it asks for. */
 const sortKeyBytesMax = 1024;
 
-export const dynamoSumReader = (store: Store): SumReader => ({
+export const createSumReader = (store: Store): SumReader => ({
   async *monthAccounts(month) {
-    const pages = await inBuckets(store, listMonthIds(month), ['account#', `account#${afterAll}`]);
+    const pages = await readBuckets(store, listMonthIds(month), ['account#', `account#${afterAll}`]);
     yield pages
       .flat()
-      .toSorted(byPeriod)
+      .toSorted(compareByPeriod)
       .map((item) => readingOf(item, accountMonthOf));
   },
   async accountMonths(wanted) {
@@ -209,12 +214,12 @@ export const dynamoSumReader = (store: Store): SumReader => ({
     return items.map((item) => readingOf(item, accountMonthOf));
   },
   async *served({ from, to }) {
-    const ids = await usedIds(store, servedId, { from, to });
-    const pages = await inBuckets(store, ids, daysRange({ from, to }));
-    yield inSums(
+    const ids = await findUsedIds(store, servedId, { from, to });
+    const pages = await readBuckets(store, ids, buildDaysRange({ from, to }));
+    yield sumBuckets(
       pages
         .flat()
-        .toSorted(byPeriod)
+        .toSorted(compareByPeriod)
         .map((item) => readingOf(item, dailySumOf)),
     );
   },
@@ -222,23 +227,23 @@ export const dynamoSumReader = (store: Store): SumReader => ({
     const lastMs = toMs - 1;
     // Older ones are removed; a wrong range must not read a partition for each day since 1970.
     const firstMs = Math.max(fromMs, toMs - keptMs);
-    const range = [formatMinutePeriod(iso(firstMs)), formatMinutePeriod(iso(lastMs))] as const;
+    const range = [formatMinutePeriod(formatIso(firstMs)), formatMinutePeriod(formatIso(lastMs))] as const;
     for (let atMs = firstMs - (firstMs % dayMs); atMs <= lastMs; atMs += dayMs)
-      for await (const page of dailyItems(store, formatMinutesId(iso(atMs).slice(0, 10)), range))
+      for await (const page of readDailyItems(store, formatMinutesId(formatIso(atMs).slice(0, 10)), range))
         yield page.map((item) => readingOf(item, minuteItemOf));
   },
 });
 
-const iso = (ms: number): string => new Date(ms).toISOString();
+const formatIso = (ms: number): string => new Date(ms).toISOString();
 
 const readingOf = <Row>(item: Attributes, read: (item: Attributes) => Row): Reading<Row> =>
-  reading(item, `daily ${item['id']?.S} ${item['period']?.S}`, read);
+  tryReading(item, `daily ${item['id']?.S} ${item['period']?.S}`, read);
 
-const byPeriod = (a: Attributes, b: Attributes): number =>
+const compareByPeriod = (a: Attributes, b: Attributes): number =>
   compareCodeUnits(a['period']?.S ?? '', b['period']?.S ?? '');
 
 /** The buckets of each sum, added up. */
-function inSums(items: readonly Reading<DailySum>[]): Reading<ServedDay>[] {
+function sumBuckets(items: readonly Reading<DailySum>[]): Reading<ServedDay>[] {
   const unread = items.flatMap((each) => ('row' in each ? [] : [each]));
   const read = items.flatMap((each) => ('row' in each ? [each.row] : []));
   const sums = Map.groupBy(read, ({ key }) => key.period);

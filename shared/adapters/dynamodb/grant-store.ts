@@ -11,18 +11,18 @@ import type { AppliedGrant, GrantMarks, GrantStore, GrantImage } from '../../rel
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { divideEvenly } from '../../billing/shares.ts';
 import {
-  expressed,
+  buildExpressions,
   setAndRemove,
   Table,
   valuesOf,
   type Attributes,
   type TableClient,
 } from './table-client.ts';
-import { partName } from './quotas/quota-items.ts';
+import { buildShardName } from './quotas/quota-items.ts';
 import { partsMax } from './quotas/whole-account.ts';
-import { transactionCall } from './transactions.ts';
+import { writeTransaction } from './transactions.ts';
 import { countInDaily } from './daily-sums.ts';
-import { ledgerAttributes } from './ledger-store.ts';
+import { encodeLedgerRow } from './ledger-store.ts';
 
 /**
  * States of a grant:
@@ -34,26 +34,26 @@ const isNotMarked = 'attribute_not_exists(#applied)';
 /** Without this condition an update would create a missing row. */
 const rowExists = 'attribute_exists(account)';
 
-export function dynamoGrantStore(client: TableClient, stack: string): GrantStore {
+export function createGrantStore(client: TableClient, stack: string): GrantStore {
   const ledger = new Table(client, stack, 'ledger');
   const grants = new Table(client, stack, 'grants');
   const quotas = new Table(client, stack, 'quotas');
   return {
     async find(account, grantId) {
       const item = await ledger.get({ account, id: formatGrantLedgerId(grantId) });
-      return item && appliedOf(item);
+      return item && readAppliedGrant(item);
     },
     async apply(row) {
-      const parts = await partsInUse(quotas, row.account);
+      const shardCount = await readShardCount(quotas, row.account);
       const TransactItems = [
         putOnce(ledger.name, row),
-        ...addToBalance(quotas, row, parts),
+        ...addToBalance(quotas, row, shardCount),
         ...countInDaily(stack, [row]),
       ];
-      const reply = await transactionCall(client, TransactItems);
+      const reply = await writeTransaction(client, TransactItems);
       if (reply.done) return { amount: row.amount, at: row.at };
       const [appliedBefore] = reply.refused;
-      if (appliedBefore) return appliedOf(appliedBefore);
+      if (appliedBefore) return readAppliedGrant(appliedBefore);
       if (reply.invalid)
         throw new Poisoned("grants: the account's item does not take the amount", { cause: reply.error });
       throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
@@ -64,16 +64,20 @@ export function dynamoGrantStore(client: TableClient, stack: string): GrantStore
     async *unapplied() {
       const { _unapplied: mark } = unappliedMark;
       const index = { IndexName: 'unapplied', ConsistentRead: undefined };
-      const input = expressed({ KeyConditionExpression: '#unapplied = :mark' }, { ':mark': mark }, markNames);
-      for await (const page of grants.pages('Query', { ...index, ...input })) {
+      const input = buildExpressions(
+        { KeyConditionExpression: '#unapplied = :mark' },
+        { ':mark': mark },
+        markNames,
+      );
+      for await (const page of grants.readPages('Query', { ...index, ...input })) {
         const keys = page.map(({ account, grant_id }) => ({ account, grant_id }) as Attributes);
         yield* (await grants.read(keys)).map(readGrantImage);
       }
     },
     async *unmarked({ part, of }) {
-      const filter = expressed({ FilterExpression: isNotMarked }, {}, markNames);
+      const filter = buildExpressions({ FilterExpression: isNotMarked }, {}, markNames);
       const input = { ...filter, Segment: part, TotalSegments: of };
-      for await (const items of grants.pages('Scan', input)) yield* items.map(readGrantImage);
+      for await (const items of grants.readPages('Scan', input)) yield* items.map(readGrantImage);
     },
   };
 }
@@ -81,14 +85,14 @@ export function dynamoGrantStore(client: TableClient, stack: string): GrantStore
 const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => ({
   Put: {
     TableName,
-    Item: ledgerAttributes(row),
+    Item: encodeLedgerRow(row),
     ConditionExpression: isNotInLedger,
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   },
 });
 
 /** What cannot be read counts as one: the write finds out what the item does not take. */
-async function partsInUse(quotas: Table, account: string): Promise<number> {
+async function readShardCount(quotas: Table, account: string): Promise<number> {
   const parts = Number((await quotas.get({ account }))?.['parts']?.N);
   return parts <= partsMax ? parts : 1;
 }
@@ -101,30 +105,30 @@ async function partsInUse(quotas: Table, account: string): Promise<number> {
 function addToBalance(
   quotas: Table,
   { account, amount }: GrantLedgerRow,
-  parts: number,
+  shardCount: number,
 ): TransactWriteItem[] {
-  const marks = amount < 0n && parts > 1;
+  const marks = amount < 0n && shardCount > 1;
   const UpdateExpression = `SET available = if_not_exists(available, :zero) + :amount,
       granted = if_not_exists(granted, :zero) + :amount, spent = if_not_exists(spent, :zero),
       settled = if_not_exists(settled, :zero), #open = if_not_exists(#open, :none),
       #plan = if_not_exists(#plan, :none), #rate = if_not_exists(#rate, :none)
       ${marks ? ', overdraft = :overdraft' : ''}`;
-  const ConditionExpression = parts === 1 ? wasNeverSplit : hasSameParts;
-  return divideEvenly(amount, parts).map((share, part) => ({
+  const ConditionExpression = shardCount === 1 ? wasNeverSplit : hasSameShardCount;
+  return divideEvenly(amount, shardCount).map((share, part) => ({
     Update: {
-      ...quotas.at({ account: partName({ account, shard: part }) }),
-      ...expressed(
+      ...quotas.keyInput({ account: buildShardName({ account, shard: part }) }),
+      ...buildExpressions(
         { UpdateExpression, ConditionExpression },
-        { ':amount': share, ':zero': 0, ':none': {}, ':parts': parts, ':overdraft': marks || undefined },
+        { ':amount': share, ':zero': 0, ':none': {}, ':parts': shardCount, ':overdraft': marks || undefined },
       ),
     },
   }));
 }
 
-const hasSameParts = '#parts = :parts';
-const wasNeverSplit = `(attribute_not_exists(#parts) OR ${hasSameParts})`;
+const hasSameShardCount = '#parts = :parts';
+const wasNeverSplit = `(attribute_not_exists(#parts) OR ${hasSameShardCount})`;
 
-function appliedOf({ amount, at }: Attributes): AppliedGrant {
+function readAppliedGrant({ amount, at }: Attributes): AppliedGrant {
   const applied = parseYuan(amount?.N ?? '');
   if (applied === undefined || at?.S === undefined)
     throw new Poisoned('ledger: the row of a grant is unreadable');
@@ -143,7 +147,7 @@ function markExpression({ applied, problem }: GrantMarks) {
     ...(applied === undefined ? [] : ['#unapplied']),
   ];
   const UpdateExpression = setAndRemove(sets, removes);
-  return expressed(
+  return buildExpressions(
     { UpdateExpression, ConditionExpression: rowExists },
     { ':applied': applied, ':problem': problem },
     markNames,
@@ -165,7 +169,7 @@ export function readGrantImage(attributes: Attributes): GrantImage {
 }
 
 /** As an operator wrote it, with what the relay made of it. */
-export const writtenGrantOf = (item: Attributes): WrittenGrant => ({
+export const readWrittenGrant = (item: Attributes): WrittenGrant => ({
   account: item['account']?.S ?? '',
   grantId: item['grant_id']?.S ?? '',
   amount: item['amount']?.N ?? item['amount']?.S ?? 'nothing',

@@ -6,7 +6,7 @@
  */
 import { expiryMsOf, type HealthEntry, type CooldownKind } from '../../relay/ports/runtime-stores.ts';
 import type { RuntimeItem } from './runtime-items.ts';
-import { expressed, setAndRemove } from './table-client.ts';
+import { buildExpressions, setAndRemove } from './table-client.ts';
 
 /** Leaves the rest of 4,096 bytes to the item's id. */
 const entriesBytesMax = 4_000;
@@ -56,7 +56,7 @@ export function writeOf(
     bytes += sizeOf(name, text) - sizeOf(name, texts.get(name));
     entries.set(name, text);
   };
-  put(entryName(key), entry && entryText(entry));
+  put(entryName(key), entry && formatEntry(entry));
   const others = [...known]
     .filter(([other]) => other !== key)
     .map(([other, one]) => ({ name: entryName(other), endsMs: expiryMsOf(one) }))
@@ -80,27 +80,28 @@ const sizeOf = (name: string, text: string | undefined): number =>
 const kindLetters: Record<CooldownKind, string> = { rate_limit: 'L', credentials: 'C', failing: 'F' };
 const kinds = new Map(Object.entries(kindLetters).map(([kind, letter]) => [letter, kind as CooldownKind]));
 /** Numbers are written in base 36, whose letters are small; a capital says what follows. */
-const restForm = /^([LCF])([0-9a-z]{1,10})(?:S([0-9a-z]{1,10}))?(?:P([0-9a-z]{1,10}))?(?:A([0-9a-z]{1,8}))?$/;
-const runForm = /^N([1-9])T([0-9a-z]{1,10})A([0-9a-z]{1,8})(?:A([0-9a-z]{1,8}))?$/;
+const cooldownForm =
+  /^([LCF])([0-9a-z]{1,10})(?:S([0-9a-z]{1,10}))?(?:P([0-9a-z]{1,10}))?(?:A([0-9a-z]{1,8}))?$/;
+const failuresForm = /^N([1-9])T([0-9a-z]{1,10})A([0-9a-z]{1,8})(?:A([0-9a-z]{1,8}))?$/;
 
-const digits = (value: number): string => Math.ceil(value).toString(36);
+const formatNumber = (value: number): string => Math.ceil(value).toString(36);
 const valueOf = (text: string): number => Number.parseInt(text, 36);
 
-function entryText(entry: HealthEntry): string {
+function formatEntry(entry: HealthEntry): string {
   if (entry.kind === 'failures') {
     const { count, accounts, lastMs } = entry;
-    return `N${Math.min(count, 9)}T${digits(lastMs)}${accounts.map((account) => `A${account}`).join('')}`;
+    return `N${Math.min(count, 9)}T${formatNumber(lastMs)}${accounts.map((account) => `A${account}`).join('')}`;
   }
   const { kind, untilMs, statedUntilMs, probeUntilMs, failedBy } = entry;
-  const stated = statedUntilMs === undefined ? '' : `S${digits(statedUntilMs)}`;
-  const probe = probeUntilMs === undefined ? '' : `P${digits(probeUntilMs)}`;
+  const stated = statedUntilMs === undefined ? '' : `S${formatNumber(statedUntilMs)}`;
+  const probe = probeUntilMs === undefined ? '' : `P${formatNumber(probeUntilMs)}`;
   const account = failedBy === undefined ? '' : `A${failedBy}`;
-  return `${kindLetters[kind]}${digits(untilMs)}${stated}${probe}${account}`;
+  return `${kindLetters[kind]}${formatNumber(untilMs)}${stated}${probe}${account}`;
 }
 
 /** Undefined: not of this form, such as a later version's. */
 function entryOf(text: string): HealthEntry | undefined {
-  const [, letter = '', until, stated, probe, failedBy] = restForm.exec(text) ?? [];
+  const [, letter = '', until, stated, probe, failedBy] = cooldownForm.exec(text) ?? [];
   const kind = kinds.get(letter);
   if (kind !== undefined && until !== undefined)
     return {
@@ -110,7 +111,7 @@ function entryOf(text: string): HealthEntry | undefined {
       ...(probe !== undefined && { probeUntilMs: valueOf(probe) }),
       ...(failedBy !== undefined && { failedBy }),
     };
-  const [, count, last, ...accounts] = runForm.exec(text) ?? [];
+  const [, count, last, ...accounts] = failuresForm.exec(text) ?? [];
   if (count === undefined || last === undefined) return undefined;
   const known = accounts.filter((account) => account !== undefined);
   return { kind: 'failures', count: Number(count), accounts: known, lastMs: valueOf(last) };
@@ -135,5 +136,5 @@ export function updateOf({ entries, expected }: HealthWrite) {
     return `#e${i} = :was${i}`;
   });
   const UpdateExpression = setAndRemove(sets, removes);
-  return expressed({ UpdateExpression, ConditionExpression: conditions.join(' AND ') }, values, names);
+  return buildExpressions({ UpdateExpression, ConditionExpression: conditions.join(' AND ') }, values, names);
 }

@@ -16,7 +16,7 @@ import type {
 import { bucketOf, formatLedgerPartition } from '../../billing/ledger-row.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import type { Clock } from '../../relay/ports/host.ts';
-import { expressed, Table, type Attributes, type TableClient } from './table-client.ts';
+import { buildExpressions, Table, type Attributes, type TableClient } from './table-client.ts';
 
 const keptSeconds = 24 * 60 * 60;
 
@@ -32,7 +32,7 @@ const isClosed = '(#state = :running AND #request = :first)';
 
 const mayClaim = [neverClaimed, isExpired, isFree, isOwnClaim].join(' OR ');
 
-export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack: string): IdempotencyStore {
+export function createIdempotencyStore(client: TableClient, clock: Clock, stack: string): IdempotencyStore {
   const table = new Table(client, stack, 'runtime');
   const ledger = new Table(client, stack, 'ledger');
 
@@ -43,7 +43,7 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
   const put = async (claim: IdempotencyClaimWrite, closedId?: string): Promise<ClaimReply> => {
     const now = Math.floor(clock.now() / 1000);
     const row = rowOf(claim, now);
-    const condition = expressed(
+    const condition = buildExpressions(
       { ConditionExpression: closedId === undefined ? mayClaim : `${mayClaim} OR ${isClosed}` },
       {
         ':now': now,
@@ -64,15 +64,15 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
       // A call that was settled is never made again, also if the end of its claim was lost.
       const mayRepeat = kind === undefined ? Number(item['until']?.N) < now : kind !== 'settled';
       if (mayRepeat) return put(claim, requestId);
-      if (kind === 'settled') return takenReply({ ...item, state: { S: 'completed' } }, row);
+      if (kind === 'settled') return answerTakenKey({ ...item, state: { S: 'completed' } }, row);
     }
-    return takenReply(item, row);
+    return answerTakenKey(item, row);
   };
 
   return {
     claim: (claim) => put(claim),
     async finish(claim, free) {
-      const write = expressed(
+      const write = buildExpressions(
         { UpdateExpression: 'SET #state = :state', ConditionExpression: isOwnClaim },
         { ':state': free ? 'free' : 'completed', ':request': claim.requestId },
       );
@@ -81,15 +81,15 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
   };
 }
 
-const sha256 = (text: string): string => hash('sha256', text);
+const hashText = (text: string): string => hash('sha256', text);
 const rowId = ({ owner, idempotencyKey }: IdempotencyClaimWrite): string =>
-  `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
+  `request#${hashText(`${owner}\n${idempotencyKey}`)}`;
 
 const isRunning = (item: Attributes): boolean => item['state']?.S === 'running';
 
 function rowOf(claim: IdempotencyClaimWrite, now: number) {
-  const body = sha256(JSON.stringify(claim.body));
-  const members = claim.namesMembers ? memberHashes(claim.body) : undefined;
+  const body = hashText(JSON.stringify(claim.body));
+  const members = claim.namesMembers ? hashMembers(claim.body) : undefined;
   return {
     id: rowId(claim),
     request: claim.requestId,
@@ -106,17 +106,20 @@ const membersMax = 24;
 const memberNameMax = 32;
 
 /** Of each member of what was sent, a piece of its hash. Undefined: it has too many, or is no object. */
-function memberHashes(body: unknown): Record<string, string> | undefined {
+function hashMembers(body: unknown): Record<string, string> | undefined {
   const sent: unknown = Array.isArray(body) ? body.at(-1) : undefined;
   if (typeof sent !== 'object' || sent === null) return undefined;
   const members = Object.entries(sent);
   if (members.length > membersMax || members.some(([name]) => name.length > memberNameMax)) return undefined;
   return Object.fromEntries(
-    members.map(([name, value]) => [name, sha256(JSON.stringify(value)).slice(0, 12)]),
+    members.map(([name, value]) => [name, hashText(JSON.stringify(value)).slice(0, 12)]),
   );
 }
 
-function takenReply(item: Attributes, asked: { body: string; members?: Record<string, string> }): ClaimReply {
+function answerTakenKey(
+  item: Attributes,
+  asked: { body: string; members?: Record<string, string> },
+): ClaimReply {
   const requestId = item['request']?.S ?? '';
   if (item['body']?.S === asked.body) return { state: isRunning(item) ? 'running' : 'completed', requestId };
   const first = item['members']?.M;

@@ -5,8 +5,8 @@ import type { KeyCounters } from '../../relay/ports/runtime-stores.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import {
   attributesOf,
-  expressed,
-  quotaCall,
+  buildExpressions,
+  callOrThrowBusy,
   Table,
   type Attributes,
   type TableClient,
@@ -19,21 +19,21 @@ const rateKeptSeconds = 5 * minuteSeconds;
 /** The reserve that needs a count repeats within its own time. */
 const once = { attempts: 1 };
 
-export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounters {
+export function createKeyCounters(client: TableClient, stack: string): KeyCounters {
   const table = new Table(client, stack, 'runtime');
-  const update = async (id: string, write: ReturnType<typeof expressed>) => {
+  const update = async (id: string, write: ReturnType<typeof buildExpressions>) => {
     const returned = {
       ReturnValues: 'UPDATED_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     } as const;
-    const input = { ...table.at({ id }), ...returned, ...write };
-    const reply = await quotaCall(() => client.call('UpdateItem', input, once));
+    const input = { ...table.keyInput({ id }), ...returned, ...write };
+    const reply = await callOrThrowBusy(() => client.call('UpdateItem', input, once));
     return { done: reply.done, item: (reply.done ? reply.reply.Attributes : reply.item) ?? {} };
   };
 
   return {
     async countCall(key, minute, max) {
-      const write = expressed(
+      const write = buildExpressions(
         {
           UpdateExpression: 'ADD calls :one SET #expires = :expires',
           ConditionExpression: 'attribute_not_exists(calls) OR calls < :max',
@@ -44,8 +44,8 @@ export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounte
       return done ? Number(item['calls']?.N) : undefined;
     },
     async hold(hold, amount, most) {
-      const [change, values] = budgetChange(hold.expires, { used: amount, running: 1 });
-      const write = expressed(
+      const [change, values] = buildBudgetChange(hold.expires, { used: amount, running: 1 });
+      const write = buildExpressions(
         {
           UpdateExpression: `${change}, #hold = :hold`,
           ConditionExpression: `(used <= :left OR (attribute_not_exists(used) AND :left >= :zero))
@@ -53,17 +53,17 @@ export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounte
         },
         { ...values, ':left': most - amount, ':zero': 0, ':hold': hold.name },
       );
-      const { done, item } = await update(budgetCounterId(hold), write);
+      const { done, item } = await update(buildCounterId(hold), write);
       // An earlier try, whose reply was lost, was applied.
       return { done: done || item['hold']?.S === hold.name, ...useOf(item) };
     },
     async use(counter) {
-      const input = { ...table.at({ id: budgetCounterId(counter) }), ConsistentRead: true };
+      const input = { ...table.keyInput({ id: buildCounterId(counter) }), ConsistentRead: true };
       return useOf((await client.call('GetItem', input, once)).Item ?? {});
     },
     async change(counter, by) {
-      const [UpdateExpression, values] = budgetChange(counter.expires, by);
-      await update(budgetCounterId(counter), expressed({ UpdateExpression }, values));
+      const [UpdateExpression, values] = buildBudgetChange(counter.expires, by);
+      await update(buildCounterId(counter), buildExpressions({ UpdateExpression }, values));
     },
   };
 }
@@ -73,14 +73,14 @@ const useOf = (item: Attributes): BudgetUse => ({
   running: Number(item['running']?.N ?? '0'),
 });
 
-const budgetCounterId = ({ key, period }: { key: string; period: string }): string =>
+const buildCounterId = ({ key, period }: { key: string; period: string }): string =>
   `budget#${key}#${period}`;
 
 /**
  * The update, and its values, that adds to what is used and to the number of calls that hold some. Creates the counter if
  * there is none. `expires`: Unix seconds; holds for a counter that has no time yet.
  */
-const budgetChange = (expires: number, { used, running }: BudgetUse) =>
+const buildBudgetChange = (expires: number, { used, running }: BudgetUse) =>
   [
     'ADD used :used, running :running SET #expires = if_not_exists(#expires, :expires)',
     { ':used': used, ':running': running, ':expires': expires },
@@ -94,15 +94,15 @@ export function countInBudgets(stack: string, rows: readonly CloseRow[]): Transa
   const changes = new Map<string, { use: BudgetUse; expires: number }>();
   for (const row of rows) {
     if (row.budget === undefined) continue;
-    const id = budgetCounterId({ key: row.key, period: row.budget });
+    const id = buildCounterId({ key: row.key, period: row.budget });
     const { used, running } = budgetUseOf(row);
     const { use } = changes.get(id) ?? { use: { used: 0n, running: 0 } };
     const expires = Math.ceil(findLedgerTimeMs(row) / 1000) + keptSeconds;
     changes.set(id, { use: { used: use.used + used, running: use.running + running }, expires });
   }
   return [...changes].map(([id, { use, expires }]) => {
-    const [UpdateExpression, values] = budgetChange(expires, use);
+    const [UpdateExpression, values] = buildBudgetChange(expires, use);
     const at = { TableName: physicalTableName(stack, 'runtime'), Key: attributesOf({ id }) };
-    return { Update: { ...at, ...expressed({ UpdateExpression }, values) } };
+    return { Update: { ...at, ...buildExpressions({ UpdateExpression }, values) } };
   });
 }

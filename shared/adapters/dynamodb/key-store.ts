@@ -17,14 +17,14 @@ const foundLifetimeMs = 30_000;
 /** Lifetime of a cached refusal. A key that was tried before its creation stays unknown for this long. */
 const refusedLifetimeMs = 5000;
 
-interface KeyStoreParts {
+interface KeyStoreDeps {
   client: TableClient;
   clock: Clock;
   stack: string;
   entriesMax?: number;
 }
 
-export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: KeyStoreParts): KeyStore {
+export function createKeyStore({ client, clock, stack, entriesMax = 10_000 }: KeyStoreDeps): KeyStore {
   const cache = new ExpiringCache<KeyLookup>({
     clock,
     entriesMax,
@@ -48,7 +48,7 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   };
   /** Without this number a call starts on the first part of a busy account, which is slow but not wrong. */
   const readParts = async (account: string): Promise<number | undefined> => {
-    const Item = await get('runtime', { id: partsId(account) }).catch(() => undefined);
+    const Item = await get('runtime', { id: buildShardCountId(account) }).catch(() => undefined);
     const parts: unknown = Item?.['parts'];
     return typeof parts === 'number' ? parts : undefined;
   };
@@ -74,9 +74,9 @@ const isUsable = (lookup: KeyLookup, nowMs: number): boolean =>
 
 // The item of `runtime` that says how many parts an account has: read with its keys, written by splits.
 
-export const partsId = (account: string): string => `parts#${account}`;
+export const buildShardCountId = (account: string): string => `parts#${account}`;
 
-export const partsItem = (account: string, parts: number): Attributes => ({
-  id: { S: partsId(account) },
+export const buildShardCountItem = (account: string, parts: number): Attributes => ({
+  id: { S: buildShardCountId(account) },
   parts: { N: String(parts) },
 });

@@ -6,28 +6,28 @@ import { mergeShards, type WholeAccount } from '../../billing/shards.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../operate/operator-ports.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { timeText } from '../../wire/ids.ts';
-import { dynamoDailyReader, dynamoSumReader } from './daily-sums.ts';
-import { writtenGrantOf } from './grant-store.ts';
-import { accountOfPartition, ledgerPartitions, ledgerRowOf, partitionsOf } from './ledger-store.ts';
-import { reading, type Store } from './operator-store.ts';
-import { partKey, partName, partOf, quotaOf } from './quotas/quota-items.ts';
-import { dynamoQuotaStore } from './quotas/quota-store.ts';
-import { countersOf, partsOf, readWhole } from './quotas/whole-account.ts';
-import { expressed, Table, type Attributes } from './table-client.ts';
+import { createDailyReader, createSumReader } from './daily-sums.ts';
+import { readWrittenGrant } from './grant-store.ts';
+import { readPartitionAccount, findLedgerPartitions, decodeLedgerRow, partitionsOf } from './ledger-store.ts';
+import { tryReading, type Store } from './operator-store.ts';
+import { buildShardKey, buildShardName, partOf, decodeQuota } from './quotas/quota-items.ts';
+import { createQuotaStore } from './quotas/quota-store.ts';
+import { listCounters, partsOf, readWhole } from './quotas/whole-account.ts';
+import { buildExpressions, Table, type Attributes } from './table-client.ts';
 
-export function dynamoLedgerReader(store: Store): LedgerReader {
+export function createLedgerReader(store: Store): LedgerReader {
   const { tables, target } = store;
   const tableOf = (table: TableName) => new Table(tables, target.stack, table);
   const ledger = tableOf('ledger');
-  const quotas = dynamoQuotaStore(tables, target.stack);
+  const quotas = createQuotaStore(tables, target.stack);
 
-  const sources = async (selection: LedgerSelection): Promise<AsyncIterable<Attributes[]>[]> => {
+  const selectSources = async (selection: LedgerSelection): Promise<AsyncIterable<Attributes[]>[]> => {
     const { account, fromMs, toMs } = selection;
-    if (account === undefined) return [ledger.pages('Scan')];
+    if (account === undefined) return [ledger.readPages('Scan')];
     // Who wants all rows compares them with the account's item, which must not be what says where they are.
     if (fromMs === undefined && toMs === undefined)
-      return partitionsOf(account).map((of) => ledger.range(ofAccount, { ':account': of }));
-    return sourcesIn(ledger, await ledgerPartitions(tables, target.stack, account), selection);
+      return partitionsOf(account).map((of) => ledger.queryRange(ofAccount, { ':account': of }));
+    return openRanges(ledger, await findLedgerPartitions(tables, target.stack, account), selection);
   };
 
   return {
@@ -36,40 +36,44 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
     chargeLate: (...given) => quotas.chargeLate(...given),
     // An index has no consistent reads, but its entries are a tenth of the rows.
     async *ledgerAccounts() {
-      for await (const page of ledger.pages('Scan', { IndexName: 'by_id', ConsistentRead: undefined }))
-        yield page.map((item) => accountOfPartition(item['account']?.S ?? ''));
+      for await (const page of ledger.readPages('Scan', { IndexName: 'by_id', ConsistentRead: undefined }))
+        yield page.map((item) => readPartitionAccount(item['account']?.S ?? ''));
     },
-    ...dynamoBalanceReader(tableOf('quotas')),
-    ...dynamoDailyReader(store),
-    ...dynamoSumReader(store),
+    ...createBalanceReader(tableOf('quotas')),
+    ...createDailyReader(store),
+    ...createSumReader(store),
     async *accounts() {
-      for await (const page of tableOf('quotas').pages('Scan'))
+      for await (const page of tableOf('quotas').readPages('Scan'))
         yield page.map(partOf).flatMap(({ account, shard }) => (shard === 0 ? account : []));
     },
     async *ledger(selection) {
-      for (const rows of await sources(selection))
+      for (const rows of await selectSources(selection))
         for await (const page of rows)
-          yield page.map((item) => reading(item, rowName(item), ledgerRowOf)).filter(inTime(selection));
+          yield page
+            .map((item) => tryReading(item, nameRow(item), decodeLedgerRow))
+            .filter(inTime(selection));
     },
     async request(id) {
-      const byId = expressed({ KeyConditionExpression: 'id = :id' }, { ':id': id });
+      const byId = buildExpressions({ KeyConditionExpression: 'id = :id' }, { ':id': id });
       const { Items: [found] = [] } = await ledger.query({ IndexName: 'by_id', ...byId });
       const account = found?.['account']?.S;
       const item = account === undefined ? undefined : await ledger.get({ account, id });
-      return item && reading(item, rowName(item), ledgerRowOf);
+      return item && tryReading(item, nameRow(item), decodeLedgerRow);
     },
     async *grants(account) {
       const grants = tableOf('grants');
       const rows =
-        account === undefined ? grants.pages('Scan') : grants.range(ofAccount, { ':account': account });
-      for await (const page of rows) yield page.map(writtenGrantOf);
+        account === undefined
+          ? grants.readPages('Scan')
+          : grants.queryRange(ofAccount, { ':account': account });
+      for await (const page of rows) yield page.map(readWrittenGrant);
     },
   };
 }
 
 const ofAccount = 'account = :account';
 
-function sourcesIn(
+function openRanges(
   ledger: Table,
   partitions: readonly string[],
   { fromMs, toMs }: LedgerSelection,
@@ -79,13 +83,13 @@ function sourcesIn(
   const from = fromMs === undefined ? '0' : timeText(fromMs);
   const to = toMs === undefined ? grantPrefix : timeText(toMs);
   return partitions.flatMap((partition) => [
-    ledger.range(`${ofAccount} AND id BETWEEN :from AND :to`, {
+    ledger.queryRange(`${ofAccount} AND id BETWEEN :from AND :to`, {
       ':account': partition,
       ':from': from,
       ':to': to,
     }),
     ...[grantPrefix, latePrefix].map((prefix) =>
-      ledger.range(`${ofAccount} AND begins_with(id, :prefix)`, {
+      ledger.queryRange(`${ofAccount} AND begins_with(id, :prefix)`, {
         ':account': partition,
         ':prefix': prefix,
       }),
@@ -93,7 +97,7 @@ function sourcesIn(
   ]);
 }
 
-const rowName = (item: Attributes): string => `${item['account']?.S} ${item['id']?.S}`;
+const nameRow = (item: Attributes): string => `${item['account']?.S} ${item['id']?.S}`;
 
 const inTime =
   ({ fromMs = -Infinity, toMs = Infinity }: LedgerSelection) =>
@@ -105,46 +109,46 @@ const inTime =
 
 // Reads the items of accounts for operators: one account, or many at once. A part that cannot be read is said.
 
-function dynamoBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quotas'> {
+function createBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quotas'> {
   return {
-    quota: (account) => readWhole(quotas, account).then((row) => row && { row }, unreadable(account)),
+    quota: (account) => readWhole(quotas, account).then((row) => row && { row }, reportUnreadable(account)),
     async quotas(accounts) {
-      const keys = [...new Set(accounts)].map((account) => partKey({ account }));
+      const keys = [...new Set(accounts)].map((account) => buildShardKey({ account }));
       const items = await quotas.read(keys);
-      const found = items.map((item) => reading(item, partOf(item).account, firstOf));
+      const found = items.map((item) => tryReading(item, partOf(item).account, firstOf));
       const others = found.flatMap((each) => ('row' in each ? each.row.others : []));
-      const counters = found.flatMap((each) => ('row' in each ? countersOf(each.row.first) : []));
-      const more = await quotas.read([...others, ...counters].map(partKey));
+      const counters = found.flatMap((each) => ('row' in each ? listCounters(each.row.first) : []));
+      const more = await quotas.read([...others, ...counters].map(buildShardKey));
       const parts = new Map(more.map((item) => [item['account']?.S ?? '', item]));
-      return found.map((each) => ('row' in each ? wholeReading(each.row, parts) : each));
+      return found.map((each) => ('row' in each ? mergeReadings(each.row, parts) : each));
     },
   };
 }
 
 /** An account's first part, and the names of the others. */
-interface FirstPart {
+interface FirstShard {
   first: QuotaItem;
   others: { account: string; shard: number }[];
 }
 
-function firstOf(item: Attributes): FirstPart {
-  const first = quotaOf(item);
+function firstOf(item: Attributes): FirstShard {
+  const first = decodeQuota(item);
   return { first, others: partsOf(first.account, first.highestShardCount).slice(1) };
 }
 
 /** The parts are not of one moment: what moves between them meanwhile shows as `moved`. `quota` reads one account exactly. */
-function wholeReading(
-  { first, others }: FirstPart,
-  parts: ReadonlyMap<string, Attributes>,
+function mergeReadings(
+  { first, others }: FirstShard,
+  shards: ReadonlyMap<string, Attributes>,
 ): Reading<WholeAccount> {
   const all: [QuotaItem, ...QuotaItem[]] = [first];
-  for (const other of [...others, ...countersOf(first)]) {
-    const name = partName(other);
-    const item = parts.get(name);
+  for (const other of [...others, ...listCounters(first)]) {
+    const name = buildShardName(other);
+    const item = shards.get(name);
     if (!item && other.shard >= firstCounter) continue;
     if (!item)
       return { key: first.account, problem: `quotas: the part ${name} is missing, so the sums are unknown` };
-    const read = reading(item, first.account, quotaOf);
+    const read = tryReading(item, first.account, decodeQuota);
     if ('problem' in read) return read;
     all.push(read.row);
   }
@@ -152,7 +156,7 @@ function wholeReading(
 }
 
 /** An item that cannot be read is said, any other error is thrown. */
-const unreadable =
+const reportUnreadable =
   (account: string) =>
   (error: unknown): { key: string; problem: string } => {
     if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;

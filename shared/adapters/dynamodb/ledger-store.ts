@@ -16,14 +16,14 @@ import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import {
   attributesOf,
-  conditionalCall,
-  expressed,
+  callConditionally,
+  buildExpressions,
   isInvalid,
   Table,
   type TableClient,
   type Attributes,
 } from './table-client.ts';
-import { transactionCall } from './transactions.ts';
+import { writeTransaction } from './transactions.ts';
 import { countInBudgets } from './key-budgets.ts';
 import { tagsOf } from './quotas/quota-items.ts';
 import { addToDaily } from './daily-sums.ts';
@@ -51,19 +51,19 @@ const spreadMax = 7 * bucketCount;
 /** The batch waits for them, a second at most. */
 const minutesTries = { attempts: 2, tryMsMax: 450 };
 
-export function dynamoLedgerStore(
+export function createLedgerStore(
   client: TableClient,
   stack: string,
   random: Random = systemRandom,
 ): LedgerStore {
   const TableName = physicalTableName(stack, 'ledger');
-  const drawn = (): number => Math.floor(random.next() * bucketCount);
+  const drawBucket = (): number => Math.floor(random.next() * bucketCount);
   /** Where this environment adds to the sums of all accounts, one for each transaction at once: others if others are there. */
   const buckets = [0];
   /** What this environment said of it, for days of now. */
   const spread = new Set<string>();
   /** Before the first sum of the day is there, or operators would not look for it. */
-  const saySpread = async (bucket: number, sums: readonly DailySum[]): Promise<void> => {
+  const registerSpread = async (bucket: number, sums: readonly DailySum[]): Promise<void> => {
     const days = new Set(sums.flatMap(({ key }) => (isOfAllAccounts(key.id) ? (dayOf(key) ?? []) : [])));
     const unsaid = [...days].filter((day) => bucket > 0 && !spread.has(`${day}#${bucket}`));
     for (const day of unsaid) {
@@ -72,25 +72,25 @@ export function dynamoLedgerStore(
       spread.add(`${day}#${bucket}`);
     }
   };
-  const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
+  const putOf = (row: CloseRow) => ({ TableName, Item: encodeLedgerRow(row), ...buildPutCondition(row) });
   return {
-    groups: (rows) => groupIntoTransactions(distinct(rows), writesMax),
+    groups: (rows) => groupIntoTransactions(dropDuplicates(rows), writesMax),
     async putCounted(rows) {
-      let bucket = buckets.pop() ?? drawn();
+      let bucket = buckets.pop() ?? drawBucket();
       let left = [...rows];
       try {
         // Each turn drops a row that is taken, so that only rows that are put are counted.
         while (left.length > 0) {
           const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
           const sums = sumDaily(left, bucket);
-          await saySpread(bucket, sums);
+          await registerSpread(bucket, sums);
           const counts = sums.map((sum): TransactWriteItem => ({ Update: addToDaily(stack, sum) }));
-          const reply = await transactionCall(client, [...puts, ...counts, ...countInBudgets(stack, left)]);
+          const reply = await writeTransaction(client, [...puts, ...counts, ...countInBudgets(stack, left)]);
           if (reply.done) return left;
           if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
           // The next try may count elsewhere: if this one was done after all, the rows refuse the next one.
           if (reply.busy.some((at) => isOfAllAccounts(sums[at - puts.length]?.key.id ?? '')))
-            bucket = drawn();
+            bucket = drawBucket();
           const taken = new Set(reply.conditions);
           if (taken.size === 0)
             throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
@@ -103,7 +103,7 @@ export function dynamoLedgerStore(
     },
     async putUncounted(row) {
       try {
-        await conditionalCall(() => client.call('PutItem', putOf(row)));
+        await callConditionally(() => client.call('PutItem', putOf(row)));
       } catch (error) {
         if (isInvalid(error)) throw new Poisoned('ledger: the row is refused', { cause: error });
         throw error;
@@ -116,7 +116,7 @@ export function dynamoLedgerStore(
 }
 
 /** A transaction writes no item twice. */
-function distinct(rows: readonly CloseRow[]): CloseRow[] {
+function dropDuplicates(rows: readonly CloseRow[]): CloseRow[] {
   const byId = new Map<string, CloseRow>();
   for (const row of rows) {
     const name = `${row.account}\u0000${row.id}`;
@@ -126,10 +126,13 @@ function distinct(rows: readonly CloseRow[]): CloseRow[] {
   return [...byId.values()];
 }
 
-const unlessTaken = ({ kind }: CloseRow) =>
+const buildPutCondition = ({ kind }: CloseRow) =>
   kind === 'cancelled'
     ? { ConditionExpression: isAbsent }
-    : expressed({ ConditionExpression: `${isAbsent} OR ${isTombstone}` }, { ':cancelled': 'cancelled' });
+    : buildExpressions(
+        { ConditionExpression: `${isAbsent} OR ${isTombstone}` },
+        { ':cancelled': 'cancelled' },
+      );
 
 // Where an account's rows are: in its own partition, and those of calls that drew a counter in some more.
 
@@ -142,7 +145,7 @@ export const partitionsOf = (account: string): string[] => [
 ];
 
 /** Only an account that ever had counters has more than one. */
-export async function ledgerPartitions(
+export async function findLedgerPartitions(
   client: TableClient,
   stack: string,
   account: string,
@@ -155,14 +158,16 @@ export async function ledgerPartitions(
 const idOf = (item: Attributes | undefined): string => item?.['id']?.S ?? '';
 
 /** The newest rows of all these partitions below an id, newest first. `isAll`: there are no more. */
-export async function newestRows(
+export async function readNewestRows(
   ledger: Table,
   partitions: readonly string[],
   { before, Limit }: { before: string; Limit: number },
 ): Promise<{ items: Attributes[]; isAll: boolean }> {
   const range = 'account = :account AND id < :before';
   const found = await Promise.all(
-    partitions.map((account) => ledger.newest(range, { ':account': account, ':before': before }, { Limit })),
+    partitions.map((account) =>
+      ledger.queryNewest(range, { ':account': account, ':before': before }, { Limit }),
+    ),
   );
   // Below the last row of a partition that has more, nothing is known of it.
   const known = found.map(({ items, isAll }) => (isAll ? '' : idOf(items.at(-1))));
@@ -174,29 +179,29 @@ export async function newestRows(
 
 // Converts rows of `ledger` to and from DynamoDB attributes. Amounts are exact decimals in yuan.
 
-const exact = (amount: NanoYuan): AttributeValue => ({ N: formatYuan(amount) });
+const encodeAmount = (amount: NanoYuan): AttributeValue => ({ N: formatYuan(amount) });
 
 /** That not every row has. */
 const laterAmounts = ['cost', 'bought', 'search_price', 'search_bought'] as const;
 
-export function ledgerAttributes(row: LedgerRow): Attributes {
+export function encodeLedgerRow(row: LedgerRow): Attributes {
   const attributes = attributesOf({ ...row, account: formatLedgerPartition(row) });
-  if (row.kind === 'grant') return { ...attributes, amount: exact(row.amount) };
+  if (row.kind === 'grant') return { ...attributes, amount: encodeAmount(row.amount) };
   return {
     ...attributes,
-    charge: exact(row.charge),
-    reserved: exact(row.reserved),
+    charge: encodeAmount(row.charge),
+    reserved: encodeAmount(row.reserved),
     ...Object.fromEntries(
       laterAmounts.flatMap((name) => {
         const amount = row[name];
-        return amount === undefined ? [] : [[name, exact(amount)] as const];
+        return amount === undefined ? [] : [[name, encodeAmount(amount)] as const];
       }),
     ),
   };
 }
 
 /** No account is named like a part of one. */
-export const accountOfPartition = (partition: string): string => partition.replace(/#\d+$/, '');
+export const readPartitionAccount = (partition: string): string => partition.replace(/#\d+$/, '');
 
 const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;
 
@@ -204,64 +209,68 @@ const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;
  * A row of `ledger` from its attributes. Throws an Error that names the first attribute with an unexpected
  * form.
  */
-export const ledgerRowOf = (attributes: Attributes): LedgerRow =>
-  attributes['kind']?.S === 'grant' ? grantRowOf(attributes) : closeRowOf(attributes);
+export const decodeLedgerRow = (attributes: Attributes): LedgerRow =>
+  attributes['kind']?.S === 'grant' ? decodeGrantRow(attributes) : decodeCloseRow(attributes);
 
-export const grantRowOf = (attributes: Attributes): GrantLedgerRow => ({
+export const decodeGrantRow = (attributes: Attributes): GrantLedgerRow => ({
   ...keyOf(attributes),
   kind: 'grant',
-  amount: yuan(attributes['amount'], 'amount'),
+  amount: decodeAmount(attributes['amount'], 'amount'),
   reason: attributes['reason']?.S ?? '',
 });
 
-export function closeRowOf(attributes: Attributes): CloseRow {
+export function decodeCloseRow(attributes: Attributes): CloseRow {
   const kind = closeKinds.find((one) => one === attributes['kind']?.S);
-  if (kind === undefined) throw unreadable('kind');
-  const each = <Name extends string, Value>(
+  if (kind === undefined) throw createFormatError('kind');
+  const readEach = <Name extends string, Value>(
     names: readonly Name[],
     read: (value: AttributeValue | undefined, name: Name) => Value,
   ) => Object.fromEntries(names.map((name) => [name, read(attributes[name], name)])) as Record<Name, Value>;
   return {
     ...keyOf(attributes),
     kind,
-    ...each(
+    ...readEach(
       ['endpoint', 'alias', 'end', 'plan_slot', 'budget', 'channel', 'upstream_model', 'flag', 'end_user'],
       (value) => value?.S,
     ),
     service_tier: attributes['service_tier']?.S,
     tags: attributes['tags'] && tagsOf(attributes['tags']),
-    ...each(['estimated', 'official', 'metered'], (value) => value?.BOOL === true || undefined),
-    ...each(['prompt_tokens', 'completion_tokens', 'first_content_ms', 'bucket'], count),
-    model: text(attributes['model'], 'model'),
-    key: text(attributes['key'], 'key'),
-    price: text(attributes['price'], 'price'),
+    ...readEach(['estimated', 'official', 'metered'], (value) => value?.BOOL === true || undefined),
+    ...readEach(['prompt_tokens', 'completion_tokens', 'first_content_ms', 'bucket'], decodeCount),
+    model: decodeText(attributes['model'], 'model'),
+    key: decodeText(attributes['key'], 'key'),
+    price: decodeText(attributes['price'], 'price'),
     tariff: attributes['tariff']?.S,
-    charge: yuan(attributes['charge'], 'charge'),
-    reserved: yuan(attributes['reserved'], 'reserved'),
-    ...each(laterAmounts, (value, name) => value && yuan(value, name)),
-    ...eachPart('count', (part) => count(attributes[part.count])),
+    charge: decodeAmount(attributes['charge'], 'charge'),
+    reserved: decodeAmount(attributes['reserved'], 'reserved'),
+    ...readEach(laterAmounts, (value, name) => value && decodeAmount(value, name)),
+    ...eachPart('count', (part) => decodeCount(attributes[part.count])),
   };
 }
 
 function keyOf({ account, id, at, bucket }: Attributes): Pick<LedgerRow, 'account' | 'id' | 'at'> {
-  const written = text(at, 'at');
-  if (Number.isNaN(Date.parse(written))) throw unreadable('at');
-  const partition = text(account, 'account');
-  return { account: bucket ? accountOfPartition(partition) : partition, id: text(id, 'id'), at: written };
+  const written = decodeText(at, 'at');
+  if (Number.isNaN(Date.parse(written))) throw createFormatError('at');
+  const partition = decodeText(account, 'account');
+  return {
+    account: bucket ? readPartitionAccount(partition) : partition,
+    id: decodeText(id, 'id'),
+    at: written,
+  };
 }
 
-function yuan(value: AttributeValue | undefined, name: string): NanoYuan {
+function decodeAmount(value: AttributeValue | undefined, name: string): NanoYuan {
   const amount = value?.N === undefined ? undefined : parseYuan(value.N);
-  if (amount === undefined) throw unreadable(name);
+  if (amount === undefined) throw createFormatError(name);
   return amount;
 }
 
-const count = (value: AttributeValue | undefined): number | undefined =>
+const decodeCount = (value: AttributeValue | undefined): number | undefined =>
   value?.N === undefined ? undefined : Number(value.N);
 
-function text(value: AttributeValue | undefined, name: string): string {
-  if (value?.S === undefined) throw unreadable(name);
+function decodeText(value: AttributeValue | undefined, name: string): string {
+  if (value?.S === undefined) throw createFormatError(name);
   return value.S;
 }
 
-const unreadable = (name: string): Error => new Error(`ledger: ${name} is not what functions write`);
+const createFormatError = (name: string): Error => new Error(`ledger: ${name} is not what functions write`);

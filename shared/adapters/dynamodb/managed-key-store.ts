@@ -9,42 +9,46 @@ import { StoreBusy } from '../../relay/ports/store-errors.ts';
 import {
   attributesOf,
   changeIfUnchanged,
-  expressed,
+  buildExpressions,
   Table,
   valuesOf,
   type Attributes,
   type TableClient,
 } from './table-client.ts';
-import { transactionCall } from './transactions.ts';
+import { writeTransaction } from './transactions.ts';
 
-const seenOf = (stored: Attributes): SeenKey => ({ raw: valuesOf(stored), stored });
+const readSeenKey = (stored: Attributes): SeenKey => ({ raw: valuesOf(stored), stored });
 
-export function dynamoManagedKeys(client: TableClient, stack: string): ManagedKeyStore {
+export function createManagedKeyStore(client: TableClient, stack: string): ManagedKeyStore {
   const keys = new Table(client, stack, 'keys');
   const runtime = new Table(client, stack, 'runtime');
   /** A change of a row in which no right has changed since it was read. */
-  const changed = ({ raw, stored }: SeenKey, attributes?: object) => ({
-    ...keys.at({ hash: raw['hash'] }),
+  const buildChange = ({ raw, stored }: SeenKey, attributes?: object) => ({
+    ...keys.keyInput({ hash: raw['hash'] }),
     ...changeIfUnchanged({ key: 'hash', names: rights, stored: stored as Attributes }, attributes),
   });
   return {
     async find(hash) {
       const item = await keys.get({ hash });
-      return item && seenOf(item);
+      return item && readSeenKey(item);
     },
-    rows: async (hashes) => (await keys.read(hashes.map((hash) => attributesOf({ hash })))).map(seenOf),
+    rows: async (hashes) => (await keys.read(hashes.map((hash) => attributesOf({ hash })))).map(readSeenKey),
     async made(account) {
-      const item = await runtime.get(madeKeysOf(account));
+      const item = await runtime.get(buildListKey(account));
       return (item?.['made']?.L ?? []).flatMap(({ S = [] }) => S);
     },
     async write({ account, maker, made, create, update }) {
       const steps: [changed: 'maker' | 'made' | 'key', step: TransactWriteItem][] = [
-        ['maker', { ConditionCheck: changed(maker) }],
+        ['maker', { ConditionCheck: buildChange(maker) }],
       ];
-      if (made) steps.push(['made', { Update: { ...runtime.at(madeKeysOf(account)), ...madeUpdate(made) } }]);
-      if (create) steps.push(['key', { Put: { ...keys.whole(create), ...isNew } }]);
-      if (update) steps.push(['key', { Update: changed(update.seen, update.attributes) }]);
-      const reply = await transactionCall(
+      if (made)
+        steps.push([
+          'made',
+          { Update: { ...runtime.keyInput(buildListKey(account)), ...buildListUpdate(made) } },
+        ]);
+      if (create) steps.push(['key', { Put: { ...keys.putInput(create), ...isNew } }]);
+      if (update) steps.push(['key', { Update: buildChange(update.seen, update.attributes) }]);
+      const reply = await writeTransaction(
         client,
         steps.map(([, step]) => step),
       );
@@ -60,13 +64,13 @@ export function dynamoManagedKeys(client: TableClient, stack: string): ManagedKe
 /** All that decides whether a key works and what it may, and its name. */
 const rights = Object.keys(KeyRow.shape);
 
-const madeKeysOf = (account: string) => ({ id: `made-keys#${account}` });
+const buildListKey = (account: string) => ({ id: `made-keys#${account}` });
 
-const isNew = expressed({ ConditionExpression: 'attribute_not_exists(#hash)' });
+const isNew = buildExpressions({ ConditionExpression: 'attribute_not_exists(#hash)' });
 
 /** An item that is gone has no keys, as one that never was. */
-const madeUpdate = ({ before, after }: { before: readonly string[]; after: readonly string[] }) =>
-  expressed(
+const buildListUpdate = ({ before, after }: { before: readonly string[]; after: readonly string[] }) =>
+  buildExpressions(
     {
       UpdateExpression: 'SET made = :after',
       ConditionExpression: `made = :before${before.length === 0 ? ' OR attribute_not_exists(made)' : ''}`,

@@ -4,19 +4,19 @@
  */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { TableTraffic, Target } from '../../operate/operator-ports.ts';
-import { renewedCredentials } from '../aws/credentials.ts';
-import type { AwsPlace } from '../system/environment.ts';
+import { createCredentialSource } from '../aws/credentials.ts';
+import type { AwsOverrides } from '../system/environment.ts';
 import type { Store } from './operator-store.ts';
-import { tableClient, type TableClient } from './table-client.ts';
+import { createTableClient, type TableClient } from './table-client.ts';
 
 /** An operator waits longer than a client, and an emulator on this machine needs no second try. */
 const times = { connectMsMax: 3_000, tryMsMax: 15_000 };
 /** An emulator requires credentials but does not check them. */
 const localAccess = { region: 'us-east-1', credentials: { accessKeyId: 'local', secretAccessKey: 'local' } };
 
-export async function openStore(target: Target, place: AwsPlace = {}): Promise<Store> {
-  const { config } = new DynamoDBClient({ ...place, ...(target.local && localAccess) });
-  const aws = async () => ({ region: await config.region(), credentials: await config.credentials() });
+export async function openStore(target: Target, overrides: AwsOverrides = {}): Promise<Store> {
+  const { config } = new DynamoDBClient({ ...overrides, ...(target.local && localAccess) });
+  const readAccess = async () => ({ region: await config.region(), credentials: await config.credentials() });
   let traffic: TableTraffic = { requests: 0, bytes: 0 };
   const meter = {
     request: () => void (traffic = { ...traffic, requests: traffic.requests + 1 }),
@@ -26,14 +26,14 @@ export async function openStore(target: Target, place: AwsPlace = {}): Promise<S
   const tables: TableClient = {
     async call(...given) {
       // Asked before each call, so that what is wrong with them is said by its name.
-      const { region } = await aws();
-      client ??= tableClient(
-        { region, credentials: renewedCredentials((options) => config.credentials(options)) },
+      const { region } = await readAccess();
+      client ??= createTableClient(
+        { region, credentials: createCredentialSource((options) => config.credentials(options)) },
         { ...times, attempts: target.local ? 1 : 4, endpoint: target.endpoint, meter },
       );
       return client.call(...given);
     },
   };
   const region = await config.region().catch(() => undefined);
-  return { target, tables, region, aws, traffic: () => traffic };
+  return { target, tables, region, aws: readAccess, traffic: () => traffic };
 }

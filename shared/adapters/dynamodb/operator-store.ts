@@ -18,25 +18,25 @@ export interface Store {
 }
 
 /** A port whose errors tell an operator what to do. */
-export const explained = <Port extends object>(port: Port, explain: (error: unknown) => Error): Port =>
+export const explainErrors = <Port extends object>(port: Port, explain: (error: unknown) => Error): Port =>
   new Proxy(port, {
     get(_, name) {
       const own: unknown = Reflect.get(port, name);
       if (typeof own !== 'function') return own;
-      return (...given: unknown[]): unknown => explainedReply(Reflect.apply(own, port, given), explain);
+      return (...given: unknown[]): unknown => explainReply(Reflect.apply(own, port, given), explain);
     },
   });
 
-function explainedReply(reply: unknown, explain: (error: unknown) => Error): unknown {
+function explainReply(reply: unknown, explain: (error: unknown) => Error): unknown {
   const fail = (error: unknown): never => {
     throw error instanceof Failure ? error : explain(error);
   };
   if (reply instanceof Promise) return reply.catch(fail);
   const isSequence = typeof reply === 'object' && reply !== null && Symbol.asyncIterator in reply;
-  return isSequence ? explainedSequence(reply as AsyncIterable<unknown>, fail) : reply;
+  return isSequence ? explainSequence(reply as AsyncIterable<unknown>, fail) : reply;
 }
 
-async function* explainedSequence(source: AsyncIterable<unknown>, fail: (error: unknown) => never) {
+async function* explainSequence(source: AsyncIterable<unknown>, fail: (error: unknown) => never) {
   try {
     yield* source;
   } catch (error) {
@@ -45,7 +45,7 @@ async function* explainedSequence(source: AsyncIterable<unknown>, fail: (error: 
 }
 
 /** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html */
-export async function tableLimitsOf({ tables }: Store): Promise<TableLimits> {
+export async function readTableLimits({ tables }: Store): Promise<TableLimits> {
   const limits = await tables.call('DescribeLimits', {});
   return {
     tableReads: limits.TableMaxReadCapacityUnits ?? 0,
@@ -66,7 +66,7 @@ interface LocalStack {
 }
 
 /** Says nothing of local tables that are those of no running stack. */
-export async function localStackOf({ tables, target }: Store): Promise<LocalStack> {
+export async function findLocalStack({ tables, target }: Store): Promise<LocalStack> {
   const Item = await new Table(tables, target.stack, 'runtime').get({ id: localStackId });
   const endpoint = Item?.['endpoint']?.S;
   const groups = Item?.['groups']?.L?.flatMap(({ S }) => S ?? []);
@@ -79,7 +79,11 @@ export async function localStackOf({ tables, target }: Store): Promise<LocalStac
 
 // Rows that may be unreadable.
 
-export function reading<Row>(item: Attributes, key: string, read: (item: Attributes) => Row): Reading<Row> {
+export function tryReading<Row>(
+  item: Attributes,
+  key: string,
+  read: (item: Attributes) => Row,
+): Reading<Row> {
   try {
     return { row: read(item) };
   } catch (error) {
@@ -112,6 +116,6 @@ const signedTables: ReadonlySet<TableName> = new Set([
 
 export const isSigned = (table: TableName): boolean => signedTables.has(table);
 
-export const rowAuthor =
+export const createRowAuthor =
   (operator: () => Promise<string>): RowAuthor =>
   async () => ({ _by: await operator(), _at: new Date().toISOString() });

@@ -2,16 +2,16 @@
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Payment, Reversal, PaymentAmount, PaymentChange } from '../../billing/payments.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
-import { attributesOf, expressed, Table, type Attributes, type TableClient } from './table-client.ts';
+import { attributesOf, buildExpressions, Table, type Attributes, type TableClient } from './table-client.ts';
 import { formatYuan } from '../../billing/price.ts';
 import { unappliedMark, type Grant } from '../../billing/ledger-row.ts';
 import type { PaymentStore } from '../../relay/ports/money-stores.ts';
-import { transactionCall } from './transactions.ts';
+import { writeTransaction } from './transactions.ts';
 import type { AuthorMarks, RowAuthor } from './operator-store.ts';
 
 // Converts payments to and from DynamoDB attributes. Amounts are whole numbers of the currency's smallest unit.
 
-function paymentAttributes({ paid, reversals, ...payment }: Payment): Attributes {
+function encodePayment({ paid, reversals, ...payment }: Payment): Attributes {
   const flat = Object.entries(reversals).map(([id, { minor, grewFrom, ...rest }]) => [
     id,
     { ...rest, amount: minor, grew_from: grewFrom },
@@ -24,33 +24,33 @@ const states = ['expected', 'parked', 'granted', 'rejected'] as const;
 const reversalStates = ['taken', 'returned', 'void'] as const;
 
 /** Throws Poisoned when an attribute has another form than functions write. */
-function paymentOf(attributes: Attributes): Payment {
+function decodePayment(attributes: Attributes): Payment {
   const { id, version, state, at, account, problem, rate, live, amount, reversals } = attributes;
   return {
-    id: need(id?.S, 'id'),
-    version: Number(need(version?.N, 'version')),
-    state: need(
+    id: requireValue(id?.S, 'id'),
+    version: Number(requireValue(version?.N, 'version')),
+    state: requireValue(
       states.find((each) => each === state?.S),
       'state',
     ),
-    at: need(at?.S, 'at'),
+    at: requireValue(at?.S, 'at'),
     ...(amount && { paid: amountOf(attributes) }),
     rate: rate?.S,
     account: account?.S,
     problem: problem?.S,
     live: live?.BOOL,
     reversals: Object.fromEntries(
-      Object.entries(need(reversals?.M, 'reversals')).map(([key, value]) => [key, reversalOf(value)]),
+      Object.entries(requireValue(reversals?.M, 'reversals')).map(([key, value]) => [key, reversalOf(value)]),
     ),
   };
 }
 
 function reversalOf(value: AttributeValue): Reversal {
-  const { kind, state, grew_from, ...rest } = need(value.M, 'reversals');
-  const grewFrom = grew_from?.L?.map(({ N }) => BigInt(need(N, 'grew_from')));
+  const { kind, state, grew_from, ...rest } = requireValue(value.M, 'reversals');
+  const grewFrom = grew_from?.L?.map(({ N }) => BigInt(requireValue(N, 'grew_from')));
   return {
     kind: kind?.S === 'dispute' ? 'dispute' : 'refund',
-    state: need(
+    state: requireValue(
       reversalStates.find((each) => each === state?.S),
       'reversals',
     ),
@@ -60,31 +60,32 @@ function reversalOf(value: AttributeValue): Reversal {
 }
 
 function amountOf({ amount, currency }: Attributes): PaymentAmount {
-  const digits = need(amount?.N, 'amount');
-  if (!/^\d+$/.test(digits)) throw unreadable('amount');
-  return { minor: BigInt(digits), currency: need(currency?.S, 'currency') };
+  const digits = requireValue(amount?.N, 'amount');
+  if (!/^\d+$/.test(digits)) throw createFormatError('amount');
+  return { minor: BigInt(digits), currency: requireValue(currency?.S, 'currency') };
 }
 
-function need<Value>(value: Value | undefined, name: string): Value {
-  if (value === undefined) throw unreadable(name);
+function requireValue<Value>(value: Value | undefined, name: string): Value {
+  if (value === undefined) throw createFormatError(name);
   return value;
 }
 
-const unreadable = (name: string): Poisoned => new Poisoned(`payments: ${name} is not what functions write`);
+const createFormatError = (name: string): Poisoned =>
+  new Poisoned(`payments: ${name} is not what functions write`);
 
 const isNewPayment = 'attribute_not_exists(id)';
 const isUnchanged = 'version = :before';
 const isNewGrant = 'attribute_not_exists(grant_id)';
 
 /** @param author absent: a function writes, whose rows need no author */
-export function dynamoPaymentStore(client: TableClient, stack: string, author?: RowAuthor): PaymentStore {
+export function createPaymentStore(client: TableClient, stack: string, author?: RowAuthor): PaymentStore {
   const payments = new Table(client, stack, 'payments');
   const grants = new Table(client, stack, 'grants');
   const accounts = new Table(client, stack, 'accounts');
   return {
     async find(id) {
       const item = await payments.get({ id });
-      return item && paymentOf(item);
+      return item && decodePayment(item);
     },
     async write(change) {
       const marks = await author?.();
@@ -92,7 +93,7 @@ export function dynamoPaymentStore(client: TableClient, stack: string, author?: 
         putPayment(payments.name, change),
         ...change.grants.map((grant) => putGrant(grants.name, { ...grant, ...marks })),
       ];
-      const reply = await transactionCall(client, TransactItems);
+      const reply = await writeTransaction(client, TransactItems);
       if (reply.done) return 'written';
       if (reply.invalid) throw reply.error;
       const taken = reply.refused.flatMap(({ grant_id }) => grant_id?.S ?? []);
@@ -103,7 +104,7 @@ export function dynamoPaymentStore(client: TableClient, stack: string, author?: 
     },
     hasAccount: async (account) => (await accounts.get({ account })) !== undefined,
     async *all() {
-      for await (const items of payments.pages('Scan')) yield items.map(paymentOf);
+      for await (const items of payments.readPages('Scan')) yield items.map(decodePayment);
     },
   };
 }
@@ -111,8 +112,8 @@ export function dynamoPaymentStore(client: TableClient, stack: string, author?: 
 const putPayment = (TableName: string, { before, after }: PaymentChange): TransactWriteItem => ({
   Put: {
     TableName,
-    Item: paymentAttributes(after),
-    ...expressed(
+    Item: encodePayment(after),
+    ...buildExpressions(
       { ConditionExpression: before ? isUnchanged : isNewPayment },
       { ':before': before?.version },
     ),

@@ -3,7 +3,7 @@
  * the sums of ledger rows beside them.
  */
 import type { RefusalCounts } from '../../relay/ports/money-stores.ts';
-import { attributesOf, expressed, Table, type TableClient } from './table-client.ts';
+import { attributesOf, buildExpressions, Table, type TableClient } from './table-client.ts';
 
 /** As other hours of the table. */
 const keptSeconds = 3 * 24 * 60 * 60;
@@ -11,14 +11,14 @@ const keptSeconds = 3 * 24 * 60 * 60;
 const prefix = 'code_';
 const idOf = (account: string): string => `refused#${account}`;
 
-export function dynamoRefusalCounts(client: TableClient, stack: string): RefusalCounts {
+export function createRefusalCounts(client: TableClient, stack: string): RefusalCounts {
   const table = new Table(client, stack, 'daily');
   return {
     async add({ account, hour, counts }) {
       const codes = Object.entries(counts);
       const expires = Date.parse(`${hour}:00:00Z`) / 1000 + keptSeconds;
       const adds = codes.map((_, index) => `#c${index} :c${index}`).join(', ');
-      const write = expressed(
+      const write = buildExpressions(
         { UpdateExpression: `SET #expires = :expires ADD ${adds}` },
         {
           ':expires': expires,
@@ -26,7 +26,7 @@ export function dynamoRefusalCounts(client: TableClient, stack: string): Refusal
         },
         Object.fromEntries(codes.map(([code], index) => [`#c${index}`, prefix + code])),
       );
-      const input = { ...table.at({ id: idOf(account), period: `hour#${hour}` }), ...write };
+      const input = { ...table.keyInput({ id: idOf(account), period: `hour#${hour}` }), ...write };
       await client.call('UpdateItem', input, { attempts: 1 });
     },
     async since(account, hour) {

@@ -5,23 +5,23 @@ import type { RowPages, RowsFound, RowsWanted, RawRow } from '../../operate/oper
 import type { TableName } from '../../tables/table-names.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { dailySumOf } from './daily-sums.ts';
-import { writtenGrantOf } from './grant-store.ts';
+import { readWrittenGrant } from './grant-store.ts';
 import { imageOf } from './health-items.ts';
-import { ledgerPartitions, ledgerRowOf, newestRows } from './ledger-store.ts';
-import { reading, type Store } from './operator-store.ts';
+import { findLedgerPartitions, decodeLedgerRow, readNewestRows } from './ledger-store.ts';
+import { tryReading, type Store } from './operator-store.ts';
 import { cooldownsId } from './runtime-items.ts';
-import { readUnderWay } from './quotas/open-registry.ts';
-import { attributesOf, expressed, Table, valuesOf } from './table-client.ts';
+import { readOpenCalls } from './quotas/open-registry.ts';
+import { attributesOf, buildExpressions, Table, valuesOf } from './table-client.ts';
 
 /** One request goes through 1 MB. */
 const scansMax = 2;
 /** Of more rows, the table is asked for as many as one request returns. */
 const fewMax = 200;
 
-export function dynamoRowPages({ tables, target }: Store): RowPages {
+export function createRowPages({ tables, target }: Store): RowPages {
   const tableOf = (table: TableName) => new Table(tables, target.stack, table);
   return {
-    rows: (wanted) => foundRows(tableOf(wanted.table), wanted),
+    rows: (wanted) => findRows(tableOf(wanted.table), wanted),
     async rowsOf(table, keys) {
       const name = tableSchemas[table].partitionKey.name;
       const wanted = keys.map((key) => attributesOf({ [name]: key }));
@@ -30,9 +30,9 @@ export function dynamoRowPages({ tables, target }: Store): RowPages {
     async grants(account, limit) {
       // A query that returns as many as it may says that there are more, whether there are or not.
       const more = { Limit: limit + 1, ConsistentRead: true };
-      const found = await tableOf('grants').newest('account = :account', { ':account': account }, more);
+      const found = await tableOf('grants').queryNewest('account = :account', { ':account': account }, more);
       const isAll = found.isAll && found.items.length <= limit;
-      return { grants: found.items.slice(0, limit).map(writtenGrantOf), isAll };
+      return { grants: found.items.slice(0, limit).map(readWrittenGrant), isAll };
     },
     async days(account, from, limit) {
       const id = formatAccountId(account);
@@ -40,27 +40,27 @@ export function dynamoRowPages({ tables, target }: Store): RowPages {
       const values = { ':id': id, ':from': `day#${from}`, ':to': 'day#~' };
       const more = { Limit: limit, ConsistentRead: true };
       const range = 'id = :id AND period BETWEEN :from AND :to';
-      const { items, isAll } = await tableOf('daily').newest(range, values, more);
-      const days = items.map((item) => reading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
+      const { items, isAll } = await tableOf('daily').queryNewest(range, values, more);
+      const days = items.map((item) => tryReading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
       return { days, isAll };
     },
     async requests(account, before, limit) {
       // Request ids begin with a digit, which sorts before the ids of grants.
-      const partitions = await ledgerPartitions(tables, target.stack, account);
+      const partitions = await findLedgerPartitions(tables, target.stack, account);
       const wanted = { before: before ?? grantPrefix, Limit: limit };
-      const { items, isAll } = await newestRows(tableOf('ledger'), partitions, wanted);
-      const rows = items.map((item) => reading(item, `${account} ${item['id']?.S}`, ledgerRowOf));
+      const { items, isAll } = await readNewestRows(tableOf('ledger'), partitions, wanted);
+      const rows = items.map((item) => tryReading(item, `${account} ${item['id']?.S}`, decodeLedgerRow));
       return { rows, next: isAll ? undefined : items.at(-1)?.['id']?.S };
     },
     async health() {
       const item = await tableOf('runtime').get({ id: cooldownsId }, { ConsistentRead: false });
       return imageOf(item && valuesOf(item)).entries;
     },
-    underWay: (nowMs) => readUnderWay(tables, target.stack, nowMs),
+    underWay: (nowMs) => readOpenCalls(tables, target.stack, nowMs),
   };
 }
 
-async function foundRows(of: Table, { table, after, where, limit }: RowsWanted): Promise<RowsFound> {
+async function findRows(of: Table, { table, after, where, limit }: RowsWanted): Promise<RowsFound> {
   const key = tableSchemas[table].partitionKey.name;
   const rows: RawRow[] = [];
   let start = after === undefined ? undefined : attributesOf({ [key]: after });
@@ -90,5 +90,5 @@ function filterOf(where: RowsWanted['where']) {
   if (!where) return {};
   const [FilterExpression, value] =
     'is' in where ? ['#name = :value', where.is] : ['contains(#name, :value)', where.contains];
-  return expressed({ FilterExpression }, { ':value': value }, { '#name': where.attribute });
+  return buildExpressions({ FilterExpression }, { ':value': value }, { '#name': where.attribute });
 }

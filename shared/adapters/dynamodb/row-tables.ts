@@ -10,15 +10,15 @@ import type { TableName } from '../../tables/table-names.ts';
 import {
   attributesOf,
   changeIfUnchanged,
-  conditionalCall,
-  expressed,
+  callConditionally,
+  buildExpressions,
   setAndRemove,
   Table,
   valuesOf,
   type Attributes,
   type TableClient,
 } from './table-client.ts';
-import { transactionCall } from './transactions.ts';
+import { writeTransaction } from './transactions.ts';
 import { type Store, isSigned, type RowAuthor } from './operator-store.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import {
@@ -30,12 +30,12 @@ import {
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 
-export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): RowTables {
+export function createRowTables({ target, tables }: Store, author: RowAuthor): RowTables {
   const tableOf = (table: TableName) => new Table(tables, target.stack, table);
   const stepOf = async (write: RowWrite): Promise<TransactWriteItem> => {
-    const signed = await signedWrite(write, author);
+    const signed = await signWrite(write, author);
     if ('row' in signed) return putOf(tableOf(write.table), signed);
-    return changeOf(tableOf(write.table), signed, await stored(signed));
+    return buildChange(tableOf(write.table), signed, await readStored(signed));
   };
   const send = async (write: RowWrite): Promise<void> => {
     const { Put, Update, Delete } = await stepOf(write);
@@ -47,7 +47,7 @@ export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): R
    * What must be unchanged. A JavaScript number has not all the digits that a stored one may have, so a condition is made of
    * the stored one.
    */
-  const stored = async ({ table, key, unchanged }: RowChange): Promise<Attributes> => {
+  const readStored = async ({ table, key, unchanged }: RowChange): Promise<Attributes> => {
     if (!holdsNumber(unchanged)) return attributesOf(unchanged);
     const item = (await tableOf(table).get(key)) ?? {};
     const read = valuesOf(item);
@@ -65,9 +65,9 @@ export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): R
       return item && valuesOf(item);
     },
     scan: (table) => rowsOf(tableOf(table)),
-    write: async (write) => (await conditionalCall(() => send(write))).done,
+    write: async (write) => (await callConditionally(() => send(write))).done,
     async writeTogether(writes) {
-      const reply = await transactionCall(tables, await Promise.all(writes.map(stepOf)));
+      const reply = await writeTransaction(tables, await Promise.all(writes.map(stepOf)));
       if (reply.done) return;
       if (reply.invalid) throw reply.error;
       throw new Failure('the row changed meanwhile and nothing was written: look at it again, then repeat');
@@ -76,12 +76,12 @@ export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): R
 }
 
 const rowsOf = async (table: Table): Promise<RawRow[]> =>
-  (await Array.fromAsync(table.pages('Scan'))).flat().map(valuesOf);
+  (await Array.fromAsync(table.readPages('Scan'))).flat().map(valuesOf);
 
 type RowChange = Exclude<RowWrite, { row: RawRow }>;
 
 /** Adds who makes the write, and when. A row that is removed keeps nothing. */
-async function signedWrite(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
+async function signWrite(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
   if (!isSigned(write.table) || write.kind === 'remove') return write;
   const marks = await author();
   if (write.kind === 'update') return { ...write, attributes: { ...write.attributes, ...marks } };
@@ -101,10 +101,10 @@ function holdsNumber(value: unknown): boolean {
 
 /** A write as an item of a transaction. A single write has the same input. */
 function putOf(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow }>) {
-  const { TableName, Item } = at.whole(row);
+  const { TableName, Item } = at.putInput(row);
   for (const [name, value] of Object.entries(row))
     if (value instanceof ExactNumber) Item[name] = { N: value.text };
-  const isNew = expressed(
+  const isNew = buildExpressions(
     { ConditionExpression: 'attribute_not_exists(#key)' },
     {},
     { '#key': tableSchemas[table].partitionKey.name },
@@ -113,11 +113,11 @@ function putOf(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow 
 }
 
 /** @param stored of what must be unchanged, as it is in the table */
-function changeOf(at: Table, write: RowChange, stored: Attributes) {
+function buildChange(at: Table, write: RowChange, stored: Attributes) {
   const attributes = write.kind === 'update' ? write.attributes : {};
   const key = tableSchemas[write.table].partitionKey.name;
   const unchanged = { key, names: Object.keys(write.unchanged), stored };
-  const input = { ...at.at(write.key), ...changeIfUnchanged(unchanged, attributes) };
+  const input = { ...at.keyInput(write.key), ...changeIfUnchanged(unchanged, attributes) };
   return write.kind === 'remove' ? { Delete: input } : { Update: input };
 }
 
@@ -127,19 +127,19 @@ const atOnceMax = 10;
 /** Ids chosen by operators are shorter and are logged; hashes, in whose place a key may stand, are not. */
 const loggedKeyLengthMax = 40;
 
-interface RowMarksParts {
+interface RowMarksDeps {
   client: TableClient;
   stack: string;
   log: Pick<Log, 'event'>;
 }
 
-export const dynamoRowMarks = (parts: RowMarksParts): RowMarks => ({
+export const createRowMarks = (deps: RowMarksDeps): RowMarks => ({
   async write(rows) {
     const changed = rows.filter((row) => marksOf(row).some(({ found, wanted }) => found !== wanted));
     const lost: (StoreUnavailable | undefined)[] = [];
     for (let start = 0; start < changed.length; start += atOnceMax)
       lost.push(
-        ...(await Promise.all(changed.slice(start, start + atOnceMax).map((row) => tryMark(parts, row)))),
+        ...(await Promise.all(changed.slice(start, start + atOnceMax).map((row) => tryMark(deps, row)))),
       );
     const cause = lost.find((error) => error !== undefined);
     if (cause) throw new MarksLost('The store did not answer for all marks of rows.', { cause });
@@ -148,12 +148,12 @@ export const dynamoRowMarks = (parts: RowMarksParts): RowMarks => ({
 
 /** Returns the error when the store did not answer. Logs a row that cannot be marked. */
 async function tryMark(
-  { client, stack, log }: RowMarksParts,
+  { client, stack, log }: RowMarksDeps,
   row: ValidatedRow,
 ): Promise<StoreUnavailable | undefined> {
   try {
     const key = tableSchemas[row.table].partitionKey.name;
-    await new Table(client, stack, row.table).update({ [key]: row.key }, markUpdate(row, key));
+    await new Table(client, stack, row.table).update({ [key]: row.key }, buildMarkUpdate(row, key));
   } catch (error) {
     if (error instanceof StoreUnavailable) return error;
     // The row is full, or its key is a number that no key can have.
@@ -176,7 +176,7 @@ const marksOf = ({ raw, result }: ValidatedRow) => [
 /** Without this condition an update would create a missing row. */
 const rowExists = 'attribute_exists(#key)';
 
-function markUpdate(row: ValidatedRow, key: string) {
+function buildMarkUpdate(row: ValidatedRow, key: string) {
   const marks = marksOf(row);
   const UpdateExpression = setAndRemove(
     marks.flatMap(({ name, wanted }) => (wanted === undefined ? [] : `#${name} = :${name}`)),
@@ -184,11 +184,11 @@ function markUpdate(row: ValidatedRow, key: string) {
   );
   const values = marks.map(({ name, wanted }) => [`:${name}`, wanted]);
   const expressions = { UpdateExpression, ConditionExpression: rowExists };
-  return expressed(expressions, Object.fromEntries(values), { '#key': key });
+  return buildExpressions(expressions, Object.fromEntries(values), { '#key': key });
 }
 
 /** Reads the four tables that make up the configuration. */
-export const dynamoConfigTables = (client: TableClient, stack: string): ConfigTables => ({
+export const createConfigTables = (client: TableClient, stack: string): ConfigTables => ({
   async rows() {
     const names = ['channels', 'charges', 'plans', 'settings'] as const;
     const read = names.map(async (table) => [table, await rowsOf(new Table(client, stack, table))] as const);

@@ -13,16 +13,16 @@ export type RuntimeItem = Record<string, unknown>;
 export const pointerId = 'config';
 export const cooldownsId = 'cooldowns';
 
-export const snapshotPartId = (version: number, part: number, copy = 0): string =>
+export const buildSnapshotPartId = (version: number, part: number, copy = 0): string =>
   copy === 0 ? `snapshot#${version}#${part}` : `snapshot#${version}#${part}#${copy}`;
-export const rowsPartId = (version: number, part: number): string => `rows#${version}#${part}`;
+export const buildRowsPartId = (version: number, part: number): string => `rows#${version}#${part}`;
 
-export const snapshotPartIds = ({ version, parts }: Pointer, copy = 0): string[] =>
-  Array.from({ length: parts }, (_, part) => snapshotPartId(version, part, copy));
-export const furtherCopies = ({ copies }: Pointer): number[] =>
+export const listSnapshotPartIds = ({ version, parts }: Pointer, copy = 0): string[] =>
+  Array.from({ length: parts }, (_, part) => buildSnapshotPartId(version, part, copy));
+export const listFurtherCopies = ({ copies }: Pointer): number[] =>
   Array.from({ length: copies }, (_, copy) => copy).slice(1);
-export const rowsPartIds = ({ version, rowParts }: Pointer): string[] =>
-  Array.from({ length: rowParts }, (_, part) => rowsPartId(version, part));
+export const listRowsPartIds = ({ version, rowParts }: Pointer): string[] =>
+  Array.from({ length: rowParts }, (_, part) => buildRowsPartId(version, part));
 
 /** A pointer's members by the attributes that hold them. */
 export const pointerAttributes = {
@@ -35,11 +35,11 @@ export const pointerAttributes = {
   published_at: 'publishedAt',
 } as const satisfies Record<string, keyof Pointer>;
 
-export const pointerItem = (pointer: Pointer): RuntimeItem =>
+export const encodePointer = (pointer: Pointer): RuntimeItem =>
   Object.fromEntries(Object.entries(pointerAttributes).map(([name, member]) => [name, pointer[member]]));
 
 /** Throws when an attribute has an unexpected form. */
-export const pointerOf = (item: RuntimeItem): Pointer =>
+export const decodePointer = (item: RuntimeItem): Pointer =>
   Object.fromEntries(
     Object.entries(pointerAttributes).map(([name, member]) => {
       const value = item[name];
@@ -54,7 +54,7 @@ export const pointerOf = (item: RuntimeItem): Pointer =>
  * Reads items by id. Reads are consistent unless they may be old, so that a pointer is never older than an earlier read
  * of it. The map has no entry for an absent item.
  */
-export async function getItems(
+export async function readItems(
   table: Pick<Table, 'read'>,
   ids: readonly string[],
   wanted?: ItemsWanted,
@@ -70,9 +70,9 @@ export async function getItems(
 export async function readSnapshot(table: Table, pointer: Pointer, copy = 0): Promise<Snapshot> {
   const { version, publishedAt } = pointer;
   // The cast is safe: rows are validated before they are published, and only functions write snapshots.
-  const content = (await readParts(table, snapshotPartIds(pointer, copy)).catch((error: unknown) => {
+  const content = (await readParts(table, listSnapshotPartIds(pointer, copy)).catch((error: unknown) => {
     // The publisher looks after the first one.
-    if (copy > 0 && error instanceof SnapshotBroken) return readParts(table, snapshotPartIds(pointer));
+    if (copy > 0 && error instanceof SnapshotBroken) return readParts(table, listSnapshotPartIds(pointer));
     throw error;
   })) as Snapshot;
   // A snapshot published by an earlier version of this code lacks newer settings; use their defaults.
@@ -84,9 +84,9 @@ export async function readSnapshot(table: Table, pointer: Pointer, copy = 0): Pr
 
 /** Throws SnapshotBroken. Parts never change, so only one that an eventually consistent read misses is read consistently. */
 export async function readParts(table: Table, ids: string[]): Promise<unknown> {
-  const items = await getItems(table, ids, { mayBeOld: true });
+  const items = await readItems(table, ids, { mayBeOld: true });
   const missing = ids.filter((id) => !items.has(id));
-  for (const [id, item] of await getItems(table, missing)) items.set(id, item);
+  for (const [id, item] of await readItems(table, missing)) items.set(id, item);
   const parts = ids.map((id) => {
     const bytes = items.get(id)?.['body'];
     if (!(bytes instanceof Uint8Array)) throw new SnapshotBroken(`${id} is missing`);
@@ -109,10 +109,10 @@ const partBytesMax = 100_000;
 const contentBytesMax = 64_000_000;
 
 /** Compressed JSON in parts that each fit into an item; at least one part. */
-export const toParts = (content: unknown): Uint8Array[] =>
-  slicesOf(gzipSync(JSON.stringify(content)), partBytesMax);
+export const packParts = (content: unknown): Uint8Array[] =>
+  sliceBytes(gzipSync(JSON.stringify(content)), partBytesMax);
 
-export const slicesOf = (bytes: Uint8Array, bytesMax: number): Uint8Array[] =>
+export const sliceBytes = (bytes: Uint8Array, bytesMax: number): Uint8Array[] =>
   Array.from({ length: Math.ceil(bytes.length / bytesMax) }, (_, index) =>
     bytes.subarray(index * bytesMax, (index + 1) * bytesMax),
   );

@@ -26,13 +26,13 @@ import { keepNewest } from '../system/node-ports.ts';
 import { imageOf, updateOf, writeOf, type HealthImage } from './health-items.ts';
 import {
   cooldownsId,
-  getItems,
+  readItems,
   pointerId,
-  pointerOf,
+  decodePointer,
   readSnapshot,
   type RuntimeItem,
 } from './runtime-items.ts';
-import { expressed, setAndRemove, Table, valuesOf, type TableClient } from './table-client.ts';
+import { buildExpressions, setAndRemove, Table, valuesOf, type TableClient } from './table-client.ts';
 
 /** Maximum age of a read. Together with the compile it makes an edit live within 10 s. */
 const freshMs = factsFreshMs;
@@ -47,7 +47,7 @@ const firstReadMsMax = 8000;
 const firstPauseMs = 50;
 const pauseMsMax = 400;
 
-interface SourceParts {
+interface ConfigSourceDeps {
   client: TableClient;
   clock: Clock;
   random: Random;
@@ -55,7 +55,7 @@ interface SourceParts {
   stack: string;
 }
 
-interface Held {
+interface ServedConfig {
   snapshot: Snapshot;
   /** Absent: nothing has been published yet. */
   pointer?: Pointer;
@@ -77,36 +77,36 @@ interface Reading {
   done: Promise<void>;
 }
 
-export function dynamoConfigSource({ client, clock, random, log, stack }: SourceParts) {
+export function createConfigSource({ client, clock, random, log, stack }: ConfigSourceDeps) {
   const table = new Table(client, stack, 'runtime');
-  let held: Held | undefined;
+  let config: ServedConfig | undefined;
   let cooldowns = neverRead;
   let learned = neverRead;
   let reading: Reading | undefined;
   let failedAt = -Infinity;
 
   const read = async (startedAt: number): Promise<void> => {
-    const tryMsMax = held ? undefined : firstTryMsMax;
-    const items = await getItems(table, [pointerId, cooldownsId, learnedId], { tryMsMax });
+    const tryMsMax = config ? undefined : firstTryMsMax;
+    const items = await readItems(table, [pointerId, cooldownsId, learnedId], { tryMsMax });
     // A read that a freeze of the environment delayed must not overwrite the result of a later one.
-    if (held && held.checkedAt > startedAt) return;
+    if (config && config.checkedAt > startedAt) return;
     cooldowns = { item: items.get(cooldownsId), readAtMs: startedAt };
     learned = { item: items.get(learnedId), readAtMs: startedAt };
     const pointer = items.get(pointerId);
-    const next = await follow(pointer && pointerOf(pointer));
-    if (!held || held.checkedAt <= startedAt) held = { ...next, checkedAt: startedAt };
+    const next = await follow(pointer && decodePointer(pointer));
+    if (!config || config.checkedAt <= startedAt) config = { ...next, checkedAt: startedAt };
   };
 
   /** What to hold after a read of the pointer. Reads a snapshot only when the pointer names another one. */
-  const follow = async (pointer: Pointer | undefined): Promise<Omit<Held, 'checkedAt'>> => {
-    if (!pointer) return held ?? { snapshot: createEmptySnapshot(Math.floor(clock.now() / 1000)) };
+  const follow = async (pointer: Pointer | undefined): Promise<Omit<ServedConfig, 'checkedAt'>> => {
+    if (!pointer) return config ?? { snapshot: createEmptySnapshot(Math.floor(clock.now() / 1000)) };
     const { version, digest, format, copies } = pointer;
-    if (held?.pointer?.version === version && held.pointer.digest === digest) return held;
+    if (config?.pointer?.version === version && config.pointer.digest === digest) return config;
     // Each read draws a copy, so that thousands of environments do not meet on one item, and a repeat not on a throttled one.
     const copy = Math.floor(random.next() * copies);
     if (format === snapshotFormat) return { snapshot: await readSnapshot(table, pointer, copy), pointer };
     log.event('config_format_unknown', { version, format });
-    if (held) return held;
+    if (config) return config;
     throw new StoreUnavailable('The configuration is in a form that this function does not know.');
   };
 
@@ -114,7 +114,7 @@ export function dynamoConfigSource({ client, clock, random, log, stack }: Source
    * Joins the pending read. Starts a new one when the pending read is 8 s old: a freeze interrupted it, so
    * its result is outdated.
    */
-  const join = (): Reading => {
+  const joinRead = (): Reading => {
     const startedAt = clock.now();
     if (reading && startedAt - reading.startedAt < freshMs) return reading;
     const started: Reading = {
@@ -143,21 +143,21 @@ export function dynamoConfigSource({ client, clock, random, log, stack }: Source
   };
 
   const refresh = async (msMax = waitMsMax): Promise<void> => {
-    const joined = join();
+    const joined = joinRead();
     await joinUntil(joined, joined.startedAt + msMax);
   };
 
-  const renewed = async (ageMsMax: number): Promise<Snapshot> => {
+  const renew = async (ageMsMax: number): Promise<Snapshot> => {
     // Counted from here, so that a read that began later is new enough however long it takes.
     const sinceMs = clock.now() - ageMsMax;
-    const untilMs = clock.now() + (held ? renewMsMax : firstReadMsMax);
+    const untilMs = clock.now() + (config ? renewMsMax : firstReadMsMax);
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
-      if (held && held.checkedAt > sinceMs) return held.snapshot;
-      const cause = await joinUntil(join(), untilMs);
-      if (held && held.checkedAt > sinceMs) return held.snapshot;
+      if (config && config.checkedAt > sinceMs) return config.snapshot;
+      const cause = await joinUntil(joinRead(), untilMs);
+      if (config && config.checkedAt > sinceMs) return config.snapshot;
       const isTransient = cause === undefined || cause instanceof StoreUnavailable;
       // Callers with an older configuration begin again together, so that a store in trouble is asked once a second.
-      const waitMs = Math.max(pauseMs, held ? failedAt + retryAfterMs - clock.now() : 0);
+      const waitMs = Math.max(pauseMs, config ? failedAt + retryAfterMs - clock.now() : 0);
       if (!isTransient || clock.now() + waitMs >= untilMs)
         throw new StoreUnavailable('The configuration cannot be read.', { cause });
       if (cause !== undefined) await clock.sleep(waitMs);
@@ -166,12 +166,12 @@ export function dynamoConfigSource({ client, clock, random, log, stack }: Source
 
   return {
     async current() {
-      if (!held) return renewed(freshMs);
+      if (!config) return renew(freshMs);
       const now = clock.now();
-      if (now - held.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await refresh();
-      return held.snapshot;
+      if (now - config.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await refresh();
+      return config.snapshot;
     },
-    notOlderThan: renewed,
+    notOlderThan: renew,
     /** The item `cooldowns` as last read. */
     cooldowns: () => cooldowns,
     /** The item `learned` as last read. */
@@ -181,7 +181,7 @@ export function dynamoConfigSource({ client, clock, random, log, stack }: Source
   } satisfies ConfigSource & Record<string, unknown>;
 }
 
-interface ViewParts {
+interface ViewDeps {
   client: TableClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
@@ -192,13 +192,13 @@ interface ViewParts {
 const triesMax = 3;
 
 /** The health of candidates. */
-export function dynamoChannelHealth({ client, clock, stack, view }: ViewParts): ChannelHealth {
+export function createChannelHealth({ client, clock, stack, view }: ViewDeps): ChannelHealth {
   const table = new Table(client, stack, 'runtime');
   /** What the last write of this environment met. It overrides an older read. */
   let written = neverRead;
   /** Each item is parsed once. */
   let parsed = { item: undefined as RuntimeItem | undefined, image: imageOf(undefined) };
-  const newest = () => {
+  const pickNewestItem = () => {
     const read = view();
     return read.readAtMs >= written.readAtMs ? read.item : written.item;
   };
@@ -207,9 +207,9 @@ export function dynamoChannelHealth({ client, clock, stack, view }: ViewParts): 
     return parsed.image;
   };
   return {
-    entries: async () => imageIn(newest()).entries,
+    entries: async () => imageIn(pickNewestItem()).entries,
     async change(key, change) {
-      let item = newest();
+      let item = pickNewestItem();
       for (let tries = 0; tries < triesMax; tries += 1) {
         const image = imageIn(item);
         const before = image.entries.get(key);
@@ -238,7 +238,7 @@ const form =
   /^(keeps_state|(?:refuses_limit|limit_over_context):\d{1,9}|[a-z_]{3,30}:[\w+-]{0,60})\|([^|]+)\|([^|]+)$/;
 
 const modelName = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
-const factName = ({ fact, ...served }: ServedModel & { fact: Fact }): string =>
+const nameFact = ({ fact, ...served }: ServedModel & { fact: Fact }): string =>
   `${fact}|${modelName(served)}`;
 
 /** All facts of an item, those that have ended included. */
@@ -256,11 +256,11 @@ const removedAtOnce = 20;
 const settledMax = 2_000;
 const isNewer = 'attribute_not_exists(#fact) OR #fact < :until';
 
-export function dynamoLearnedFacts({ client, clock, stack, view }: ViewParts): LearnedFacts {
+export function createLearnedFacts({ client, clock, stack, view }: ViewDeps): LearnedFacts {
   /** Facts that this environment learned. They override an older read. */
-  const own = new Map<string, LearnedFact>();
+  const learnedHere = new Map<string, LearnedFact>();
   /** When this environment last saw for itself that a model needs no state, the oldest first. */
-  const settled = new Map<string, number>();
+  const settledAtMs = new Map<string, number>();
   let parsed = { item: undefined as RuntimeItem | undefined, facts: factsOf(undefined) };
   /** The facts of the item as last read, parsed once. */
   const readFacts = (): LearnedFact[] => {
@@ -271,27 +271,28 @@ export function dynamoLearnedFacts({ client, clock, stack, view }: ViewParts): L
   return {
     of({ channel, model }) {
       const nowMs = clock.now();
-      for (const [subject, fact] of own) if (fact.untilMs <= nowMs) own.delete(subject);
-      const all = [...readFacts(), ...own.values()].filter(
+      for (const [subject, fact] of learnedHere) if (fact.untilMs <= nowMs) learnedHere.delete(subject);
+      const all = [...readFacts(), ...learnedHere.values()].filter(
         (fact) => fact.channel === channel && fact.model === model && fact.untilMs > nowMs,
       );
       return pickNewestFacts(all);
     },
     async learn(fact) {
-      const name = factName(fact);
-      if (own.size < factsMax || own.has(subjectOf(fact))) own.set(subjectOf(fact), fact);
+      const name = nameFact(fact);
+      if (learnedHere.size < factsMax || learnedHere.has(subjectOf(fact)))
+        learnedHere.set(subjectOf(fact), fact);
       const nowMs = clock.now();
       const inForce = new Set(pickNewestFacts([...readFacts(), fact]));
       const { ended = [], running = [] } = Object.groupBy(readFacts(), (one) =>
         one.untilMs > nowMs && inForce.has(one) ? 'running' : 'ended',
       );
-      if (running.length >= factsMax && !running.some((one) => factName(one) === name)) return;
+      if (running.length >= factsMax && !running.some((one) => nameFact(one) === name)) return;
       const removed = ended
-        .map(factName)
+        .map(nameFact)
         .filter((one) => one !== name)
         .slice(0, removedAtOnce)
         .map((one, index) => [`#ended${index}`, one] as const);
-      const write = expressed(
+      const write = buildExpressions(
         {
           UpdateExpression: setAndRemove(
             ['#fact = :until'],
@@ -306,22 +307,22 @@ export function dynamoLearnedFacts({ client, clock, stack, view }: ViewParts): L
     },
     isSettled(served, sinceMs) {
       const { readAtMs } = view();
-      const seenAtMs = settled.get(modelName(served));
+      const seenAtMs = settledAtMs.get(modelName(served));
       if (readAtMs >= sinceMs || seenAtMs === undefined) return readAtMs >= sinceMs;
       return Math.max(readAtMs, seenAtMs) >= sinceMs - factsFreshMs;
     },
-    settle: (served) => keepNewest(settled, settledMax, modelName(served), clock.now()),
+    settle: (served) => keepNewest(settledAtMs, settledMax, modelName(served), clock.now()),
   };
 }
 
 /** For the publisher of the configuration. */
-export const dynamoLearnedFactsReader = ({
+export const createLearnedFactsReader = ({
   client,
   clock,
   stack,
-}: Omit<ViewParts, 'view'>): LearnedFactsReader => ({
+}: Omit<ViewDeps, 'view'>): LearnedFactsReader => ({
   async all() {
-    const items = await getItems(new Table(client, stack, 'runtime'), [learnedId]);
+    const items = await readItems(new Table(client, stack, 'runtime'), [learnedId]);
     const nowMs = clock.now();
     return pickNewestFacts(factsOf(items.get(learnedId)).filter(({ untilMs }) => untilMs > nowMs));
   },

@@ -16,8 +16,8 @@ import {
   type TableClient,
 } from './table-client.ts';
 
-/** As `tableClient` is, with its attempts and times. */
-export function sdkTableClient(aws: AwsAccess, more: ClientSettings = {}): TableClient {
+/** As `createTableClient` is, with its attempts and times. */
+export function createSdkTableClient(aws: AwsAccess, more: ClientSettings = {}): TableClient {
   const { region, connectionsMax: maxSockets = 50 } = aws;
   const { connectMsMax: connectionTimeout, tryMsMax: requestTimeout } = { ...clientTimes, ...more };
   // Without throwOnRequestTimeout the SDK prints a warning and keeps waiting.
@@ -25,16 +25,16 @@ export function sdkTableClient(aws: AwsAccess, more: ClientSettings = {}): Table
   const requestHandler = { ...times, httpAgent: more.agent ?? { maxSockets }, httpsAgent: { maxSockets } };
   const customUserAgent: [string, string][] = [['relay', process.env['RELAY_VERSION'] || 'unreleased']];
   const settings = { region, credentials: credentialsOf(aws), customUserAgent, requestHandler };
-  return tablesBy((maxAttempts) => new base.DynamoDBClient({ ...settings, maxAttempts }), more);
+  return createTableClientBy((maxAttempts) => new base.DynamoDBClient({ ...settings, maxAttempts }), more);
 }
 
 /** @param clientOf makes a client that tries so often: with the SDK that is no setting of a call */
-export function tablesBy(
+export function createTableClientBy(
   clientOf: (attempts: number) => base.DynamoDBClient,
   more: ClientSettings = {},
 ): TableClient {
   const clients = new Map<number, Sender>();
-  const clientFor = (attempts: number): Sender => {
+  const reuseClient = (attempts: number): Sender => {
     const client = clients.get(attempts) ?? documentsOn(clientOf(attempts));
     clients.set(attempts, client);
     return client;
@@ -46,11 +46,11 @@ export function tablesBy(
       const options = tryMsMax === undefined ? {} : { requestTimeout: tryMsMax };
       const values = inForm((item) => unmarshall(item, { wrapNumbers: true }), input);
       try {
-        const reply = await clientFor(attempts).send(new Command(values), options);
+        const reply = await reuseClient(attempts).send(new Command(values), options);
         more.budget?.give(0);
         return inForm(marshall, reply) as never;
       } catch (error) {
-        return throwStoreError(asOurs(error as SdkError));
+        return throwStoreError(convertError(error as SdkError));
       }
     },
   };
@@ -87,7 +87,7 @@ interface SdkError extends Error {
 }
 
 /** The error as our client throws it. Whether a call was sent the SDK does not say: only where nobody took it, it was not. */
-function asOurs(error: SdkError): Error {
+function convertError(error: SdkError): Error {
   const { httpStatusCode: status = 0, requestId } = error.$metadata ?? {};
   const headers = { 'x-amzn-requestid': requestId };
   if (status >= 300)

@@ -8,11 +8,11 @@ import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/store-e
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import {
-  busyNames,
+  busyErrors,
   mayPass,
   NoReply,
   dynamodb,
-  awsJsonCalls,
+  createAwsCalls,
   pause,
   type AwsCallsParts,
   type CallOptions,
@@ -31,7 +31,7 @@ const withBytes = (name: string, value: unknown): unknown => {
 };
 
 /** An image in a record of a table stream: Lambda passes bytes as base64 text. */
-export const attributesOfImage = (image: unknown = {}): Attributes =>
+export const decodeImage = (image: unknown = {}): Attributes =>
   JSON.parse(JSON.stringify(image), withBytes) as Attributes;
 
 /**
@@ -143,8 +143,8 @@ export type ClientSettings = Partial<
   ClientTimes & Pick<AwsCallsParts, 'agent' | 'budget' | 'endpoint' | 'meter'>
 >;
 
-export function tableClient(aws: AwsAccess, more: ClientSettings = {}): TableClient {
-  const call = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, ...more });
+export function createTableClient(aws: AwsAccess, more: ClientSettings = {}): TableClient {
+  const call = createAwsCalls({ service: dynamodb, aws, ...clientTimes, read, write, ...more });
   return {
     call: (operation, input, options) =>
       call(operation, input, options).catch(throwStoreError) as Promise<never>,
@@ -158,9 +158,9 @@ export function throwStoreError(error: unknown): never {
 
 /** Each call waits for two updates, and none of those holds bytes. */
 const write = (input: object, operation: string): string =>
-  operation === 'UpdateItem' ? JSON.stringify(input) : JSON.stringify(input, withoutBytes);
+  operation === 'UpdateItem' ? JSON.stringify(input) : JSON.stringify(input, replaceBytes);
 
-function withoutBytes(this: Record<string, unknown>, name: string, value: unknown): unknown {
+function replaceBytes(this: Record<string, unknown>, name: string, value: unknown): unknown {
   // Where it comes to `value`, a Buffer has become an object.
   const bytes = this[name];
   return bytes instanceof Uint8Array ? Buffer.from(bytes).toString('base64') : value;
@@ -178,7 +178,7 @@ export type ConditionalReply<Reply> =
   | { done: false; item: Attributes | undefined };
 
 /** Runs a conditional write. */
-export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
+export async function callConditionally<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
   try {
     return { done: true, reply: await call() };
   } catch (error) {
@@ -189,11 +189,11 @@ export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promis
 }
 
 /** Runs a conditional write. Throws StoreBusy if it changed nothing, StoreUnavailable if its outcome is unknown. */
-export async function quotaCall<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
+export async function callOrThrowBusy<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
   try {
-    return await conditionalCall(call);
+    return await callConditionally(call);
   } catch (error) {
-    if (error instanceof StoreUnavailable && changedNothing(error.cause))
+    if (error instanceof StoreUnavailable && hasNoEffect(error.cause))
       throw new StoreBusy('The store is busy.', { cause: error });
     throw error;
   }
@@ -204,8 +204,8 @@ export const isInvalid = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ValidationException';
 
 /** The store refused the call, or never got it. */
-const changedNothing = (error: unknown): boolean =>
-  error instanceof NoReply ? !error.sent : error instanceof Error && busyNames.has(error.name);
+const hasNoEffect = (error: unknown): boolean =>
+  error instanceof NoReply ? !error.sent : error instanceof Error && busyErrors.has(error.name);
 
 /** DynamoDB's limits of one batch. */
 const batchReadsMax = 100;
@@ -236,7 +236,7 @@ export interface ItemsWanted {
   tryMsMax?: number | undefined;
 }
 
-function projectionOn(attributes: string[] | undefined) {
+function buildProjection(attributes: string[] | undefined) {
   if (attributes === undefined) return {};
   const names = attributes.map((name, index) => [`#a${index}`, name] as const);
   return {
@@ -246,7 +246,7 @@ function projectionOn(attributes: string[] | undefined) {
 }
 
 /** The items of a query or scan, page by page to its end. */
-async function* itemPages(
+async function* readItemPages(
   client: TableClient,
   operation: 'Query' | 'Scan',
   input: TableOperations['Query']['input'],
@@ -273,7 +273,7 @@ interface Expressions {
  * Expressions with what they name: `#name` is the attribute of that name, unless `names` says another one; `:name` is a
  * value. Every value must be used, or DynamoDB refuses the request.
  */
-export function expressed<Given extends Expressions>(
+export function buildExpressions<Given extends Expressions>(
   expressions: Given,
   values: object | undefined = {},
   names: Record<string, string> = {},
@@ -305,8 +305,8 @@ interface Unchanged {
 
 /** Sets attributes of an item, and removes those that are undefined, if attributes of it are as they were read. */
 export function changeIfUnchanged({ key, names, stored }: Unchanged, attributes: object = {}) {
-  const old = placeholders('old', names, stored);
-  const set = placeholders('new', Object.keys(attributes), attributesOf(attributes));
+  const old = listPlaceholders('old', names, stored);
+  const set = listPlaceholders('new', Object.keys(attributes), attributesOf(attributes));
   const conditions = old.map(({ at, value }) => (value ? `#${at} = :${at}` : `attribute_not_exists(#${at})`));
   const values = [...old, ...set].flatMap(({ at, value }) => (value ? [[`:${at}`, value] as const] : []));
   const UpdateExpression = setAndRemove(
@@ -329,7 +329,7 @@ export function changeIfUnchanged({ key, names, stored }: Unchanged, attributes:
  * Attributes with the suffix of their placeholders in an expression: `old0` for `#old0` (name) and `:old0` (value). Without
  * a value: there is none.
  */
-const placeholders = (prefix: string, names: readonly string[], values: Attributes) =>
+const listPlaceholders = (prefix: string, names: readonly string[], values: Attributes) =>
   names.map((name, index) => ({ name, value: values[name], at: `${prefix}${index}` }));
 
 type More<Name extends keyof TableOperations> = Omit<
@@ -348,26 +348,26 @@ export class Table {
   }
 
   /** What a request on one item begins with. */
-  at(key: object): { TableName: string; Key: Attributes } {
+  keyInput(key: object): { TableName: string; Key: Attributes } {
     return { TableName: this.name, Key: attributesOf(key) };
   }
 
   async get(key: object, more: More<'GetItem'> = {}, options?: CallOptions): Promise<Attributes | undefined> {
-    const input = { ...this.at(key), ConsistentRead: true, ...more };
+    const input = { ...this.keyInput(key), ConsistentRead: true, ...more };
     return (await this.client.call('GetItem', input, options)).Item;
   }
 
   /** What a put of an item begins with. */
-  whole(item: object): { TableName: string; Item: Attributes } {
+  putInput(item: object): { TableName: string; Item: Attributes } {
     return { TableName: this.name, Item: attributesOf(item) };
   }
 
   put(item: object, more: More<'PutItem'> = {}) {
-    return conditionalCall(() => this.client.call('PutItem', { ...this.whole(item), ...more }));
+    return callConditionally(() => this.client.call('PutItem', { ...this.putInput(item), ...more }));
   }
 
   update(key: object, more: More<'UpdateItem'>) {
-    return conditionalCall(() => this.client.call('UpdateItem', { ...this.at(key), ...more }));
+    return callConditionally(() => this.client.call('UpdateItem', { ...this.keyInput(key), ...more }));
   }
 
   /** One page. */
@@ -376,27 +376,27 @@ export class Table {
   }
 
   /** The items that a condition on the key names, page by page. */
-  range(KeyConditionExpression: string, values: object, more: { ConsistentRead?: boolean } = {}) {
-    return this.pages('Query', { ...expressed({ KeyConditionExpression }, values), ...more });
+  queryRange(KeyConditionExpression: string, values: object, more: { ConsistentRead?: boolean } = {}) {
+    return this.readPages('Query', { ...buildExpressions({ KeyConditionExpression }, values), ...more });
   }
 
   /** The last ones of them, newest first. `isAll`: there are no more. */
-  async newest(
+  async queryNewest(
     KeyConditionExpression: string,
     values: object,
     more: { Limit: number; ConsistentRead?: boolean },
   ): Promise<{ items: Attributes[]; isAll: boolean }> {
-    const range = expressed({ KeyConditionExpression }, values);
+    const range = buildExpressions({ KeyConditionExpression }, values);
     const { Items = [], LastEvaluatedKey } = await this.query({ ...range, ScanIndexForward: false, ...more });
     return { items: Items, isAll: LastEvaluatedKey === undefined };
   }
 
   /** Page by page to the end. */
-  pages(
+  readPages(
     operation: 'Query' | 'Scan',
     more: Omit<More<'Query'>, 'ConsistentRead'> & { ConsistentRead?: boolean | undefined } = {},
   ): AsyncGenerator<Attributes[]> {
-    return itemPages(this.client, operation, { TableName: this.name, ConsistentRead: true, ...more });
+    return readItemPages(this.client, operation, { TableName: this.name, ConsistentRead: true, ...more });
   }
 
   /**
@@ -412,7 +412,7 @@ export class Table {
     keys: readonly Attributes[],
     { attributes, mayBeOld = false, tryMsMax }: ItemsWanted = {},
   ): AsyncGenerator<Attributes[]> {
-    const wanted = { ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
+    const wanted = { ConsistentRead: !mayBeOld, ...buildProjection(attributes) };
     for (const batch of chunksOf(keys, batchReadsMax)) {
       const items: Attributes[] = [];
       await sendAll(batch, async (Keys) => {

@@ -13,26 +13,26 @@ import { Failure } from '../../operate/plan.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import { tableSchemas, type TableSchema } from '../../tables/table-schemas.ts';
 import { canonicalJson } from '../../wire/json.ts';
-import { dynamoLedgerReader } from './ledger-reader.ts';
+import { createLedgerReader } from './ledger-reader.ts';
 import type { Store } from './operator-store.ts';
-import { quotaAttributes, partKey, partOf, quotaOf } from './quotas/quota-items.ts';
-import { countersOf, partsOf } from './quotas/whole-account.ts';
+import { encodeQuota, buildShardKey, partOf, decodeQuota } from './quotas/quota-items.ts';
+import { listCounters, partsOf } from './quotas/whole-account.ts';
 import {
   chunksOf,
-  conditionalCall,
-  expressed,
+  callConditionally,
+  buildExpressions,
   Table,
   type Attributes,
   type TableClient,
 } from './table-client.ts';
-import { transactionCall } from './transactions.ts';
+import { writeTransaction } from './transactions.ts';
 
-export function dynamoTableCopies(store: Store): TableCopies {
+export function createTableCopies(store: Store): TableCopies {
   const { tables: client, target } = store;
-  const readerOf = (stack: string) => dynamoLedgerReader({ ...store, target: { ...target, stack } });
+  const readerOf = (stack: string) => createLedgerReader({ ...store, target: { ...target, stack } });
   return {
     async window(tables) {
-      const ends = await Promise.all(tables.map((table) => windowOf(client, target.stack, table)));
+      const ends = await Promise.all(tables.map((table) => readWindow(client, target.stack, table)));
       return {
         fromMs: Math.max(...ends.map(({ fromMs }) => fromMs)),
         toMs: Math.min(...ends.map(({ toMs }) => toMs)),
@@ -61,24 +61,28 @@ export function dynamoTableCopies(store: Store): TableCopies {
     accounts: (copy) => readerOf(copy).accounts(),
     async *lost(copy, table) {
       const here = new Table(client, target.stack, table);
-      for await (const items of new Table(client, copy, table).pages('Scan')) {
+      for await (const items of new Table(client, copy, table).readPages('Scan')) {
         const found = await here.read(items.map((item) => keyOf(table, item)));
         const byKey = new Map(found.map((item) => [textOf(keyOf(table, item)), item]));
-        yield items.flatMap((item) => lostRow(table, item, byKey.get(textOf(keyOf(table, item)))));
+        yield items.flatMap((item) => findLostRow(table, item, byKey.get(textOf(keyOf(table, item)))));
       }
     },
     async putBack({ table, item, isChanged }) {
       const key = tableSchemas[table].partitionKey.name;
-      const isGone = expressed({ ConditionExpression: 'attribute_not_exists(#key)' }, {}, { '#key': key });
+      const isGone = buildExpressions(
+        { ConditionExpression: 'attribute_not_exists(#key)' },
+        {},
+        { '#key': key },
+      );
       const TableName = physicalTableName(target.stack, table);
       const put = { TableName, Item: item as Attributes, ...(!isChanged && isGone) };
-      return (await conditionalCall(() => client.call('PutItem', put))).done;
+      return (await callConditionally(() => client.call('PutItem', put))).done;
     },
     replaceQuota: (item, seen) => replaceQuota(new Table(client, target.stack, 'quotas'), item, seen),
   };
 }
 
-async function windowOf(client: TableClient, stack: string, table: TableName) {
+async function readWindow(client: TableClient, stack: string, table: TableName) {
   const TableName = physicalTableName(stack, table);
   const { ContinuousBackupsDescription } = await client.call('DescribeContinuousBackups', { TableName });
   const {
@@ -102,7 +106,7 @@ const textOf = (item: Attributes): string => canonicalJson(item) ?? '';
 const amountOf = ({ charge, amount }: Attributes) => parseYuan((charge ?? amount)?.N ?? '0');
 
 /** A guard's row gives way to that of the call that it guards, so such a one is no loss. */
-function lostRow(table: TableName, item: Attributes, found: Attributes | undefined): LostRow[] {
+function findLostRow(table: TableName, item: Attributes, found: Attributes | undefined): LostRow[] {
   if (!found) return [{ table, item, amount: amountOf(item), isChanged: false }];
   const isChanged = table === 'ledger' && item['kind']?.S !== 'cancelled' && textOf(item) !== textOf(found);
   return isChanged ? [{ table, item, amount: amountOf(item), isChanged }] : [];
@@ -122,18 +126,22 @@ async function replaceQuota(
   seen: WholeAccount | undefined,
 ): Promise<boolean> {
   const { account } = item;
-  const names = [...partsOf(account, shardCountMax), ...countersOf({ account, counters: countersMax })];
+  const names = [...partsOf(account, shardCountMax), ...listCounters({ account, counters: countersMax })];
   const found = new Map<number, Attributes>();
-  for (const each of await quotas.read(names.map(partKey))) {
+  for (const each of await quotas.read(names.map(buildShardKey))) {
     const of = partOf(each);
     if (of.account === account) found.set(of.shard, each);
   }
   if (seen && !isAsSeen(found, seen)) return false;
   const put = async (items: readonly QuotaItem[]): Promise<boolean> => {
     const writes = items.map((each): TransactWriteItem => ({
-      Put: { TableName: quotas.name, Item: quotaAttributes(each), ...unchanged(found.get(each.shard)) },
+      Put: {
+        TableName: quotas.name,
+        Item: encodeQuota(each),
+        ...buildUnchangedCondition(found.get(each.shard)),
+      },
     }));
-    const reply = await transactionCall(quotas.client, writes);
+    const reply = await writeTransaction(quotas.client, writes);
     if (!reply.done && reply.conditions.length === 0) throw reply.error;
     return reply.done;
   };
@@ -153,19 +161,19 @@ async function replaceQuota(
 const isAsSeen = (found: ReadonlyMap<number, Attributes>, seen: WholeAccount): boolean =>
   (seen.shards ?? [seen]).every((part) => {
     const attributes = found.get(part.shard);
-    const now = attributes && quotaOf(attributes);
+    const now = attributes && decodeQuota(attributes);
     return now && (['available', 'spent', 'granted'] as const).every((name) => now[name] === part[name]);
   });
 
 /** Whatever these are: what cannot be read is compared as well. */
-function unchanged(found: Attributes | undefined) {
+function buildUnchangedCondition(found: Attributes | undefined) {
   if (!found) return { ConditionExpression: 'attribute_not_exists(account)' };
   const there = compared.filter((name) => found[name] !== undefined);
   const conditions = compared.map((name) =>
     there.includes(name) ? `#${name} = :${name}` : `attribute_not_exists(#${name})`,
   );
   return {
-    ...expressed({ ConditionExpression: conditions.join(' AND ') }),
+    ...buildExpressions({ ConditionExpression: conditions.join(' AND ') }),
     ...(there.length > 0 && {
       ExpressionAttributeValues: Object.fromEntries(
         there.map((name) => [`:${name}`, found[name] as AttributeValue]),

@@ -24,7 +24,7 @@ export type TransactionReply =
 const busyCodes = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
 /** Writes all or nothing. Its token makes a repeat of it one with its first try. */
-export async function transactionCall(
+export async function writeTransaction(
   client: TableClient,
   TransactItems: TransactWriteItem[],
   options?: CallOptions,
@@ -37,13 +37,13 @@ export async function transactionCall(
     if (isInvalid(error)) return { done: false, conditions: [], refused: [], busy: [], invalid: true, error };
     if (!isCanceled(error)) throw error;
     const reasons = error.CancellationReasons ?? [];
-    const where = (is: (code: string) => boolean): number[] =>
+    const findPositions = (is: (code: string) => boolean): number[] =>
       reasons.flatMap(({ Code = '' }, index) => (is(Code) ? [index] : []));
     return {
       done: false,
       error,
-      conditions: where((code) => code === 'ConditionalCheckFailed'),
-      busy: where((code) => busyCodes.has(code)),
+      conditions: findPositions((code) => code === 'ConditionalCheckFailed'),
+      busy: findPositions((code) => busyCodes.has(code)),
       refused: reasons.flatMap(({ Code, Item }) => (Code === 'ConditionalCheckFailed' && Item ? [Item] : [])),
       invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
     };

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../../relay/ports/host.ts';
 import { StateTooLarge, type TurnKey, type TurnStateStore } from '../../relay/ports/runtime-stores.ts';
-import { getItems, slicesOf, type RuntimeItem } from './runtime-items.ts';
+import { readItems, sliceBytes, type RuntimeItem } from './runtime-items.ts';
 import { chunksOf, Table, type TableClient } from './table-client.ts';
 
 /** Below DynamoDB's limit of 400 KB for an item, with room for attribute names. */
@@ -14,22 +14,22 @@ const partsMax = 4;
 /** DynamoDB answers with 16 MB at most. A client waits, so batches are read side by side. */
 const idsAtOnce = 50;
 
-interface TurnStateStoreParts {
+interface TurnStateStoreDeps {
   client: TableClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
 }
 
-export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStoreParts): TurnStateStore {
+export function createTurnStateStore({ client, clock, stack }: TurnStateStoreDeps): TurnStateStore {
   const table = new Table(client, stack, 'runtime');
   const readAll = async (ids: readonly string[]): Promise<Map<string, RuntimeItem>> => {
-    const batches = chunksOf([...new Set(ids)], idsAtOnce).map((some) => getItems(table, some));
+    const batches = chunksOf([...new Set(ids)], idsAtOnce).map((some) => readItems(table, some));
     return new Map((await Promise.all(batches)).flatMap((items) => Array.from(items)));
   };
   return {
     async put(key, sealed, expires) {
       const bytes = Buffer.from(sealed);
-      const bodies = slicesOf(bytes, partBytesMax);
+      const bodies = sliceBytes(bytes, partBytesMax);
       const parts = bodies.length;
       if (parts > partsMax) throw new StateTooLarge(`${bytes.length} bytes`);
       const items = bodies.map((body, part) =>
@@ -49,10 +49,10 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
         const restIds = Array.from({ length: parts - 1 }, (_, index) => partId(key, index + 1));
         return [{ callId: key.callId, head, restIds }];
       });
-      const rest = await readAll(kept.flatMap(({ restIds }) => restIds));
+      const others = await readAll(kept.flatMap(({ restIds }) => restIds));
       return new Map(
-        kept.flatMap(({ callId, head, restIds }) => {
-          const items = [head, ...restIds.map((id) => rest.get(id))];
+        kept.flatMap(({ callId, head, restIds: otherIds }) => {
+          const items = [head, ...otherIds.map((id) => others.get(id))];
           const bodies = items.map((item) => item?.['body']).filter((body) => body instanceof Uint8Array);
           // Without a part there is no state.
           return bodies.length < items.length ? [] : [[callId, Buffer.concat(bodies).toString()] as const];

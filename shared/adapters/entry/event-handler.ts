@@ -26,7 +26,7 @@ export interface EventJobs {
   run?: (event: SentRun, context: Context) => Promise<unknown>;
 }
 
-interface RunParts {
+interface RunDeps {
   /** @param traceparent the call that the run was accepted by. Undefined: it was not traced */
   run: (event: RunEvent, traceparent: string | undefined) => Promise<void>;
   clock: Pick<Clock, 'now'>;
@@ -34,8 +34,8 @@ interface RunParts {
 }
 
 /** Each delivery is a run of its own: Lambda gives both deliveries of one event one request id. */
-export const namedRun =
-  ({ run, clock, ids }: RunParts): NonNullable<EventJobs['run']> =>
+export const createRunJob =
+  ({ run, clock, ids }: RunDeps): NonNullable<EventJobs['run']> =>
   ({ account, id, traceparent }, context) => {
     const hostDeadlineMs = clock.now() + context.getRemainingTimeInMillis();
     return run({ account, id, run: ids.next(), hostDeadlineMs }, traceparent);
@@ -64,7 +64,7 @@ class JobFailed extends Error {
 }
 
 /** Rejects where a job failed: what Lambda then does with the event is its trigger's affair. */
-export function eventHandler(log: Log, jobs: EventJobs) {
+export function createEventHandler(log: Log, jobs: EventJobs) {
   trapRejections(log);
   return middy<unknown, unknown>({ timeoutEarlyInMillis: 0 })
     .before(({ event }) => {
@@ -76,8 +76,8 @@ export function eventHandler(log: Log, jobs: EventJobs) {
       const { error, event, context } = request;
       const form = formOf(event) ?? 'unknown';
       log.fault(context.awsRequestId, error, { event: form, outcome: 'failed' });
-      const told = error instanceof UnknownEvent ? error.message : `${describeFault(error).error}.`;
-      request.error = new JobFailed(`${form}: ${told} The line "fault" of this invocation has more.`);
+      const reason = error instanceof UnknownEvent ? error.message : `${describeFault(error).error}.`;
+      request.error = new JobFailed(`${form}: ${reason} The line "fault" of this invocation has more.`);
     })
     .handler((event, context) => jobs[formOf(event) as keyof EventJobs]?.(event as never, context));
 }

@@ -18,7 +18,7 @@ export const originHeader = 'x-relay-origin';
 const hopsMax = 4;
 
 /** What passes through the chain. `request` reads the host's request, once; it throws for what is none. */
-interface Entering {
+interface EnteringRequest {
   id: string;
   startedMs: number;
   request: () => RelayRequest;
@@ -28,17 +28,17 @@ interface Entering {
  * Returns what answers the request that `read` reads. Size and JSON are no steps: a body is read after its key was checked,
  * so the request has a function for it.
  */
-export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Promise<RelayResponse> {
+export function createHttpEntry(hosted: HostedHandle): (read: () => HostRequest) => Promise<RelayResponse> {
   const { clock, ids, local, log, originSecrets } = hosted;
-  const chain = middy<Entering, RelayResponse>({ timeoutEarlyInMillis: 0 })
+  const chain = middy<EnteringRequest, RelayResponse>({ timeoutEarlyInMillis: 0 })
     .before(({ event: { request } }) => {
       if (!isFromOrigin(request().headers[originHeader], hosted))
         throw refuse('origin_denied', 'This address is not public. Use the base URL of the relay.');
     })
     .before(({ event: { request } }) => {
-      const hops = hopsOf(request());
-      const returns = originSecrets.some((secret) => hops.includes(hopId(secret)));
-      if (returns || hops.length >= hopsMax) throw loopRefusal(returns);
+      const hops = readHops(request());
+      const returns = originSecrets.some((secret) => hops.includes(deriveHopId(secret)));
+      if (returns || hops.length >= hopsMax) throw refuseLoop(returns);
     })
     .after(({ event: { id }, response }) => {
       if (!response) return undefined;
@@ -55,18 +55,18 @@ export function httpEntry(hosted: HostedHandle): (read: () => HostRequest) => Pr
       else log.fault(id, error);
       return respondRefusal(refusal, id);
     })
-    .handler(({ request }) => handled(request(), hosted));
+    .handler(({ request }) => callHandle(request(), hosted));
   return (read) => {
     const id = ids.next();
-    let made: RelayRequest | undefined;
-    const request = (): RelayRequest => (made ??= relayRequest(read(), { id, local }));
+    let relayRequest: RelayRequest | undefined;
+    const request = (): RelayRequest => (relayRequest ??= createRelayRequest(read(), { id, local }));
     // Only Lambda has a context, of which nothing is used here.
     return chain({ id, startedMs: clock.now(), request }, {} as Context);
   };
 }
 
 /** @param returns the call came from this relay itself */
-const loopRefusal = (returns: boolean): Refusal =>
+const refuseLoop = (returns: boolean): Refusal =>
   refuse(
     'relay_loop',
     returns
@@ -75,16 +75,16 @@ const loopRefusal = (returns: boolean): Refusal =>
     { headers: { [loopHeader]: '1', 'x-should-retry': 'false' } },
   );
 
-const hopsOf = ({ headers }: RelayRequest): string[] => headers[hopHeader]?.match(/[0-9a-f]{16}/g) ?? [];
+const readHops = ({ headers }: RelayRequest): string[] => headers[hopHeader]?.match(/[0-9a-f]{16}/g) ?? [];
 
 /** HEAD is handled like GET, and a streamed body returned early: no host sends one. */
-async function handled(
+async function callHandle(
   request: RelayRequest,
   { handle, originSecrets }: HostedHandle,
 ): Promise<RelayResponse> {
   // The secret grants access to every function of this stack, so it is removed before the relay gets the headers.
   const { [originHeader]: _secret, [hopHeader]: _passed, ...headers } = request.headers;
-  const hops = [...hopsOf(request), ...originSecrets.slice(-1).map(hopId)].join(', ');
+  const hops = [...readHops(request), ...originSecrets.slice(-1).map(deriveHopId)].join(', ');
   if (request.method !== 'HEAD') return handle({ ...request, headers, hops });
   const response = await handle({ ...request, method: 'GET', headers, hops });
   if (typeof response.body !== 'string') await response.body[Symbol.asyncIterator]().return?.();
@@ -95,7 +95,7 @@ async function handled(
  * This stack's name among relays: the same in all of its functions, another one in every other stack, and opaque to
  * upstreams.
  */
-const hopId = (secret: string): string => digest(`hop of ${secret}`).toString('hex').slice(0, 16);
+const deriveHopId = (secret: string): string => hashText(`hop of ${secret}`).toString('hex').slice(0, 16);
 
 /**
  * Whether a request came through the distribution, which adds a secret. Compares in constant time and always
@@ -106,14 +106,14 @@ export function isFromOrigin(
   sent: string | undefined,
   { originSecrets: accepted }: Pick<HostedHandle, 'originSecrets'>,
 ): boolean {
-  const given = digest(sent ?? '');
+  const given = hashText(sent ?? '');
   let matches = 0;
-  for (const secret of accepted) matches += Number(timingSafeEqual(given, digest(secret)));
+  for (const secret of accepted) matches += Number(timingSafeEqual(given, hashText(secret)));
   return matches > 0 && Boolean(sent);
 }
 
 // timingSafeEqual needs equal lengths, which digests have.
-const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
+const hashText = (text: string): Buffer => hash('sha256', text, 'buffer');
 
 // A request as a host passes it to `http-entry`, and its conversion to the relay's request. Its content is
 // not trusted: the origin check runs on the result.
@@ -138,7 +138,7 @@ export interface HostRequest {
 }
 
 /** @param local true on the local stack, whose public address is http */
-export function relayRequest(
+export function createRelayRequest(
   received: HostRequest,
   { id, local }: { id: string; local: boolean },
 ): RelayRequest {

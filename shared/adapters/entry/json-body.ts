@@ -5,7 +5,7 @@
 import { smallSize, type BodyReading, type HeldRoom } from '../../relay/http/http.ts';
 import { refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { boundedValues, parseJson } from '../../wire/json.ts';
-import { unpackerOf } from './packed-body.ts';
+import { findUnpacker } from './packed-body.ts';
 
 const megabyte = 1024 * 1024;
 /**
@@ -57,9 +57,9 @@ export async function readJsonBody(
   const isPlain = name === '' || name === 'identity';
   const body = isPlain
     ? sent
-    : await unpackedBody(sent, name, host, large && !isLarge ? admitLarge : undefined);
+    : await unpackBody(sent, name, host, large && !isLarge ? admitLarge : undefined);
   await host?.turn(body.length);
-  const text = checkedText(body);
+  const text = decodeText(body);
   const found = countValues(text, body.length, valuesMax);
   if (found > smallSize.values) await admitLarge();
   counted?.(body.length, found);
@@ -71,8 +71,8 @@ export async function readJsonBody(
   return json;
 }
 
-function checkedText(body: string | Uint8Array): string {
-  const text = withoutByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
+function decodeText(body: string | Uint8Array): string {
+  const text = stripByteOrderMark(typeof body === 'string' ? body : decodeUtf8(body));
   if (text.trim() === '') throw refuse('empty_body', 'The body is empty. Send a JSON object.');
   return text;
 }
@@ -88,27 +88,27 @@ function countValues(text: string, length: number, most: number | undefined): nu
 }
 
 /** @param admitLarge absent: it is unpacked at once, whatever it becomes */
-async function unpackedBody(
+async function unpackBody(
   sent: string | Uint8Array,
   name: string,
   host: SharedHost | undefined,
   admitLarge: (() => Promise<void>) | undefined,
 ): Promise<Uint8Array> {
-  const small = admitLarge ? await unpacked(sent, name, smallSize.bytes, host) : 'too_large';
+  const small = admitLarge ? await unpackWithin(sent, name, smallSize.bytes, host) : 'too_large';
   if (small !== 'too_large') return small;
   await admitLarge?.();
-  const body = await unpacked(sent, name, bytesMaxOf(host), host);
+  const body = await unpackWithin(sent, name, bytesMaxOf(host), host);
   if (body === 'too_large') throw tooLarge('is too large once it is unpacked', host);
   return body;
 }
 
-async function unpacked(
+async function unpackWithin(
   sent: string | Uint8Array,
   name: string,
   bytesMax: number,
   host: SharedHost | undefined,
 ): Promise<Uint8Array | 'too_large'> {
-  const unpack = unpackerOf(name);
+  const unpack = findUnpacker(name);
   takeRoom(host, bytesMax);
   let length = 0;
   try {
@@ -157,4 +157,4 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-const withoutByteOrderMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);
+const stripByteOrderMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);

@@ -9,9 +9,9 @@ export type HttpEvent = LambdaFunctionURLEvent | APIGatewayProxyEvent;
 
 /** Which it is, its own form says. Throws a TypeError for any other kind of event. */
 export const hostRequest = (event: HttpEvent, deadlineMs: number): HostRequest =>
-  'httpMethod' in event ? restApiRequest(event, deadlineMs) : functionUrlRequest(event, deadlineMs);
+  'httpMethod' in event ? readRestApiEvent(event, deadlineMs) : readFunctionUrlEvent(event, deadlineMs);
 
-function functionUrlRequest(event: LambdaFunctionURLEvent, deadlineMs: number): HostRequest {
+function readFunctionUrlEvent(event: LambdaFunctionURLEvent, deadlineMs: number): HostRequest {
   const { domainName, http } = event.requestContext;
   return {
     method: http.method,
@@ -30,11 +30,11 @@ function functionUrlRequest(event: LambdaFunctionURLEvent, deadlineMs: number): 
  */
 const originVariable = 'origin';
 
-function restApiRequest(event: APIGatewayProxyEvent, deadlineMs: number): HostRequest {
+function readRestApiEvent(event: APIGatewayProxyEvent, deadlineMs: number): HostRequest {
   const { domainName = '', path: whole, stage } = event.requestContext;
   const prefix = `/${stage}`;
   const isBelow = (path: string): boolean => path === prefix || path.startsWith(`${prefix}/`);
-  const headers = joinedHeaders(event);
+  const headers = joinHeaders(event);
   const marker = event.stageVariables?.[originVariable];
   return {
     method: event.httpMethod,
@@ -51,7 +51,7 @@ function restApiRequest(event: APIGatewayProxyEvent, deadlineMs: number): HostRe
 }
 
 /** In lower case. One that came twice is joined as HTTP joins it, also where the two were written differently. */
-function joinedHeaders(event: APIGatewayProxyEvent): Record<string, string> {
+function joinHeaders(event: APIGatewayProxyEvent): Record<string, string> {
   const joined = new Map<string, string>();
   for (const [name, values = []] of Object.entries(event.multiValueHeaders ?? {})) {
     const before = joined.get(name.toLowerCase());

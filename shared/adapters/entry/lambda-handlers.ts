@@ -4,12 +4,12 @@
  */
 import type { Context } from 'aws-lambda';
 import { type HostedHandle, type RelayResponse, AnswerCut } from '../../relay/http/http.ts';
-import { httpEntry } from './http-entry.ts';
+import { createHttpEntry } from './http-entry.ts';
 import { hostRequest, type HttpEvent } from './lambda-events.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 
-export function streamingHandler(hosted: HostedHandle) {
-  const answer = answering(hosted);
+export function createStreamingHandler(hosted: HostedHandle) {
+  const answer = createLambdaEntry(hosted);
   // Not middy's streaming mode: it pipes into the connection, and a pipe cannot be broken once its source has ended.
   return awslambda.streamifyResponse(async (event: HttpEvent, connection, context) => {
     const response = await answer(event, context);
@@ -29,8 +29,8 @@ interface BufferedResult {
   body: string;
 }
 
-export function bufferedHandler(hosted: HostedHandle) {
-  const answer = answering(hosted);
+export function createBufferedHandler(hosted: HostedHandle) {
+  const answer = createLambdaEntry(hosted);
   return async (event: HttpEvent, context: Context): Promise<BufferedResult> => {
     const response = await answer(event, context);
     const body = await wholeText(response.body);
@@ -40,9 +40,9 @@ export function bufferedHandler(hosted: HostedHandle) {
 }
 
 /** The relay enforces its own deadline, some seconds before Lambda's. */
-function answering(hosted: HostedHandle) {
+function createLambdaEntry(hosted: HostedHandle) {
   trapRejections(hosted.log);
-  const enter = httpEntry(hosted);
+  const enter = createHttpEntry(hosted);
   return (event: HttpEvent, context: Context): Promise<RelayResponse> =>
     enter(() => hostRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()));
 }
@@ -98,20 +98,20 @@ export async function writeBody(
   onFault: (error: unknown) => void,
 ): Promise<void> {
   const { cut, closes } = body;
-  const connection = breakable(stream);
+  const connection = guardConnection(stream);
   void cut?.then((error) => connection.breakOff(error));
   const closed = new Promise<void>((resolve) => void stream.once('close', resolve));
   closes?.(closed);
   const finished = new Promise<void>((resolve) => void stream.once('finish', resolve));
-  const rest = isWhole(body.body) ? body.body : '';
-  const left = isWhole(body.body)
+  const wholeText = isWhole(body.body) ? body.body : '';
+  const outcome = isWhole(body.body)
     ? 'open'
     : await writeTexts(stream, connection, { ...body, body: body.body }, onFault);
   // Broken while the answer was waited for: it says nothing more.
-  if (left === 'broken' || stream.destroyed) return;
-  if (left === 'open') {
+  if (outcome === 'broken' || stream.destroyed) return;
+  if (outcome === 'open') {
     // Status and headers leave with the first write, also with one of nothing.
-    stream.write(rest);
+    stream.write(wholeText);
     stream.end();
   }
   await Promise.race([finished, closed]);
@@ -121,7 +121,7 @@ export async function writeBody(
  * A connection that is not broken before the runtime has status and headers. Without them it has no answer that it could
  * break, and whoever waits for one gets nothing at all. `breakOff` resolves when it is broken.
  */
-function breakable(stream: RuntimeStream) {
+function guardConnection(stream: RuntimeStream) {
   let hasHead = false;
   let broken: Promise<void> | undefined;
   const breakOff = async (error: Error): Promise<void> => {
@@ -140,7 +140,7 @@ function breakable(stream: RuntimeStream) {
 /** Whether the body came to its end, and the stream was ended with its last text. */
 async function writeTexts(
   stream: RuntimeStream,
-  connection: ReturnType<typeof breakable>,
+  connection: ReturnType<typeof guardConnection>,
   { body, endsHere }: Body & { body: AsyncIterable<Text> },
   onFault: (error: unknown) => void,
 ): Promise<'broken' | 'open' | 'ended'> {
@@ -163,7 +163,7 @@ async function writeTexts(
       if (!open) return 'broken';
       if (done) return ended ? 'ended' : 'open';
       // The read of the upstream that brought this text may bring the end, too: both leave in one write.
-      await endOfTick();
+      await waitForTick();
       if (!open) return 'broken';
       ended = endsHere?.() ?? false;
       await new Promise<void>((resolve) => {
@@ -180,7 +180,7 @@ async function writeTexts(
 }
 
 /** Everything that is ready to run has run then. */
-const endOfTick = (): Promise<void> =>
+const waitForTick = (): Promise<void> =>
   new Promise((resolve) => {
     process.nextTick(resolve);
   });

@@ -23,7 +23,7 @@ const encodings = 'gzip, zstd, br';
 type Unpack = (packed: Uint8Array, bytesMax: number) => Promise<Uint8Array | 'too_large'>;
 
 /** Throws a Refusal for an encoding that is none of these. @param name of it, in lower case */
-export function unpackerOf(name: string): Unpack {
+export function findUnpacker(name: string): Unpack {
   const unpack = Object.hasOwn(unpackers, name) ? unpackers[name] : undefined;
   if (!unpack)
     throw refuse(
@@ -37,9 +37,9 @@ export function unpackerOf(name: string): Unpack {
         const { buffer, engine } = (result ?? {}) as Unpacked;
         const code = error && (error as NodeJS.ErrnoException).code;
         if (code === 'ERR_BUFFER_TOO_LARGE') resolve('too_large');
-        else if (error) reject(invalid(name, whyNot(code, name)));
+        else if (error) reject(refuseEncoding(name, explainZlibError(code, name)));
         else if (engine.bytesWritten < packed.byteLength)
-          reject(invalid(name, 'has more after its end: it must be compressed in one piece'));
+          reject(refuseEncoding(name, 'has more after its end: it must be compressed in one piece'));
         else resolve(buffer);
       });
     });
@@ -51,10 +51,10 @@ interface Unpacked {
   engine: { bytesWritten: number };
 }
 
-const whyNot = (code: string | null | undefined, name: string): string =>
+const explainZlibError = (code: string | null | undefined, name: string): string =>
   code === 'ZSTD_error_frameParameter_windowTooLarge'
     ? 'needs a window of more than 8 MB: compress it at level 19 or below, without --long'
     : `is not valid ${name}`;
 
-const invalid = (name: string, what: string): Refusal =>
+const refuseEncoding = (name: string, what: string): Refusal =>
   refuse('invalid_encoding', `The header says "content-encoding: ${name}", but the body ${what}.`);

@@ -7,7 +7,7 @@ import type { Context, DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEven
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
 import { Poisoned } from '../../relay/ports/store-errors.ts';
 import { markedTables, type WrittenRow } from '../../relay/ports/config-store.ts';
-import { attributesOfImage, valuesOf, type Attributes } from '../dynamodb/table-client.ts';
+import { decodeImage, valuesOf, type Attributes } from '../dynamodb/table-client.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import type { GrantImage, QuotaChange } from '../../relay/ports/money-stores.ts';
@@ -21,7 +21,7 @@ type TakeOutcome = Error | undefined;
 /** What the jobs of table streams have in common. They get changes in any order and possibly repeated. */
 interface StreamJob {
   /** The log event and the metric of a change that can never be processed. */
-  poisoned: { event: string; metric: MetricName };
+  poisonReport: { event: string; metric: MetricName };
   log: Log;
   metrics: Metrics;
 }
@@ -45,13 +45,16 @@ export type TableStreamHandler = (
   context: Pick<Context, 'awsRequestId'>,
 ) => Promise<DynamoDBBatchResponse>;
 
-export const tableStreamHandler = <Change>(
+export const createTableStreamHandler = <Change>(
   read: ReadRecord<Change>,
   job: TableStreamJob<Change>,
 ): TableStreamHandler =>
-  tableStreamBatchHandler(read, { ...job, takeAll: eachAlone((change: Change) => job.take(change)) });
+  createTableStreamBatchHandler(read, {
+    ...job,
+    takeAll: takeEachAlone((change: Change) => job.take(change)),
+  });
 
-export function tableStreamBatchHandler<Change>(
+export function createTableStreamBatchHandler<Change>(
   read: ReadRecord<Change>,
   job: TableStreamBatchJob<Change>,
 ): TableStreamHandler {
@@ -59,13 +62,13 @@ export function tableStreamBatchHandler<Change>(
     try {
       return { change: read(record) };
     } catch (error) {
-      return { error: asError(error) };
+      return { error: ensureError(error) };
     }
   };
   return async ({ Records }, { awsRequestId: invocation }) => {
     const found = Records.map(changeOrError);
     const changes = found.flatMap(({ change }) => (change === undefined ? [] : [change]));
-    const taken = await job.takeAll(changes).catch((error: unknown) => changes.map(() => asError(error)));
+    const taken = await job.takeAll(changes).catch((error: unknown) => changes.map(() => ensureError(error)));
     const outcomes = taken.values();
     for (const [at, record] of Records.entries()) {
       const { change, error } = found[at] ?? {};
@@ -83,13 +86,15 @@ export function tableStreamBatchHandler<Change>(
 const atOnceMax = 10;
 
 /** Some at once, none after a change that needs a retry. */
-function eachAlone<Change>(take: (change: Change) => Promise<void>): TableStreamBatchJob<Change>['takeAll'] {
+function takeEachAlone<Change>(
+  take: (change: Change) => Promise<void>,
+): TableStreamBatchJob<Change>['takeAll'] {
   return async (changes) => {
     const outcomes: TakeOutcome[] = [];
     while (outcomes.length < changes.length) {
       const group = changes.slice(outcomes.length, outcomes.length + atOnceMax);
       outcomes.push(
-        ...(await Promise.all(group.map((change) => take(change).then(() => undefined, asError)))),
+        ...(await Promise.all(group.map((change) => take(change).then(() => undefined, ensureError)))),
       );
       const failed = outcomes.find((outcome) => outcome && !(outcome instanceof Poisoned));
       if (failed) outcomes.push(...changes.slice(outcomes.length).map(() => failed));
@@ -98,10 +103,11 @@ function eachAlone<Change>(take: (change: Change) => Promise<void>): TableStream
   };
 }
 
-const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+const ensureError = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(String(thrown));
 
 function reportPoisoned(
-  { poisoned, metrics, log }: StreamJob,
+  { poisonReport: poisoned, metrics, log }: StreamJob,
   record: DynamoDBRecord,
   found: { problem: string; invocation: string },
 ): void {
@@ -124,25 +130,29 @@ interface ConfigJob {
   markRows(rows: WrittenRow[]): Promise<void>;
 }
 
-export const configStreamHandler =
+export const createConfigStreamHandler =
   (job: ConfigJob) =>
   async ({ Records }: DynamoDBStreamEvent): Promise<void> => {
-    const written = markedTables.flatMap((table) => writtenRows(Records, table, job.stack));
+    const written = markedTables.flatMap((table) => collectWrittenRows(Records, table, job.stack));
     if (hasConfiguration(Records, job.stack)) await job.publish();
     await job.markRows(written);
   };
 
-const isOf = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack: string): boolean =>
+const isFromTable = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack: string): boolean =>
   eventSourceARN?.includes(`:table/${physicalTableName(stack, table)}/`) === true;
 
 const hasConfiguration = (records: DynamoDBRecord[], stack: string): boolean =>
-  records.some((record) => !markedTables.some((table) => isOf(record, table, stack)));
+  records.some((record) => !markedTables.some((table) => isFromTable(record, table, stack)));
 
 /** The newest image of each row, without deleted rows. */
-function writtenRows(records: DynamoDBRecord[], table: WrittenRow['table'], stack: string): WrittenRow[] {
+function collectWrittenRows(
+  records: DynamoDBRecord[],
+  table: WrittenRow['table'],
+  stack: string,
+): WrittenRow[] {
   const newest = new Map<string | number, unknown>();
   for (const record of records) {
-    if (!isOf(record, table, stack)) continue;
+    if (!isFromTable(record, table, stack)) continue;
     const { Keys, NewImage } = record.dynamodb ?? {};
     const key = rowOf(Keys)[tableSchemas[table].partitionKey.name];
     if (typeof key !== 'string' && typeof key !== 'number') continue;
@@ -153,12 +163,12 @@ function writtenRows(records: DynamoDBRecord[], table: WrittenRow['table'], stac
 }
 
 /** A record's row as it is read from its table. */
-const rowOf = (image: unknown): Record<string, unknown> => valuesOf(attributesOfImage(image));
+const rowOf = (image: unknown): Record<string, unknown> => valuesOf(decodeImage(image));
 
 // Reads the records of table streams.
 
 /** The change in a record of the table stream of `quotas`. Throws Poisoned. */
-export function quotaChangeOf({ dynamodb }: DynamoDBRecord): QuotaChange {
+export function readQuotaRecord({ dynamodb }: DynamoDBRecord): QuotaChange {
   const account = dynamodb?.Keys?.['account']?.S;
   if (account === undefined) throw new Poisoned('quotas: a record without its key');
   const { OldImage, NewImage } = dynamodb ?? {};
@@ -171,11 +181,11 @@ export function quotaChangeOf({ dynamodb }: DynamoDBRecord): QuotaChange {
 }
 
 /** The row in a record of the table stream of `grants`. Undefined: the row was removed. Throws Poisoned. */
-export const grantImageOf = ({ dynamodb }: DynamoDBRecord): GrantImage | undefined =>
-  dynamodb?.NewImage && readGrantImage(attributesOfImage(dynamodb.NewImage));
+export const readGrantRecord = ({ dynamodb }: DynamoDBRecord): GrantImage | undefined =>
+  dynamodb?.NewImage && readGrantImage(decodeImage(dynamodb.NewImage));
 
 /** The id of a new notice in a record of the table stream of `runtime`. Undefined: the item is another one. */
-export function noticeIdOf({ dynamodb }: DynamoDBRecord): string | undefined {
+export function readNoticeRecord({ dynamodb }: DynamoDBRecord): string | undefined {
   const id = dynamodb?.Keys?.['id']?.S;
   return id?.startsWith(noticePrefix) ? id.slice(noticePrefix.length) : undefined;
 }

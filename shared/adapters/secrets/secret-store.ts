@@ -20,7 +20,7 @@ import {
 } from '../../relay/ports/config-store.ts';
 import type { Environment } from '../system/environment.ts';
 import { ExpiringCache, keepNewest, systemRandom } from '../system/node-ports.ts';
-import { parameterStore, secretsManager, awsJsonCalls } from '../aws/aws-calls.ts';
+import { parameterStore, secretsManager, createAwsCalls } from '../aws/aws-calls.ts';
 
 /** A value lives between half of this and all of it, so that environments do not all read at one time. */
 const lifetimeMsMax = 5 * 60_000;
@@ -36,7 +36,7 @@ const pauseMsMax = 1_000;
 const refreshEveryMs = 5_000;
 const entriesMax = 1000;
 
-interface SecretStoreParts {
+interface SecretStoreDeps {
   environment: Environment;
   clock: Clock;
   /** The store reads secrets of this purpose only. Rows are checked too, but a row or version may have bypassed that. */
@@ -47,32 +47,32 @@ interface SecretStoreParts {
   variables?: Record<string, string | undefined>;
 }
 
-export function cachedSecretStore({
+export function createSecretStore({
   environment,
   clock,
   purpose,
   random = systemRandom,
   variables = process.env,
-}: SecretStoreParts): SecretStore {
+}: SecretStoreDeps): SecretStore {
   const cache = new ExpiringCache<{ value: string; isOld?: boolean }>({
     clock,
     entriesMax,
     lifetimeMs: ({ isOld }) => (isOld ? staleLifetimeMs : lifetimeMsMax * (1 - random.next() / 2)),
   });
-  const load = secretLoader(environment, variables);
+  const load = createSecretLoader(environment, variables);
   /** The last good value of each reference, used while a store does not answer. */
-  const known = new Map<string, string>();
+  const lastValues = new Map<string, string>();
 
   /** Asks the store until it answers or the time is up. */
-  const loaded = async (reference: string): Promise<string> => {
+  const loadValue = async (reference: string): Promise<string> => {
     const untilMs = clock.now() + readMsMax;
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
       try {
-        const value = usable(await load(reference));
-        keepNewest(known, entriesMax, reference, value);
+        const value = checkValue(await load(reference));
+        keepNewest(lastValues, entriesMax, reference, value);
         return value;
       } catch (error) {
-        if (error instanceof SecretUnusable) known.delete(reference);
+        if (error instanceof SecretUnusable) lastValues.delete(reference);
         const waitMs = Math.ceil(pauseMs * random.next());
         if (error instanceof SecretUnusable || clock.now() + waitMs >= untilMs) throw error;
         await clock.sleep(waitMs);
@@ -81,8 +81,8 @@ export function cachedSecretStore({
   };
 
   const fetchValue = async (reference: string): Promise<{ value: string; isOld?: boolean }> => {
-    const last = known.get(reference);
-    const loading = loaded(reference).then((value) => ({ value }));
+    const last = lastValues.get(reference);
+    const loading = loadValue(reference).then((value) => ({ value }));
     if (last === undefined) return loading;
     const old = { value: last, isOld: true };
     // The read goes on when it is late; what it brings is the last good value then.
@@ -97,12 +97,12 @@ export function cachedSecretStore({
     return (await cache.get(reference, () => fetchValue(reference))).value;
   };
   /** Whether a value was replaced: for all calls that were refused with it. */
-  const refreshed = new ExpiringCache<boolean>({ clock, entriesMax, lifetimeMs: () => refreshEveryMs });
+  const refreshes = new ExpiringCache<boolean>({ clock, entriesMax, lifetimeMs: () => refreshEveryMs });
 
   return {
     read,
     refresh: (reference) =>
-      refreshed.get(reference, async () => {
+      refreshes.get(reference, async () => {
         // What calls have last got.
         const before = (await cache.take(reference)?.catch(() => undefined))?.value;
         const after = await read(reference).catch(() => before);
@@ -112,7 +112,7 @@ export function cachedSecretStore({
 }
 
 /** Reads the value of a reference, once. Undefined: the secret holds no text. Throws SecretUnusable, or the error of a store that did not answer. */
-function secretLoader(
+function createSecretLoader(
   { aws, local, stack }: Environment,
   variables: Record<string, string | undefined>,
 ): (reference: string) => Promise<string | undefined> {
@@ -146,10 +146,10 @@ function secretLoader(
 
   /** Opens a connection at the first reference that needs it. Tries once: the caller repeats. */
   function openCalls(service: typeof parameterStore) {
-    const call = awsJsonCalls({ service, aws, attempts: 1, connectMsMax: 1000, tryMsMax: 2000 });
+    const call = createAwsCalls({ service, aws, attempts: 1, connectMsMax: 1000, tryMsMax: 2000 });
     return (operation: string, input: object): Promise<unknown> =>
       call(operation, input).catch((error: unknown) => {
-        const reason = error instanceof Error ? permanent[error.name] : undefined;
+        const reason = error instanceof Error ? permanentErrors[error.name] : undefined;
         throw reason ? new SecretUnusable(reason, '', { cause: error }) : error;
       });
   }
@@ -174,7 +174,7 @@ function refuseOutside(prefix: string, name: string): void {
 }
 
 /** Permanent errors of both stores, by name. After any other error a retry may succeed. */
-const permanent: Record<string, UnusableReason> = {
+const permanentErrors: Record<string, UnusableReason> = {
   ParameterNotFound: 'missing',
   ParameterVersionNotFound: 'missing',
   ResourceNotFoundException: 'missing',
@@ -186,7 +186,7 @@ const permanent: Record<string, UnusableReason> = {
 };
 
 /** Checks that the value can be sent in a request header. */
-function usable(text: string | undefined): string {
+function checkValue(text: string | undefined): string {
   // Files and shell commands often add a trailing line feed.
   const value = text?.trim();
   if (!value) throw new SecretUnusable('malformed', 'the value is empty, or no text');
@@ -198,7 +198,7 @@ function usable(text: string | undefined): string {
 // Reads the secrets that rows refer to and reports unusable ones for the rows' marks. Reports nothing when a
 // store is busy or does not answer, because an operator cannot fix that in a row.
 
-const words: Record<UnusableReason, string> = {
+const reasonTexts: Record<UnusableReason, string> = {
   missing: 'missing: there is nothing of this name',
   access_denied: 'access denied: this stack may not read or decrypt it',
   malformed: 'malformed',
@@ -209,30 +209,30 @@ const waitMsMax = 10_000;
 /** More at once would take the stores' rate from the calls of customers. */
 const readsAtOnce = 4;
 
-interface SecretCheckParts {
+interface SecretCheckDeps {
   secrets: Pick<SecretStore, 'read'>;
   clock: Clock;
   /** true on the local stack, which has no AWS secret store. */
   local: boolean;
 }
 
-export const secretCheck = ({ secrets, clock, local }: SecretCheckParts): SecretCheck => ({
+export const createSecretCheck = ({ secrets, clock, local }: SecretCheckDeps): SecretCheck => ({
   async unusable(references) {
     const found = new Map<string, string>();
     let isOver = false;
     const askable = references.filter((reference) => !local || reference.startsWith('env:'));
     const left = askable.values();
-    const tryOthers = async (): Promise<void> => {
+    const readRemaining = async (): Promise<void> => {
       for (const reference of left)
         try {
           if (isOver) return;
           await secrets.read(reference);
         } catch (error) {
           if (error instanceof SecretUnusable)
-            found.set(reference, [words[error.reason], error.message || []].flat().join(': '));
+            found.set(reference, [reasonTexts[error.reason], error.message || []].flat().join(': '));
         }
     };
-    const tried = Array.from({ length: readsAtOnce }, tryOthers);
+    const tried = Array.from({ length: readsAtOnce }, readRemaining);
     await within(clock, waitMsMax, { work: Promise.all(tried), late: undefined });
     isOver = true;
     // Copied, so that a late reply does not change the returned map.

@@ -12,21 +12,21 @@ import {
 } from '../../config/rows/secret-reference.ts';
 import { Failure } from '../../operate/plan.ts';
 import type { Target, SecretWriter } from '../../operate/operator-ports.ts';
-import { callAws, jsonCall, type AwsCaller } from '../aws/aws-request.ts';
+import { callAws, buildJsonCall, type AwsCaller } from '../aws/aws-request.ts';
 import { readEnvSecrets } from '../system/environment.ts';
 
-export interface SecretWriterParts extends AwsCaller {
+export interface SecretWriterDeps extends AwsCaller {
   target: Target;
   /** Converts an error of AWS to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
 
-export function awsSecretWriter({ target, explain, ...caller }: SecretWriterParts): SecretWriter {
+export function createSecretWriter({ target, explain, ...caller }: SecretWriterDeps): SecretWriter {
   const { environment } = caller;
   /** @param conflict the Failure to throw when the store reports that the secret already exists */
-  const explained = async <Result>(
+  const explainFailure = async <Result>(
     work: Promise<Result>,
-    { title, name }: Place,
+    { title, name }: StoredSecret,
     conflict?: Failure,
   ): Promise<Result> =>
     work.catch((error: unknown) => {
@@ -39,11 +39,11 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
   return {
     async put({ reference, replace, conflict }, value) {
       const place = placeOf(reference, caller);
-      await explained(place.put(value, replace), place, conflict);
+      await explainFailure(place.put(value, replace), place, conflict);
     },
     async read(reference, use) {
       if (reference.startsWith('env:'))
-        return ofRow(target, environment, { name: reference.slice('env:'.length), use });
+        return readRowVariable(target, environment, { name: reference.slice('env:'.length), use });
       const binding = compareBinding(reference, use);
       if (binding === 'purpose' || binding === 'host')
         throw new Failure(`${reference} was stored for another ${binding}`);
@@ -54,7 +54,7 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
       if (!isOfStack(reference, target.stack))
         throw new Failure(`${reference} belongs to another stack than ${target.stack}`);
       const place = placeOf(reference, caller);
-      const value = (await explained(place.get(), place))?.trim();
+      const value = (await explainFailure(place.get(), place))?.trim();
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
     },
@@ -64,7 +64,7 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
         if (!isGone(error)) throw explain(error, place.title);
       });
     },
-    variable: async (name) => fromEnvironment(environment, name),
+    variable: async (name) => readVariable(environment, name),
   };
 }
 
@@ -78,7 +78,7 @@ const isGone = (error: unknown): boolean =>
     (error.name === 'InvalidRequestException' && /delet/i.test(error.message)));
 
 /** A row may be another's work: it must not choose which variable of this shell is sent to its address. */
-function ofRow(
+function readRowVariable(
   { local }: Target,
   environment: NodeJS.ProcessEnv,
   { name, use }: { name: string; use: SecretUse },
@@ -88,16 +88,16 @@ function ofRow(
     throw new Failure(
       `rows may not read the environment variable ${name}: allow it by ${allowVariable(name)}, here and at \`npm start\``,
     );
-  return fromEnvironment(environment, name);
+  return readVariable(environment, name);
 }
 
-function fromEnvironment(environment: NodeJS.ProcessEnv, name: string): string {
+function readVariable(environment: NodeJS.ProcessEnv, name: string): string {
   const value = environment[name]?.trim();
   if (!value) throw new Failure(`the environment variable ${name} is not set in this shell`);
   return value;
 }
 
-interface Place {
+interface StoredSecret {
   title: string;
   name: string;
   put(value: string, replace: boolean): Promise<void>;
@@ -105,14 +105,14 @@ interface Place {
   remove(): Promise<unknown>;
 }
 
-function placeOf(reference: string, caller: AwsCaller): Place {
+function placeOf(reference: string, caller: AwsCaller): StoredSecret {
   const name = reference.slice(reference.indexOf(':') + 1);
-  return reference.startsWith('ssm:') ? parameter(name, caller) : managedSecret(name, caller);
+  return reference.startsWith('ssm:') ? openParameter(name, caller) : openManagedSecret(name, caller);
 }
 
-function parameter(Name: string, caller: AwsCaller): Place {
+function openParameter(Name: string, caller: AwsCaller): StoredSecret {
   const call = (action: string, input: object): Promise<string> =>
-    callAws(caller, jsonCall('ssm', `AmazonSSM.${action}`, { Name, ...input }));
+    callAws(caller, buildJsonCall('ssm', `AmazonSSM.${action}`, { Name, ...input }));
   return {
     title: 'SSM',
     name: Name,
@@ -127,10 +127,10 @@ function parameter(Name: string, caller: AwsCaller): Place {
   };
 }
 
-function managedSecret(name: string, caller: AwsCaller): Place {
+function openManagedSecret(name: string, caller: AwsCaller): StoredSecret {
   const call = (action: string, input: object): Promise<string> =>
     callAws(caller, {
-      ...jsonCall('secretsmanager', `secretsmanager.${action}`, input),
+      ...buildJsonCall('secretsmanager', `secretsmanager.${action}`, input),
       variable: 'AWS_ENDPOINT_URL_SECRETS_MANAGER',
     });
   return {

@@ -66,10 +66,10 @@ type Variables = Record<string, string | undefined>;
  */
 export function readEnvironment(variables: Variables = process.env, access?: HostAccess): Environment {
   const originSecrets = variables['ORIGIN_SECRETS'];
-  if (originSecrets === undefined) throw missing('ORIGIN_SECRETS');
+  if (originSecrets === undefined) throw createMissingError('ORIGIN_SECRETS');
   return {
-    stack: required(variables, 'RELAY_STACK'),
-    version: required(variables, 'RELAY_VERSION'),
+    stack: requireVariable(variables, 'RELAY_STACK'),
+    version: requireVariable(variables, 'RELAY_VERSION'),
     functionVersion: variables['AWS_LAMBDA_FUNCTION_VERSION'] ?? '$LATEST',
     originSecrets: originSecrets.split(',').flatMap((secret) => secret.trim() || []),
     local: variables['RELAY_LOCAL'] === '1',
@@ -80,7 +80,7 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
     tracing: readTracing(variables),
     awsClient: variables['AWS_CLIENT'] === 'sdk' ? 'sdk' : undefined,
-    aws: access ? { region: required(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),
+    aws: access ? { region: requireVariable(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),
   };
 }
 
@@ -125,14 +125,14 @@ export const readAlertAccess = (variables: Variables = process.env) => ({
 
 /** What the scheduled call needs: only the function `canary` has these variables. */
 export const readCanary = (variables: Variables = process.env) => ({
-  baseUrl: required(variables, 'CANARY_URL'),
-  model: required(variables, 'CANARY_MODEL'),
-  key: required(variables, 'CANARY_KEY'),
+  baseUrl: requireVariable(variables, 'CANARY_URL'),
+  model: requireVariable(variables, 'CANARY_MODEL'),
+  key: requireVariable(variables, 'CANARY_KEY'),
 });
 
 /** The option `console` of the deployment: only the function of that name has this variable. */
 export const readConsole = (variables: Variables = process.env): unknown =>
-  JSON.parse(required(variables, 'CONSOLE'));
+  JSON.parse(requireVariable(variables, 'CONSOLE'));
 
 /** Where traces of calls go. */
 export interface TracingSettings {
@@ -154,20 +154,20 @@ export function readTracing(variables: Variables): TracingSettings | undefined {
   if (!url || !URL.canParse(url) || isOff) return undefined;
   return {
     url,
-    headers: headersIn(variables['OTEL_EXPORTER_OTLP_HEADERS'] ?? ''),
+    headers: parseHeaders(variables['OTEL_EXPORTER_OTLP_HEADERS'] ?? ''),
     service: variables['OTEL_SERVICE_NAME'] || undefined,
-    ratio: sampler.endsWith('always_on') ? 1 : ratioIn(variables['OTEL_TRACES_SAMPLER_ARG'] || '1'),
+    ratio: sampler.endsWith('always_on') ? 1 : parseRatio(variables['OTEL_TRACES_SAMPLER_ARG'] || '1'),
   };
 }
 
 /** What is no share traces all, as OpenTelemetry has it. */
-function ratioIn(text: string): number {
+function parseRatio(text: string): number {
   const given = Number(text);
   return given >= 0 && given <= 1 ? given : 1;
 }
 
 /** `name=value` pairs, separated by commas, values percent-encoded. Blanks inside a value are taken as they are. */
-const headersIn = (text: string): Record<string, string> =>
+const parseHeaders = (text: string): Record<string, string> =>
   Object.fromEntries(
     text.split(',').flatMap((pair) => {
       const [, name = '', value = ''] = /^\s*([!#$%&'*+.^`|~\w-]+)\s*=\s*([\x20-\x7e]*)$/.exec(pair) ?? [];
@@ -176,7 +176,7 @@ const headersIn = (text: string): Record<string, string> =>
   );
 
 /** A key that seals state for clients. */
-export interface SealKey {
+export interface StateKey {
   /** Stands in every seal. */
   number: number;
   /** Any text; the key is its SHA-256. */
@@ -187,7 +187,7 @@ export interface SealKey {
  * The keys in `SEAL_KEYS`, a JSON object of number to secret text, oldest first. Only functions that answer calls have
  * the variable. Throws an Error that quotes nothing of a key.
  */
-export function readSealKeys(variables: Variables = process.env): SealKey[] {
+export function readStateKeys(variables: Variables = process.env): StateKey[] {
   const text = variables['SEAL_KEYS'];
   // The stack sets it. On a host that does not, state comes back while the environment lives, and is dropped after.
   if (text === undefined) return [{ number: 1, secret: crypto.randomUUID() }];
@@ -206,27 +206,27 @@ export function readSealKeys(variables: Variables = process.env): SealKey[] {
 function readAwsAccess(variables: Variables): AwsAccess {
   const sessionToken = variables['AWS_SESSION_TOKEN'];
   return {
-    region: required(variables, 'AWS_REGION'),
+    region: requireVariable(variables, 'AWS_REGION'),
     credentials: {
-      accessKeyId: required(variables, 'AWS_ACCESS_KEY_ID'),
-      secretAccessKey: required(variables, 'AWS_SECRET_ACCESS_KEY'),
+      accessKeyId: requireVariable(variables, 'AWS_ACCESS_KEY_ID'),
+      secretAccessKey: requireVariable(variables, 'AWS_SECRET_ACCESS_KEY'),
       ...(sessionToken && { sessionToken }),
     },
   };
 }
 
-function required(variables: Variables, name: string): string {
+function requireVariable(variables: Variables, name: string): string {
   const value = variables[name];
-  if (!value) throw missing(name);
+  if (!value) throw createMissingError(name);
   return value;
 }
 
-const missing = (name: string): Error =>
+const createMissingError = (name: string): Error =>
   new Error(`The environment variable ${name} is missing; the stack sets it on every function.`);
 
 /** What an operator says about the AWS account, in place of the environment; the SDK's own chain finds the rest. */
 
-export interface AwsPlace {
+export interface AwsOverrides {
   region?: string;
   /** A profile of the AWS configuration files. */
   profile?: string;

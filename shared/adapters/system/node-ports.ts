@@ -10,7 +10,7 @@ import {
 import { deflateRawSync, inflateRawSync, inflateSync } from 'node:zlib';
 import type { Clock, Ids, Random, Hmac, Pseudonym, Sealer, Inflate } from '../../relay/ports/host.ts';
 import { idAlphabet, timeText, sealPrefix } from '../../wire/ids.ts';
-import type { SealKey } from './environment.ts';
+import type { StateKey } from './environment.ts';
 
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -31,10 +31,10 @@ export const systemClock: Clock = {
 // random numbers for jitter and weights, which must never be used for secrets.
 
 export const timeSortedIds = (clock: Clock): Ids => ({
-  next: () => timeText(clock.now()) + randomText(),
+  next: () => timeText(clock.now()) + generateIdText(),
 });
 
-function randomText(): string {
+function generateIdText(): string {
   let text = '';
   // A byte modulo 32 is uniform, as 256 is a multiple of 32.
   for (const byte of randomBytes(16)) text += idAlphabet.charAt(byte % 32);
@@ -45,13 +45,13 @@ export const systemRandom: Random = { next: () => Math.random() };
 
 // HMAC by Node's crypto. Must compare in constant time.
 
-const digest = (secret: string, message: string | Uint8Array): Buffer =>
+const computeHmac = (secret: string, message: string | Uint8Array): Buffer =>
   createHmac('sha256', secret).update(message).digest();
 
 export const nodeHmac: Hmac = {
-  sign: (secret, message) => digest(secret, message).toString('hex'),
+  sign: (secret, message) => computeHmac(secret, message).toString('hex'),
   matches(secret, message, signatures) {
-    const wanted = digest(secret, message);
+    const wanted = computeHmac(secret, message);
     let found = 0;
     for (const signature of signatures) {
       const given = Buffer.from(signature, 'hex');
@@ -63,7 +63,7 @@ export const nodeHmac: Hmac = {
 };
 
 /** As JSON, so that no two pairs of account and name are one message. */
-export const hmacPseudonym =
+export const createPseudonym =
   (key: string): Pseudonym =>
   (account, name) =>
     nodeHmac.sign(key, JSON.stringify([account, name]));
@@ -71,9 +71,9 @@ export const hmacPseudonym =
 // Generates clients' keys and other unguessable values. Tables and logs must hold only a key's hash and hint.
 
 /** A new secret key: `sk-` and 48 URL-safe characters, 288 random bits. */
-export const newSecretKey = (): string => `sk-${randomBytes(36).toString('base64url')}`;
+export const generateSecretKey = (): string => `sk-${randomBytes(36).toString('base64url')}`;
 
-export const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
+export const generateHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 // Seals with AES-256-GCM under numbered keys; the last key seals, all open. The text is deflated first. Must never
 // inflate without a bound.
@@ -96,37 +96,40 @@ interface Key {
 }
 
 /** @param keys oldest first, at least one */
-export function aesSealer(keys: readonly SealKey[]): Sealer {
+export function createSealer(keys: readonly StateKey[]): Sealer {
   const known = new Map(keys.map((key) => [key.number, keyOf(key)]));
   const newest = [...known.values()].at(-1);
   if (!newest) throw new Error('no seal key');
   return {
-    seal: (text) => `${sealPrefix}${newest.number}.${sealed(newest, text).toString('base64url')}`,
+    seal: (text) => `${sealPrefix}${newest.number}.${encrypt(newest, text).toString('base64url')}`,
     open(text) {
       const [, number, body] = form.exec(text) ?? [];
       if (number === undefined || body === undefined) return 'damaged';
       const key = known.get(Number(number));
       if (!key) return 'unknown_key';
-      return opened(key, Buffer.from(body, 'base64url'));
+      return decrypt(key, Buffer.from(body, 'base64url'));
     },
   };
 }
 
-function keyOf({ number, secret: text }: SealKey): Key {
-  const secret = sha256(text);
-  return { number, secret, check: sha256(secret).subarray(0, checkLength) };
+function keyOf({ number, secret: text }: StateKey): Key {
+  const secret = hashBytes(text);
+  return { number, secret, check: hashBytes(secret).subarray(0, checkLength) };
 }
 
-const sha256 = (value: string | Buffer): Buffer => hash('sha256', value, 'buffer');
+const hashBytes = (value: string | Buffer): Buffer => hash('sha256', value, 'buffer');
 
-function sealed({ number, secret, check }: Key, text: string): Buffer {
+function encrypt({ number, secret, check }: Key, text: string): Buffer {
   const nonce = randomBytes(nonceLength);
   const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(headOf(number));
   const body = Buffer.concat([cipher.update(deflateRawSync(text)), cipher.final()]);
   return Buffer.concat([check, nonce, cipher.getAuthTag(), body]);
 }
 
-function opened({ number, secret, check }: Key, bytes: Buffer): { text: string } | 'unknown_key' | 'damaged' {
+function decrypt(
+  { number, secret, check }: Key,
+  bytes: Buffer,
+): { text: string } | 'unknown_key' | 'damaged' {
   const tagStart = checkLength + nonceLength;
   const bodyStart = tagStart + tagLength;
   if (bytes.length <= bodyStart) return 'damaged';
@@ -147,7 +150,7 @@ const headOf = (number: number): Buffer => Buffer.from(`${sealPrefix}${number}`)
 
 // Inflates with Node's zlib, at once: how much one call may inflate is bounded, and nothing of it is kept.
 
-export const zlibInflate: Inflate = (bytes, lengthMax) => {
+export const inflateWithZlib: Inflate = (bytes, lengthMax) => {
   try {
     return inflateSync(bytes, { maxOutputLength: Math.max(1, lengthMax) }).toString('latin1');
   } catch {

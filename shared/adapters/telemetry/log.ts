@@ -8,45 +8,52 @@ import type { Log, RequestLog, MetricName, SweepResult, ConfigMetrics } from '..
 /** Makes a log line also a metric. Times in epoch milliseconds. */
 interface LineMetrics {
   /** The members of a request's line, its time and the metrics included. */
-  ofRequest(entry: RequestLog, atMs: number): object;
+  describeRequest(entry: RequestLog, atMs: number): object;
   /** What is added to an event's line. */
-  ofEvent(name: string, atMs: number): object;
+  describeEvent(name: string, atMs: number): object;
 }
 
-export function jsonLog(version: string, metrics?: LineMetrics): Log {
+export function createJsonLog(version: string, metrics?: LineMetrics): Log {
   const write = (level: string, message: string, fields: object): void => {
     process.stdout.write(`${textOf({ level, message, version, ...fields })}\n`);
   };
   return {
     request: (entry) => {
       const atMs = Date.now();
-      write('INFO', 'request', metrics ? metrics.ofRequest(entry, atMs) : { ...origin(atMs), ...entry });
+      write(
+        'INFO',
+        'request',
+        metrics ? metrics.describeRequest(entry, atMs) : { ...describeOrigin(atMs), ...entry },
+      );
     },
     event: (name, fields) => {
       const atMs = Date.now();
-      write('WARN', name, { ...origin(atMs), ...fields, ...metrics?.ofEvent(name, atMs) });
+      write('WARN', name, { ...describeOrigin(atMs), ...fields, ...metrics?.describeEvent(name, atMs) });
     },
     fault(requestId, error, fields) {
       const found = describeFault(error);
-      write('ERROR', 'fault', { ...origin(Date.now()), request_id: requestId, ...fields, ...found });
+      write('ERROR', 'fault', { ...describeOrigin(Date.now()), request_id: requestId, ...fields, ...found });
     },
   };
 }
 
 /** For whoever reads lines elsewhere: CloudWatch has both of its own. */
-const origin = (atMs: number): object => ({ timestamp: new Date(atMs).toISOString(), service: 'relay' });
+const describeOrigin = (atMs: number): object => ({
+  timestamp: new Date(atMs).toISOString(),
+  service: 'relay',
+});
 
 /** Few lines have amounts: with a replacer, all take three times as long. */
 function textOf(line: object): string {
   try {
     return JSON.stringify(line);
   } catch {
-    return JSON.stringify(line, writable);
+    return JSON.stringify(line, formatAmount);
   }
 }
 
 /** Amounts are bigints, at which JSON.stringify throws. */
-const writable = (_name: string, value: unknown): unknown =>
+const formatAmount = (_name: string, value: unknown): unknown =>
   typeof value === 'bigint' ? value.toString() : value;
 
 interface FaultDescription {
@@ -85,8 +92,8 @@ const wordOf = (value: unknown): string | undefined =>
 
 /** Removes the message first, because it may look like frames. */
 function framesOf(stack: string, message: string): string[] {
-  const rest = message === '' ? stack : stack.replaceAll(message, '');
-  return rest
+  const trace = message === '' ? stack : stack.replaceAll(message, '');
+  return trace
     .split('\n')
     .filter((line) => /^\s+at .*(:\d+:\d+|<anonymous>|native)\)?$/.test(line))
     .map((line) => line.trim().slice(-frameCharactersMax));
@@ -120,17 +127,17 @@ const eventMetrics = new Map([
 /**
  * @param build the function and its version: `chat:12`. Metric filters count by it, so that a deployment can be given up
  */
-export function requestMetrics(stack: string, build?: string): LineMetrics {
+export function createRequestMetrics(stack: string, build?: string): LineMetrics {
   return {
-    ofRequest: (entry, atMs) => {
+    describeRequest: (entry, atMs) => {
       const outcome = outcomeOf(entry);
       const channel = entry.channel ?? 'none';
-      const numbers = counted(numbersOf(entry, outcome), atMs);
+      const numbers = embedMetrics(numbersOf(entry, outcome), atMs);
       return { ...fieldsOf(entry), stack, build, channel, outcome, ...numbers };
     },
-    ofEvent: (name, atMs) => {
+    describeEvent: (name, atMs) => {
       const metric = eventMetrics.get(name);
-      return metric === undefined ? {} : { stack, build, ...counted({ [metric]: 1 }, atMs) };
+      return metric === undefined ? {} : { stack, build, ...embedMetrics({ [metric]: 1 }, atMs) };
     },
   };
 }
@@ -205,30 +212,30 @@ const dimensionsOf: Record<string, readonly (readonly string[])[]> = {
 // Counts of functions that serve no requests, as CloudWatch metrics by stack: a log line (EMF) each. What is otherwise 0 is
 // not written, because each metric with a value costs.
 
-const publisher =
+const createPublisher =
   (stack: string) =>
   (counts: Record<string, number>): void =>
-    void process.stdout.write(`${JSON.stringify({ stack, ...counted(counts, Date.now()) })}\n`);
+    void process.stdout.write(`${JSON.stringify({ stack, ...embedMetrics(counts, Date.now()) })}\n`);
 
-export function backgroundMetrics(stack: string) {
-  const publish = publisher(stack);
+export function createBackgroundMetrics(stack: string) {
+  const publish = createPublisher(stack);
   return {
     count: (name: MetricName) => publish({ [name]: 1 }),
     // `OpenReservations` says also that the sweeper ran.
-    swept: ({ open, expired }: SweepResult) =>
+    countSweep: ({ open, expired }: SweepResult) =>
       publish({ OpenReservations: open, ...(expired > 0 && { ExpiredReservations: expired }) }),
     /** Whether the scheduled call was answered. */
-    called: ({ ok }: { ok: boolean }) => publish({ CanarySuccesses: Number(ok) }),
+    countCanaryCall: ({ ok }: { ok: boolean }) => publish({ CanarySuccesses: Number(ok) }),
   };
 }
 
 /** Of a process that answers many requests at once: its mean over all processes is what their number follows. */
-export const serverMetrics = (stack: string) => ({
-  inFlight: (RequestsInFlight: number) => publisher(stack)({ RequestsInFlight }),
+export const createServerMetrics = (stack: string) => ({
+  inFlight: (RequestsInFlight: number) => createPublisher(stack)({ RequestsInFlight }),
 });
 
-export function configMetrics(stack: string): ConfigMetrics {
-  const publish = publisher(stack);
+export function createConfigMetrics(stack: string): ConfigMetrics {
+  const publish = createPublisher(stack);
   return {
     // `BadRows` ends its alarm with 0, and has the models without a price in it: an alarm of their own would be one more
     // metric to pay for.
@@ -247,18 +254,21 @@ export function configMetrics(stack: string): ConfigMetrics {
  * The metrics of the alarms MoneyWrong, NeedsAPerson and Oddities, and what one of each count adds to them. An alarm on many
  * metrics costs as much as many alarms.
  */
-const attention: Record<string, { alarm: string; weight: number }> = {
-  ...of('MoneyWrong', 'ConservationBroken SettleLost LedgerPoisoned GrantPoisoned ReservationPoisoned'),
-  ...of(
+const attentionAlarms: Record<string, { alarm: string; weight: number }> = {
+  ...assignAlarm(
+    'MoneyWrong',
+    'ConservationBroken SettleLost LedgerPoisoned GrantPoisoned ReservationPoisoned',
+  ),
+  ...assignAlarm(
     'NeedsAPerson',
     'InternalErrors ReserveUnknown ChargedAboveReserve SweepFailed ExpiredReservations AlertUndelivered PaymentParked ConfigCompileFailed',
   ),
   // Its alarm triggers at ten: a throttled write harms one turn, an estimate may be wrong about a single odd text.
-  ...of('Oddities', 'TurnStateLost ImplausibleUsage ResponsesNotStored'),
-  ...of('Oddities', 'ConfigFormatUnknown', 10),
+  ...assignAlarm('Oddities', 'TurnStateLost ImplausibleUsage ResponsesNotStored'),
+  ...assignAlarm('Oddities', 'ConfigFormatUnknown', 10),
 };
 
-function of(alarm: string, names: string, weight = 1): typeof attention {
+function assignAlarm(alarm: string, names: string, weight = 1): typeof attentionAlarms {
   return Object.fromEntries(names.split(' ').map((name) => [name, { alarm, weight }]));
 }
 
@@ -267,10 +277,10 @@ function of(alarm: string, names: string, weight = 1): typeof attention {
  * (EMF): one group for all with the same dimensions, because each group repeats them.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  */
-function counted(given: Record<string, number>, atMs: number): object {
+function embedMetrics(given: Record<string, number>, atMs: number): object {
   const all = { ...given };
   for (const [name, count] of Object.entries(given)) {
-    const asked = count === 0 ? undefined : attention[name];
+    const asked = count === 0 ? undefined : attentionAlarms[name];
     if (asked) all[asked.alarm] = (all[asked.alarm] ?? 0) + asked.weight;
   }
   const groups = Map.groupBy(Object.keys(all), (name) => dimensionsOf[name] ?? ofStack);

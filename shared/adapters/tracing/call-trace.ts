@@ -52,7 +52,7 @@ export class CallTrace {
   }
 
   /** The header by which a request to the outside names the span that it is a part of. */
-  header({ spanId }: Span): string {
+  formatHeader({ spanId }: Span): string {
     return `00-${this.traceId}-${spanId}-${this.sampled ? '01' : '00'}`;
   }
 
@@ -96,7 +96,7 @@ const failed = 2;
 const server = 2;
 const client = 3;
 
-export interface ExporterParts {
+export interface ExporterDeps {
   settings: TracingSettings;
   clock: Clock;
   log: Log;
@@ -105,20 +105,20 @@ export interface ExporterParts {
 }
 
 /** Resolves when the receiver has answered, or was waited for long enough, or rests. Never rejects. */
-export function otlpExporter(parts: ExporterParts): (trace: CallTrace) => Promise<void> {
-  const { settings, clock, log, stack, version } = parts;
+export function createOtlpExporter(deps: ExporterDeps): (trace: CallTrace) => Promise<void> {
+  const { settings, clock, log, stack, version } = deps;
   const named = { 'service.name': settings.service ?? stack, 'service.version': version };
   const resource = { attributes: attributesOf(named) };
   const scope = { name: 'relay', version };
   let saidMs = -Infinity;
-  let restsUntilMs = -Infinity;
+  let cooldownUntilMs = -Infinity;
   return async (trace) => {
-    if (clock.now() < restsUntilMs) return;
+    if (clock.now() < cooldownUntilMs) return;
     const spans = trace.spans.map((span) => spanOf(trace, span));
     const body = JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ scope, spans }] }] });
     const reason = await send(settings, body);
     if (reason === undefined) return;
-    restsUntilMs = clock.now() + restMs;
+    cooldownUntilMs = clock.now() + restMs;
     if (clock.now() - saidMs < quietMs) return;
     saidMs = clock.now();
     log.event('trace_lost', { reason });
@@ -156,15 +156,16 @@ function spanOf({ traceId, parentId, root }: CallTrace, span: Span): object {
     parentSpanId: span === root ? parentId : root.spanId,
     name,
     kind: span === root ? server : client,
-    startTimeUnixNano: nanoseconds(startMs),
-    endTimeUnixNano: nanoseconds(endMs),
+    startTimeUnixNano: formatNanoseconds(startMs),
+    endTimeUnixNano: formatNanoseconds(endMs),
     attributes: attributesOf(span.attributes),
     status: error === undefined ? undefined : { code: failed, message: error },
   };
 }
 
 /** 64-bit numbers are texts in JSON. */
-const nanoseconds = (milliseconds: number): string => `${BigInt(Math.round(milliseconds * 1000)) * 1000n}`;
+const formatNanoseconds = (milliseconds: number): string =>
+  `${BigInt(Math.round(milliseconds * 1000)) * 1000n}`;
 
 const attributesOf = (attributes: SpanAttributes): object[] =>
   Object.entries(attributes).flatMap(([key, value]) =>

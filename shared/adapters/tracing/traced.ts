@@ -8,29 +8,29 @@ import type { Handle, RelayRequest, RelayResponse } from '../../relay/http/http.
 import type { RunEvent } from '../../relay/background-run.ts';
 import { requestIdOf } from '../../relay/stored/accepted-call.ts';
 import type { RequestLog } from '../../relay/ports/telemetry.ts';
-import { CallTrace, readTraceParent, otlpExporter } from './call-trace.ts';
-import type { ExporterParts, SpanAttributes, TraceParent } from './call-trace.ts';
+import { CallTrace, readTraceParent, createOtlpExporter } from './call-trace.ts';
+import type { ExporterDeps, SpanAttributes, TraceParent } from './call-trace.ts';
 
-interface TracerParts extends Pick<ExporterParts, 'settings' | 'stack' | 'version'> {
+interface TracerDeps extends Pick<ExporterDeps, 'settings' | 'stack' | 'version'> {
   ports: ChatPorts;
 }
 
-export interface TracingParts extends TracerParts {
+export interface TracingDeps extends TracerDeps {
   /** What the handle serves. */
   routes: readonly Pick<RelayRequest, 'method' | 'path'>[];
   /** Makes the handle that is traced, of ports that note their calls. */
   handleOf: (ports: ChatPorts) => Handle;
 }
 
-export function tracedHandle({ routes, handleOf, ...parts }: TracingParts): Handle {
-  const traces = tracer(parts);
+export function traceHandle({ routes, handleOf, ...parts }: TracingDeps): Handle {
+  const traces = createTracer(parts);
   const handle = handleOf(traces.ports);
   return async (received) => {
     const { id, method, path, headers } = received;
     const parent = readTraceParent(headers['traceparent']);
     // A caller may ask not to be traced. How many traces are paid for is the operator's choice alone.
     const sampled = parent?.sampled !== false && traces.isChosen();
-    const { trace, within, over } = traces.begin(id, { ...parent, sampled });
+    const { trace, within, finish: over } = traces.begin(id, { ...parent, sampled });
     // The caller's own words are attributes: each name of spans is one more series at who receives them.
     const isServed = routes.some((route) => route.method === method && route.path === path);
     trace.root.name = isServed ? `${method} ${path}` : 'HTTP';
@@ -42,14 +42,14 @@ export function tracedHandle({ routes, handleOf, ...parts }: TracingParts): Hand
         'http.response.status_code': response.status,
         'relay.request_id': id,
       };
-      const ended = async (): Promise<void> => {
+      const endTrace = async (): Promise<void> => {
         try {
           await response.done;
         } finally {
           await over(attributes);
         }
       };
-      return { ...response, body: bodyOf(response, trace), done: ended() };
+      return { ...response, body: bodyOf(response, trace), done: endTrace() };
     } catch (error) {
       // Its answer waits for no receiver of traces.
       void over({ 'relay.request_id': id }, nameOf(error));
@@ -60,27 +60,27 @@ export function tracedHandle({ routes, handleOf, ...parts }: TracingParts): Hand
 
 /** The call's span ends with its last byte; what is settled after it has spans of its own. */
 function bodyOf({ body }: RelayResponse, trace: CallTrace): RelayResponse['body'] {
-  const ended = (): void => trace.end(trace.root);
-  if (typeof body !== 'string') return passedOn(body, ended);
-  ended();
+  const endRoot = (): void => trace.end(trace.root);
+  if (typeof body !== 'string') return passedOn(body, endRoot);
+  endRoot();
   return body;
 }
 
-interface TracedRunsParts extends TracerParts {
+interface TracedRunsDeps extends TracerDeps {
   /** Makes the runs that are traced, of ports that note their calls. */
   runsOf: (ports: ChatPorts) => (event: RunEvent) => Promise<void>;
 }
 
 /** Each run has a trace that is a part of the one that its acceptance has. */
-export function tracedRuns({ runsOf, ...parts }: TracedRunsParts) {
-  const traces = tracer(parts);
+export function traceRuns({ runsOf, ...parts }: TracedRunsDeps) {
+  const traces = createTracer(parts);
   const run = runsOf(traces.ports);
   return async (event: RunEvent, traceparent: string | undefined): Promise<void> => {
     const requestId = requestIdOf(event.id);
     const parent = readTraceParent(traceparent);
     // Whether the call is traced was decided when it was accepted.
     const sampled = parent?.sampled ?? traces.isChosen();
-    const { trace, within, over } = traces.begin(requestId, { ...parent, sampled });
+    const { trace, within, finish: over } = traces.begin(requestId, { ...parent, sampled });
     trace.root.name = 'background run';
     let failure: string | undefined;
     try {
@@ -95,9 +95,9 @@ export function tracedRuns({ runsOf, ...parts }: TracedRunsParts) {
 }
 
 /** The traces of what runs in one environment, by the ids of its log lines. */
-function tracer({ ports, ...parts }: TracerParts) {
+function createTracer({ ports, ...parts }: TracerDeps) {
   const { clock, log, random } = ports;
-  const exported = otlpExporter({ ...parts, clock, log });
+  const exportTrace = createOtlpExporter({ ...parts, clock, log });
   const current = new AsyncLocalStorage<CallTrace>();
   const open = new Map<string, CallTrace>();
   const request = (line: RequestLog): void => {
@@ -107,7 +107,7 @@ function tracer({ ports, ...parts }: TracerParts) {
   };
   return {
     /** They note what each call of them takes, and describe a call by its log line. */
-    ports: tracedPorts({ ...ports, log: { ...log, request } }, () => current.getStore()),
+    ports: tracePorts({ ...ports, log: { ...log, request } }, () => current.getStore()),
     isChosen: () => random.next() < parts.settings.ratio,
     /** @param requestId as in the log line of what begins */
     begin(requestId: string, parent: Partial<TraceParent> & { sampled: boolean }) {
@@ -117,11 +117,11 @@ function tracer({ ports, ...parts }: TracerParts) {
         trace,
         within: <Result>(work: () => Promise<Result>) => current.run(trace, work),
         /** Resolves when the trace was sent, or was waited for long enough. Never rejects. */
-        over: async (attributes: SpanAttributes, error?: string): Promise<void> => {
+        finish: async (attributes: SpanAttributes, error?: string): Promise<void> => {
           open.delete(requestId);
           Object.assign(trace.root.attributes, attributes);
           trace.end(trace.root, error);
-          if (trace.sampled) await exported(trace);
+          if (trace.sampled) await exportTrace(trace);
         },
       };
     },
@@ -152,7 +152,7 @@ function describe({ root }: CallTrace, line: RequestLog): void {
  * returned; the first report counts. Must never be a generator: one holds a return back until the read before it ends, and
  * drops a return that comes before its first read.
  */
-function passedOn<T>(source: AsyncIterable<T>, ended: (error?: string) => void): AsyncIterable<T> {
+function passedOn<T>(source: AsyncIterable<T>, onEnd: (error?: string) => void): AsyncIterable<T> {
   return {
     [Symbol.asyncIterator]: () => {
       const reads = source[Symbol.asyncIterator]();
@@ -160,15 +160,15 @@ function passedOn<T>(source: AsyncIterable<T>, ended: (error?: string) => void):
         async next() {
           try {
             const read = await reads.next();
-            if (read.done) ended();
+            if (read.done) onEnd();
             return read;
           } catch (error) {
-            ended(nameOf(error));
+            onEnd(nameOf(error));
             throw error;
           }
         },
         return() {
-          ended();
+          onEnd();
           return reads.return?.() ?? Promise.resolve({ done: true, value: undefined });
         },
       };
@@ -180,10 +180,10 @@ function passedOn<T>(source: AsyncIterable<T>, ended: (error?: string) => void):
  * The ports of a call, which also note what each call of them takes.
  * @param current the trace of the call that runs; undefined: none is recorded
  */
-export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefined): ChatPorts {
+export function tracePorts(ports: ChatPorts, current: () => CallTrace | undefined): ChatPorts {
   const { keys, quotas, secrets, stored, transport } = ports;
   const { startRun } = stored;
-  const timed = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
+  const recordSpan = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
     const trace = current();
     const span = trace?.begin(name);
     try {
@@ -199,19 +199,19 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
     ...ports,
     quotas: {
       ...quotas,
-      reserve: (...given) => timed('reserve', () => quotas.reserve(...given)),
-      close: (...given) => timed('settle', () => quotas.close(...given)),
+      reserve: (...given) => recordSpan('reserve', () => quotas.reserve(...given)),
+      close: (...given) => recordSpan('settle', () => quotas.close(...given)),
     },
-    keys: { find: (...given) => timed('key', () => keys.find(...given)) },
-    secrets: { ...secrets, read: (...given) => timed('secret', () => secrets.read(...given)) },
+    keys: { find: (...given) => recordSpan('key', () => keys.find(...given)) },
+    secrets: { ...secrets, read: (...given) => recordSpan('secret', () => secrets.read(...given)) },
     stored: {
       ...stored,
       startRun:
         startRun &&
         (async (response, ...rest) => {
           const trace = current();
-          const traced = trace && { traceparent: trace.header(trace.root) };
-          return timed('start run', () => startRun({ ...response, ...traced }, ...rest));
+          const traced = trace && { traceparent: trace.formatHeader(trace.root) };
+          return recordSpan('start run', () => startRun({ ...response, ...traced }, ...rest));
         }),
     },
     transport: {
@@ -224,14 +224,14 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
           'server.address': hostname,
           'server.port': port === '' ? undefined : Number(port),
         });
-        const headers = { ...request.headers, traceparent: trace.header(span) };
+        const headers = { ...request.headers, traceparent: trace.formatHeader(span) };
         try {
           const reply = await transport.send({ ...request, headers }, ...rest);
           span.attributes['http.response.status_code'] = reply.status;
           if (reply.status >= 400) span.error = String(reply.status);
           // Its span ends with its body. What fails after that end is the reader's own doing.
-          const ended = (error?: string) => trace.end(span, span.endMs === undefined ? error : undefined);
-          return { ...reply, body: passedOn(reply.body, ended) };
+          const endSpan = (error?: string) => trace.end(span, span.endMs === undefined ? error : undefined);
+          return { ...reply, body: passedOn(reply.body, endSpan) };
         } catch (error) {
           trace.end(span, nameOf(error));
           throw error;

@@ -35,13 +35,13 @@ interface TransportOptions extends AddressRules {
   sign?: RequestSigner;
 }
 
-export function httpsUpstreamTransport({ local, resolve, sign }: TransportOptions): UpstreamTransport {
-  const lookup = publicLookup({ local }, resolve);
+export function createHttpsTransport({ local, resolve, sign }: TransportOptions): UpstreamTransport {
+  const lookup = createPublicLookup({ local }, resolve);
   const agentOptions = { keepAlive: true, timeout: idleConnectionMs, lookup };
   const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
   return {
     async send(request, signal) {
-      const url = checkedUrl(request.url, { local });
+      const url = checkUrl(request.url, { local });
       const agent = url.protocol === 'https:' ? agents.https : agents.http;
       const { awsScope: scope } = request;
       if (scope && !sign) throw new TransportError('connect', 'Nothing signs requests here.');
@@ -66,7 +66,7 @@ interface Call extends Pick<UpstreamRequest, 'method' | 'headers' | 'connectTime
 async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
   if (signal.aborted) throw givenUp();
   const secure = call.url.protocol === 'https:';
-  const request = open(call, secure);
+  const request = openRequest(call, secure);
   const explain = watchConnection(request, { secure, timeoutMs: call.connectTimeoutMs });
   const replied = new Promise<UpstreamReply>((resolve, reject) => {
     const giveUp = () => request.destroy();
@@ -75,10 +75,11 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
     // Stays attached after the reply's head, to catch late errors.
     request.on('error', (error) => reject(signal.aborted ? givenUp() : explain(error)));
     // Node closes the request without an error when the reply is an unrequested 101.
-    const unanswered = () => reject(new TransportError('reset', 'The connection closed without a reply.'));
-    request.once('close', unanswered);
+    const failUnanswered = () =>
+      reject(new TransportError('reset', 'The connection closed without a reply.'));
+    request.once('close', failUnanswered);
     request.once('response', (reply) => {
-      request.off('close', unanswered);
+      request.off('close', failUnanswered);
       resolve({
         status: reply.statusCode ?? 0,
         headers: Object.fromEntries(
@@ -96,7 +97,7 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
 
 const givenUp = (): TransportError => new TransportError('aborted', 'The call was given up.');
 
-function open({ method = 'POST', url, agent, body, headers }: Call, secure: boolean): ClientRequest {
+function openRequest({ method = 'POST', url, agent, body, headers }: Call, secure: boolean): ClientRequest {
   const options = {
     method,
     agent,
@@ -114,7 +115,7 @@ function open({ method = 'POST', url, agent, body, headers }: Call, secure: bool
  * Plain http is allowed only to this machine. An IP address in place of a name is checked here, because it is
  * never resolved.
  */
-function checkedUrl(text: string, rules: AddressRules): URL {
+function checkUrl(text: string, rules: AddressRules): URL {
   const url = URL.parse(text);
   const host = url?.hostname.replace(/^\[|\]$/g, '') ?? '';
   const loopback = host === 'localhost' || isLoopbackAddress(host);
@@ -162,10 +163,10 @@ function watchConnection(
   let bytesReadBefore = 0;
   let connected = false;
   let handshaking = false;
-  const late = () =>
+  const createTimeoutError = () =>
     new TransportError('connect', `No connection within ${timeoutMs} ms.`, { fault: 'timeout' });
-  const timer = setTimeout(() => request.destroy(late()), timeoutMs);
-  const onConnected = () => {
+  const timer = setTimeout(() => request.destroy(createTimeoutError()), timeoutMs);
+  const markConnected = () => {
     connected = true;
     clearTimeout(timer);
   };
@@ -173,17 +174,17 @@ function watchConnection(
   request.once('socket', (given) => {
     socket = given;
     bytesReadBefore = given.bytesRead;
-    if (request.reusedSocket) return onConnected();
+    if (request.reusedSocket) return markConnected();
     given.once('connect', () => {
       handshaking = secure;
     });
-    given.once(secure ? 'secureConnect' : 'connect', onConnected);
+    given.once(secure ? 'secureConnect' : 'connect', markConnected);
   });
   return (error) => {
     if (error instanceof TransportError) return error;
     const code = 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
     if (!connected) {
-      const facts = { code, fault: connectFault(code, { handshaking }) };
+      const facts = { code, fault: classifyConnectFault(code, { handshaking }) };
       return new TransportError('connect', `No connection (${code}).`, facts);
     }
     const silent = socket?.bytesRead === bytesReadBefore;
@@ -216,7 +217,10 @@ const untrusted =
   /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|CERT_UNTRUSTED|CERT_REVOKED|INVALID_CA)/;
 
 /** `handshaking`: TCP was connected. Undefined: a cause without a name of its own. */
-function connectFault(code: string, { handshaking }: { handshaking: boolean }): ConnectFault | undefined {
+function classifyConnectFault(
+  code: string,
+  { handshaking }: { handshaking: boolean },
+): ConnectFault | undefined {
   if (!handshaking) return Object.hasOwn(connectFaults, code) ? connectFaults[code] : undefined;
   if (code === 'CERT_HAS_EXPIRED') return 'tls_expired';
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'tls_host';
@@ -246,12 +250,12 @@ export type Resolve = (
  * A lookup for sockets. Fails with `EPRIVATE` when any address of the name is not allowed: a private address
  * among public ones indicates an attack.
  */
-function publicLookup(rules: AddressRules, resolve: Resolve = systemLookup): LookupFunction {
+function createPublicLookup(rules: AddressRules, resolve: Resolve = systemLookup): LookupFunction {
   return (name, options, done) => {
     resolve(name, { ...options, all: true }, (error, addresses) => {
       const refused = error ?? refusalOf(addresses, rules);
       const [first] = refused ? [] : addresses;
-      if (refused || !first) return done(refused ?? failure('ENOTFOUND'), []);
+      if (refused || !first) return done(refused ?? createLookupError('ENOTFOUND'), []);
       if (options.all) done(null, addresses);
       else done(null, first.address, first.family);
     });
@@ -259,9 +263,11 @@ function publicLookup(rules: AddressRules, resolve: Resolve = systemLookup): Loo
 }
 
 const refusalOf = (addresses: LookupAddress[], rules: AddressRules): NodeJS.ErrnoException | undefined =>
-  addresses.every(({ address }) => isAllowedAddress(address, rules)) ? undefined : failure('EPRIVATE');
+  addresses.every(({ address }) => isAllowedAddress(address, rules))
+    ? undefined
+    : createLookupError('EPRIVATE');
 
-const failure = (code: string): NodeJS.ErrnoException =>
+const createLookupError = (code: string): NodeJS.ErrnoException =>
   Object.assign(new Error('The name leads to no address that may be called.'), { code });
 
 // A reply's body as an async sequence that can be returned early, decoded where it is compressed.
@@ -275,7 +281,7 @@ const lingerMs = 100;
 /** The bytes of a reply as the upstream meant them. No encoding is asked for; some proxies compress all the same. */
 function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
   const encoding = reply.headers['content-encoding']?.trim().toLowerCase() ?? '';
-  const bytes = sentBytes(reply, signal);
+  const bytes = readBytes(reply, signal);
   if (encoding === '' || encoding === 'identity') return bytes;
   return {
     [Symbol.asyncIterator]: () => {
@@ -283,7 +289,7 @@ function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<U
       let decoding: AsyncGenerator<Uint8Array, void, undefined> | undefined;
       return {
         async next() {
-          decoding ??= decoded(reads, encoding);
+          decoding ??= decodeReply(reads, encoding);
           return decoding.next();
         },
         async return() {
@@ -300,7 +306,7 @@ function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<U
  * The bytes of a reply as they arrive. A failure rejects the pending read with a TransportError. An early
  * return does not wait for a pending read; it closes the connection unless the reply ends within `lingerMs`.
  */
-function sentBytes(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
+function readBytes(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
   // Without a listener Node throws the error instead of keeping it for the next read.
   reply.on('error', () => undefined);
   return {
@@ -350,7 +356,7 @@ const decoders: Record<string, (first: number) => Transform> = {
   br: () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH }),
 };
 
-const unreadable = (): TransportError =>
+const createEncodingError = (): TransportError =>
   new TransportError('encoding', 'The reply has an encoding that cannot be read.');
 
 /**
@@ -358,28 +364,28 @@ const unreadable = (): TransportError =>
  * reader bounds what a small reply can become. Throws a TransportError: that of the reads, or `encoding`. An early return ends
  * the reads early too.
  */
-async function* decoded(
+async function* decodeReply(
   reads: AsyncIterator<Uint8Array>,
   encoding: string,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let output: Transform | undefined;
   try {
     const create = Object.hasOwn(decoders, encoding) ? decoders[encoding] : undefined;
-    if (!create) throw unreadable();
+    if (!create) throw createEncodingError();
     const { value: first, done } = await reads.next();
     if (done) return;
     output = create(first[0] ?? 0);
-    pipeline(Readable.from(all(first, reads), { objectMode: false }), output, () => undefined);
+    pipeline(Readable.from(prependRead(first, reads), { objectMode: false }), output, () => undefined);
     yield* output;
   } catch (error) {
-    throw error instanceof TransportError ? error : unreadable();
+    throw error instanceof TransportError ? error : createEncodingError();
   } finally {
     output?.destroy();
     await reads.return?.();
   }
 }
 
-async function* all(first: Uint8Array, reads: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* prependRead(first: Uint8Array, reads: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield first;
   for (;;) {
     const { value, done } = await reads.next();

@@ -6,7 +6,7 @@ import type { Notice } from '../../wire/public-api.ts';
 import type { SecretStore } from '../../relay/ports/config-store.ts';
 import { TransportError, type UpstreamRequest } from '../../upstreams/exchange.ts';
 
-interface NoticeSenderParts extends WebhookParts {
+interface NoticeSenderDeps extends WebhookDeps {
   region: string;
   /** The ARN of the stack's topic; absent: it has none. */
   topic?: string | undefined;
@@ -14,15 +14,15 @@ interface NoticeSenderParts extends WebhookParts {
   sender?: string | undefined;
 }
 
-export function httpsNoticeSender({ topic, sender, region, ...parts }: NoticeSenderParts): NoticeSender {
+export function createNoticeSender({ topic, sender, region, ...deps }: NoticeSenderDeps): NoticeSender {
   return {
     offers: { topic: topic !== undefined, mail: sender !== undefined },
     async send(target, notice) {
-      if (target.kind === 'webhook') return postNotice(parts, target, notice);
+      if (target.kind === 'webhook') return postNotice(deps, target, notice);
       if (target.kind === 'topic')
-        return topic === undefined ? 'no_topic' : sent(parts.transport, publishRequest(topic, notice));
+        return topic === undefined ? 'no_topic' : sendOnce(deps.transport, buildTopicRequest(topic, notice));
       if (sender === undefined) return 'no_sender';
-      return sent(parts.transport, mailRequest({ region, from: sender, to: target.to }, notice));
+      return sendOnce(deps.transport, buildMailRequest({ region, from: sender, to: target.to }, notice));
     },
   };
 }
@@ -32,7 +32,7 @@ export function httpsNoticeSender({ topic, sender, region, ...parts }: NoticeSen
 
 const timeoutMs = 10_000;
 
-interface WebhookParts {
+interface WebhookDeps {
   transport: UpstreamTransport;
   secrets: Pick<SecretStore, 'read'>;
   clock: Pick<Clock, 'now'>;
@@ -41,7 +41,7 @@ interface WebhookParts {
 type Webhook = Extract<NoticeTarget, { kind: 'webhook' }>;
 
 export async function postNotice(
-  { transport, secrets, clock }: WebhookParts,
+  { transport, secrets, clock }: WebhookDeps,
   { url, signs, account }: Webhook,
   notice: Notice,
 ): Promise<string | undefined> {
@@ -53,27 +53,27 @@ export async function postNotice(
   }
   const body = JSON.stringify(notice);
   const timestamp = String(Math.floor(clock.now() / 1000));
-  const key = account === undefined ? secret : customerSecret(secret, account);
+  const key = account === undefined ? secret : deriveCustomerSecret(secret, account);
   const headers = {
     'content-type': 'application/json',
     'user-agent': 'relay-notices',
     'x-relay-timestamp': timestamp,
-    'x-relay-signature': `v1=${signature(key, `${timestamp}.${body}`)}`,
+    'x-relay-signature': `v1=${signText(key, `${timestamp}.${body}`)}`,
   };
-  return sent(transport, { url, headers, body, connectTimeoutMs: timeoutMs });
+  return sendOnce(transport, { url, headers, body, connectTimeoutMs: timeoutMs });
 }
 
 /**
  * A customer's own secret, so that none can sign what another receives: the HMAC of `contact:<account>` under the
  * operators' secret, in hex.
  */
-export const customerSecret = (secret: string, account: string): string =>
-  signature(secret, `contact:${account}`);
+export const deriveCustomerSecret = (secret: string, account: string): string =>
+  signText(secret, `contact:${account}`);
 
-const signature = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('hex');
+const signText = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('hex');
 
 /** Sends once. Undefined: an answer of 2xx; else the reason in one word. */
-async function sent(transport: UpstreamTransport, request: UpstreamRequest): Promise<string | undefined> {
+async function sendOnce(transport: UpstreamTransport, request: UpstreamRequest): Promise<string | undefined> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const { status, body } = await transport.send(request, signal);
@@ -92,14 +92,14 @@ async function sent(transport: UpstreamTransport, request: UpstreamRequest): Pro
 const connectTimeoutMs = 5_000;
 
 /** @param topic its ARN, which names the region */
-function publishRequest(topic: string, notice: Notice): UpstreamRequest {
+function buildTopicRequest(topic: string, notice: Notice): UpstreamRequest {
   const region = topic.split(':')[3] ?? '';
   const form = new URLSearchParams({
     Action: 'Publish',
     Version: '2010-03-31',
     TopicArn: topic,
-    Subject: noticeSubject(notice),
-    Message: noticeText(notice),
+    Subject: formatSubject(notice),
+    Message: formatText(notice),
     'MessageAttributes.entry.1.Name': 'type',
     'MessageAttributes.entry.1.Value.DataType': 'String',
     'MessageAttributes.entry.1.Value.StringValue': notice.type,
@@ -120,7 +120,7 @@ interface Mail {
   to: string;
 }
 
-function mailRequest({ region, from, to }: Mail, notice: Notice): UpstreamRequest {
+function buildMailRequest({ region, from, to }: Mail, notice: Notice): UpstreamRequest {
   return {
     url: `https://email.${region}.amazonaws.com/v2/email/outbound-emails`,
     headers: { 'content-type': 'application/json' },
@@ -128,7 +128,10 @@ function mailRequest({ region, from, to }: Mail, notice: Notice): UpstreamReques
       FromEmailAddress: from,
       Destination: { ToAddresses: [to] },
       Content: {
-        Simple: { Subject: part(noticeSubject(notice)), Body: { Text: part(noticeText(notice)) } },
+        Simple: {
+          Subject: encodeMailText(formatSubject(notice)),
+          Body: { Text: encodeMailText(formatText(notice)) },
+        },
       },
     }),
     connectTimeoutMs,
@@ -136,7 +139,7 @@ function mailRequest({ region, from, to }: Mail, notice: Notice): UpstreamReques
   };
 }
 
-const part = (Data: string) => ({ Data, Charset: 'UTF-8' });
+const encodeMailText = (Data: string) => ({ Data, Charset: 'UTF-8' });
 
 // A notice as text for people. Account names and hints are operators' text; a subject holds ASCII on one line.
 
@@ -150,10 +153,10 @@ const subjects: Record<Notice['type'], string> = {
 /** SNS takes at most 100 characters. */
 const subjectLength = 100;
 
-const noticeSubject = ({ type, account }: Notice): string =>
+const formatSubject = ({ type, account }: Notice): string =>
   `${subjects[type]}: ${account}`.replace(/[^ -~]/g, '?').slice(0, subjectLength);
 
-function noticeText(notice: Notice): string {
+function formatText(notice: Notice): string {
   const { id, type, created, account, data } = notice;
   const facts = { account, ...data, type, id, created: new Date(created * 1000).toISOString() };
   const lines = Object.entries(facts).map(([name, value]) => `${name}: ${value}`);

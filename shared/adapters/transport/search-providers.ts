@@ -37,14 +37,14 @@ interface Dialect {
 // Queries the search provider named in the settings. Uses the transport of upstreams: kept connections,
 // public addresses only, no redirects.
 
-interface SearchParts {
+interface SearchDeps {
   transport: UpstreamTransport;
   secrets: Pick<SecretStore, 'read'>;
 }
 
 const connectTimeoutMs = 2_000;
 
-export function searchProviders({ transport, secrets }: SearchParts) {
+export function createSearchProviders({ transport, secrets }: SearchDeps) {
   return (settings: SearchSettings): SearchProvider => ({
     async search(query, signal, sent) {
       const { endpoint, secret, results, type } = settings;
@@ -85,15 +85,15 @@ function readResults(answer: unknown): SearchResult[] {
 
 /** SearXNG writes `publishedDate`, Tavily `published_date`. */
 function readResult(fields: Fields): SearchResult[] {
-  const url = URL.parse(textAt(fields, 'url'));
-  const text = textAt(fields, 'content');
-  const title = textAt(fields, 'title');
+  const url = URL.parse(readTextField(fields, 'url'));
+  const text = readTextField(fields, 'content');
+  const title = readTextField(fields, 'title');
   if (!url || !/^https?:$/.test(url.protocol) || (text === '' && title === '')) return [];
-  const date = textAt(fields, 'publishedDate') || textAt(fields, 'published_date');
+  const date = readTextField(fields, 'publishedDate') || readTextField(fields, 'published_date');
   return [{ title, url: url.href, text, ...(date !== '' && { date }) }];
 }
 
-const textAt = (fields: Fields, name: string): string => {
+const readTextField = (fields: Fields, name: string): string => {
   const value = fields[name];
   return typeof value === 'string' ? value.trim() : '';
 };
@@ -116,15 +116,15 @@ class SearchFailure extends Error {
  * JSON.
  */
 async function readJson(reply: UpstreamReply): Promise<unknown> {
-  const parts: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let bytes = 0;
   if (reply.status !== 200) throw new SearchRefused(`The search provider answered ${reply.status}.`);
-  for await (const part of reply.body) {
-    bytes += part.byteLength;
+  for await (const chunk of reply.body) {
+    bytes += chunk.byteLength;
     if (bytes > bodyBytesMax) throw new SearchFailure('The search provider sends too much.');
-    parts.push(part);
+    chunks.push(chunk);
   }
-  const json = parseJson(Buffer.concat(parts).toString('utf8'));
+  const json = parseJson(Buffer.concat(chunks).toString('utf8'));
   if (json === undefined) throw new SearchFailure('The search provider did not answer with JSON.');
   return json;
 }

@@ -1,7 +1,7 @@
 /** The requests that cost a server the most for their bytes, or hold it the longest, each as its caller would send it. */
 import { createHash } from 'node:crypto';
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib';
-import { aesSealer } from '../../../shared/adapters/system/node-ports.ts';
+import { createSealer } from '../../../shared/adapters/system/node-ports.ts';
 import { sealSummary } from '../../../shared/relay/state/summary-seals.ts';
 import { sealTurn } from '../../../shared/relay/state/turn-states.ts';
 import {
@@ -111,7 +111,7 @@ const deepSchema = (levels: number): object =>
   levels === 0 ? { type: 'string' } : { type: 'object', properties: { a: deepSchema(levels - 1) } };
 const chatTool = (at: number, schema?: object): object => ({ type: 'function', function: tool(at, schema) });
 
-const sealer = aesSealer([{ number: 1, secret: sealSecret }]);
+const sealer = createSealer([{ number: 1, secret: sealSecret }]);
 const stateOf = (account: string, at: number, length: number): string =>
   sealTurn(
     sealer,

@@ -1,5 +1,5 @@
-import { dynamoLedgerStore } from '../../../shared/adapters/dynamodb/ledger-store.ts';
-import { dynamoOpenRegistry } from '../../../shared/adapters/dynamodb/quotas/open-registry.ts';
+import { createLedgerStore } from '../../../shared/adapters/dynamodb/ledger-store.ts';
+import { createOpenRegistry } from '../../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { createQuotaItem, type CloseRecord, type OpenEntry } from '../../../shared/billing/quota-item.ts';
 import type { TableClient } from '../../../shared/adapters/dynamodb/table-client.ts';
 import { createLedgerProjector } from '../../../shared/relay/jobs/ledger-projector.ts';
@@ -8,7 +8,7 @@ import type { QuotaChange } from '../../../shared/relay/ports/money-stores.ts';
 import { hash53, timeText } from '../../../shared/wire/ids.ts';
 import { formatChannelId } from '../../../shared/billing/daily-keys.ts';
 import type { DailyFigures } from '../../../shared/billing/daily-figures.ts';
-import { dynamoDailyReader, dynamoSumReader } from '../../../shared/adapters/dynamodb/daily-sums.ts';
+import { createDailyReader, createSumReader } from '../../../shared/adapters/dynamodb/daily-sums.ts';
 import type { Reading } from '../../../shared/operate/operator-ports.ts';
 import { functionDescriptions } from '../../../infra/stack/constructs/function-descriptions.ts';
 import { SeededRandom } from '../seeded-random.ts';
@@ -149,7 +149,7 @@ export class BusyLedger {
       tables: this.tables,
       target: { stack: 'relay', endpoint: undefined, local: false },
     } as never;
-    const [sums, daily] = [dynamoSumReader(store), dynamoDailyReader(store)];
+    const [sums, daily] = [createSumReader(store), createDailyReader(store)];
     const read = new Map<string, Expected>();
     const add = (name: string, { counts, amounts }: DailyFigures): void => {
       const sum = read.get(name) ?? { calls: 0, charged: 0n, tokens: 0 };
@@ -264,8 +264,8 @@ export class BusyLedger {
         return tables.call(operation, input);
       },
     };
-    const ledger = dynamoLedgerStore(client, 'relay', random);
-    const watch = openWatch({ clock, registry: dynamoOpenRegistry(tables, 'relay') }, 120);
+    const ledger = createLedgerStore(client, 'relay', random);
+    const watch = openWatch({ clock, registry: createOpenRegistry(tables, 'relay') }, 120);
     const project = createLedgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
     return async (changes) => {
       await watch(changes);

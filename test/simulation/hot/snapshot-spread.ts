@@ -1,5 +1,5 @@
-import { dynamoConfigStore } from '../../../shared/adapters/dynamodb/config-store.ts';
-import { dynamoConfigSource } from '../../../shared/adapters/dynamodb/runtime-source.ts';
+import { createSnapshotStore } from '../../../shared/adapters/dynamodb/config-store.ts';
+import { createConfigSource } from '../../../shared/adapters/dynamodb/runtime-source.ts';
 import {
   attributesOf,
   type Attributes,
@@ -76,7 +76,7 @@ export class SnapshotSpread {
   }
 
   async #publish(version: number): Promise<void> {
-    const store = dynamoConfigStore(this.#client(), 'relay', this.clock);
+    const store = createSnapshotStore(this.#client(), 'relay', this.clock);
     const snapshot = { ...createEmptySnapshot(Math.floor(this.clock.now() / 1000)), models: [`m${version}`] };
     const content = { snapshot, rows: emptyRows, digest: String(version) };
     await store.publish(version === 1 ? undefined : await store.newest(), version, content);
@@ -94,7 +94,7 @@ export class SnapshotSpread {
         this.faults += 1;
       },
     };
-    const config = dynamoConfigSource({ client: this.#client(), clock, random, log, stack: 'relay' });
+    const config = createConfigSource({ client: this.#client(), clock, random, log, stack: 'relay' });
     let staleMs = 0;
     const ask = async (): Promise<void> => {
       const snapshot = await config.current().catch(() => undefined);

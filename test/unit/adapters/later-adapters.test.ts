@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { lazily } from '../../../functions/compose/late-adapters.ts';
+import { loadOnFirstCall } from '../../../functions/compose/late-adapters.ts';
 
 describe('an adapter that could not be loaded', () => {
   it('is loaded once, by the first call, and has all that each call is given', async () => {
     let loads = 0;
     const calls: unknown[][] = [];
-    const port = lazily<{ note: (first: number) => Promise<void> }>(async () => {
+    const port = loadOnFirstCall<{ note: (first: number) => Promise<void> }>(async () => {
       loads += 1;
       return { note: async (...given) => void calls.push(given) };
     });
@@ -18,7 +18,7 @@ describe('an adapter that could not be loaded', () => {
 
   it('that cannot be loaded fails its call, and is tried again by the next one', async () => {
     let asked = 0;
-    const accounts = lazily<{ quota: (account: string) => Promise<void> }>(async () => {
+    const accounts = loadOnFirstCall<{ quota: (account: string) => Promise<void> }>(async () => {
       asked += 1;
       throw new Error(`no file ${asked}`);
     });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import {
-  entryAttribute,
-  quotaAttributes,
-  quotaOf,
+  encodeEntry,
+  encodeQuota,
+  decodeQuota,
 } from '../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { createQuotaItem, type OpenEntry } from '../../../shared/billing/quota-item.ts';
 import { explainChargeAboveReserve, findRowProblem } from '../../../shared/billing/audit/recompute.ts';
@@ -104,12 +104,12 @@ describe('an open reservation', () => {
     tombstone: false,
   };
   const readBack = (of: OpenEntry) => {
-    const item = quotaAttributes({ ...createQuotaItem('acme'), open: new Map([['id', of]]) });
-    return quotaOf(item).open.get('id');
+    const item = encodeQuota({ ...createQuotaItem('acme'), open: new Map([['id', of]]) });
+    return decodeQuota(item).open.get('id');
   };
 
   it('keeps its tariff, in one character where that is its price', () => {
-    expect(entryAttribute(entry).L?.at(-1)).toEqual({ S: '=' });
+    expect(encodeEntry(entry).L?.at(-1)).toEqual({ S: '=' });
     expect(readBack(entry)).toEqual(entry);
     const more = { ...entry, tariff: rich1, budget: 'month 2026-11' };
     expect(readBack(more)).toEqual(more);
@@ -120,12 +120,12 @@ describe('an open reservation', () => {
   });
 
   it('of the previous version has none', () => {
-    const { L: list = [] } = entryAttribute({ ...entry, tariff: undefined });
+    const { L: list = [] } = encodeEntry({ ...entry, tariff: undefined });
     const item = {
-      ...quotaAttributes(createQuotaItem('acme')),
+      ...encodeQuota(createQuotaItem('acme')),
       open: { M: { id: { L: list.slice(0, 8) } } },
     };
-    expect(quotaOf(item).open.get('id')).toEqual({ ...entry, tariff: undefined });
+    expect(decodeQuota(item).open.get('id')).toEqual({ ...entry, tariff: undefined });
   });
 });
 

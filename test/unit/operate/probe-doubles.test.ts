@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startVendors, type Vendors } from '../../../infra/local/vendors/vendors.ts';
 import { systemClock } from '../../../shared/adapters/system/node-ports.ts';
-import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-transport.ts';
+import { createHttpsTransport } from '../../../shared/adapters/transport/https-transport.ts';
 import type { Capabilities } from '../../../shared/config/rows/capabilities.ts';
 import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe-channel.ts';
 import { planSync } from '../../../shared/operate/channels/sync-models.ts';
@@ -17,7 +17,7 @@ afterAll(async () => vendors.close());
 async function probe(vendor: string, model: string, attributes: Record<string, unknown> = {}) {
   const row = { id: 'a', endpoint: vendors.url(vendor), models: [model], state: true, ...attributes };
   const rig = operatorRig({ rows: { channels: [row] } });
-  const upstreams = httpsUpstreamTransport({ local: true });
+  const upstreams = createHttpsTransport({ local: true });
   const ports = { ...rig.ports, upstreams, clock: systemClock };
   const before = vendors.requests(vendor).length;
   const result = await carryOutProbe(ports, await planProbe(ports, { id: 'a' }));
@@ -159,7 +159,7 @@ describe('the probe of a double that cannot be asked', () => {
   const failing = async (vendor: string, model: string, attributes: Record<string, unknown> = {}) => {
     const row = { id: 'a', endpoint: vendors.url(vendor), models: [model], state: true, ...attributes };
     const { ports: rig, writes } = operatorRig({ rows: { channels: [row] } });
-    const upstreams = httpsUpstreamTransport({ local: true });
+    const upstreams = createHttpsTransport({ local: true });
     const secrets = { ...rig.secrets, read: async () => 'wrong-key-0123456789' };
     const ports = { ...rig, secrets, upstreams, clock: systemClock };
     const error = await carryOutProbe(ports, await planProbe(ports, { id: 'a' })).catch(
@@ -197,7 +197,7 @@ describe('the list of a double', () => {
     const models = ['claude-opus-5-5', 'claude-haiku-5-5', 'claude-haiku-4-5', 'claude-lyra-7'];
     const row = { id: 'a', type: 'anthropic', endpoint: vendors.url('anthropic'), models, state: true };
     const rig = operatorRig({ rows: { channels: [row] } });
-    const ports = { ...rig.ports, upstreams: httpsUpstreamTransport({ local: true }), clock: systemClock };
+    const ports = { ...rig.ports, upstreams: createHttpsTransport({ local: true }), clock: systemClock };
     const plan = await planSync(ports, { id: 'a', only: [], keep: true });
     const rules = { thinking: 'budget', max_output_tokens: 48_000 };
     expect(plan).toMatchObject({

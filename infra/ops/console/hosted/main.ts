@@ -4,14 +4,14 @@
  */
 import type { LambdaFunctionURLEvent } from 'aws-lambda';
 import { trapRejections, writeBody } from '../../../../shared/adapters/entry/lambda-handlers.ts';
-import { cachedSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
+import { createSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
 import {
   readConsole,
   readDeployedSecrets,
   readEnvironment,
 } from '../../../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
-import { jsonLog } from '../../../../shared/adapters/telemetry/log.ts';
+import { createJsonLog } from '../../../../shared/adapters/telemetry/log.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { openSession, resolveTarget } from '../../session/session.ts';
 import { plain } from '../guard.ts';
@@ -21,7 +21,7 @@ import { oidcLogin } from './login.ts';
 
 const environment = readEnvironment();
 const { local: isLocal, stack, version } = environment;
-const log = jsonLog(version);
+const log = createJsonLog(version);
 trapRejections(log);
 const answering = openConsole();
 
@@ -33,7 +33,7 @@ async function openConsole() {
     ...(isLocal && { envSecrets: environment.envSecrets }),
   };
   const { ports, portsOf } = await openSession(target, process.env);
-  const secrets = cachedSecretStore({ environment, clock: systemClock, purpose: 'console' });
+  const secrets = createSecretStore({ environment, clock: systemClock, purpose: 'console' });
   return hostedConsole({
     ports,
     portsOf,

@@ -8,10 +8,10 @@ import {
   type Receiver,
   type StoredNotice,
 } from '../../../relay/ports/alerts.ts';
-import { expressed, Table, valuesOf, type TableClient } from '../table-client.ts';
+import { buildExpressions, Table, valuesOf, type TableClient } from '../table-client.ts';
 import { readWhole } from '../quotas/whole-account.ts';
-import { transactionCall } from '../transactions.ts';
-import { getItems, type RuntimeItem } from '../runtime-items.ts';
+import { writeTransaction } from '../transactions.ts';
+import { readItems, type RuntimeItem } from '../runtime-items.ts';
 import { readAlertedAccount, type AlertedAccount } from '../../../config/rows/alerted-account.ts';
 import { KeyRow } from '../../../config/rows/key-row.ts';
 import { readRow } from '../../../config/rows/read-row.ts';
@@ -21,36 +21,36 @@ import type { Notice } from '../../../wire/public-api.ts';
 
 const isAbsent = 'attribute_not_exists(id)';
 const isAsSeen = 'changes = :seen AND #open = :was';
-const seenValues = ({ open, changes }: AlertMark) => ({ ':seen': changes, ':was': open });
+const buildSeenValues = ({ open, changes }: AlertMark) => ({ ':seen': changes, ':was': open });
 
-export function dynamoAlertStore(client: TableClient, stack: string): AlertStore {
+export function createAlertStore(client: TableClient, stack: string): AlertStore {
   const table = new Table(client, stack, 'runtime');
   return {
     async marks(causes) {
-      const ids = new Map(causes.map((cause) => [markId(cause), cause]));
-      const items = await getItems(table, [...ids.keys()]);
+      const ids = new Map(causes.map((cause) => [buildMarkId(cause), cause]));
+      const items = await readItems(table, [...ids.keys()]);
       return new Map([...items].map(([id, item]) => [ids.get(id) ?? '', markOf(item)]));
     },
     async raise({ cause, seen, notice, expires }) {
       const changes = (seen?.changes ?? 0) + 1;
-      const mark = { id: markId(cause), open: true, changes, notice: notice.id, expires };
-      const condition = expressed(
+      const mark = { id: buildMarkId(cause), open: true, changes, notice: notice.id, expires };
+      const condition = buildExpressions(
         { ConditionExpression: seen ? isAsSeen : isAbsent },
-        seen && seenValues(seen),
+        seen && buildSeenValues(seen),
       );
-      const reply = await transactionCall(client, [
-        { Put: { ...table.whole(mark), ...condition } },
-        { Put: { ...table.whole(noticeItem(notice)), ConditionExpression: isAbsent } },
+      const reply = await writeTransaction(client, [
+        { Put: { ...table.putInput(mark), ...condition } },
+        { Put: { ...table.putInput(noticeItem(notice)), ConditionExpression: isAbsent } },
       ]);
       if (!reply.done && reply.invalid) throw reply.error;
       return reply.done;
     },
     async clear(cause, seen) {
-      const write = expressed(
+      const write = buildExpressions(
         { UpdateExpression: 'SET #open = :open, changes = changes + :one', ConditionExpression: isAsSeen },
-        { ...seenValues(seen), ':open': false, ':one': 1 },
+        { ...buildSeenValues(seen), ':open': false, ':one': 1 },
       );
-      return (await table.update({ id: markId(cause) }, write)).done;
+      return (await table.update({ id: buildMarkId(cause) }, write)).done;
     },
   };
 }
@@ -60,30 +60,30 @@ export function dynamoAlertStore(client: TableClient, stack: string): AlertStore
 const isTry = 'attribute_exists(id) AND tries = :tries';
 
 /** The list is one item with an attribute for each notice, because a set could not be written by two at once. */
-export function dynamoNoticeStore(client: TableClient, stack: string): NoticeStore {
+export function createNoticeStore(client: TableClient, stack: string): NoticeStore {
   const table = new Table(client, stack, 'runtime');
   // As a batch: the function may make no other read of this table.
-  const itemOf = async (id: string) => (await getItems(table, [id])).get(id);
+  const itemOf = async (id: string) => (await readItems(table, [id])).get(id);
   const changeList = (notice: string, UpdateExpression: string, values?: object) =>
-    table.update({ id: waitingId }, expressed({ UpdateExpression }, values, { '#notice': notice }));
+    table.update({ id: waitingId }, buildExpressions({ UpdateExpression }, values, { '#notice': notice }));
   return {
     async find(id) {
-      const item = await itemOf(noticeId(id));
+      const item = await itemOf(buildNoticeId(id));
       return item && noticeOf(item);
     },
     async claim(id, tries, dueMs) {
-      const write = expressed(
+      const write = buildExpressions(
         { UpdateExpression: 'SET tries = :next, due = :due', ConditionExpression: isTry },
         { ':tries': tries, ':next': tries + 1, ':due': dueMs },
       );
-      return (await table.update({ id: noticeId(id) }, write)).done;
+      return (await table.update({ id: buildNoticeId(id) }, write)).done;
     },
     async leave(id, tries, left) {
-      const write = expressed(
+      const write = buildExpressions(
         { UpdateExpression: 'SET #left = :left', ConditionExpression: isTry },
         { ':tries': tries, ':left': left },
       );
-      await table.update({ id: noticeId(id) }, write);
+      await table.update({ id: buildNoticeId(id) }, write);
     },
     async waiting() {
       const item = (await itemOf(waitingId)) ?? {};
@@ -104,7 +104,7 @@ export function dynamoNoticeStore(client: TableClient, stack: string): NoticeSto
 const limitLifetimeMs = 5 * 60_000;
 const limitsMax = 10_000;
 
-interface AlertAccountsParts {
+interface AlertAccountsDeps {
   client: TableClient;
   clock: Clock;
   stack: string;
@@ -112,37 +112,37 @@ interface AlertAccountsParts {
   local: boolean;
 }
 
-export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccountsParts): AlertAccounts {
+export function createAlertAccounts({ client, clock, stack, local }: AlertAccountsDeps): AlertAccounts {
   const tableOf = (name: 'accounts' | 'keys' | 'quotas') => new Table(client, stack, name);
   const limits = new ExpiringCache<AlertedAccount | undefined>({
     clock,
     entriesMax: limitsMax,
     lifetimeMs: () => limitLifetimeMs,
   });
-  const usable = (raw: unknown): AlertedAccount[] => {
+  const readUsable = (raw: unknown): AlertedAccount[] => {
     const reading = readAlertedAccount(raw, { local });
     return 'row' in reading ? [reading.row] : [];
   };
-  const row = async (account: string): Promise<AlertedAccount | undefined> => {
+  const readAccount = async (account: string): Promise<AlertedAccount | undefined> => {
     const item = await tableOf('accounts').get({ account });
-    return item && usable(valuesOf(item))[0];
+    return item && readUsable(valuesOf(item))[0];
   };
-  async function* pages(name: 'accounts' | 'keys'): AsyncGenerator<unknown[]> {
-    for await (const items of tableOf(name).pages('Scan', { ConsistentRead: undefined }))
+  async function* scanRows(name: 'accounts' | 'keys'): AsyncGenerator<unknown[]> {
+    for await (const items of tableOf(name).readPages('Scan', { ConsistentRead: undefined }))
       yield items.map(valuesOf);
   }
   return {
-    row,
-    alertBelow: async (account) => (await limits.get(account, () => row(account)))?.alertBelow,
+    row: readAccount,
+    alertBelow: async (account) => (await limits.get(account, () => readAccount(account)))?.alertBelow,
     async balance(account) {
       const whole = await readWhole(tableOf('quotas'), account);
       return whole && whole.granted + (whole.metered ?? 0n) - whole.spent;
     },
     async *accounts() {
-      for await (const rows of pages('accounts')) yield rows.flatMap(usable);
+      for await (const rows of scanRows('accounts')) yield rows.flatMap(readUsable);
     },
     async *keys() {
-      for await (const rows of pages('keys'))
+      for await (const rows of scanRows('keys'))
         yield rows.flatMap((raw) => {
           const reading = readRow(KeyRow, raw);
           return 'row' in reading ? [reading.row] : [];
@@ -154,10 +154,10 @@ export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccoun
 // Items of the table `runtime` that alerts keep: `alert#<cause>` is the mark of a cause, `notice#<id>` an event with its
 // delivery, `notices` the list of events that need another try.
 
-const markId = (cause: string): string => `alert#${cause}`;
+const buildMarkId = (cause: string): string => `alert#${cause}`;
 /** function-descriptions.ts names it too: new items with this prefix invoke the notifier. */
 export const noticePrefix = 'notice#';
-const noticeId = (id: string): string => `${noticePrefix}${id}`;
+const buildNoticeId = (id: string): string => `${noticePrefix}${id}`;
 const waitingId = 'notices';
 
 /** An ended notice stays this long, for people who look for it. */
@@ -169,7 +169,7 @@ const markOf = (item: RuntimeItem): AlertMark => ({
 });
 
 const noticeItem = (notice: Notice): RuntimeItem => ({
-  id: noticeId(notice.id),
+  id: buildNoticeId(notice.id),
   notice: JSON.stringify(notice),
   tries: 0,
   due: 0,

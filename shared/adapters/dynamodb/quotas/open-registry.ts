@@ -6,18 +6,18 @@ import type { OpenEntry } from '../../../billing/quota-item.ts';
 import type { UnderWay } from '../../../operate/operator-ports.ts';
 import type { Lookup, OpenRegistry, QuotaScan, ScannedQuota } from '../../../relay/ports/money-stores.ts';
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
-import { expressed, Table, type Attributes, type TableClient } from '../table-client.ts';
-import { partOf, readQuota, textAttribute } from './quota-items.ts';
+import { buildExpressions, Table, type Attributes, type TableClient } from '../table-client.ts';
+import { partOf, readQuota, encodeText } from './quota-items.ts';
 
 const id = 'sweep';
 const keptSeconds = 24 * 60 * 60;
 /** Sorts after every time. */
 const progressPeriod = 'progress';
 
-export function dynamoOpenRegistry(client: TableClient, stack: string): OpenRegistry {
+export function createOpenRegistry(client: TableClient, stack: string): OpenRegistry {
   const daily = new Table(client, stack, 'daily');
   const update = async (period: string, UpdateExpression: string, values: object): Promise<void> =>
-    void (await daily.update({ id, period }, expressed({ UpdateExpression }, values)));
+    void (await daily.update({ id, period }, buildExpressions({ UpdateExpression }, values)));
   return {
     async register(lookups) {
       const bySecond = Map.groupBy(lookups, ({ atSeconds }) => atSeconds);
@@ -33,15 +33,15 @@ export function dynamoOpenRegistry(client: TableClient, stack: string): OpenRegi
     },
     async *due(fromSeconds, toSeconds) {
       // A name is a second and more, so the next second's text sorts after all names of the last one.
-      const values = { ':id': id, ':from': secondText(fromSeconds), ':to': secondText(toSeconds + 1) };
-      for await (const items of daily.range('id = :id AND period BETWEEN :from AND :to', values))
+      const values = { ':id': id, ':from': formatSecond(fromSeconds), ':to': formatSecond(toSeconds + 1) };
+      for await (const items of daily.queryRange('id = :id AND period BETWEEN :from AND :to', values))
         yield items.flatMap((item) => item['quotas']?.SS ?? []);
     },
     async progress() {
       // The function may query, but not get.
       const values = { ':id': id, ':period': progressPeriod };
       const one = { Limit: 1, ConsistentRead: true };
-      const [item] = (await daily.newest('id = :id AND period = :period', values, one)).items;
+      const [item] = (await daily.queryNewest('id = :id AND period = :period', values, one)).items;
       if (!item) return undefined;
       const [toSeconds, passBeganSeconds] = [item['swept_to']?.N, item['pass_began']?.N].map(Number);
       if (!Number.isFinite(toSeconds) || !Number.isFinite(passBeganSeconds)) return undefined;
@@ -63,22 +63,24 @@ export function dynamoOpenRegistry(client: TableClient, stack: string): OpenRegi
 }
 
 const nameOf = ([first]: readonly Lookup[], atSeconds: number): string =>
-  `${secondText(atSeconds)}#${first?.item ?? ''}`;
+  `${formatSecond(atSeconds)}#${first?.item ?? ''}`;
 
-const secondText = (seconds: number): string => String(seconds).padStart(12, '0');
+const formatSecond = (seconds: number): string => String(seconds).padStart(12, '0');
 
 /** What was registered for an earlier time was looked at, and registered anew while something was open. */
 const sweptSeconds = 300;
 const lookedMax = 100;
 
 /** For operators: the newest registrations, and what is open in their items. Unreadable items are left out. */
-export async function readUnderWay(client: TableClient, stack: string, nowMs: number): Promise<UnderWay> {
+export async function readOpenCalls(client: TableClient, stack: string, nowMs: number): Promise<UnderWay> {
   const nowSeconds = Math.floor(nowMs / 1000);
   const daily = new Table(client, stack, 'daily');
-  const times = { ':id': id, ':from': secondText(nowSeconds - sweptSeconds), ':to': '9' };
-  const found = await daily.newest('id = :id AND period BETWEEN :from AND :to', times, { Limit: lookedMax });
+  const times = { ':id': id, ':from': formatSecond(nowSeconds - sweptSeconds), ':to': '9' };
+  const found = await daily.queryNewest('id = :id AND period BETWEEN :from AND :to', times, {
+    Limit: lookedMax,
+  });
   const items = [...new Set(found.items.flatMap((item) => item['quotas']?.SS ?? []))];
-  const keys = items.slice(0, lookedMax).map((account) => ({ account: textAttribute(account) }));
+  const keys = items.slice(0, lookedMax).map((account) => ({ account: encodeText(account) }));
   const quotas = await new Table(client, stack, 'quotas').read(keys, { mayBeOld: true });
   const open = quotas.flatMap((item) => openIn(item)).filter((entry) => !entry.tombstone);
   return {
@@ -103,12 +105,12 @@ function openIn(item: Attributes): OpenEntry[] {
 const hasOpenEntries = 'size(#open) > :none';
 
 /** Items are read at different times, but a close only needs each item to be consistent. */
-export function dynamoQuotaScan(client: TableClient, stack: string): QuotaScan {
+export function createQuotaScan(client: TableClient, stack: string): QuotaScan {
   const table = new Table(client, stack, 'quotas');
   return {
     async *read(items) {
-      const keys = items.map((account) => ({ account: textAttribute(account) }));
-      for await (const some of table.readBatches(keys)) yield* some.map(scanned);
+      const keys = items.map((account) => ({ account: encodeText(account) }));
+      for await (const some of table.readBatches(keys)) yield* some.map(readScannedQuota);
     },
     async open(after) {
       const input = {
@@ -117,15 +119,15 @@ export function dynamoQuotaScan(client: TableClient, stack: string): QuotaScan {
         FilterExpression: hasOpenEntries,
         ExpressionAttributeNames: { '#open': 'open' },
         ExpressionAttributeValues: { ':none': { N: '0' } },
-        ...(after !== undefined && { ExclusiveStartKey: { account: textAttribute(after) } }),
+        ...(after !== undefined && { ExclusiveStartKey: { account: encodeText(after) } }),
       };
       const { Items = [], LastEvaluatedKey } = await client.call('Scan', input);
-      return { quotas: Items.map(scanned), next: LastEvaluatedKey?.['account']?.S };
+      return { quotas: Items.map(readScannedQuota), next: LastEvaluatedKey?.['account']?.S };
     },
   };
 }
 
-const scanned = (item: Attributes): ScannedQuota => ({
+const readScannedQuota = (item: Attributes): ScannedQuota => ({
   item: item['account']?.S ?? '',
   ...partOf(item),
   read: () => readQuota(item),

@@ -22,8 +22,8 @@ import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import type { Attributes } from '../table-client.ts';
 
 // Built without the SDK's marshalling for speed: every call waits for two of these writes.
-export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
-export const textAttribute = (value: string): AttributeValue => ({ S: value });
+export const encodeNumber = (value: bigint | number): AttributeValue => ({ N: String(value) });
+export const encodeText = (value: string): AttributeValue => ({ S: value });
 
 /** The index of the flags in an entry's list, and of the end of its lease. */
 export const flagsIndex = 7;
@@ -32,30 +32,30 @@ export const untilIndex = 0;
 /** Where the map `rate` has the account's minute. */
 export const rateKey = 'account';
 
-const placesPrefix = 'places:';
-export const placesName = (key: string): string => placesPrefix + key;
+const permitsPrefix = 'places:';
+export const buildPermitsName = (key: string): string => permitsPrefix + key;
 
-export const flagsAttribute = ({ official, tombstone, metered, queued }: OpenEntry): AttributeValue =>
-  textAttribute(`${official ? 'o' : ''}${tombstone ? 't' : ''}${metered ? 'm' : ''}${queued ? 'q' : ''}`);
+export const encodeFlags = ({ official, tombstone, metered, queued }: OpenEntry): AttributeValue =>
+  encodeText(`${official ? 'o' : ''}${tombstone ? 't' : ''}${metered ? 'm' : ''}${queued ? 'q' : ''}`);
 
 const sameAsPrice = '=';
 const absent: AttributeValue = { NULL: true };
 
-export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
+export const encodeEntry = (entry: OpenEntry): AttributeValue => ({
   L: [
-    numberAttribute(entry.until),
-    numberAttribute(entry.amount),
-    numberAttribute(entry.input),
-    textAttribute(entry.key),
-    textAttribute(entry.model),
-    textAttribute(entry.price),
-    textAttribute(entry.slot),
-    flagsAttribute(entry),
-    entry.budget === undefined ? absent : textAttribute(entry.budget),
+    encodeNumber(entry.until),
+    encodeNumber(entry.amount),
+    encodeNumber(entry.input),
+    encodeText(entry.key),
+    encodeText(entry.model),
+    encodeText(entry.price),
+    encodeText(entry.slot),
+    encodeFlags(entry),
+    entry.budget === undefined ? absent : encodeText(entry.budget),
     entry.tariff === undefined
       ? absent
-      : textAttribute(entry.tariff === entry.price ? sameAsPrice : entry.tariff),
-    ...(entry.searchPrice === undefined ? [] : [numberAttribute(entry.searchPrice)]),
+      : encodeText(entry.tariff === entry.price ? sameAsPrice : entry.tariff),
+    ...(entry.searchPrice === undefined ? [] : [encodeNumber(entry.searchPrice)]),
   ],
 });
 
@@ -72,26 +72,26 @@ const lastFields = Object.entries({
  * A list of the values of `lastFields`; unknown ones are empty texts, and left out at the end. Readers of older versions
  * ignore what they do not know.
  */
-export const closeRecordAttribute = (closeRecord: CloseRecord): AttributeValue => ({
-  L: withoutEmptyEnd(
+export const encodeCloseRecord = (closeRecord: CloseRecord): AttributeValue => ({
+  L: trimEmptyEnd(
     lastFields.map(([name]) => {
       const value = closeRecord[name];
-      if (typeof value === 'bigint' || typeof value === 'number') return numberAttribute(value);
-      if (typeof value === 'object') return { M: mapValues(value, textAttribute) };
-      return textAttribute(value === true ? 'e' : value || '');
+      if (typeof value === 'bigint' || typeof value === 'number') return encodeNumber(value);
+      if (typeof value === 'object') return { M: mapValues(value, encodeText) };
+      return encodeText(value === true ? 'e' : value || '');
     }),
   ),
 });
 
-const withoutEmptyEnd = (list: AttributeValue[]): AttributeValue[] =>
+const trimEmptyEnd = (list: AttributeValue[]): AttributeValue[] =>
   list.slice(0, list.findLastIndex((value) => value.S !== '') + 1);
 
 /** Creates every map, because DynamoDB does not create parent maps on a write into one. */
-export function emptyAttributes(of: AccountShard): Attributes {
-  const zero = numberAttribute(0);
+export function buildEmptyQuota(of: AccountShard): Attributes {
+  const zero = encodeNumber(0);
   return {
-    ...partKey(of),
-    ...(of.shard ? { part: numberAttribute(of.shard) } : {}),
+    ...buildShardKey(of),
+    ...(of.shard ? { part: encodeNumber(of.shard) } : {}),
     available: zero,
     spent: zero,
     granted: zero,
@@ -103,27 +103,27 @@ export function emptyAttributes(of: AccountShard): Attributes {
 }
 
 /** A whole item, as a restore puts it: nothing of it is counted in this minute, and no call has a place. */
-export const quotaAttributes = (item: QuotaItem): Attributes => ({
-  ...emptyAttributes(item),
-  ...mapValues({ available: item.available, spent: item.spent, granted: item.granted }, numberAttribute),
-  settled: numberAttribute(item.settled),
-  open: { M: mapValues(Object.fromEntries(item.open), entryAttribute) },
-  plan: { M: mapValues(Object.fromEntries(item.plan), numberAttribute) },
-  ...(item.metered !== undefined && { metered: numberAttribute(item.metered) }),
-  ...(item.counters !== undefined && { counters: numberAttribute(item.counters) }),
+export const encodeQuota = (item: QuotaItem): Attributes => ({
+  ...buildEmptyQuota(item),
+  ...mapValues({ available: item.available, spent: item.spent, granted: item.granted }, encodeNumber),
+  settled: encodeNumber(item.settled),
+  open: { M: mapValues(Object.fromEntries(item.open), encodeEntry) },
+  plan: { M: mapValues(Object.fromEntries(item.plan), encodeNumber) },
+  ...(item.metered !== undefined && { metered: encodeNumber(item.metered) }),
+  ...(item.counters !== undefined && { counters: encodeNumber(item.counters) }),
   ...(item.highestShardCount > 1 && {
-    parts: numberAttribute(1),
-    made: numberAttribute(item.highestShardCount),
+    parts: encodeNumber(1),
+    made: encodeNumber(item.highestShardCount),
   }),
-  ...(item.last && { last: closeRecordAttribute(item.last) }),
+  ...(item.last && { last: encodeCloseRecord(item.last) }),
 });
 
 /** Keys of parts: part 0 has the account's name, part 3 `<account>#3`. Rows of accounts named like that are refused. */
-export const partName = ({ account, shard: part = 0 }: AccountShard): string =>
+export const buildShardName = ({ account, shard: part = 0 }: AccountShard): string =>
   part === 0 ? account : `${account}#${part}`;
 
-export const partKey = (of: AccountShard): Record<'account', AttributeValue> => ({
-  account: { S: partName(of) },
+export const buildShardKey = (of: AccountShard): Record<'account', AttributeValue> => ({
+  account: { S: buildShardName(of) },
 });
 
 /** The account and part of an item. The attribute `part` decides: a name may end like a part's key. */
@@ -139,29 +139,29 @@ export function partOf(attributes: Attributes): AccountShard & { shard: number }
 /** Reads an item that may have been written by something other than the functions. Throws Poisoned. */
 export function readQuota(attributes: Attributes): QuotaItem {
   try {
-    return quotaOf(attributes);
+    return decodeQuota(attributes);
   } catch (error) {
     throw new Poisoned(error instanceof Error ? error.message : 'quotas: not readable', { cause: error });
   }
 }
 
 /** Throws an Error that names the first attribute with an unexpected form. */
-export function quotaOf(attributes: Attributes): QuotaItem {
-  text(attributes['account'], 'account');
+export function decodeQuota(attributes: Attributes): QuotaItem {
+  decodeText(attributes['account'], 'account');
   return {
     ...partOf(attributes),
-    shardCount: attributes['parts'] ? count(attributes['parts'], 'parts') : 1,
-    highestShardCount: attributes['made'] ? count(attributes['made'], 'made') : 1,
-    available: amount(attributes['available'], 'available'),
-    spent: amount(attributes['spent'], 'spent'),
-    granted: amount(attributes['granted'], 'granted'),
-    moved: attributes['moved'] ? amount(attributes['moved'], 'moved') : 0n,
+    shardCount: attributes['parts'] ? decodeCount(attributes['parts'], 'parts') : 1,
+    highestShardCount: attributes['made'] ? decodeCount(attributes['made'], 'made') : 1,
+    available: decodeAmount(attributes['available'], 'available'),
+    spent: decodeAmount(attributes['spent'], 'spent'),
+    granted: decodeAmount(attributes['granted'], 'granted'),
+    moved: attributes['moved'] ? decodeAmount(attributes['moved'], 'moved') : 0n,
     overdraft: attributes['overdraft']?.BOOL,
-    counters: attributes['counters'] && count(attributes['counters'], 'counters'),
-    metered: attributes['metered'] && amount(attributes['metered'], 'metered'),
-    settled: count(attributes['settled'], 'settled'),
+    counters: attributes['counters'] && decodeCount(attributes['counters'], 'counters'),
+    metered: attributes['metered'] && decodeAmount(attributes['metered'], 'metered'),
+    settled: decodeCount(attributes['settled'], 'settled'),
     open: mapOf(attributes['open'], entryOf),
-    plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),
+    plan: mapOf(attributes['plan'], (value) => decodeCount(value, 'plan')),
     permits: placesOf(attributes),
     rate: rateOf(attributes['rate']?.M?.[rateKey]),
     last: attributes['last']?.L ? closeRecordOf(attributes['last'].L) : undefined,
@@ -171,31 +171,31 @@ export function quotaOf(attributes: Attributes): QuotaItem {
 function placesOf(attributes: Attributes): QuotaItem['permits'] {
   const places = new Map<string, ReadonlySet<string>>();
   for (const [name, value] of Object.entries(attributes))
-    if (name.startsWith(placesPrefix)) places.set(name.slice(placesPrefix.length), new Set(value.SS));
+    if (name.startsWith(permitsPrefix)) places.set(name.slice(permitsPrefix.length), new Set(value.SS));
   return places;
 }
 
 const rateOf = (value: AttributeValue | undefined): RateCount | undefined =>
   value && {
-    minute: count(value.M?.['minute'], 'rate.minute'),
-    count: count(value.M?.['count'], 'rate.count'),
-    tokens: optionalCount(value.M?.['tokens'], 'rate.tokens'),
+    minute: decodeCount(value.M?.['minute'], 'rate.minute'),
+    count: decodeCount(value.M?.['count'], 'rate.count'),
+    tokens: decodeOptionalCount(value.M?.['tokens'], 'rate.tokens'),
   };
 
 function entryOf(value: AttributeValue): OpenEntry {
   const [until, taken, input, key, model, price, slot, flags, budget, tariff, search] = value.L ?? [];
-  const marks = text(flags, 'open.flags');
+  const marks = decodeText(flags, 'open.flags');
   return {
-    until: count(until, 'open.until'),
-    amount: amount(taken, 'open.amount'),
-    input: amount(input, 'open.input'),
-    key: text(key, 'open.key'),
-    model: text(model, 'open.model'),
-    price: text(price, 'open.price'),
+    until: decodeCount(until, 'open.until'),
+    amount: decodeAmount(taken, 'open.amount'),
+    input: decodeAmount(input, 'open.input'),
+    key: decodeText(key, 'open.key'),
+    model: decodeText(model, 'open.model'),
+    price: decodeText(price, 'open.price'),
     tariff: tariff?.S === sameAsPrice ? price?.S : tariff?.S,
-    slot: text(slot, 'open.slot'),
+    slot: decodeText(slot, 'open.slot'),
     budget: budget?.S,
-    searchPrice: search && amount(search, 'open.searchPrice'),
+    searchPrice: search && decodeAmount(search, 'open.searchPrice'),
     official: marks.includes('o'),
     tombstone: marks.includes('t'),
     metered: marks.includes('m') || undefined,
@@ -206,10 +206,10 @@ function entryOf(value: AttributeValue): OpenEntry {
 function closeRecordOf(list: AttributeValue[]): CloseRecord {
   const [id, kind, charge, at] = list;
   const record: Record<string, unknown> = {
-    id: text(id, 'last.id'),
-    kind: text(kind, 'last.kind'),
-    charge: amount(charge, 'last.charge'),
-    at: count(at, 'last.at'),
+    id: decodeText(id, 'last.id'),
+    kind: decodeText(kind, 'last.kind'),
+    charge: decodeAmount(charge, 'last.charge'),
+    at: decodeCount(at, 'last.at'),
   };
   for (const [i, [name, form]] of lastFields.entries()) {
     const value = list[i];
@@ -217,31 +217,32 @@ function closeRecordOf(list: AttributeValue[]): CloseRecord {
     else if (form === 'text') record[name] = value?.S || undefined;
     else if (form === 'tags') record[name] = value?.M && tagsOf(value);
     else if (value?.N !== undefined)
-      record[name] = (form === 'count' ? count : amount)(value, `last.${name}`);
+      record[name] = (form === 'count' ? decodeCount : decodeAmount)(value, `last.${name}`);
   }
   return record as CloseRecord;
 }
 
 /** Also of a ledger row. */
 export const tagsOf = (value: AttributeValue): Record<string, string> =>
-  Object.fromEntries(mapOf(value, (each) => text(each, 'tags')));
+  Object.fromEntries(mapOf(value, (each) => decodeText(each, 'tags')));
 
 function mapOf<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
   return new Map(Object.entries(value?.M ?? {}).map(([key, inner]) => [key, read(inner)]));
 }
 
-function amount(value: AttributeValue | undefined, name: string): bigint {
+function decodeAmount(value: AttributeValue | undefined, name: string): bigint {
   if (value?.N === undefined || !/^-?\d+$/.test(value.N))
     throw new Error(`quotas: ${name} is not a whole number`);
   return BigInt(value.N);
 }
 
-const count = (value: AttributeValue | undefined, name: string): number => Number(amount(value, name));
+const decodeCount = (value: AttributeValue | undefined, name: string): number =>
+  Number(decodeAmount(value, name));
 
-const optionalCount = (value: AttributeValue | undefined, name: string): number | undefined =>
-  value?.N === undefined ? undefined : count(value, name);
+const decodeOptionalCount = (value: AttributeValue | undefined, name: string): number | undefined =>
+  value?.N === undefined ? undefined : decodeCount(value, name);
 
-function text(value: AttributeValue | undefined, name: string): string {
+function decodeText(value: AttributeValue | undefined, name: string): string {
   if (value?.S === undefined) throw new Error(`quotas: ${name} is not text`);
   return value.S;
 }
@@ -297,7 +298,7 @@ export class Clauses {
   }
 
   number(name: string, value: bigint | number): string {
-    return this.value(name, numberAttribute(value));
+    return this.value(name, encodeNumber(value));
   }
 
   expression(returned?: Expression['ReturnValues']): Expression {
@@ -327,21 +328,21 @@ export const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exis
 const hasRoom = (c: Clauses, entriesMax: number): string =>
   `size(${c.path('open')}) < ${c.number('openMax', entriesMax)}`;
 /** An account that was never split has no count of parts. */
-export const hasParts = (c: Clauses, parts: number): string => {
+export const hasShardCount = (c: Clauses, parts: number): string => {
   const path = c.path('parts');
   const same = `${path} = ${c.number('parts', parts)}`;
   return parts === 1 ? `(${same} OR attribute_not_exists(${path}))` : same;
 };
 const hasPlace = (c: Clauses, places: string, max: number): string => {
   const limit = c.number('placesMax', max);
-  return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${zeroIn(c)}))`;
+  return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${addZero(c)}))`;
 };
 const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
 export const hasNoOverdraft = (c: Clauses): string => `attribute_not_exists(${c.path('overdraft')})`;
 /** What is taken from one of several parts leaves it at zero at least, unless all of them say that it may not. */
 export const mayTake = (c: Clauses, part: number, taken: bigint): string => {
   const isCovered = balanceCovers(c, c.number('taken', taken));
-  const only = part === 0 ? ` OR ${hasParts(c, 1)}` : '';
+  const only = part === 0 ? ` OR ${hasShardCount(c, 1)}` : '';
   return `(${isCovered} OR attribute_exists(${c.path('overdraft')})${only})`;
 };
 export const markOverdraft = (c: Clauses): void =>
@@ -350,17 +351,17 @@ const isOpenUntil = (c: Clauses, id: string, until: number): string =>
   `${c.path('open', id)}[${untilIndex}] = ${c.number(`until ${until}`, until)}`;
 /** Compares the flags, so that a close does not remove a tombstone under the same id. */
 export const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
-  `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`;
+  `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', encodeFlags(entry))}`;
 /** A limit of 0 also refuses the first call, whose counter does not exist yet. */
 const isBelow = (c: Clauses, counter: string, limit: string): string =>
-  `(${counter} < ${limit} OR (attribute_not_exists(${counter}) AND ${limit} > ${zeroIn(c)}))`;
+  `(${counter} < ${limit} OR (attribute_not_exists(${counter}) AND ${limit} > ${addZero(c)}))`;
 const hasNoMinuteOf = (rate: string, minute: string, now: string): string =>
   `(attribute_not_exists(${rate}) OR ${minute} < ${now})`;
 
-const zeroIn = (c: Clauses): string => c.number('zero', 0);
-const oneIn = (c: Clauses): string => c.number('one', 1);
+const addZero = (c: Clauses): string => c.number('zero', 0);
+const addOne = (c: Clauses): string => c.number('one', 1);
 
-export function reserveExpression(write: ReserveWrite): Expression {
+export function buildReserve(write: ReserveWrite): Expression {
   const {
     id,
     entry,
@@ -379,13 +380,13 @@ export function reserveExpression(write: ReserveWrite): Expression {
   c.conditions.push(hasItem(c), isNotOpen(c, id));
   if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
   for (const [of, until] of lapsed ?? []) c.conditions.push(isOpenUntil(c, of, until));
-  if (parts !== undefined) c.conditions.push(hasParts(c, parts));
+  if (parts !== undefined) c.conditions.push(hasShardCount(c, parts));
   if (taken > 0n) {
     const needed = atLeast === taken ? amount : c.number('atLeast', atLeast);
     c.conditions.push(balanceCovers(c, needed), hasNoOverdraft(c));
   }
   c.set.push(
-    `${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`,
+    `${c.path('open', id)} = ${c.value('entry', encodeEntry(entry))}`,
     `${available} = ${available} - ${amount}`,
   );
   if (slot) {
@@ -393,7 +394,7 @@ export function reserveExpression(write: ReserveWrite): Expression {
     c.remove.push(c.path('plan', slot.staleKey));
   }
   if (place) {
-    const places = c.path(placesName(place.key));
+    const places = c.path(buildPermitsName(place.key));
     c.conditions.push(hasPlace(c, places, place.max));
     c.add.push(`${places} ${c.value('id', { SS: [id] })}`);
   }
@@ -402,46 +403,46 @@ export function reserveExpression(write: ReserveWrite): Expression {
 }
 
 /** @param overdrawn it overdraws one of so many parts, which are marked with it */
-export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
+export function buildClose(write: CloseWrite, overdrawn?: number): Change {
   const { id, shard: part = 0, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
   const refund = refundOf(write);
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
   if (ifNotRenewed) c.conditions.push(isOpenUntil(c, id, entry.until));
   if (overdrawn !== undefined) {
-    c.conditions.push(hasParts(c, overdrawn));
+    c.conditions.push(hasShardCount(c, overdrawn));
     markOverdraft(c);
   } else if (refund < 0n) c.conditions.push(mayTake(c, part, -refund));
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
   if (entry.metered) addMetered(c, closeRecord.charge);
   else add(c.path('available'), c.number('refund', refund));
   add(c.path('spent'), c.number('charge', closeRecord.charge));
-  add(c.path('settled'), oneIn(c));
-  c.set.push(`${c.path('last')} = ${c.value('close', closeRecordAttribute(closeRecord))}`);
+  add(c.path('settled'), addOne(c));
+  c.set.push(`${c.path('last')} = ${c.value('close', encodeCloseRecord(closeRecord))}`);
   if (releaseSlot && entry.slot !== '') countDown(c, c.path('plan', entry.slot));
   if (write.rateTokens !== undefined && write.rateTokens > 0)
     add(c.path('rate', rateKey, 'tokens'), c.number('rateTokens', write.rateTokens));
   c.remove.push(c.path('open', id));
   // Changes nothing if the call took no place.
-  c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
+  c.take.push(`${c.path(buildPermitsName(entry.key))} ${c.value('id', { SS: [id] })}`);
   return c.expression();
 }
 
 /** What no balance pays. */
 export function addMetered(c: Clauses, charge: bigint): void {
   const path = c.path('metered');
-  c.set.push(`${path} = if_not_exists(${path}, ${zeroIn(c)}) + ${c.number('charge', charge)}`);
+  c.set.push(`${path} = if_not_exists(${path}, ${addZero(c)}) + ${c.number('charge', charge)}`);
 }
 
 /** @param limit `max`: null means no limit; `name`: the name of the limit's placeholder */
 function countUp(c: Clauses, path: string, { max, name }: { max: number | null; name: string }): void {
-  if (max !== null) c.conditions.push(isBelow(c, path, c.value(name, numberAttribute(max))));
-  c.set.push(`${path} = if_not_exists(${path}, ${zeroIn(c)}) + ${oneIn(c)}`);
+  if (max !== null) c.conditions.push(isBelow(c, path, c.value(name, encodeNumber(max))));
+  c.set.push(`${path} = if_not_exists(${path}, ${addZero(c)}) + ${addOne(c)}`);
 }
 
 /** The counter exists, because the reserve of this entry created it. */
 function countDown(c: Clauses, path: string): void {
-  c.set.push(`${path} = ${path} - ${oneIn(c)}`);
+  c.set.push(`${path} = ${path} - ${addOne(c)}`);
 }
 
 function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWrite): void {
@@ -454,7 +455,7 @@ function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWri
     if (Math.min(max ?? 1, tokensMax ?? 1) < 1)
       c.conditions.push(`attribute_not_exists(${c.path('account')})`);
     const counted = { minute, count: 1, tokens };
-    c.set.push(`${path} = ${c.value('rate', { M: mapValues(counted, numberAttribute) })}`);
+    c.set.push(`${path} = ${c.value('rate', { M: mapValues(counted, encodeNumber) })}`);
     return;
   }
   const counts: [string, number | undefined, number][] = [

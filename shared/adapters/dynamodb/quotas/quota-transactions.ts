@@ -15,27 +15,27 @@ import type {
 import type { QuotaStore } from '../../../relay/ports/money-stores.ts';
 import { StoreBusy } from '../../../relay/ports/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { attributesOf, type Attributes, quotaCall, type TableClient } from '../table-client.ts';
+import { attributesOf, type Attributes, callOrThrowBusy, type TableClient } from '../table-client.ts';
 import { countInBudgets } from '../key-budgets.ts';
 import { countInDaily } from '../daily-sums.ts';
-import { readAsOfOneMoment, transactionCall } from '../transactions.ts';
-import { ledgerAttributes } from '../ledger-store.ts';
-import { partsItem } from '../key-store.ts';
+import { readAsOfOneMoment, writeTransaction } from '../transactions.ts';
+import { encodeLedgerRow } from '../ledger-store.ts';
+import { buildShardCountItem } from '../key-store.ts';
 import {
-  partKey,
-  quotaOf,
-  closeRecordAttribute,
-  emptyAttributes,
-  numberAttribute,
-  entryAttribute,
+  buildShardKey,
+  decodeQuota,
+  encodeCloseRecord,
+  buildEmptyQuota,
+  encodeNumber,
+  encodeEntry,
   rateKey,
   untilIndex,
-  closeExpression,
+  buildClose,
   addMetered,
   Clauses,
   hasItem,
   hasNoOverdraft,
-  hasParts,
+  hasShardCount,
   markOverdraft,
   mayTake,
   type Change,
@@ -55,13 +55,13 @@ export interface QuotaTransactions extends Pick<QuotaStore, 'read' | 'move' | 'c
 const once = { attempts: 1 };
 const isNotInLedger = 'attribute_not_exists(id)';
 
-export function quotaTransactions(client: TableClient, stack: string): QuotaTransactions {
+export function createQuotaTransactions(client: TableClient, stack: string): QuotaTransactions {
   const TableName = physicalTableName(stack, 'quotas');
   const ledger = physicalTableName(stack, 'ledger');
 
   /** @returns which of the writes were refused by their conditions; none: all were done */
   const transact = async (TransactItems: TransactWriteItem[]): Promise<number[]> => {
-    const reply = await quotaCall(() => transactionCall(client, TransactItems, once));
+    const reply = await callOrThrowBusy(() => writeTransaction(client, TransactItems, once));
     if (!reply.done || reply.reply.done) return [];
     const { conditions, invalid, error } = reply.reply;
     if (invalid) throw error;
@@ -69,33 +69,33 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
     return conditions;
   };
 
-  const unlessChanged = async (writes: TransactWriteItem[]): Promise<void> => {
+  const transactOrThrow = async (writes: TransactWriteItem[]): Promise<void> => {
     if ((await transact(writes)).length > 0) throw new StoreBusy('The account changed meanwhile.');
   };
 
   const kindOf = async (account: string, id: string, bucket: number | undefined) => {
     const Key = attributesOf({ account: formatLedgerPartition({ account, bucket }), id });
     const input = { TableName: ledger, Key, ConsistentRead: true };
-    const reply = await quotaCall(() => client.call('GetItem', input, once));
+    const reply = await callOrThrowBusy(() => client.call('GetItem', input, once));
     return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
   };
 
   /** The mark of an overdraft on all parts but the one that the write changes. */
-  const marksBeside = ({ account, shard: part = 0 }: AccountShard, parts: number): TransactWriteItem[] =>
+  const markOtherShards = ({ account, shard: part = 0 }: AccountShard, parts: number): TransactWriteItem[] =>
     Array.from({ length: parts }, (_, other) => other)
       .filter((other) => other !== part)
       .map((other) => ({
-        Update: { TableName, Key: partKey({ account, shard: other }), ...markExpression(parts) },
+        Update: { TableName, Key: buildShardKey({ account, shard: other }), ...markExpression(parts) },
       }));
 
   return {
     async read(account, parts, exact) {
-      const keys = Array.from({ length: parts }, (_, part) => partKey({ account, shard: part }));
-      const reply = await quotaCall(() =>
+      const keys = Array.from({ length: parts }, (_, part) => buildShardKey({ account, shard: part }));
+      const reply = await callOrThrowBusy(() =>
         exact ? readAsOfOneMoment(client, TableName, keys, once) : readRoughly(client, TableName, keys),
       );
       const items = reply.done ? reply.reply : [];
-      return items.flatMap((item) => (item ? quotaOf(item) : [])).toSorted((a, b) => a.shard - b.shard);
+      return items.flatMap((item) => (item ? decodeQuota(item) : [])).toSorted((a, b) => a.shard - b.shard);
     },
     async move(write) {
       const { account, shardCount: parts, changes } = write;
@@ -104,38 +104,47 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
           return {
             Put: {
               TableName,
-              Item: createdPart(write, change),
+              Item: buildNewShard(write, change),
               ConditionExpression: 'attribute_not_exists(account)',
             },
           };
-        const Key = partKey({ account, shard: change.shard });
-        return { Update: { TableName, Key, ...changeExpression(write, change) } };
+        const Key = buildShardKey({ account, shard: change.shard });
+        return { Update: { TableName, Key, ...buildShardChange(write, change) } };
       });
       if (parts !== undefined)
         items.push({
-          Put: { TableName: physicalTableName(stack, 'runtime'), Item: partsItem(account, parts) },
+          Put: { TableName: physicalTableName(stack, 'runtime'), Item: buildShardCountItem(account, parts) },
         });
       return (await transact(items)).length === 0;
     },
     async closeOverdrawn(write, parts) {
-      await unlessChanged([
-        { Update: { TableName, Key: partKey(write), ...closeExpression(write, parts) } },
-        ...marksBeside(write, parts),
+      await transactOrThrow([
+        { Update: { TableName, Key: buildShardKey(write), ...buildClose(write, parts) } },
+        ...markOtherShards(write, parts),
       ]);
     },
     async chargeLate({ difference, row }) {
       const { account } = row;
-      const writes = (overdrawn?: number): TransactWriteItem[] => [
-        { Update: { TableName, Key: partKey({ account }), ...lateExpression(difference, row, overdrawn) } },
-        { Put: { TableName: ledger, Item: ledgerAttributes(row), ConditionExpression: isNotInLedger } },
+      const buildWrites = (overdrawn?: number): TransactWriteItem[] => [
+        {
+          Update: {
+            TableName,
+            Key: buildShardKey({ account }),
+            ...buildLateCharge(difference, row, overdrawn),
+          },
+        },
+        { Put: { TableName: ledger, Item: encodeLedgerRow(row), ConditionExpression: isNotInLedger } },
         ...countInDaily(stack, [row]),
         ...countInBudgets(stack, [row]),
       ];
-      const [refused] = await transact(writes());
+      const [refused] = await transact(buildWrites());
       if (refused !== 0) return;
       const [first] = await this.read(account, 1, true);
       if (!first || (await kindOf(account, row.id, row.bucket)) !== undefined) return;
-      await unlessChanged([...writes(first.shardCount), ...marksBeside({ account }, first.shardCount)]);
+      await transactOrThrow([
+        ...buildWrites(first.shardCount),
+        ...markOtherShards({ account }, first.shardCount),
+      ]);
     },
     closedAs: (account, id, part) => kindOf(account, id, bucketOf(id, part)),
   };
@@ -157,25 +166,25 @@ async function readRoughly(
 // The changes of a transaction over parts of an account, as DynamoDB expressions.
 
 /** A part that is created has its share at once. */
-export function createdPart(
+export function buildNewShard(
   { account, shardCount: parts = 1, overdraft }: ShardsWrite,
   { shard: part, moved, plan, minute }: ShardChange,
 ): Attributes {
   const counts = [...plan].flatMap(([key, { calls }]) =>
-    calls === 0 ? [] : [[key, numberAttribute(calls)] as const],
+    calls === 0 ? [] : [[key, encodeNumber(calls)] as const],
   );
   return {
-    ...emptyAttributes({ account, shard: part }),
-    available: numberAttribute(moved),
-    moved: numberAttribute(moved),
-    parts: numberAttribute(parts),
+    ...buildEmptyQuota({ account, shard: part }),
+    available: encodeNumber(moved),
+    moved: encodeNumber(moved),
+    parts: encodeNumber(parts),
     plan: { M: Object.fromEntries(counts) },
     rate: { M: minute ? { [rateKey]: minuteAttribute(minute.counted) } : {} },
     ...(overdraft === 'begins' && { overdraft: { BOOL: true } }),
   };
 }
 
-export function changeExpression(
+export function buildShardChange(
   { shardCount: parts, highestShardCount: made, overdraft }: ShardsWrite,
   change: ShardChange,
 ): Change {
@@ -183,7 +192,7 @@ export function changeExpression(
   const c = new Clauses();
   const zero = c.number('zero', 0);
   const [available, received] = [c.path('available'), c.path('moved')];
-  c.conditions.push(hasParts(c, seenParts));
+  c.conditions.push(hasShardCount(c, seenParts));
   const amount = c.number('moved', moved);
   c.set.push(
     `${available} = ${available} + ${amount}`,
@@ -228,13 +237,13 @@ function setMinute(c: Clauses, { seen, counted }: NonNullable<ShardChange['minut
 
 /** As a reserve writes it. */
 const minuteAttribute = ({ minute, count, tokens = 0 }: RateCount): AttributeValue => ({
-  M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
+  M: { minute: encodeNumber(minute), count: encodeNumber(count), tokens: encodeNumber(tokens) },
 });
 
 /** Says that a part may be below zero. */
 export function markExpression(parts: number): Change {
   const c = new Clauses();
-  c.conditions.push(hasParts(c, parts));
+  c.conditions.push(hasShardCount(c, parts));
   markOverdraft(c);
   return c.expression();
 }
@@ -243,7 +252,7 @@ export function markExpression(parts: number): Change {
  * The amounts of a charge that came too late.
  * @param overdrawn it overdraws the first of so many parts, which are marked with it
  */
-export function lateExpression(difference: bigint, row: CloseRow, overdrawn?: number): Change {
+export function buildLateCharge(difference: bigint, row: CloseRow, overdrawn?: number): Change {
   const c = new Clauses();
   const amount = c.number('amount', difference);
   const [spent, settled] = [c.path('spent'), c.path('settled')];
@@ -254,18 +263,18 @@ export function lateExpression(difference: bigint, row: CloseRow, overdrawn?: nu
     c.set.push(`${available} = ${available} - ${amount}`);
   }
   if (overdrawn !== undefined) {
-    c.conditions.push(hasParts(c, overdrawn));
+    c.conditions.push(hasShardCount(c, overdrawn));
     markOverdraft(c);
   } else if (difference > 0n && !row.metered) c.conditions.push(mayTake(c, 0, difference));
   c.set.push(
     `${spent} = ${spent} + ${amount}`,
     `${settled} = ${settled} + ${c.number('one', 1)}`,
-    `${c.path('last')} = ${c.value('last', closeRecordAttribute(lateRecord(row)))}`,
+    `${c.path('last')} = ${c.value('last', encodeCloseRecord(buildLateRecord(row)))}`,
   );
   return c.expression();
 }
 
-const lateRecord = ({ id, kind, charge, at }: CloseRow): CloseRecord => ({
+const buildLateRecord = ({ id, kind, charge, at }: CloseRow): CloseRecord => ({
   id,
   kind,
   charge,
@@ -274,14 +283,14 @@ const lateRecord = ({ id, kind, charge, at }: CloseRow): CloseRecord => ({
 
 // The writes on one item that few calls make, as DynamoDB expressions. Loaded by the first call that makes one.
 
-export function tombstoneExpression({ id, entry }: TombstoneWrite): Expression {
+export function buildTombstone({ id, entry }: TombstoneWrite): Expression {
   const c = new Clauses();
   c.conditions.push(hasItem(c), isNotOpen(c, id));
-  c.set.push(`${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`);
+  c.set.push(`${c.path('open', id)} = ${c.value('entry', encodeEntry(entry))}`);
   return c.expression();
 }
 
-export function renewExpression({ id, entry, until }: RenewWrite): Expression {
+export function buildRenew({ id, entry, until }: RenewWrite): Expression {
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
   const open = c.path('open', id);

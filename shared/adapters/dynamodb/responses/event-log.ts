@@ -5,7 +5,7 @@
 import type { EventBatch, EventLog, ResultStore, StoredResult } from '../../../relay/ports/stored.ts';
 import type { Attributes } from '../table-client.ts';
 import {
-  contentLength,
+  measureContent,
   isResponseId,
   partsMax,
   type ResponseItem,
@@ -17,28 +17,28 @@ const digits = 16;
 /** UTF-16 code units. A reader that got more than a part of it comes again at once. */
 const unpackedAtOnceMax = 4 * 1024 * 1024;
 
-const eventsId = (id: string, sequence: number): string =>
+const buildEventsId = (id: string, sequence: number): string =>
   `${id}#e#${String(sequence).padStart(digits, '0')}`;
 
-export const dynamoEventLog = (table: ResponseTable): EventLog => ({
+export const createEventLog = (table: ResponseTable): EventLog => ({
   async append({ account, id }, { from, frames }, expires) {
     if (!isResponseId(id) || frames.length === 0) return;
-    const key = { account, id: eventsId(id, from + frames.length - 1), expires };
+    const key = { account, id: buildEventsId(id, from + frames.length - 1), expires };
     const content = await table.putContent(key, { content: frames, inside: true });
     await table.put({ ...key, ...content, from });
   },
   async after({ account, id }, sequence) {
     if (!isResponseId(id)) return [];
-    const first = eventsId(id, Math.max(0, Math.min(sequence + 1, Number.MAX_SAFE_INTEGER)));
-    const { items } = await table.between(account, { first, last: `${id}#e#~` });
-    return withoutDoubles(await batchesOf(table, account, items));
+    const first = buildEventsId(id, Math.max(0, Math.min(sequence + 1, Number.MAX_SAFE_INTEGER)));
+    const { items } = await table.readBetween(account, { first, last: `${id}#e#~` });
+    return dropDoubles(await batchesOf(table, account, items));
   },
   async last({ account, id }) {
     if (!isResponseId(id)) return undefined;
-    const range = { first: eventsId(id, 0), last: `${id}#e#~`, backwards: true };
+    const range = { first: buildEventsId(id, 0), last: `${id}#e#~`, backwards: true };
     let after: Attributes | undefined;
     for (let items = 0; items <= partsMax; items += 1) {
-      const { items: found, next } = await table.between(account, { ...range, after });
+      const { items: found, next } = await table.readBetween(account, { ...range, after });
       const [batch] = await batchesOf(table, account, found);
       if (batch || !next) return batch;
       after = next;
@@ -54,7 +54,7 @@ async function batchesOf(
 ): Promise<EventBatch[]> {
   // Further parts of a batch have no number.
   const kept = items.filter((item) => table.isKept(item) && typeof item['from'] === 'number');
-  const batches = await table.contentsOf(account, firstOf(kept), (frames, item) => ({
+  const batches = await table.readContents(account, firstOf(kept), (frames, item) => ({
     from: Number(item['from']),
     frames: frames as string[],
   }));
@@ -64,35 +64,35 @@ async function batchesOf(
 /** As many as may be in memory at once: a page of what shrinks well is a thousand times its size. At least one. */
 function firstOf(items: readonly ResponseItem[]): readonly ResponseItem[] {
   let length = 0;
-  const end = items.findIndex((item) => (length += contentLength(item)) > unpackedAtOnceMax);
+  const end = items.findIndex((item) => (length += measureContent(item)) > unpackedAtOnceMax);
   return end < 0 ? items : items.slice(0, Math.max(1, end));
 }
 
 /** In the order of their last events, each without what those before it have. */
-function withoutDoubles(batches: readonly EventBatch[]): EventBatch[] {
+function dropDoubles(batches: readonly EventBatch[]): EventBatch[] {
   const clean: EventBatch[] = [];
   let next = 0;
   for (const { from, frames } of batches) {
-    const rest = frames.slice(Math.max(0, next - from));
-    if (rest.length > 0) clean.push({ from: Math.max(from, next), frames: rest });
+    const newFrames = frames.slice(Math.max(0, next - from));
+    if (newFrames.length > 0) clean.push({ from: Math.max(from, next), frames: newFrames });
     next = Math.max(next, from + frames.length);
   }
   return clean;
 }
 
 /** Among what goes when the response of the request is removed. No client names a request. */
-const resultId = (key: string): string => `resp-${key}#result`;
+const buildResultId = (key: string): string => `resp-${key}#result`;
 
 /** First results of Idempotency-Keys. */
-export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
+export const createResultStore = (table: ResponseTable): ResultStore => ({
   async put({ account, key }, result, expires) {
-    const of = { account, id: resultId(key), expires };
+    const of = { account, id: buildResultId(key), expires };
     await table.put({ ...of, ...(await table.putContent(of, { content: result, inside: true })) });
   },
   async read({ account, key }, admit) {
-    const id = resultId(key);
-    const item = (await table.items(account, [id])).get(id);
+    const id = buildResultId(key);
+    const item = (await table.readItems(account, [id])).get(id);
     if (!table.isKept(item)) return undefined;
-    return (await table.contentsOf(account, [item], (result) => result as StoredResult, admit)).get(id);
+    return (await table.readContents(account, [item], (result) => result as StoredResult, admit)).get(id);
   },
 });

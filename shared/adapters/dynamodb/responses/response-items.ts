@@ -10,13 +10,13 @@ import { ResponseTooLarge, type Admit } from '../../../relay/ports/stored.ts';
 import {
   attributesOf,
   chunksOf,
-  expressed,
+  buildExpressions,
   Table,
   valuesOf,
   type Attributes,
   type TableClient,
 } from '../table-client.ts';
-import { slicesOf } from '../runtime-items.ts';
+import { sliceBytes } from '../runtime-items.ts';
 
 export type ResponseItem = Record<string, unknown>;
 
@@ -32,7 +32,7 @@ export const isResponseId = (id: string): boolean => responseIdPattern.test(id);
 export const removedStatus = 'removed';
 
 /** Names of attributes for an expression: words that DynamoDB reserves are among them. */
-export const projectionOf = (attributes: readonly string[]) => ({
+export const buildProjection = (attributes: readonly string[]) => ({
   ProjectionExpression: attributes.map((each) => `#${each}`).join(', '),
 });
 
@@ -74,7 +74,7 @@ export class ResponseTable extends Table {
   }
 
   /** By id. Absent: there is none. */
-  async items(
+  async readItems(
     account: string,
     ids: readonly string[],
     attributes?: string[],
@@ -85,14 +85,14 @@ export class ResponseTable extends Table {
   }
 
   /** In the order of their ids: one page of at most 1 MB, and where the next one begins. */
-  async between(
+  async readBetween(
     account: string,
     { first, last, attributes, after, backwards }: ItemsBetween,
   ): Promise<{ items: ResponseItem[]; next: Attributes | undefined }> {
-    const range = expressed(
+    const range = buildExpressions(
       {
         KeyConditionExpression: '#account = :account AND #id BETWEEN :first AND :last',
-        ...(attributes && projectionOf(attributes)),
+        ...(attributes && buildProjection(attributes)),
       },
       { ':account': account, ':first': first, ':last': last },
     );
@@ -106,11 +106,11 @@ export class ResponseTable extends Table {
   }
 
   /** Everything of a response but its head: parts, also of contents that no head names, and events. */
-  async removeRest({ account, id }: ResponseKey): Promise<void> {
+  async removeAllButHead({ account, id }: ResponseKey): Promise<void> {
     let after: Attributes | undefined;
     for (let pages = 0; pages < pagesMax; pages += 1) {
       const range = { first: `${id}#`, last: `${id}#~`, attributes: ['id'], after };
-      const { items, next } = await this.between(account, range);
+      const { items, next } = await this.readBetween(account, range);
       await this.remove(items.map((item) => ({ account, id: item['id'] })));
       if (!next) return;
       after = next;
@@ -139,18 +139,18 @@ export class ResponseTable extends Table {
    * What `take` makes of each content, by id of the item. One after the other, because a content may be a hundred times what
    * it is packed. Absent: parts are missing, because the item was replaced or removed since it was read.
    */
-  async contentsOf<Taken>(
+  async readContents<Taken>(
     account: string,
     items: readonly ResponseItem[],
     take: (content: unknown, item: ResponseItem) => Taken,
     admit?: Admit,
   ): Promise<Map<string, Taken>> {
-    if (items.length > 0) admit?.(items.reduce((sum, item) => sum + contentLength(item), 0));
-    const rest = await this.items(account, items.flatMap(partIdsOf));
+    if (items.length > 0) admit?.(items.reduce((sum, item) => sum + measureContent(item), 0));
+    const rest = await this.readItems(account, items.flatMap(listPartIds));
     const taken = new Map<string, Taken>();
     for (const item of items) {
       const inside = item['body'];
-      const beside = partIdsOf(item).map((id) => rest.get(id)?.['body']);
+      const beside = listPartIds(item).map((id) => rest.get(id)?.['body']);
       const parts = inside === undefined ? beside : [inside, ...beside];
       const bytes = parts.filter((part) => part instanceof Uint8Array);
       if (bytes.length > 0 && bytes.length === parts.length)
@@ -164,11 +164,11 @@ export class ResponseTable extends Table {
 const partId = (id: string, name: string, part: number): string => `${id}#b#${name}#${part}`;
 
 /** Ids of the parts that are not in the item itself. */
-export const partIdsOf = ({ id, body_name: name, parts }: ResponseItem): string[] =>
+export const listPartIds = ({ id, body_name: name, parts }: ResponseItem): string[] =>
   Array.from({ length: Number(parts ?? 0) }, (_, at) => partId(String(id), String(name), at + 1));
 
 /** UTF-16 code units of the JSON that an item's content unpacks to. */
-export const contentLength = (item: ResponseItem): number => Number(item['unpacked'] ?? 0);
+export const measureContent = (item: ResponseItem): number => Number(item['unpacked'] ?? 0);
 
 /** Below DynamoDB's limit of 400 KB for an item, with room for the other attributes. */
 const partBytesMax = 300_000;
@@ -179,8 +179,8 @@ const unpackedBytesMax = 64 * 1024 * 1024;
 /** Functions have a fraction of a processor: what is longer is compressed in a third of the time, a little worse. */
 const fastFromLength = 1_000_000;
 
-const deflated = promisify<string, { level: number }, Buffer>(gzip);
-const inflated = promisify<Uint8Array, { maxOutputLength: number }, Buffer>(gunzip);
+const compress = promisify<string, { level: number }, Buffer>(gzip);
+const decompress = promisify<Uint8Array, { maxOutputLength: number }, Buffer>(gunzip);
 
 /**
  * Content as gzip, in at least one part. The name of a content is the hash of its bytes: its parts have names that no other
@@ -192,14 +192,14 @@ export async function pack(
   const text = JSON.stringify(content);
   const { Z_BEST_SPEED, Z_DEFAULT_COMPRESSION } = constants;
   const level = text.length > fastFromLength ? Z_BEST_SPEED : Z_DEFAULT_COMPRESSION;
-  const packed = await deflated(text, { level });
-  const parts = slicesOf(packed, partBytesMax);
+  const packed = await compress(text, { level });
+  const parts = sliceBytes(packed, partBytesMax);
   if (parts.length > partsMax) throw new ResponseTooLarge(`${packed.length} bytes`);
   const name = hash('sha256', packed, 'base64url').slice(0, 22);
   return { name, parts, bytes: packed.length, length: text.length };
 }
 
 async function unpack(parts: readonly Uint8Array[]): Promise<unknown> {
-  const text = await inflated(Buffer.concat(parts), { maxOutputLength: unpackedBytesMax });
+  const text = await decompress(Buffer.concat(parts), { maxOutputLength: unpackedBytesMax });
   return JSON.parse(text.toString());
 }

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { callerIdentity } from '../../../../shared/adapters/aws/aws-request.ts';
+import { createIdentityLookup } from '../../../../shared/adapters/aws/aws-request.ts';
 import { listening } from '../../../support/listening.ts';
 
 const access = { region: 'eu-west-1', credentials: { accessKeyId: 'AKIAME', secretAccessKey: 'secret' } };
@@ -12,7 +12,7 @@ async function identityAt(listener: RequestListener): Promise<() => Promise<stri
   const address = await listening(server);
   const endpoint = address;
   const caller = { aws: () => Promise.resolve(access), environment: { AWS_ENDPOINT_URL_STS: endpoint } };
-  return callerIdentity(caller, async () => 'AKIAME');
+  return createIdentityLookup(caller, async () => 'AKIAME');
 }
 
 test('the caller is the ARN that STS says, asked for once and signed for STS', async () => {

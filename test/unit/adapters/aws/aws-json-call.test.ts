@@ -18,13 +18,13 @@ import {
   dynamodb,
   endpointOf,
   RetryBudget,
-  userAgentOf,
+  composeUserAgent,
   secretsManager,
-  awsJsonCalls,
+  createAwsCalls,
   type AwsCalls,
   type AwsCallsParts,
 } from '../../../../shared/adapters/aws/aws-calls.ts';
-import { signer } from '../../../../shared/adapters/aws/aws-signature.ts';
+import { createSigner } from '../../../../shared/adapters/aws/aws-signature.ts';
 import { Sha256 } from '../../../support/sha256.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
 import { selfSigned } from '../transport/self-signed.ts';
@@ -35,7 +35,7 @@ const credentials = { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionTok
 
 const callsTo = (endpoint: string, more: Partial<AwsCallsParts> = {}): AwsCalls => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = endpoint;
-  return awsJsonCalls({
+  return createAwsCalls({
     service: dynamodb,
     aws: { region, credentials },
     connectMsMax: 500,
@@ -134,7 +134,7 @@ describe('a signed request', () => {
         'user-agent': 'changed on the way',
       };
       const request = { method, host, path, query, headers, body, credentials: keys, atMs };
-      const added = signer(service.name, where)(request);
+      const added = createSigner(service.name, where)(request);
       const theirs = new SignatureV4({
         service: service.name,
         region: where,
@@ -175,7 +175,9 @@ describe('a request', () => {
 
   test('says the application too, as far as AWS reads its name', () => {
     const variables = { RELAY_VERSION: '1.2.3' };
-    expect(userAgentOf({ ...variables, AWS_SDK_UA_APP_ID: 'my app/ü\n' })).toBe('relay/1.2.3 app/my-app---');
+    expect(composeUserAgent({ ...variables, AWS_SDK_UA_APP_ID: 'my app/ü\n' })).toBe(
+      'relay/1.2.3 app/my-app---',
+    );
   });
 });
 

@@ -1,8 +1,13 @@
 import { createServer, type RequestListener } from 'node:http';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { AwsCredentials } from '../../../../shared/adapters/system/environment.ts';
-import { NoReply, dynamodb, awsJsonCalls, type AwsCalls } from '../../../../shared/adapters/aws/aws-calls.ts';
-import { renewedCredentials } from '../../../../shared/adapters/aws/credentials.ts';
+import {
+  NoReply,
+  dynamodb,
+  createAwsCalls,
+  type AwsCalls,
+} from '../../../../shared/adapters/aws/aws-calls.ts';
+import { createCredentialSource } from '../../../../shared/adapters/aws/credentials.ts';
 import { listening } from '../../../support/listening.ts';
 
 const minutes = 60_000;
@@ -49,9 +54,9 @@ async function callsSignedBy(...provided: Provided[]) {
     if (next instanceof Error) throw next;
     return next ?? never;
   };
-  const aws = { region: 'eu-central-1', credentials: renewedCredentials(credentials) };
+  const aws = { region: 'eu-central-1', credentials: createCredentialSource(credentials) };
   const times = { connectMsMax: 500, tryMsMax: 5_000, attempts: 1 };
-  return { calls: awsJsonCalls({ service: dynamodb, aws, ...times }), asked };
+  return { calls: createAwsCalls({ service: dynamodb, aws, ...times }), asked };
 }
 
 const read = (calls: AwsCalls, tryMsMax?: number): Promise<unknown> => calls('GetItem', {}, { tryMsMax });

@@ -2,7 +2,7 @@ import type { BatchGetItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
-import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/runtime-source.ts';
+import { createConfigSource } from '../../../../shared/adapters/dynamodb/runtime-source.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/jobs/config-rig.ts';
@@ -30,7 +30,7 @@ beforeEach(async () => {
 /** The chance that draws the copy of a snapshot. */
 let chance: number;
 const random = { next: () => chance };
-const open = () => dynamoConfigSource({ client: tablesOn(store.client), clock, random, log, stack: 'relay' });
+const open = () => createConfigSource({ client: tablesOn(store.client), clock, random, log, stack: 'relay' });
 
 /** Writes channels that serve these models, the first with the highest priority, and publishes them. */
 async function publish(...models: string[]): Promise<void> {
@@ -256,7 +256,7 @@ describe('the published configuration', () => {
   });
 
   test('is unavailable at a cold start when the table is missing, and the log has the reason', async () => {
-    const config = dynamoConfigSource({ client: tablesOn(store.client), clock, random, log, stack: 'other' });
+    const config = createConfigSource({ client: tablesOn(store.client), clock, random, log, stack: 'other' });
     await expect(config.current()).rejects.toBeInstanceOf(StoreUnavailable);
     expect(log.faults).toMatchObject([{ error: { name: 'ResourceNotFoundException' } }]);
   });

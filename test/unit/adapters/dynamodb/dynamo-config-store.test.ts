@@ -2,8 +2,8 @@ import { DeleteCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import { Table } from '../../../../shared/adapters/dynamodb/table-client.ts';
-import { getItems } from '../../../../shared/adapters/dynamodb/runtime-items.ts';
-import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
+import { readItems } from '../../../../shared/adapters/dynamodb/runtime-items.ts';
+import { createSnapshotStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
 import { emptyRows } from '../../../../shared/config/rows/read-table.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
 import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => emulator.stop());
 
-const open = () => dynamoConfigStore(tablesOn(store.client), 'relay', { now: () => nowMs });
+const open = () => createSnapshotStore(tablesOn(store.client), 'relay', { now: () => nowMs });
 const contentOf = (version: number) => ({
   snapshot: createEmptySnapshot(version),
   rows: { ...emptyRows, settings: [{ name: 'contact', value: String(version) }] },
@@ -52,12 +52,12 @@ function openWithLostReply(id: string) {
     },
     { step: 'finalizeRequest', priority: 'low' },
   );
-  const snapshots = dynamoConfigStore(tablesOn(client), 'relay', { now: () => nowMs });
+  const snapshots = createSnapshotStore(tablesOn(client), 'relay', { now: () => nowMs });
   return { snapshots, attempts: () => attempts };
 }
 
 const expiresOf = async (...ids: string[]) => {
-  const items = await getItems(new Table(tablesOn(store.client), 'relay', 'runtime'), ids);
+  const items = await readItems(new Table(tablesOn(store.client), 'relay', 'runtime'), ids);
   return ids.map((id) => items.get(id)?.['expires']);
 };
 
@@ -99,7 +99,7 @@ describe('published snapshots', () => {
     // Version 3 never served: it lost a race.
     const retired = [5, 4, 2, 1];
     const versionsAt = async (ms: number) =>
-      (await dynamoConfigStore(tablesOn(store.client), 'relay', { now: () => ms }).history(newest)).map(
+      (await createSnapshotStore(tablesOn(store.client), 'relay', { now: () => ms }).history(newest)).map(
         ({ version }) => version,
       );
     expect(await versionsAt(nowMs)).toEqual([...kept, ...retired]);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import { keyHash } from '../../../../shared/wire/ids.ts';
-import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
+import { createKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { countedClient, type CountedClient } from './store.ts';
@@ -21,7 +21,7 @@ beforeEach(() => {
   clock = steeredClock();
 });
 
-const open = () => dynamoKeyStore({ client: tablesOn(store.client), clock, stack: 'relay' });
+const open = () => createKeyStore({ client: tablesOn(store.client), clock, stack: 'relay' });
 const rowOf = (secretKey: string, more: Record<string, unknown> = {}) => ({
   hash: keyHash(secretKey),
   account: 'acme',

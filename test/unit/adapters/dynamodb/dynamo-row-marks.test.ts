@@ -1,6 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
+import { createConfigTables, createRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/config-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, readRow, startCompiler } from '../../relay/jobs/config-rig.ts';
@@ -33,13 +33,13 @@ test('a row that cannot be marked is logged, and the others are marked', async (
   await store.put('channels', channelRow({ priority: 'high' }));
   const beyond = { id: { N: '9007199254740993' }, type: { S: 'token-billing' } };
   await store.client.send(new PutItemCommand({ TableName: 'relay-charges', Item: beyond }));
-  const { channels, charges } = await dynamoConfigTables(tablesOn(store.client), 'relay').rows();
+  const { channels, charges } = await createConfigTables(tablesOn(store.client), 'relay').rows();
   const log = recordedLog();
   const rows: ValidatedRow[] = [
     ...charges.map((raw): ValidatedRow => ({ table: 'charges', key: 2 ** 53, raw, result: { problem } })),
     ...channels.map((raw) => validated((raw as { id: string }).id, raw)),
   ];
-  await dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log }).write(rows);
+  await createRowMarks({ client: tablesOn(store.client), stack: 'relay', log }).write(rows);
   expect(await readRow(store, 'channels', 'main')).toMatchObject({ _problem: problem });
   const events = log.events.toSorted((a, b) =>
     String(a.fields['table']).localeCompare(String(b.fields['table'])),
@@ -54,7 +54,7 @@ test('a row that cannot be marked is logged, and the others are marked', async (
 
 test('a long key, such as the hash of a key, is not logged', async () => {
   const log = recordedLog();
-  const marks = dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log });
+  const marks = createRowMarks({ client: tablesOn(store.client), stack: 'relay', log });
   await marks.write([validated('k'.repeat(3000))]);
   expect(log.events).toEqual([
     { name: 'mark_failed', fields: { table: 'channels', problem: 'ValidationException' } },
@@ -76,7 +76,7 @@ test('a store that does not answer for one row is reported after all others were
     { step: 'initialize' },
   );
   const log = recordedLog();
-  const marking = dynamoRowMarks({ client: tablesOn(client), stack: 'relay', log }).write(
+  const marking = createRowMarks({ client: tablesOn(client), stack: 'relay', log }).write(
     ['unlucky', ...later].map((id) => validated(id)),
   );
   await expect(marking).rejects.toBeInstanceOf(MarksLost);

@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { relayRequest, type HostRequest } from '../../../../shared/adapters/entry/http-entry.ts';
+import { createRelayRequest, type HostRequest } from '../../../../shared/adapters/entry/http-entry.ts';
 
 const requestOf = (received: Partial<HostRequest>, local = false) =>
-  relayRequest(
+  createRelayRequest(
     {
       method: 'POST',
       path: '/v1/chat/completions',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type HostRequest, httpEntry } from '../../../../shared/adapters/entry/http-entry.ts';
+import { type HostRequest, createHttpEntry } from '../../../../shared/adapters/entry/http-entry.ts';
 import type {
   Handle,
   HostedHandle,
@@ -26,7 +26,7 @@ function host(handle: Handle = async () => respondWith(), originSecrets = ['prev
   const ids = { next: () => `id-${(made += 1)}` };
   const hosted: HostedHandle = { handle, originSecrets, local: false, clock, ids, log };
   const answer = (received: Partial<HostRequest>) =>
-    httpEntry(hosted)(() => ({
+    createHttpEntry(hosted)(() => ({
       method: 'POST',
       path: '/v1/chat/completions',
       query: '',
@@ -92,7 +92,7 @@ describe('the entry of every host', () => {
 
   test('answers a request that the host cannot read with 500; only the log has the reason', async () => {
     const { hosted, log } = host();
-    const response = await httpEntry(hosted)(() => ({ canary: true }) as never);
+    const response = await createHttpEntry(hosted)(() => ({ canary: true }) as never);
     expect(response).toMatchObject({ status: 500, headers: { 'x-request-id': 'id-1' } });
     expect(textOf(response)).not.toContain('undefined');
     expect(log.faults).toEqual([{ requestId: 'id-1', error: expect.any(TypeError) }]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bufferedHandler } from '../../../../shared/adapters/entry/lambda-handlers.ts';
+import { createBufferedHandler } from '../../../../shared/adapters/entry/lambda-handlers.ts';
 import type { Handle, HostedHandle } from '../../../../shared/relay/http/http.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { steeredClock } from '../steered-clock.ts';
@@ -38,7 +38,7 @@ describe('the buffered handler', () => {
     const { promise: done, resolve: finish } = Promise.withResolvers<void>();
     const { hosted } = hostedWith(async () => hello(done));
     let returned = false;
-    const result = bufferedHandler(hosted)(urlEvent({ headers }), invocation());
+    const result = createBufferedHandler(hosted)(urlEvent({ headers }), invocation());
     void result.then(() => (returned = true));
     await new Promise(setImmediate);
     expect(returned).toBe(false);

@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest';
 import { ServiceRefusal } from '../../../../shared/adapters/aws/aws-calls.ts';
-import { eventHandler, namedRun, type EventJobs } from '../../../../shared/adapters/entry/event-handler.ts';
+import {
+  createEventHandler,
+  createRunJob,
+  type EventJobs,
+} from '../../../../shared/adapters/entry/event-handler.ts';
 import { timeSortedIds } from '../../../../shared/adapters/system/node-ports.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { RunEvent } from '../../../../shared/relay/background-run.ts';
@@ -14,7 +18,7 @@ const records = { Records: [{ eventSource: 'aws:dynamodb', dynamodb: { SequenceN
 
 function host(jobs: EventJobs) {
   const log = recordedLog();
-  const handle = eventHandler(log, jobs);
+  const handle = createEventHandler(log, jobs);
   return { log, handle: (event: unknown) => handle(event, invocation()) };
 }
 
@@ -23,7 +27,7 @@ it('names each delivery of one event anew, although Lambda gives them one reques
   const clock = steeredClock();
   const one = () =>
     host({
-      run: namedRun({ run: async (each) => void runs.push(each), clock, ids: timeSortedIds(clock) }),
+      run: createRunJob({ run: async (each) => void runs.push(each), clock, ids: timeSortedIds(clock) }),
     });
   const [first, other] = [one(), one()];
   for (const { handle } of [first, first, other]) await handle(run);

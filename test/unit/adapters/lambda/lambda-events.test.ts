@@ -1,7 +1,7 @@
 import type { APIGatewayProxyEvent } from 'aws-lambda';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { relayRequest } from '../../../../shared/adapters/entry/http-entry.ts';
+import { createRelayRequest } from '../../../../shared/adapters/entry/http-entry.ts';
 import { hostRequest } from '../../../../shared/adapters/entry/lambda-events.ts';
 import { toUrlEvent } from '../../../../infra/local/lambda/function-url.ts';
 import { restApiEvent } from '../../../../infra/local/rest-api.ts';
@@ -35,7 +35,7 @@ const eventOf = (
   return { ...event, ...(stage.inPath && { path: `/relay${event.path}` }) };
 };
 const requestOf = (event: APIGatewayProxyEvent) =>
-  relayRequest(hostRequest(event, 42), { id: 'id', local: false });
+  createRelayRequest(hostRequest(event, 42), { id: 'id', local: false });
 
 describe('an event of a REST API as a request', () => {
   test('says what the event of a Function URL says of the same request', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { httpsNoticeSender } from '../../../../shared/adapters/transport/notice-sender.ts';
+import { createNoticeSender } from '../../../../shared/adapters/transport/notice-sender.ts';
 import type { Notice } from '../../../../shared/wire/public-api.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 
@@ -14,7 +14,7 @@ const topic = 'arn:aws:sns:eu-west-1:123456789012:relay-alarms';
 
 function rig(options: { topic?: string; sender?: string }, status = 200) {
   const requests: UpstreamRequest[] = [];
-  const sender = httpsNoticeSender({
+  const sender = createNoticeSender({
     ...options,
     region: 'eu-central-1',
     transport: {

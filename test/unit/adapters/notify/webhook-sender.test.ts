@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { customerSecret, postNotice } from '../../../../shared/adapters/transport/notice-sender.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { deriveCustomerSecret, postNotice } from '../../../../shared/adapters/transport/notice-sender.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { Notice } from '../../../../shared/wire/public-api.ts';
 import {
   expectedSignature,
@@ -27,7 +27,7 @@ afterAll(() => receiver.close());
 
 const post = (more: { path?: string; account?: string; signs?: string; url?: string; local?: boolean }) =>
   postNotice(
-    { transport: httpsUpstreamTransport({ local: more.local ?? true }), secrets, clock },
+    { transport: createHttpsTransport({ local: more.local ?? true }), secrets, clock },
     {
       kind: 'webhook',
       url: more.url ?? `${receiver.address}${more.path ?? '/'}`,
@@ -57,7 +57,7 @@ describe('a webhook', () => {
     expect(hook.headers['x-relay-signature']).toBe(
       expectedSignature(hook, secretOfCustomer('a-secret', 'acme')),
     );
-    expect(customerSecret('a-secret', 'acme')).not.toBe(customerSecret('a-secret', 'acme2'));
+    expect(deriveCustomerSecret('a-secret', 'acme')).not.toBe(deriveCustomerSecret('a-secret', 'acme2'));
   });
 
   it('that answers anything but 2xx was not taken, and a redirect is not followed', async () => {

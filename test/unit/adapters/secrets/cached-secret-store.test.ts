@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
-import { cachedSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
+import { createSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
 import type { SecretPurpose } from '../../../../shared/config/rows/secret-reference.ts';
 import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
 import { passTime, steeredClock, type SteeredClock } from '../steered-clock.ts';
@@ -39,7 +39,7 @@ function open({
     envSecrets: ['UPSTREAM_KEY', 'OTHERS_*', 'payments/OTHERS_STRIPE', 'channels/a.example.com/BOUND'],
     aws: localAccess,
   };
-  return cachedSecretStore({ environment, clock, purpose, random, variables });
+  return createSecretStore({ environment, clock, purpose, random, variables });
 }
 
 describe('the secret store', () => {

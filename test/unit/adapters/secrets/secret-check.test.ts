@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { cachedSecretStore, secretCheck } from '../../../../shared/adapters/secrets/secret-store.ts';
+import { createSecretStore, createSecretCheck } from '../../../../shared/adapters/secrets/secret-store.ts';
 import { passTime, steeredClock } from '../steered-clock.ts';
 import { localAccess } from '../dynamodb/store.ts';
 import { SecretServer, type ErrorForm } from './secret-server.ts';
@@ -23,8 +23,8 @@ function unusable(references: string[], local = false): Promise<ReadonlyMap<stri
     envSecrets: ['*'],
     aws: localAccess,
   };
-  const secrets = cachedSecretStore({ environment, clock, purpose: 'channels', variables: {} });
-  return passTime(clock, secretCheck({ secrets, clock, local }).unusable(references));
+  const secrets = createSecretStore({ environment, clock, purpose: 'channels', variables: {} });
+  return passTime(clock, createSecretCheck({ secrets, clock, local }).unusable(references));
 }
 
 describe('a secret that cannot be used', () => {

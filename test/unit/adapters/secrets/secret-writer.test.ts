@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { awsSecretWriter } from '../../../../shared/adapters/secrets/secret-writer.ts';
+import { createSecretWriter } from '../../../../shared/adapters/secrets/secret-writer.ts';
 
 const writerWith = (kind: string, message: string) => {
   vi.stubGlobal('fetch', async () => Response.json({ __type: kind, message }, { status: 400 }));
-  return awsSecretWriter({
+  return createSecretWriter({
     target: { stack: 'relay', local: false },
     explain: (error) => new Error(`explained: ${String(error)}`),
     environment: {},

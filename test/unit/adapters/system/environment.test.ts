@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   readEnvironment,
-  readSealKeys,
+  readStateKeys,
   readTracing,
 } from '../../../../shared/adapters/system/environment.ts';
 
@@ -33,7 +33,7 @@ describe('the environment', () => {
 
   test('has numbered seal keys, the newest last', () => {
     const keys = '{"10":"ten","2":"two"}';
-    expect(readSealKeys({ SEAL_KEYS: keys })).toEqual([
+    expect(readStateKeys({ SEAL_KEYS: keys })).toEqual([
       { number: 2, secret: 'two' },
       { number: 10, secret: 'ten' },
     ]);
@@ -49,12 +49,12 @@ describe('the environment', () => {
     '{"1":"secret","x":"secret"}',
     '{"secret',
   ])('refuses the seal keys %j, and quotes nothing of them', (keys) => {
-    expect(() => readSealKeys({ SEAL_KEYS: keys })).toThrow(/SEAL_KEYS(?!.*"secret)/);
+    expect(() => readStateKeys({ SEAL_KEYS: keys })).toThrow(/SEAL_KEYS(?!.*"secret)/);
   });
 
   test('seal keys are made for this environment alone where the host sets none', () => {
-    const [first] = readSealKeys({});
-    const [second] = readSealKeys({});
+    const [first] = readStateKeys({});
+    const [second] = readStateKeys({});
     expect(first?.secret).toMatch(/^[0-9a-f-]{36}$/);
     expect(first?.secret).not.toBe(second?.secret);
   });

@@ -1,9 +1,9 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { configStreamHandler } from '../../../../shared/adapters/entry/table-streams.ts';
+import { createConfigStreamHandler } from '../../../../shared/adapters/entry/table-streams.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
-import { dynamoAccountRows } from '../../../../shared/adapters/dynamodb/account-reader.ts';
-import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
+import { createAccountRows } from '../../../../shared/adapters/dynamodb/account-reader.ts';
+import { createRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { createRowMarker } from '../../../../shared/relay/jobs/config-publisher.ts';
 import { MarksLost } from '../../../../shared/relay/ports/config-store.ts';
@@ -35,13 +35,13 @@ const pointer = { version: 1, format: 1, parts: 1, copies: 1, rowParts: 1, diges
 const served = { ...createEmptySnapshot(1), models: ['m'] };
 
 const handle = (event: object) =>
-  configStreamHandler({
+  createConfigStreamHandler({
     stack: 'relay',
     publish: async () => {
       compiles += 1;
     },
     markRows: createRowMarker({
-      marks: dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log: recordedLog() }),
+      marks: createRowMarks({ client: tablesOn(store.client), stack: 'relay', log: recordedLog() }),
       metrics: {
         badRows: (count) => void badRows.push(count),
         failed: () => {
@@ -49,10 +49,10 @@ const handle = (event: object) =>
         },
       },
       snapshots: { newest: async () => pointer, snapshot: async () => served },
-      accounts: dynamoAccountRows(tablesOn(store.client), 'relay'),
+      accounts: createAccountRows(tablesOn(store.client), 'relay'),
       local: false,
     }),
-  })(event as Parameters<ReturnType<typeof configStreamHandler>>[0]);
+  })(event as Parameters<ReturnType<typeof createConfigStreamHandler>>[0]);
 
 const record = (table: TableName, keys: object, image?: object): DynamoDBRecord => ({
   eventSourceARN: `arn:aws:dynamodb:us-east-1:000000000000:table/relay-${table}/stream/2026`,

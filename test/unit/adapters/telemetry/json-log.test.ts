@@ -2,14 +2,14 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ServiceRefusal } from '../../../../shared/adapters/aws/aws-calls.ts';
 import { toRefusal } from '../../../../shared/relay/http/refusal.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
-import { describeFault, jsonLog } from '../../../../shared/adapters/telemetry/log.ts';
+import { describeFault, createJsonLog } from '../../../../shared/adapters/telemetry/log.ts';
 
 const written: string[] = [];
 
 function captured() {
   vi.spyOn(process.stdout, 'write').mockImplementation((text) => Boolean(written.push(String(text))));
   vi.spyOn(process.stderr, 'write').mockImplementation((text) => Boolean(written.push(String(text))));
-  return jsonLog('1.2.3');
+  return createJsonLog('1.2.3');
 }
 
 afterEach(() => {

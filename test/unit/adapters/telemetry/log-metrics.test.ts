@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import {
-  configMetrics,
+  createConfigMetrics,
   outcomeOf,
-  requestMetrics,
-  backgroundMetrics,
-  jsonLog,
+  createRequestMetrics,
+  createBackgroundMetrics,
+  createJsonLog,
 } from '../../../../shared/adapters/telemetry/log.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf, type MetricValue } from '../../../support/embedded-metrics.ts';
@@ -39,7 +39,9 @@ const refused: RequestLog = {
 };
 
 async function lineOf(entry: RequestLog): Promise<string> {
-  const lines = await linesOf(() => jsonLog('1.2.3', requestMetrics('relay-beta')).request(entry));
+  const lines = await linesOf(() =>
+    createJsonLog('1.2.3', createRequestMetrics('relay-beta')).request(entry),
+  );
   expect(lines).toHaveLength(1);
   return lines[0] ?? '';
 }
@@ -151,7 +153,7 @@ test.each<[string, Partial<RequestLog>]>([
 });
 
 test('an event that needs a person is a metric too, and any other is a line', async () => {
-  const log = jsonLog('1.2.3', requestMetrics('relay-beta'));
+  const log = createJsonLog('1.2.3', createRequestMetrics('relay-beta'));
   const [lost = '', late = ''] = await linesOf(() => {
     log.event('settle_lost', { request_id: 'id-3', charge_nano: 5n });
     log.event('settle_late', { request_id: 'id-4' });
@@ -165,7 +167,7 @@ test('an event that needs a person is a metric too, and any other is a line', as
 });
 
 test('oddities add up to ten, and a configuration that is not known is ten at once', async () => {
-  const log = jsonLog('1.2.3', requestMetrics('relay-beta'));
+  const log = createJsonLog('1.2.3', createRequestMetrics('relay-beta'));
   const lines = await linesOf(() => {
     log.event('turn_state_lost', {});
     log.event('config_format_unknown', {});
@@ -176,16 +178,16 @@ test('oddities add up to ten, and a configuration that is not known is ten at on
 });
 
 test('the background jobs of money and configuration write each count as a metric of the stack', async () => {
-  const reservations = backgroundMetrics('relay-beta');
-  const config = configMetrics('relay-beta');
+  const reservations = createBackgroundMetrics('relay-beta');
+  const config = createConfigMetrics('relay-beta');
   const lines = await linesOf(() => {
     reservations.count('ConservationBroken');
-    reservations.swept({ open: 3, expired: 1 });
+    reservations.countSweep({ open: 3, expired: 1 });
     config.compiled({ badRows: 2, warnedRows: 0, unpricedModels: 4 });
     config.badRows(1);
     config.failed();
     // At rest.
-    reservations.swept({ open: 0, expired: 0 });
+    reservations.countSweep({ open: 0, expired: 0 });
     config.compiled({ badRows: 0, warnedRows: 0, unpricedModels: 0 });
   });
   expect(lines).toHaveLength(7);

@@ -3,7 +3,7 @@
  * bills each byte, and docs/cost.md reckons with these bounds.
  */
 import { describe, expect, test } from 'vitest';
-import { jsonLog, requestMetrics } from '../../../../shared/adapters/telemetry/log.ts';
+import { createJsonLog, createRequestMetrics } from '../../../../shared/adapters/telemetry/log.ts';
 import { BillingRig, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, done, finish, hello, usage } from '../../../support/core-rig.ts';
 import { linesOf } from '../../../support/embedded-metrics.ts';
@@ -20,7 +20,7 @@ const rigOf = (channels: Record<string, unknown>[] = [main]): BillingRig =>
   new BillingRig({ channels, charges, key }).granted(1000n * yuan);
 
 async function bytesOf(rig: BillingRig): Promise<number> {
-  const log = jsonLog('1.12.3', requestMetrics('relay-production', 'responses:1234'));
+  const log = createJsonLog('1.12.3', createRequestMetrics('relay-production', 'responses:1234'));
   const lines = await linesOf(() => {
     for (const entry of rig.logged) log.request({ ...entry, request_id: id, account: 'acme-industries' });
     for (const { name, fields } of rig.events) log.event(name, fields);

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CallTrace, otlpExporter } from '../../../../shared/adapters/tracing/call-trace.ts';
+import { CallTrace, createOtlpExporter } from '../../../../shared/adapters/tracing/call-trace.ts';
 import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
 import { steeredClock } from '../steered-clock.ts';
 
@@ -14,7 +14,7 @@ async function exporter(headers: Record<string, string> = {}) {
     fault: () => {},
     event: (name: string, fields: unknown) => void lost.push([name, fields]),
   };
-  const exported = otlpExporter({ settings, clock, log, stack: 'relay', version: '1' });
+  const exported = createOtlpExporter({ settings, clock, log, stack: 'relay', version: '1' });
   const send = (): Promise<void> => exported(new CallTrace(clock, { sampled: true }));
   return { receiver, clock, lost, send };
 }

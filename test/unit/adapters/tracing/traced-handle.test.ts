@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
-import { tracedHandle } from '../../../../shared/adapters/tracing/traced.ts';
+import { traceHandle } from '../../../../shared/adapters/tracing/traced.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../../../shared/relay/http/http.ts';
 import { createLoggedHandle } from '../../../../shared/relay/http/logged-handle.ts';
@@ -15,7 +15,7 @@ const routes = [route];
 const settings = { url: 'http://127.0.0.1:1', headers: {}, service: undefined, ratio: 0 };
 
 const traced = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle =>
-  tracedHandle({ settings, routes, ports, handleOf, stack: 'relay', version: '1' });
+  traceHandle({ settings, routes, ports, handleOf, stack: 'relay', version: '1' });
 const plain = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle => handleOf(ports);
 
 const answer = [delta('a'), finish(), usage(7, 2)];
@@ -81,7 +81,7 @@ describe('the trace of a call', () => {
       secrets: {},
       stored: {},
     } as unknown as ChatPorts;
-    const traced = tracedHandle({
+    const traced = traceHandle({
       settings: { ...settings, url: `${receiver.address}/v1/traces`, ratio: 1 },
       routes,
       ports,

@@ -1,9 +1,9 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { CallTrace, type Span } from '../../../../shared/adapters/tracing/call-trace.ts';
-import { tracedPorts } from '../../../../shared/adapters/tracing/traced.ts';
+import { tracePorts } from '../../../../shared/adapters/tracing/traced.ts';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import type { UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
@@ -19,8 +19,8 @@ async function replyOf(listener: RequestListener) {
   const address = await listening(server);
   const trace = new CallTrace(systemClock, { sampled: true });
   const none = { keys: {}, quotas: {}, secrets: {}, stored: {} };
-  const ports = { ...none, transport: httpsUpstreamTransport({ local: true }) } as ChatPorts;
-  const { transport } = tracedPorts(ports, () => trace);
+  const ports = { ...none, transport: createHttpsTransport({ local: true }) } as ChatPorts;
+  const { transport } = tracePorts(ports, () => trace);
   const url = `${address}/v1`;
   const request = { url, headers: {}, body: '{}', connectTimeoutMs: 5_000 };
   const reply: UpstreamReply = await transport.send(request, new AbortController().signal);

@@ -1,6 +1,6 @@
 /** A background response through the core, with its acceptance and its run traced, and a receiver of traces. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { tracedHandle, tracedRuns } from '../../../../shared/adapters/tracing/traced.ts';
+import { traceHandle, traceRuns } from '../../../../shared/adapters/tracing/traced.ts';
 import { responsesEndpoint } from '../../../../shared/endpoints/responses/responses-endpoint.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import { backgroundRuns } from '../../../../shared/relay/background-run.ts';
@@ -30,7 +30,7 @@ async function background(flags: '00' | '01' | undefined, ratio = 1) {
     charges: [byCall],
     composed: (ports, handleOf) => {
       composed.ports = ports;
-      return tracedHandle({ ...of, routes, ports, handleOf });
+      return traceHandle({ ...of, routes, ports, handleOf });
     },
   });
   rig.granted(yuan).upstream({ steps: hello });
@@ -44,7 +44,7 @@ async function background(flags: '00' | '01' | undefined, ratio = 1) {
   const [event] = rig.stored.started;
   if (!event || !composed.ports) throw new Error('nothing was started');
   const runsOf = (given: ChatPorts) => backgroundRuns(given, responsesEndpoint);
-  const run = tracedRuns({ ...of, ports: composed.ports, runsOf });
+  const run = traceRuns({ ...of, ports: composed.ports, runsOf });
   const runEvent = { ...event, run: 'run 1', hostDeadlineMs: rig.clock.now() + 900_000 };
   await rig.clock.run(run(runEvent, event.traceparent));
   return { rig, event, receiver };

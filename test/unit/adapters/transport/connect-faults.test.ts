@@ -4,7 +4,7 @@ import { createServer as createSecureServer } from 'node:https';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 import { selfSigned } from './self-signed.ts';
 import { listening } from '../../../support/listening.ts';
@@ -12,7 +12,7 @@ import { listening } from '../../../support/listening.ts';
 /** What the log says when a request to the address finds no connection. */
 async function reasonAt(url: string, connectTimeoutMs = 5000): Promise<string | undefined> {
   const request = { url, headers: {}, body: '{}', connectTimeoutMs };
-  const sent = httpsUpstreamTransport({ local: true }).send(request, new AbortController().signal);
+  const sent = createHttpsTransport({ local: true }).send(request, new AbortController().signal);
   const failure = UpstreamFailure.from(await sent.then(undefined, (error: unknown) => error));
   expect(failure?.kind).toBe('connect');
   return failure?.reason;

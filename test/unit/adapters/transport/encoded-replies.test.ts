@@ -10,7 +10,7 @@ import {
   gzipSync,
 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { openBodyEvents } from '../../../../shared/upstreams/body-events.ts';
 import { run } from '../../../../shared/stream/machine.ts';
 import { type UpstreamReply, UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
@@ -19,7 +19,7 @@ import { listening } from '../../../support/listening.ts';
 async function replyOf(answer: (response: ServerResponse) => void): Promise<UpstreamReply> {
   const server = createServer((_request, response) => answer(response));
   const address = await listening(server);
-  return httpsUpstreamTransport({ local: true }).send(
+  return createHttpsTransport({ local: true }).send(
     {
       url: `${address}/`,
       headers: {},

@@ -4,7 +4,7 @@ import { createServer as createRawServer, type Server, type Socket } from 'node:
 import { text } from 'node:stream/consumers';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, test } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
 import { listening } from '../../../support/listening.ts';
@@ -34,14 +34,14 @@ async function read(reply: UpstreamReply): Promise<string> {
 describe('a request', () => {
   test('is a POST, or a GET where it says so', async () => {
     const url = await serve((request, response) => void response.end(request.method));
-    const transport = httpsUpstreamTransport({ local: true });
+    const transport = createHttpsTransport({ local: true });
     expect(await read(await transport.send(post(url), never))).toBe('POST');
     expect(await read(await transport.send(post(url, { method: 'GET', body: '' }), never))).toBe('GET');
   });
 
   test('leaves in one write to its connection', async () => {
     const url = await serve((request, response) => void request.resume().on('end', () => response.end('ok')));
-    const transport = httpsUpstreamTransport({ local: true });
+    const transport = createHttpsTransport({ local: true });
     await read(await transport.send(post(url), never));
     const writes = countSocketWrites(Number(new URL(url).port));
     await read(await transport.send(post(url, { body: '{"a":"ü"}'.repeat(2_000) }), never));
@@ -55,9 +55,9 @@ describe('a request', () => {
       response.end('ok');
     });
     const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
-    expect(
-      await read(await httpsUpstreamTransport({ local: true }).send(post(url, { headers }), never)),
-    ).toBe('ok');
+    expect(await read(await createHttpsTransport({ local: true }).send(post(url, { headers }), never))).toBe(
+      'ok',
+    );
     const { request, body } = await seen.promise;
     expect(body).toBe('{"a":"ü"}');
     expect(`${request.method} ${request.url}`).toBe('POST /v1');
@@ -76,7 +76,7 @@ describe('a reply', () => {
     const url = await serve((_request, response) => {
       response.write('half', () => response.destroy());
     });
-    const reply = await httpsUpstreamTransport({ local: true }).send(post(url), never);
+    const reply = await createHttpsTransport({ local: true }).send(post(url), never);
     await expect(read(reply)).rejects.toMatchObject({ kind: 'reset' });
   });
 
@@ -88,7 +88,7 @@ describe('a reply', () => {
         response.once('close', onClosed);
         response.write('first');
       });
-      const reply = await httpsUpstreamTransport({ local: true }).send(post(url), never);
+      const reply = await createHttpsTransport({ local: true }).send(post(url), never);
       const reads = reply.body[Symbol.asyncIterator]();
       if (when !== 'before the first read') await reads.next();
       const waiting = when === 'while a read waits' ? reads.next() : undefined;
@@ -104,7 +104,7 @@ describe('a reply', () => {
       ports.push(request.socket.remotePort);
       response.end('data: [DONE]\n\n');
     });
-    const transport = httpsUpstreamTransport({ local: true });
+    const transport = createHttpsTransport({ local: true });
     for (let calls = 0; calls < 2; calls += 1) {
       const reply = await transport.send(post(url), never);
       const reads = reply.body[Symbol.asyncIterator]();
@@ -119,7 +119,7 @@ describe('a reply', () => {
 describe('a failure to connect', () => {
   test('is named: a TLS handshake that never ends is given up after the connect time-out', async () => {
     const url = await listen(createRawServer(), 'https');
-    const sent = httpsUpstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 50 }), never);
+    const sent = createHttpsTransport({ local: true }).send(post(url, { connectTimeoutMs: 50 }), never);
     await expect(sent).rejects.toMatchObject({ kind: 'connect', message: 'No connection within 50 ms.' });
   });
 
@@ -129,7 +129,7 @@ describe('a failure to connect', () => {
     const pending = Promise.withResolvers<ServerResponse>();
     const server = createSecureServer({ key, cert }, (_request, response) => pending.resolve(response));
     const url = await listen(server, 'https');
-    const sent = httpsUpstreamTransport({ local: true }).send(post(url, { connectTimeoutMs: 1000 }), never);
+    const sent = createHttpsTransport({ local: true }).send(post(url, { connectTimeoutMs: 1000 }), never);
     const response = await pending.promise;
     setTimeout(() => response.end('late'), 1200);
     expect(await read(await sent)).toBe('late');
@@ -144,7 +144,7 @@ describe('giving up', () => {
       response.once('close', onClosed);
       stop.abort();
     });
-    await expect(httpsUpstreamTransport({ local: true }).send(post(url), stop.signal)).rejects.toMatchObject({
+    await expect(createHttpsTransport({ local: true }).send(post(url), stop.signal)).rejects.toMatchObject({
       kind: 'aborted',
     });
     await closed;
@@ -157,7 +157,7 @@ describe('giving up', () => {
       response.once('close', onClosed);
       response.write('first');
     });
-    const reply = await httpsUpstreamTransport({ local: true }).send(post(url), stop.signal);
+    const reply = await createHttpsTransport({ local: true }).send(post(url), stop.signal);
     const reads = reply.body[Symbol.asyncIterator]();
     await reads.next();
     const waiting = reads.next();
@@ -184,7 +184,7 @@ async function serveOnce(onSecond: (request: IncomingMessage, response: ServerRe
 
 /** One answered request, its connection back in the pool. */
 async function warm(url: string) {
-  const transport = httpsUpstreamTransport({ local: true });
+  const transport = createHttpsTransport({ local: true });
   await read(await transport.send(post(url), never));
   await new Promise(setImmediate);
   return transport;
@@ -201,7 +201,7 @@ describe('a kept connection', () => {
 
   test('that turns out dead is not replaced by another that is just as old', async () => {
     const { url, seen } = await serveOnce((request) => request.socket.destroy());
-    const transport = httpsUpstreamTransport({ local: true });
+    const transport = createHttpsTransport({ local: true });
     const replies = await Promise.all([transport.send(post(url), never), transport.send(post(url), never)]);
     await Promise.all(replies.map(read));
     await new Promise(setImmediate);
@@ -222,7 +222,7 @@ describe('a kept connection', () => {
       requests += 1;
       request.socket.destroy();
     });
-    await expect(httpsUpstreamTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
+    await expect(createHttpsTransport({ local: true }).send(post(url), never)).rejects.toMatchObject({
       kind: 'reset',
     });
     expect(requests).toBe(1);

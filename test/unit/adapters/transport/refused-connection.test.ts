@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
 
 test('a refusal whose body nobody reads gives its connection back', async () => {
@@ -11,7 +11,7 @@ test('a refusal whose body nobody reads gives its connection back', async () => 
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const closed = once(server, 'connection').then(([socket]) => once(socket, 'close'));
-  const reply = await httpsUpstreamTransport({ local: true }).send(
+  const reply = await createHttpsTransport({ local: true }).send(
     {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/chat/completions`,
       headers: {},

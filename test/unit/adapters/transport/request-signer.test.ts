@@ -2,8 +2,8 @@ import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { requestSigner } from '../../../../shared/adapters/aws/aws-signature.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { createRequestSigner } from '../../../../shared/adapters/aws/aws-signature.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 import { listening } from '../../../support/listening.ts';
 
@@ -25,7 +25,7 @@ async function send(
   });
   const address = await listening(server);
   const clock = { now: () => now };
-  const transport = httpsUpstreamTransport({ local: true, sign: requestSigner({ aws, clock }) });
+  const transport = createHttpsTransport({ local: true, sign: createRequestSigner({ aws, clock }) });
   await transport.send(
     {
       url: `${address}${path}`,

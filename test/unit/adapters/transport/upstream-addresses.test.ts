@@ -1,9 +1,6 @@
 import { createServer } from 'node:http';
 import { expect, describe, test } from 'vitest';
-import {
-  type Resolve,
-  httpsUpstreamTransport,
-} from '../../../../shared/adapters/transport/https-transport.ts';
+import { type Resolve, createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { listening } from '../../../support/listening.ts';
 
 const never = new AbortController().signal;
@@ -42,7 +39,7 @@ describe.each([false, true])(
       ['a private address among public ones', ['1.1.1.1', '10.0.0.1']],
       ['nothing', []],
     ])('%s', async (_what, addresses) => {
-      const transport = httpsUpstreamTransport({ local, resolve: resolvesTo(...addresses) });
+      const transport = createHttpsTransport({ local, resolve: resolvesTo(...addresses) });
       const sent = transport.send(post('https://rebound.example.com/v1'), never);
       await expect(sent).rejects.toMatchObject({
         kind: 'connect',
@@ -56,12 +53,12 @@ test('a public name that resolves to this machine is called on the local stack a
   const { port, connections } = await serve();
   const url = `https://rebound.example.com:${port}/v1`;
   const resolve = resolvesTo('127.0.0.1');
-  await expect(httpsUpstreamTransport({ local: false, resolve }).send(post(url), never)).rejects.toThrow(
+  await expect(createHttpsTransport({ local: false, resolve }).send(post(url), never)).rejects.toThrow(
     'EPRIVATE',
   );
   expect(connections()).toBe(0);
   // The connection is made; that the server there speaks no TLS is another matter.
-  await expect(httpsUpstreamTransport({ local: true, resolve }).send(post(url), never)).rejects.not.toThrow(
+  await expect(createHttpsTransport({ local: true, resolve }).send(post(url), never)).rejects.not.toThrow(
     'EPRIVATE',
   );
   expect(connections()).toBe(1);
@@ -73,7 +70,7 @@ test('a name that resolves to public addresses is looked up for the connection i
     asked.push(name);
     done(Object.assign(new Error('gone'), { code: 'ENOTFOUND' }), []);
   };
-  const sent = httpsUpstreamTransport({ local: false, resolve }).send(
+  const sent = createHttpsTransport({ local: false, resolve }).send(
     post('https://api.example.com/v1'),
     never,
   );
@@ -92,7 +89,7 @@ test.each([
   'https://[::ffff:10.0.0.1]/',
   'https://[fd00:ec2::254]/',
 ])('off the local stack %s is not called, whatever a configuration says', async (url) => {
-  await expect(httpsUpstreamTransport({ local: false }).send(post(url), never)).rejects.toMatchObject({
+  await expect(createHttpsTransport({ local: false }).send(post(url), never)).rejects.toMatchObject({
     kind: 'connect',
     message: expect.stringMatching(/not public|neither https|EPRIVATE/) as unknown,
   });
@@ -101,10 +98,7 @@ test.each([
 test('a redirect is a reply like any other: where it points is never called', async () => {
   const target = await serve();
   const { port } = await serve(302, { location: `http://127.0.0.1:${target.port}/latest/meta-data` });
-  const reply = await httpsUpstreamTransport({ local: true }).send(
-    post(`http://127.0.0.1:${port}/v1`),
-    never,
-  );
+  const reply = await createHttpsTransport({ local: true }).send(post(`http://127.0.0.1:${port}/v1`), never);
   expect(reply.status).toBe(302);
   for await (const _bytes of reply.body);
   expect(target.connections()).toBe(0);

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { estimateInput, findMedia } from '../../../../shared/billing/estimate/input-tokens.ts';
-import { zlibInflate } from '../../../../shared/adapters/system/node-ports.ts';
+import { inflateWithZlib } from '../../../../shared/adapters/system/node-ports.ts';
 import { createMediaReader, readPictureSize } from '../../../../shared/billing/estimate/media-tokens.ts';
 import type { ChatContentPart } from '../../../../shared/wire/canonical-call.ts';
 import { base64, dataUrl, printed, savedAgain } from '../../../support/pdf-files.ts';
 
 const encoded = (type: string, bytes: number[]): string =>
   `data:image/${type};base64,${btoa(String.fromCharCode(...bytes, ...Array<number>(24).fill(0)))}`;
-const mediaEstimator = createMediaReader(zlibInflate);
+const mediaEstimator = createMediaReader(inflateWithZlib);
 const text = (characters: string): number[] => Array.from(characters, (each) => each.charCodeAt(0));
 
 const png = (width: number, height: number): string => {

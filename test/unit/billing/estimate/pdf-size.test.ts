@@ -1,6 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { zlibInflate } from '../../../../shared/adapters/system/node-ports.ts';
+import { inflateWithZlib } from '../../../../shared/adapters/system/node-ports.ts';
 import { inflatedMax, measurePdf } from '../../../../shared/billing/estimate/pdf-size.ts';
 import {
   catalog,
@@ -14,7 +14,7 @@ import {
   tree,
 } from '../../../support/pdf-files.ts';
 
-const sizeOf = (written: string) => measurePdf(written, zlibInflate, inflatedMax).size;
+const sizeOf = (written: string) => measurePdf(written, inflateWithZlib, inflatedMax).size;
 const shows = (text: string): string => `BT (${text}) Tj ET`;
 const filled = 'x'.repeat(50_000);
 const on = (contents: string, more = ''): string => `<< /Type /Page /Contents ${contents} ${more} >>`;
@@ -169,7 +169,10 @@ describe('the size of a PDF', () => {
       }),
     ],
   ])('is unknown of one with %s, and nothing more is inflated for its call', (_name, written) => {
-    expect(measurePdf(written, zlibInflate, inflatedMax)).toEqual({ size: undefined, inflated: inflatedMax });
+    expect(measurePdf(written, inflateWithZlib, inflatedMax)).toEqual({
+      size: undefined,
+      inflated: inflatedMax,
+    });
   });
 
   const many = numbers(1, 40_000);
@@ -201,7 +204,7 @@ describe('the size of a PDF', () => {
     ['signs that open', showing('(<[/'.repeat(1_000_000))],
     ['blanks and comments', file({ 3: `${' '.repeat(1_000_000)}${'%\n'.repeat(500_000)}${page}` })],
   ])('is known, or known to be unknown, of many %s', (_name, written) => {
-    const { size, inflated } = measurePdf(written, zlibInflate, inflatedMax);
+    const { size, inflated } = measurePdf(written, inflateWithZlib, inflatedMax);
     expect(inflated).toBeLessThan(2 * inflatedMax);
     expect(size === undefined || size.pages > 0).toBe(true);
   });

@@ -2,11 +2,11 @@ import { PutItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
-import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
-import { dynamoRefusalCounts } from '../../../../shared/adapters/dynamodb/refusal-counts.ts';
+import { createAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
+import { createRefusalCounts } from '../../../../shared/adapters/dynamodb/refusal-counts.ts';
 import type { RefusalCounts } from '../../../../shared/relay/ports/money-stores.ts';
 import { keyHash } from '../../../../shared/wire/ids.ts';
-import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
+import { createKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
 import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
 import { createAccountHandle } from '../../../../shared/relay/account/account-handle.ts';
@@ -38,7 +38,7 @@ export class AccountRig {
   private constructor(emulator: Emulator) {
     this.#emulator = emulator;
     this.#tables = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
-    this.refusals = dynamoRefusalCounts(tablesOn(this.#tables), 'relay');
+    this.refusals = createRefusalCounts(tablesOn(this.#tables), 'relay');
   }
 
   static async start(): Promise<AccountRig> {
@@ -76,8 +76,8 @@ export class AccountRig {
     });
     const handle = createAccountHandle({
       config: { current, notOlderThan: current },
-      keys: dynamoKeyStore({ client: tablesOn(this.#tables), clock, stack: 'relay' }),
-      accounts: dynamoAccountReader(tablesOn(this.#tables), 'relay'),
+      keys: createKeyStore({ client: tablesOn(this.#tables), clock, stack: 'relay' }),
+      accounts: createAccountReader(tablesOn(this.#tables), 'relay'),
       refusals: this.refusals,
       clock,
       log: { request: (entry) => this.logged.push(entry), event: () => undefined, fault: () => undefined },

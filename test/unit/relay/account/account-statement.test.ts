@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { encodeEntry } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { buildMonthKey } from '../../../../shared/billing/daily-keys.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
@@ -130,9 +130,9 @@ describe('the statement of a month', () => {
       seller: null,
     });
     const id = (at: string) => `${timeText(Date.parse(at))}${'0'.repeat(16)}`;
-    await quota(15.500000003, { [id('2026-11-02T00:00:00Z')]: entryAttribute(entry) });
+    await quota(15.500000003, { [id('2026-11-02T00:00:00Z')]: encodeEntry(entry) });
     expect((await october()).body['final']).toBe(true);
-    await quota(15.500000003, { [id('2026-10-31T23:59:59Z')]: entryAttribute(entry) });
+    await quota(15.500000003, { [id('2026-10-31T23:59:59Z')]: encodeEntry(entry) });
     expect((await october()).body['final']).toBe(false);
     await quota(15.6);
     expect((await october()).body['final']).toBe(false);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { eachPart } from '../../../../shared/wire/chat-response.ts';
-import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { encodeEntry } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { buildMonthKey } from '../../../../shared/billing/daily-keys.ts';
@@ -46,7 +46,7 @@ beforeAll(async () => {
     spent: { N: '1500000000' },
     granted: { N: '20000001750000002' },
     settled: { N: '1' },
-    open: { M: { one: entryAttribute(entry) } },
+    open: { M: { one: encodeEntry(entry) } },
     plan: { M: { 'chat@2026-11-05': { N: '7' }, 'chat@2026-10-05': { N: '99' } } },
     rate: { M: {} },
   });

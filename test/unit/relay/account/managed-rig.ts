@@ -3,17 +3,17 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
-import { dynamoKeyCounters } from '../../../../shared/adapters/dynamodb/key-budgets.ts';
-import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
-import { dynamoManagedKeys } from '../../../../shared/adapters/dynamodb/managed-key-store.ts';
+import { createKeyCounters } from '../../../../shared/adapters/dynamodb/key-budgets.ts';
+import { createKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
+import { createManagedKeyStore } from '../../../../shared/adapters/dynamodb/managed-key-store.ts';
 import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import {
-  newSecretKey,
+  generateSecretKey,
   nodeHmac,
-  randomHex,
+  generateHex,
   systemClock,
 } from '../../../../shared/adapters/system/node-ports.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { defaultSettings, type Settings, type StripeSettings } from '../../../../shared/config/settings.ts';
 import { createManagedKeysHandle } from '../../../../shared/relay/account/managed-keys.ts';
@@ -130,8 +130,8 @@ export class ManagedRig {
 
   /** A key of an account that has no other yet. */
   async maker(row: Json = {}): Promise<{ key: string; account: string }> {
-    const account = `account-${randomHex(4)}`;
-    const key = newSecretKey();
+    const account = `account-${generateHex(4)}`;
+    const key = generateSecretKey();
     await this.put('accounts', { account });
     await this.put('keys', { hash: keyHash(key), hint: 'sk-ma...er', account, manage: true, ...row });
     return { key, account };
@@ -164,9 +164,9 @@ export class ManagedRig {
     const client = this.#client();
     const handle = createManagedKeysHandle({
       config: { current, notOlderThan: current },
-      keys: dynamoKeyStore({ client, clock, stack: 'relay' }),
-      managed: dynamoManagedKeys(client, 'relay'),
-      counters: dynamoKeyCounters(client, 'relay'),
+      keys: createKeyStore({ client, clock, stack: 'relay' }),
+      managed: createManagedKeyStore(client, 'relay'),
+      counters: createKeyCounters(client, 'relay'),
       secrets: {
         read: async (reference) => {
           const value = this.secrets.get(reference);
@@ -175,9 +175,9 @@ export class ManagedRig {
         },
         refresh: async () => false,
       },
-      transport: httpsUpstreamTransport({ local: true }),
+      transport: createHttpsTransport({ local: true }),
       hmac: nodeHmac,
-      random: { next: Math.random, secretKey: newSecretKey, hex: randomHex },
+      random: { next: Math.random, secretKey: generateSecretKey, hex: generateHex },
       clock,
       log: {
         request: (entry) => this.logged.push(entry),

@@ -1,6 +1,6 @@
 /** Whom a call is for: read from body and headers of each endpoint, kept in log line and close record, told to vendors that ask. */
 import { describe, expect, it } from 'vitest';
-import { closeRecordAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { encodeCloseRecord } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { parseLosses, formatLoss } from '../../../../shared/billing/audit/loss-lines.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.ts';
@@ -158,7 +158,7 @@ describe('tags', () => {
       await call('chat', { body: { user: '語'.repeat(100) }, headers }),
     ];
     const bytesOf = (value: object | undefined): number => Buffer.byteLength(JSON.stringify(value));
-    const sizes = [plain, tagged].map(({ last }) => last && bytesOf(closeRecordAttribute(last)));
+    const sizes = [plain, tagged].map(({ last }) => last && bytesOf(encodeCloseRecord(last)));
     expect(sizes[1]! - sizes[0]!).toBeLessThan(700);
     expect(plain.reserved).toEqual(tagged.reserved);
   });

@@ -65,7 +65,7 @@ afterEach(async () => {
 
 /** The metric and the reason that one run writes. */
 async function run(): Promise<{ successes: number; reason: unknown }> {
-  const { canaryJob } = await import('../../../../functions/canary.ts');
+  const { createCanaryJob: canaryJob } = await import('../../../../functions/canary.ts');
   const lines = await linesOf(() => canaryJob()({ 'detail-type': 'Scheduled Event' }, invocation()));
   const [metric] = lines.flatMap(metricsOf);
   expect(metric).toMatchObject({ name: 'CanarySuccesses', dimensions: { stack: 'relay' } });

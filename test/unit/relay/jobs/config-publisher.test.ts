@@ -3,9 +3,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import { Table } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import {
-  getItems,
-  snapshotPartIds,
-  rowsPartIds,
+  readItems,
+  listSnapshotPartIds,
+  listRowsPartIds,
 } from '../../../../shared/adapters/dynamodb/runtime-items.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -79,9 +79,9 @@ describe('a compile', () => {
     const pointer = await compiler.compile();
     expect(pointer.parts).toBeGreaterThan(1);
     expect((await served()).models).toEqual(ids);
-    const parts = await getItems(new Table(tablesOn(compiler.store.client), 'relay', 'runtime'), [
-      ...snapshotPartIds(pointer),
-      ...rowsPartIds(pointer),
+    const parts = await readItems(new Table(tablesOn(compiler.store.client), 'relay', 'runtime'), [
+      ...listSnapshotPartIds(pointer),
+      ...listRowsPartIds(pointer),
     ]);
     for (const { body } of parts.values()) expect((body as Uint8Array).length).toBeLessThanOrEqual(300_000);
     expect(await compiler.compile()).toEqual(pointer);

@@ -1,10 +1,10 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import { createConfigPublisher } from '../../../../shared/relay/jobs/config-publisher.ts';
-import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
+import { createConfigTables, createRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import type { Pointer, SnapshotStore, SecretCheck } from '../../../../shared/relay/ports/config-store.ts';
-import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
-import { dynamoLearnedFactsReader } from '../../../../shared/adapters/dynamodb/runtime-source.ts';
+import { createSnapshotStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
+import { createLearnedFactsReader } from '../../../../shared/adapters/dynamodb/runtime-source.ts';
 import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
@@ -37,7 +37,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
   const store = countedClient();
   const log = recordedLog();
   const clock = { now: () => Date.now() };
-  const real = dynamoConfigStore(tablesOn(store.client), 'relay', clock);
+  const real = createSnapshotStore(tablesOn(store.client), 'relay', clock);
   const snapshots = options.snapshots?.(real) ?? real;
   const counted: object[] = [];
   const compiler: Compiler = { compile: () => keep(), store, snapshots, log, counted, pauses: 0 };
@@ -58,15 +58,15 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
     local: options.local ?? false,
     envSecrets: undefined,
     snapshots,
-    learned: dynamoLearnedFactsReader({ client: tablesOn(store.client), clock, stack: 'relay' }),
+    learned: createLearnedFactsReader({ client: tablesOn(store.client), clock, stack: 'relay' }),
     tables: {
       async rows() {
-        const rows = await dynamoConfigTables(tablesOn(store.client), 'relay').rows();
+        const rows = await createConfigTables(tablesOn(store.client), 'relay').rows();
         await options.afterScan?.(rows);
         return rows;
       },
     },
-    marks: dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log }),
+    marks: createRowMarks({ client: tablesOn(store.client), stack: 'relay', log }),
     secretCheck: options.secretCheck ?? { unusable: async () => new Map() },
   });
   return compiler;

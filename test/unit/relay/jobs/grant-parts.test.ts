@@ -1,8 +1,8 @@
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
-import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
+import { createQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { planSplit, findImbalances } from '../../../../shared/billing/shards.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { GrantRig } from './grant-rig.ts';
@@ -12,7 +12,7 @@ let quotas: QuotaStore;
 
 beforeAll(async () => {
   rig = await GrantRig.open();
-  quotas = dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay');
+  quotas = createQuotaStore(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay');
 });
 afterAll(() => rig[Symbol.asyncDispose]());
 
@@ -24,7 +24,7 @@ async function splitAccount(account: string): Promise<void> {
 }
 
 const whole = (account: string) =>
-  dynamoAccountReader(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay').quota(account);
+  createAccountReader(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay').quota(account);
 
 test.each([
   ['-0.0000004', 600n],

@@ -8,10 +8,13 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
-import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/grant-store.ts';
-import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { createGrantStore } from '../../../../shared/adapters/dynamodb/grant-store.ts';
+import { decodeQuota } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { invocation } from '../../adapters/lambda/url-event.ts';
-import { tableStreamHandler, grantImageOf } from '../../../../shared/adapters/entry/table-streams.ts';
+import {
+  createTableStreamHandler,
+  readGrantRecord,
+} from '../../../../shared/adapters/entry/table-streams.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { grantApplier, type GrantApplier } from '../../../../shared/relay/jobs/grant-applier.ts';
 import { QuickClock } from '../../../contract/faulty-wire.ts';
@@ -63,7 +66,7 @@ export class GrantRig implements AsyncDisposable {
 
   applierOn(client: DynamoDBClient, clock = this.clock): GrantApplier {
     const { log, metrics } = this;
-    const grants = dynamoGrantStore(tablesOn(client), 'relay');
+    const grants = createGrantStore(tablesOn(client), 'relay');
     return grantApplier({ clock, random: { next: () => 0.5 }, grants, log, metrics });
   }
 
@@ -79,7 +82,7 @@ export class GrantRig implements AsyncDisposable {
 
   /** What the schedule finds in the index. */
   async unapplied(): Promise<string[]> {
-    const grants = await Array.fromAsync(dynamoGrantStore(tablesOn(this.client), 'relay').unapplied());
+    const grants = await Array.fromAsync(createGrantStore(tablesOn(this.client), 'relay').unapplied());
     return grants.map(({ account, grant_id }) => `${account} ${grant_id}`);
   }
 
@@ -102,10 +105,12 @@ export class GrantRig implements AsyncDisposable {
   deliver(records: DynamoDBRecord[], applier = this.applier): Promise<DynamoDBBatchResponse> {
     const { log, metrics } = this;
     const poisoned = { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const;
-    return tableStreamHandler(grantImageOf, { take: applier.apply, poisoned, log, metrics })(
-      eventOf(records),
-      invocation(),
-    );
+    return createTableStreamHandler(readGrantRecord, {
+      take: applier.apply,
+      poisonReport: poisoned,
+      log,
+      metrics,
+    })(eventOf(records), invocation());
   }
 
   /** Delivers until the stream is quiet: marks come back as records of their own. Returns how many came. */
@@ -131,7 +136,7 @@ export class GrantRig implements AsyncDisposable {
   async quota(account: string): Promise<QuotaItem | undefined> {
     const input = { TableName: 'relay-quotas', Key: { account: { S: account } } };
     const { Item } = await this.client.send(new GetItemCommand(input));
-    return Item && quotaOf(Item);
+    return Item && decodeQuota(Item);
   }
 
   /** The account's ledger: `grant#id amount reason`. */

@@ -2,7 +2,7 @@
 import { PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dailySumOf } from '../../../../shared/adapters/dynamodb/daily-sums.ts';
-import { dynamoLedgerStore, ledgerRowOf } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
+import { createLedgerStore, decodeLedgerRow } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
 import {
   addFigures,
   sumDaily,
@@ -44,7 +44,7 @@ const ports = () => ({
 });
 const project = (changes: QuotaChange[]) => projectOn(changes, tablesOn(client));
 const projectOn = (changes: QuotaChange[], tables: TableClient) =>
-  createLedgerProjector({ ...ports(), ledger: dynamoLedgerStore(tables, 'relay') })(changes);
+  createLedgerProjector({ ...ports(), ledger: createLedgerStore(tables, 'relay') })(changes);
 
 /** A write that closed a call of its own. */
 function closing(
@@ -67,7 +67,7 @@ async function all(table: string) {
   const { Items = [] } = await client.send(new ScanCommand({ TableName: `relay-${table}` }));
   return Items;
 }
-const rows = async () => (await all('ledger')).map(ledgerRowOf);
+const rows = async () => (await all('ledger')).map(decodeLedgerRow);
 
 /** The sums that are not those of the rows, whatever the rows are, and those that are missing. */
 async function wrongSums(): Promise<string[]> {
@@ -139,7 +139,7 @@ describe('the sums of minutes', () => {
     };
     await client.send(new PutItemCommand({ TableName: 'relay-daily', Item: spoiled }));
     const { log, ...others } = ports();
-    const ledger = dynamoLedgerStore(tablesOn(client), 'relay');
+    const ledger = createLedgerStore(tablesOn(client), 'relay');
     const at = Date.parse('2026-11-21T10:06:30Z') / 1000;
     const outcomes = await createLedgerProjector({ ...others, log, ledger })([closing('minutely', { at })]);
     expect(outcomes).toEqual([undefined]);

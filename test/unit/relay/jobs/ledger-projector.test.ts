@@ -5,12 +5,12 @@ import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { invocation } from '../../adapters/lambda/url-event.ts';
 import { tablesOn } from '../../../support/sdk-tables.ts';
-import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createLedgerStore } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
+import { createQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import {
-  tableStreamBatchHandler,
+  createTableStreamBatchHandler,
   type TableStreamHandler,
-  quotaChangeOf,
+  readQuotaRecord,
 } from '../../../../shared/adapters/entry/table-streams.ts';
 import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { createLedgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
@@ -47,7 +47,7 @@ let accounts = 0;
 beforeAll(async () => {
   emulator = await startEmulator();
   client = emulatorClient(emulator.endpoint);
-  quotas = dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
+  quotas = createQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
   stream = await openStream(emulator.endpoint, 'relay-quotas');
 });
 afterAll(async () => {
@@ -66,9 +66,9 @@ const put = (given: Parameters<typeof itemOf>[1]) =>
 
 function handlerOn(tables: TableClient): TableStreamHandler {
   const ports = { clock: new QuickClock(), random: { next: () => 0.5 }, log, metrics };
-  const takeAll = createLedgerProjector({ ledger: dynamoLedgerStore(tables, 'relay'), ...ports });
+  const takeAll = createLedgerProjector({ ledger: createLedgerStore(tables, 'relay'), ...ports });
   const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
-  return tableStreamBatchHandler(quotaChangeOf, { takeAll, poisoned, log, metrics });
+  return createTableStreamBatchHandler(readQuotaRecord, { takeAll, poisonReport: poisoned, log, metrics });
 }
 
 const project = (records: DynamoDBRecord[]) => handlerOn(tablesOn(client))(eventOf(records), invocation());

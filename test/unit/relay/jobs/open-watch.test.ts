@@ -4,10 +4,10 @@ import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import {
-  dynamoOpenRegistry,
-  dynamoQuotaScan,
+  createOpenRegistry,
+  createQuotaScan,
 } from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { createQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { openWatch, createSweeper } from '../../../../shared/relay/jobs/sweeper.ts';
 import type {
@@ -42,7 +42,7 @@ beforeEach(async () => {
   client = emulatorClient(emulator.endpoint);
   clock = new QuickClock();
   [registered, read, pages] = [[], [], []];
-  const stored = dynamoOpenRegistry(tablesOn(client), 'relay');
+  const stored = createOpenRegistry(tablesOn(client), 'relay');
   registry = {
     ...stored,
     register: async (lookups) => {
@@ -50,7 +50,7 @@ beforeEach(async () => {
       await stored.register(lookups);
     },
   };
-  const table = dynamoQuotaScan(tablesOn(client), 'relay');
+  const table = createQuotaScan(tablesOn(client), 'relay');
   scan = {
     read: (items) => {
       read.push(...items);
@@ -71,7 +71,7 @@ afterAll(async () => emulator.stop());
 const pass = (seconds: number): void => void (clock.nowMs += seconds * 1000);
 const seconds = (): number => clock.now() / 1000;
 
-const quotas = () => dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
+const quotas = () => createQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
 function sweep(more: { quotas?: ReturnType<typeof quotas> } = {}) {
   const ports = { clock, random: { next: () => 0.5 }, registry, scan, quotas: quotas(), ...more };
   return createSweeper({ ...ports, metrics: countedMetrics(), log: recordedLog() }, graceSeconds)();
@@ -88,7 +88,7 @@ async function put(account: string, open: QuotaItem['open']): Promise<QuotaChang
 }
 async function openIn(account: string): Promise<number> {
   let size = 0;
-  for await (const item of dynamoQuotaScan(tablesOn(client), 'relay').read([account]))
+  for await (const item of createQuotaScan(tablesOn(client), 'relay').read([account]))
     size = item.read().open.size;
   return size;
 }

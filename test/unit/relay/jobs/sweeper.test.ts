@@ -2,9 +2,9 @@ import { GetItemCommand, PutItemCommand, type DynamoDBClient } from '@aws-sdk/cl
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
-import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { decodeQuota } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { createQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
+import { createQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { findImbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { createSweeper } from '../../../../shared/relay/jobs/sweeper.ts';
@@ -44,10 +44,10 @@ beforeEach(() => {
 });
 
 const storeOn = (own: DynamoDBClient): QuotaStore =>
-  dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(own)), 'relay');
+  createQuotaStore(tablesOn(DynamoDBDocumentClient.from(own)), 'relay');
 
 function sweep(quotas: Pick<QuotaStore, 'close'> = storeOn(client)): Promise<SweepResult> {
-  const scan = dynamoQuotaScan(tablesOn(client), 'relay');
+  const scan = createQuotaScan(tablesOn(client), 'relay');
   const ports = { clock, random: { next: () => 0.5 }, registry: noRegistry, scan, quotas, metrics, log };
   return createSweeper(ports, graceSeconds)();
 }
@@ -61,7 +61,7 @@ async function put(given: Partial<QuotaItem>, name = account): Promise<void> {
 
 async function item(name = account): Promise<QuotaItem> {
   const { Item = {} } = await client.send(new GetItemCommand({ TableName, Key: { account: { S: name } } }));
-  const found = quotaOf(Item);
+  const found = decodeQuota(Item);
   expect(findImbalance(found)).toBeUndefined();
   return found;
 }

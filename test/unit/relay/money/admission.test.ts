@@ -1,7 +1,7 @@
 /** Money first, then work: what is done for a request of an account that cannot pay. */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
-import { relayRequest } from '../../../../shared/adapters/entry/http-entry.ts';
+import { createRelayRequest } from '../../../../shared/adapters/entry/http-entry.ts';
 import { smallSize, type RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { AccountRow } from '../../../../shared/config/rows/account-row.ts';
 import {
@@ -12,14 +12,14 @@ import {
   yuan,
   type BillingOptions,
 } from '../../../support/billing-rig.ts';
-import { aesSealer } from '../../../../shared/adapters/system/node-ports.ts';
+import { createSealer } from '../../../../shared/adapters/system/node-ports.ts';
 import { sealTurn } from '../../../../shared/relay/state/turn-states.ts';
 import { dataUrl, printed } from '../../../support/pdf-files.ts';
 import { demoKey, hello, keyRow, type Answer } from '../../../support/core-rig.ts';
 
 // Virtual time passes while zlib works.
 vi.mock(import('../../../../shared/adapters/entry/packed-body.ts'), () => ({
-  unpackerOf: vi.fn(() => unpack),
+  findUnpacker: vi.fn(() => unpack),
 }));
 const unpack = vi.fn(async (packed: Uint8Array, bytesMax: number) => {
   const body = gunzipSync(packed);
@@ -33,7 +33,7 @@ function sent(body: Json, { gzip = false, headers = {} } = {}) {
   const text = JSON.stringify(body);
   const take = vi.fn(() => (gzip ? gzipSync(text) : Buffer.from(text)));
   const read = { parsed: 0, take };
-  const request = relayRequest(
+  const request = createRelayRequest(
     {
       method: 'POST',
       path: '',
@@ -63,7 +63,7 @@ const state = {
   callIds: [],
   parts: [{ opaque: { text: 'x'.repeat(1_000) } }],
 };
-const seal = sealTurn(aesSealer([sealKey]), { account: 'acme', model: 'm' }, { state, itemId: 'rs_1' });
+const seal = sealTurn(createSealer([sealKey]), { account: 'acme', model: 'm' }, { state, itemId: 'rs_1' });
 const said = (content: string) => ({ role: 'assistant', content });
 const responses = { model: 'm', max_output_tokens: 78 };
 const messages = { model: 'm', max_tokens: 78 };

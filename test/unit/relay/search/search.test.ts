@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { searchProviders } from '../../../../shared/adapters/transport/search-providers.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { createSearchProviders } from '../../../../shared/adapters/transport/search-providers.ts';
+import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { readSetting } from '../../../../shared/config/setting-rows.ts';
 import { defaultSettings, type SearchSettings } from '../../../../shared/config/settings.ts';
 import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
@@ -65,8 +65,8 @@ const settingsOf = (value: Record<string, unknown>): SearchSettings => {
   return reading.row.search;
 };
 
-const realProviders = searchProviders({
-  transport: httpsUpstreamTransport({ local: true }),
+const realProviders = createSearchProviders({
+  transport: createHttpsTransport({ local: true }),
   secrets: { read: (reference) => Promise.resolve(`value of ${reference}`) },
 });
 

@@ -1,7 +1,7 @@
 /** State of turns that clients keep, sealed. */
 import { describe, expect, it, vi } from 'vitest';
 import { CoreRig, hello, keyRow, type RigOptions } from '../../../support/core-rig.ts';
-import { aesSealer } from '../../../../shared/adapters/system/node-ports.ts';
+import { createSealer } from '../../../../shared/adapters/system/node-ports.ts';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint, SealedState } from '../../../../shared/endpoints/endpoint.ts';
 import type { ChatMessage } from '../../../../shared/wire/canonical-call.ts';
@@ -104,7 +104,7 @@ describe('a seal', () => {
 });
 
 describe('the sealer', () => {
-  const sealer = aesSealer([{ number: 7, secret: 'x' }]);
+  const sealer = createSealer([{ number: 7, secret: 'x' }]);
   const bytesOf = (seal: string): Buffer => Buffer.from(seal.split('.')[2] ?? '', 'base64url');
   const withBytes = (bytes: Buffer): string => `relay1.7.${bytes.toString('base64url')}`;
 
@@ -119,7 +119,7 @@ describe('the sealer', () => {
   });
 
   it('refuses a seal whose key number was changed', () => {
-    const two = aesSealer([
+    const two = createSealer([
       { number: 7, secret: 'x' },
       { number: 8, secret: 'x' },
     ]);

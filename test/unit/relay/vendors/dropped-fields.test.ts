@@ -1,6 +1,6 @@
 /** What the header names, and what a Responses answer repeats as in force, whatever the upstream speaks. */
 import { describe, expect, it } from 'vitest';
-import { hmacPseudonym } from '../../../../shared/adapters/system/node-ports.ts';
+import { createPseudonym } from '../../../../shared/adapters/system/node-ports.ts';
 import { asRecord, valueAt } from '../../../../shared/wire/json.ts';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import { CoreRig } from '../../../support/core-rig.ts';
@@ -65,7 +65,7 @@ const one = (field: string, value: unknown, usual: unknown, more: Partial<Repeat
   usual,
   ...more,
 });
-const pseudonym = (name: string) => ({ sign: hmacPseudonym('test')('acme', name) });
+const pseudonym = (name: string) => ({ sign: createPseudonym('test')('acme', name) });
 const chosen = { type: 'function', name: 'look' };
 
 /** Values that stand nowhere else in a request. */
@@ -129,7 +129,7 @@ describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
         path,
       );
       expect(sent).not.toContain('mine');
-      const known = hmacPseudonym('test')('acme', 'mine-too');
+      const known = createPseudonym('test')('acme', 'mine-too');
       if (dialect === 'messages') expect(sent).toContain(`"metadata":{"user_id":"${known}"}`);
       else if (!dropped.includes('metadata')) expect(sent).toContain(`"user_id":"${known}"`);
     },
