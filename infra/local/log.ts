@@ -19,7 +19,7 @@ import { json } from 'node:stream/consumers';
 import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '@aws-sdk/client-dynamodb';
 import { cloneFolder } from './host/running-stack.ts';
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
-import { physicalTableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { callingFunctions } from '../stack/constructs/function-descriptions.ts';
 import { type Listening, listening, serverForPrograms } from './host/loopback.ts';
 import { textIn, valueAt } from '../../shared/wire/json.ts';
@@ -150,7 +150,7 @@ export async function publishAddresses(
 ): Promise<void> {
   const groups = answering.map((name) => ({ S: logGroupOf(stack, name) }));
   const put = new PutItemCommand({
-    TableName: physicalTableName(stack, 'runtime'),
+    TableName: physicalNameOf(stack, 'runtime'),
     Item: {
       id: { S: localStackId },
       endpoint: { S: log },

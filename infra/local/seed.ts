@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { tableSchemas } from '../../shared/tables/table-schemas.ts';
-import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { keyHint } from '../../shared/wire/ids.ts';
 import { demoModels } from './vendors/demo.ts';
@@ -34,7 +34,7 @@ export async function seedRows(client: DynamoDBClient, rows: readonly SeedRow[])
   const putIfAbsent = ({ table, row }: SeedRow) =>
     documents.send(
       new PutCommand({
-        TableName: physicalTableName(stackName, table),
+        TableName: physicalNameOf(stackName, table),
         Item: row,
         ConditionExpression: 'attribute_not_exists(#key)',
         ExpressionAttributeNames: { '#key': tableSchemas[table].partitionKey.name },
@@ -58,7 +58,7 @@ export async function seedDemo(
   const updateEndpoint = ({ id, endpoint }: Record<string, unknown>) =>
     documents.send(
       new UpdateCommand({
-        TableName: physicalTableName(stackName, 'channels'),
+        TableName: physicalNameOf(stackName, 'channels'),
         Key: { id },
         UpdateExpression: 'SET endpoint = :endpoint',
         ConditionExpression: 'attribute_exists(id) AND endpoint <> :endpoint',
@@ -82,7 +82,7 @@ const grantWaitMs = 10_000;
 /** Waits for the demo account's grant, so that the first call with the printed key finds the balance. */
 export async function demoGrantApplied(client: DynamoDBClient): Promise<void> {
   const documents = DynamoDBDocumentClient.from(client);
-  const TableName = physicalTableName(stackName, 'quotas');
+  const TableName = physicalNameOf(stackName, 'quotas');
   for (const endMs = Date.now() + grantWaitMs; Date.now() < endMs;) {
     const { Item } = await documents.send(new GetCommand({ TableName, Key: { account: demoAccount } }));
     if (Item !== undefined) return;

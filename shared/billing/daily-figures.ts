@@ -1,4 +1,4 @@
-import { eachPart, partCounts } from '../wire/chat-response.ts';
+import { mapInputParts, partCounts } from '../wire/chat-response.ts';
 import { utcDay } from '../wire/iso-time.ts';
 import type { NanoYuan } from './price.ts';
 import {
@@ -96,7 +96,7 @@ function callFigures(row: CloseRow): DailyFigures {
   const tokens = {
     prompt_tokens: row.prompt_tokens ?? 0,
     completion_tokens: row.completion_tokens ?? 0,
-    ...eachPart('count', ({ count }) => row[count] ?? 0),
+    ...mapInputParts('count', ({ count }) => row[count] ?? 0),
   };
   const figures: DailyFigures = {
     counts: {

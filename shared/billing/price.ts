@@ -1,6 +1,6 @@
 import {
   inputParts,
-  eachPart,
+  mapInputParts,
   firstCounts,
   type PartName,
   type PartPrice,
@@ -63,7 +63,7 @@ export const tiersOf = (written: WrittenPrice): Tiers => [
 const ratesOf = ({ input, output, ...parts }: WrittenRates): Rates => ({
   input: convertToPico(input),
   output: convertToPico(output),
-  ...eachPart('name', ({ price }) => convertToPico(parts[price] ?? input)),
+  ...mapInputParts('name', ({ price }) => convertToPico(parts[price] ?? input)),
 });
 
 export const convertToPico = (yuan: number): PicoYuan => parseDecimal(yuan, priceDecimals) ?? 0n;
@@ -244,7 +244,7 @@ function toRates(texts: string[]): Rates | undefined {
   const isWhole = parts.length >= firstCounts.length && parts.length <= inputParts.length;
   if (parts.length > 0 && !isWhole) return undefined;
   const rates = new Map(inputParts.map(({ name }, at) => [name, parts[at]]));
-  return { input, output, ...eachPart('name', ({ name }) => rates.get(name) ?? input) };
+  return { input, output, ...mapInputParts('name', ({ name }) => rates.get(name) ?? input) };
 }
 
 function toRate(text = ''): PicoYuan | undefined {

@@ -14,12 +14,12 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
   checkMembers(schema, body);
   const result = schema.safeParse(body);
   if (result.success) return body as T;
-  const { issue, path } = deepest(result.error.issues[0], []);
-  const param = pathText(path);
+  const { issue, path } = findDeepestIssue(result.error.issues[0], []);
+  const param = formatPath(path);
   const found = valueAt(body, path);
   if (found === undefined || (found === null && path.length === 1))
     throw new InvalidRequest('missing_required_parameter', param, `Missing required parameter: '${param}'.`);
-  const wanted = wantedText(issue);
+  const wanted = describeWanted(issue);
   if (issue?.code === 'too_big' && typeof found === 'string')
     throw new InvalidRequest(
       'string_above_max_length',
@@ -29,7 +29,7 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
   throw new InvalidRequest(
     issue?.code === 'invalid_type' || issue?.code === 'custom' ? 'invalid_type' : 'invalid_value',
     param,
-    `Invalid value for '${param}': ${foundText(found)} was sent, ${wanted} is wanted.`,
+    `Invalid value for '${param}': ${describeFound(found)} was sent, ${wanted} is wanted.`,
   );
 }
 
@@ -40,13 +40,13 @@ const callersOwn: ReadonlySet<string> = new Set(['parameters', 'schema', 'input_
 
 /** Refuses an object with too many unknown members before anything asks about each of them. */
 function checkMembers(schema: z.core.$ZodType, body: JsonRecord): void {
-  const path = wideObject(body, (names) => {
+  const path = findWideObject(body, (names) => {
     if (names.length <= unknownMembersMax) return false;
     const known = namesIn(schema);
     return names.filter((name) => !known.has(name)).length > unknownMembersMax;
   });
   if (!path) return;
-  const param = pathText(path) || null;
+  const param = formatPath(path) || null;
   throw new InvalidRequest(
     'json_too_wide',
     param,
@@ -55,10 +55,10 @@ function checkMembers(schema: z.core.$ZodType, body: JsonRecord): void {
 }
 
 /** Its path. */
-function wideObject(value: unknown, isWide: (names: string[]) => boolean): PropertyKey[] | undefined {
+function findWideObject(value: unknown, isWide: (names: string[]) => boolean): PropertyKey[] | undefined {
   if (Array.isArray(value)) {
     for (const [i, each] of value.entries()) {
-      const path = typeof each === 'object' ? wideObject(each, isWide) : undefined;
+      const path = typeof each === 'object' ? findWideObject(each, isWide) : undefined;
       if (path) return [i, ...path];
     }
     return undefined;
@@ -67,7 +67,7 @@ function wideObject(value: unknown, isWide: (names: string[]) => boolean): Prope
   const names = Object.keys(value);
   if (isWide(names)) return [];
   for (const name of names) {
-    const path = callersOwn.has(name) ? undefined : wideObject(value[name], isWide);
+    const path = callersOwn.has(name) ? undefined : findWideObject(value[name], isWide);
     if (path) return [name, ...path];
   }
   return undefined;
@@ -93,25 +93,25 @@ function namesIn(schema: z.core.$ZodType): ReadonlySet<string> {
 }
 
 /** The issue to report. In a union, the branch that matched furthest is taken as the intended one. */
-function deepest(
+function findDeepestIssue(
   issue: Issue | undefined,
   base: PropertyKey[],
 ): { issue: Issue | undefined; path: PropertyKey[] } {
   const path = [...base, ...(issue?.path ?? [])];
   if (issue?.code !== 'invalid_union') return { issue, path };
-  const branches = issue.errors.map((errors) => deepest(errors[0], path));
+  const branches = issue.errors.map((errors) => findDeepestIssue(errors[0], path));
   const furthest = branches.toSorted((a, b) => b.path.length - a.path.length)[0];
   return furthest && furthest.path.length > path.length ? furthest : { issue, path };
 }
 
-function pathText(path: PropertyKey[]): string {
+function formatPath(path: PropertyKey[]): string {
   return path
     .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
     .join('')
     .replace(/^\./, '');
 }
 
-function wantedText(issue: Issue | undefined): string {
+function describeWanted(issue: Issue | undefined): string {
   if (issue?.code === 'invalid_type')
     return issue.expected === 'int' ? 'a whole number' : article(issue.expected);
   if (issue?.code === 'invalid_value')
@@ -125,7 +125,7 @@ function wantedText(issue: Issue | undefined): string {
 
 const article = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);
 
-function foundText(value: unknown): string {
+function describeFound(value: unknown): string {
   if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : 'a long string';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);

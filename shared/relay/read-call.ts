@@ -27,7 +27,7 @@ import { capableOf, modelsOfAlias, ofOneModel, type ServingChannels } from './ca
 import { estimateInput, findMedia } from '../billing/estimate/input-tokens.ts';
 import { endUserOf, type ChatRequest } from '../wire/canonical-call.ts';
 import { modelNamePattern } from '../wire/ids.ts';
-import { mediaIn, type MediaPlace } from '../wire/media-walk.ts';
+import { walkMedia, type MediaPlace } from '../wire/media-walk.ts';
 import { refuse, Refusal } from './http/refusal.ts';
 import type { WorkBudget } from './call/work-budget.ts';
 import type { Admission, Wanted } from './money/admission.ts';
@@ -316,8 +316,8 @@ async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise
 /** At the paths of the client's own body. */
 function* mediaWithPaths({ call, placed }: EndpointRequest): Generator<MediaPlace, void, undefined> {
   if (!placed) yield* findMedia(call);
-  for (const { item, param } of placed ?? []) yield* mediaIn(item, param);
-  if (placed) yield* mediaIn(call.unknown);
+  for (const { item, param } of placed ?? []) yield* walkMedia(item, param);
+  if (placed) yield* walkMedia(call.unknown);
 }
 
 function callOf(

@@ -78,7 +78,7 @@ export class EventStreamDecoder implements Machine<Uint8Array, EventStreamMessag
     if (this.#length - start < preludeBytes) return Infinity;
     const view = new DataView(this.#held.buffer, start, preludeBytes);
     const length = view.getUint32(0);
-    const isWhole = view.getUint32(8) === checksum(this.#held.subarray(start, start + 8));
+    const isWhole = view.getUint32(8) === computeChecksum(this.#held.subarray(start, start + 8));
     if (!isWhole || length < preludeBytes + view.getUint32(4) + checksumBytes)
       throw new EventStreamBroken('damaged');
     if (length > this.#messageBytesMax) throw new EventStreamBroken('too_long');
@@ -89,7 +89,7 @@ export class EventStreamDecoder implements Machine<Uint8Array, EventStreamMessag
 function readMessage(bytes: Uint8Array): EventStreamMessage {
   const view = new DataView(bytes.buffer);
   const end = bytes.byteLength - checksumBytes;
-  if (view.getUint32(end) !== checksum(bytes.subarray(0, end))) throw new EventStreamBroken('damaged');
+  if (view.getUint32(end) !== computeChecksum(bytes.subarray(0, end))) throw new EventStreamBroken('damaged');
   const payloadStart = preludeBytes + view.getUint32(4);
   return {
     headers: readHeaders(bytes.subarray(preludeBytes, payloadStart)),
@@ -132,7 +132,7 @@ const remainders = Uint32Array.from({ length: 256 }, (_, byte) => {
   return remainder;
 });
 
-function checksum(bytes: Uint8Array): number {
+function computeChecksum(bytes: Uint8Array): number {
   let remainder = 0xffffffff;
   for (const byte of bytes) remainder = (remainder >>> 8) ^ (remainders[(remainder ^ byte) & 0xff] ?? 0);
   return (remainder ^ 0xffffffff) >>> 0;

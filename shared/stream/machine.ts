@@ -63,7 +63,7 @@ const itemsMax = 4096;
  * take the memory of the process, then returns the whole sequence from its beginning. Rejects if the source fails before that; nothing was passed on, so another source can be
  * tried. A source that ends before that is returned as it is.
  */
-export async function opened<T>(
+export async function readUntilOpen<T>(
   source: AsyncGenerator<T[], void, undefined>,
   isOpen: (item: T) => boolean,
 ): Promise<AsyncGenerator<T[], void, undefined>> {

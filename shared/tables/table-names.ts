@@ -4,4 +4,4 @@ import type { tableSchemas } from './table-schemas.ts';
 export type TableName = keyof typeof tableSchemas;
 
 /** `<stack>-<table>`: the table's name in AWS and in the emulator. */
-export const physicalTableName = (stack: string, table: TableName): string => `${stack}-${table}`;
+export const physicalNameOf = (stack: string, table: TableName): string => `${stack}-${table}`;

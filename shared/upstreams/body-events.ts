@@ -2,7 +2,7 @@
 import type { Machine } from '../stream/machine.ts';
 import { JsonScan } from '../stream/json-scan.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse.ts';
-import { boundedValues, parseJson } from '../wire/json.ts';
+import { checkBounds, parseJson } from '../wire/json.ts';
 import { EventStreamTexts } from './event-stream-events.ts';
 import { UpstreamFailure } from './exchange.ts';
 
@@ -166,7 +166,7 @@ const valuesMax = 600_000;
 
 /** Counted before the text is parsed, and only where it is long enough to hold so many. */
 function refuseWide(text: string): void {
-  if (text.length > 2 * valuesMax && boundedValues(text, { levelsMax: Infinity, valuesMax }) === 'values')
+  if (text.length > 2 * valuesMax && checkBounds(text, { levelsMax: Infinity, valuesMax }) === 'values')
     throw new UpstreamFailure('too_large');
 }
 
@@ -177,4 +177,4 @@ const levelsMax = 200;
 
 /** A level takes two characters, so short texts need no check. */
 const isTooDeep = (text: string): boolean =>
-  text.length > 2 * levelsMax && boundedValues(text, { levelsMax, valuesMax: Infinity }) === 'levels';
+  text.length > 2 * levelsMax && checkBounds(text, { levelsMax, valuesMax: Infinity }) === 'levels';

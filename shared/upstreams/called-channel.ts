@@ -4,7 +4,7 @@
  */
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
-import { fieldPathOf, mediaIn, missingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
+import { fieldPathOf, walkMedia, findMissingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
 import { matchNames, type ChannelAttributes, type ChannelType } from './channel-type.ts';
 import { CannotCarry, type Dialect, type Omission, type RequestSettings, type SentBody } from './dialect.ts';
 import { defaultDialect, ownDialectNames } from './dialects/dialects.ts';
@@ -314,7 +314,7 @@ function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): st
 /** The media of the messages of which nothing went up. What a dialect cannot send of a part that it knows, it refuses. */
 function findUnsentMedia({ request, native, media }: CanonicalCall, { body }: Outcome['sent']): MediaPlace[] {
   const { system, messages } = native?.body ?? request;
-  const lost = missingMedia(media ?? mediaIn({ system, messages }), body);
+  const lost = findMissingMedia(media ?? walkMedia({ system, messages }), body);
   return lost.filter((place) => /^(?:messages|system)\b/.test(pathOf(place)));
 }
 

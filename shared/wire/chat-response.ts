@@ -197,7 +197,7 @@ export class Kept {
   }
 
   text(text: string): void {
-    this.bytes(lengthInBytes(text));
+    this.bytes(countBytes(text));
   }
 
   value(value: unknown): void {
@@ -216,7 +216,7 @@ const objectBytes = 48;
 
 /** About the memory that a JSON value takes: several times the length of its JSON where its parts are small. */
 export function bytesOf(value: unknown): number {
-  if (typeof value === 'string') return textBytes + lengthInBytes(value);
+  if (typeof value === 'string') return textBytes + countBytes(value);
   if (typeof value !== 'object' || value === null) return Number.isSafeInteger(value) ? 0 : slotBytes;
   let bytes = objectBytes;
   for (const inner of Object.values(value)) bytes += slotBytes + bytesOf(inner);
@@ -224,7 +224,7 @@ export function bytesOf(value: unknown): number {
 }
 
 const beyondLatin = /[\u0100-\uffff]/;
-const lengthInBytes = (text: string): number => (beyondLatin.test(text) ? 2 : 1) * text.length;
+const countBytes = (text: string): number => (beyondLatin.test(text) ? 2 : 1) * text.length;
 
 const piecesMax = 1024;
 
@@ -338,7 +338,7 @@ export type PartCount = InputPart['count'];
 /** As upstreams report them, in one meaning for all. */
 export type ReportedPart = InputPart['reported'];
 
-export const eachPart = <Key extends 'name' | 'price' | 'count', Value>(
+export const mapInputParts = <Key extends 'name' | 'price' | 'count', Value>(
   key: Key,
   valueOf: (part: InputPart) => Value,
 ): Record<InputPart[Key], Value> =>
@@ -369,7 +369,7 @@ export type ShownCounts = { cached_tokens: number; cache_write_tokens: number } 
   Record<PartCount, number>
 >;
 
-export const shownCounts = (counts: Partial<Record<PartCount, number>> = {}): ShownCounts => ({
+export const showCounts = (counts: Partial<Record<PartCount, number>> = {}): ShownCounts => ({
   cached_tokens: 0,
   cache_write_tokens: 0,
   ...partCountsOf(counts),

@@ -98,15 +98,15 @@ function hashOfRange(
     high = Math.imul(high ^ code, 0x1b873593);
     high ^= high >>> 13;
   }
-  return mixed53(low, high);
+  return mix53(low, high);
 }
 
 /** Two lanes of 32 bits as one of 32 well-mixed bits, with a sign. */
-export const mixed32 = (low: number, high: number): number => avalanche(low ^ Math.imul(high, 0x9e3779b1));
+export const mix32 = (low: number, high: number): number => avalanche(low ^ Math.imul(high, 0x9e3779b1));
 
 /** Two lanes of 32 bits as 53 well-mixed bits. */
-function mixed53(low: number, high: number): number {
-  const first = mixed32(low, high);
+function mix53(low: number, high: number): number {
+  const first = mix32(low, high);
   const second = avalanche(high ^ Math.imul(first, 0x85ebca6b));
   return (second & 0x1fffff) * 2 ** 32 + (first >>> 0);
 }

@@ -1,5 +1,5 @@
 import type * as z from 'zod/mini';
-import { nearestName } from './nearest-name.ts';
+import { findNearestName } from './nearest-name.ts';
 
 /** A JSON object. JSON from outside passes `isRecord` or `asRecord` before its fields are read. */
 export type JsonRecord = Record<string, unknown>;
@@ -22,7 +22,7 @@ export function jsonText(value: unknown): string {
 export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** Only the fields that have a value: a null of the OpenAI API means that the field is absent. */
-export const withoutNulls = (source: object): JsonRecord =>
+export const removeNulls = (source: object): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));
 
 export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
@@ -41,7 +41,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** A text of a URL. One that is escaped wrong is as it is. */
-export function percentDecoded(text: string): string {
+export function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -63,7 +63,7 @@ interface JsonBounds {
  * The first limit that the text exceeds, or how many values it has. Checked before parsing, because depth and number of
  * values can exhaust memory within the size limit. Takes linear time; the text need not be valid JSON.
  */
-export function boundedValues(
+export function checkBounds(
   text: string,
   { levelsMax, valuesMax }: JsonBounds,
 ): 'levels' | 'values' | number {
@@ -151,7 +151,7 @@ function explainIssue(issue: Issue, row: unknown, schema: z.core.$ZodType): stri
   if (issue.code === 'unrecognized_keys') {
     const names = issue.keys.map((key) => writePath([...issue.path, key])).join(', ');
     const known = namesAt(schema, issue.path);
-    const near = new Set(issue.keys.flatMap((key) => nearestName(key, known) ?? []));
+    const near = new Set(issue.keys.flatMap((key) => findNearestName(key, known) ?? []));
     const meant = near.size === 0 ? 'misspelt?' : `did you mean ${[...near].join(', ')}?`;
     return `${names}: found, but not known here (${meant} a note's name starts with _)`;
   }
@@ -159,7 +159,7 @@ function explainIssue(issue: Issue, row: unknown, schema: z.core.$ZodType): stri
   const where = writePath(issue.path);
   if (issue.code === 'invalid_key') return `${where}: found this name, wanted ${wantedOf(issue.issues[0])}`;
   const found = valueAt(row, issue.path);
-  return `${where}: found ${quotable(issue.path) ? describe(found) : kindOf(found)}, wanted ${wantedOf(issue)}`;
+  return `${where}: found ${isQuotable(issue.path) ? describe(found) : kindOf(found)}, wanted ${wantedOf(issue)}`;
 }
 
 /** The names that the map at a path of a schema may have. */
@@ -175,7 +175,8 @@ function namesAt(schema: z.core.$ZodType | undefined, path: Path): readonly stri
 }
 
 const wantedOf = (issue: Issue | undefined): string => issue?.message ?? 'another value';
-const quotable = ([name = '', part = '']: Path): boolean => !neverQuoted.has(name) || alwaysQuoted.has(part);
+const isQuotable = ([name = '', part = '']: Path): boolean =>
+  !neverQuoted.has(name) || alwaysQuoted.has(part);
 
 /** A path such as `items[0].models[2]`. A name that looks like a pasted key is not shown. */
 function writePath(path: Path): string {

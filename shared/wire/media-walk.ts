@@ -174,7 +174,7 @@ class Frame implements Link {
  * and needs no stack of calls.
  * @param param the path of `value`; absent: it is the body
  */
-export function* mediaIn(value: unknown, param = ''): Generator<MediaPlace, void, undefined> {
+export function* walkMedia(value: unknown, param = ''): Generator<MediaPlace, void, undefined> {
   if (typeof value !== 'object' || value === null) return;
   const names = new Map<string, Named>();
   const nameOf = (field: string): Named => {
@@ -255,10 +255,10 @@ const kindIn = (node: object, kind: MediaKind): MediaKind =>
   kind === 'picture' && /^(?!image\/)/i.test(mediaTypeOf(node) ?? 'image/') ? 'file' : kind;
 
 /** The places of which `body` has no medium any more. */
-export function missingMedia(places: Iterable<MediaPlace>, body: unknown): MediaPlace[] {
+export function findMissingMedia(places: Iterable<MediaPlace>, body: unknown): MediaPlace[] {
   const asked = [...places];
   if (asked.length === 0) return [];
-  const left = new Set(Array.from(mediaIn(body), mediumOf));
+  const left = new Set(Array.from(walkMedia(body), mediumOf));
   return asked.filter((place) => !isWritten(place) && !left.has(mediumOf(place)));
 }
 

@@ -2,19 +2,19 @@
 const wantedCharactersMax = 64;
 
 /** The known name that an unknown one was probably meant to be; undefined: none is near. */
-export function nearestName(name: string, names: readonly string[]): string | undefined {
+export function findNearestName(name: string, names: readonly string[]): string | undefined {
   const wanted = name.slice(0, wantedCharactersMax).toLowerCase();
   const near = names.flatMap((each) => {
     const other = each.toLowerCase();
     const contained = wanted.length >= 4 && (other.includes(wanted) || wanted.includes(other));
-    const distance = contained ? 1 : editsBetween(wanted, other);
+    const distance = contained ? 1 : countEdits(wanted, other);
     return distance <= Math.max(2, Math.floor(other.length / 4)) ? [{ each, distance }] : [];
   });
   return near.toSorted((a, b) => a.distance - b.distance)[0]?.each;
 }
 
 /** How many letters have to be added, removed or replaced. */
-function editsBetween(from: string, to: string): number {
+function countEdits(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const letter of from) {
     const above = row;

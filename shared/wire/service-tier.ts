@@ -26,7 +26,7 @@ export function tierFactor(tiers: ServiceTiers = {}, name = ''): number | undefi
  * The tier by which a call is charged: the reported one, else the one that it was sent; but none that is dearer than both that
  * and the standard tier, since no more is held and nobody asked for it. `default`: the standard one; undefined: nobody named one.
  */
-export function settledTier(tiers: ServiceTiers, sent?: string, reported?: string): string | undefined {
+export function resolveTier(tiers: ServiceTiers, sent?: string, reported?: string): string | undefined {
   const named = reported ?? sent;
   if (named === undefined) return undefined;
   if (standardTiers.has(named)) return 'default';

@@ -1,7 +1,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildEmptyQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { physicalTableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { enter, seenIn, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
 
@@ -159,7 +159,7 @@ it.each([
   ["O'Hara; $(id)", String.raw`'O'\''Hara; $(id)'`],
 ])('shows commands to copy that are about the customer %j and run nothing else', async (name, word) => {
   const Item = buildEmptyQuota({ account: name });
-  await rig.client.send(new PutItemCommand({ TableName: physicalTableName('relay', 'quotas'), Item }));
+  await rig.client.send(new PutItemCommand({ TableName: physicalNameOf('relay', 'quotas'), Item }));
   await put(rig.client, 'accounts', [{ account: name }]);
   const page = await visitor.page(`statements?${new URLSearchParams({ account: name }).toString()}`);
   const [, shown = ''] = /<pre class="command"><code>([^<]*)/.exec(page) ?? [];

@@ -2,7 +2,7 @@ import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { buildEmptyQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { formatChannelId, buildMonthKey } from '../../shared/billing/daily-keys.ts';
-import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
 
@@ -116,7 +116,7 @@ export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promis
   };
   for (const [table, all] of Object.entries(rows)) await put(client, table as TableName, all);
   const quotas = range(accounts).map((at) => quotaItem(at, nowMs));
-  await bulkWrite(client, physicalTableName('relay', 'quotas'), quotas);
+  await bulkWrite(client, physicalNameOf('relay', 'quotas'), quotas);
 }
 
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
@@ -313,6 +313,6 @@ const ledgerRow = (at: number, { nowMs }: RelaySize): Row => {
 export const put = (client: DynamoDBClient, table: TableName, rows: Row[]): Promise<void> =>
   bulkWrite(
     client,
-    physicalTableName('relay', table),
+    physicalNameOf('relay', table),
     rows.map((row) => marshall(row, { removeUndefinedValues: true })),
   );

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ChannelHistory } from '../../shared/operate/overview.ts';
 import { createOpenRegistry } from '../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { buildEmptyQuota, encodeEntry } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { physicalTableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import type { ListedChannel } from '../../shared/operate/channels/list-channels.ts';
 import type { CallLog, OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
@@ -50,7 +50,7 @@ describe('the overview that is watched', () => {
       tombstone: false,
     });
     const open = { M: { first: entry, second: entry } };
-    await bulkWrite(client, physicalTableName('relay', 'quotas'), [
+    await bulkWrite(client, physicalNameOf('relay', 'quotas'), [
       { ...buildEmptyQuota({ account: accountAt(3) }), open },
     ]);
     const registry = createOpenRegistry(tablesOn(client), 'relay');

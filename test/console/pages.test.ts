@@ -2,7 +2,7 @@ import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { viewCustomer } from '../../shared/operate/customers/customer-view.ts';
 import { watchOverview } from '../../shared/operate/overview.ts';
-import { physicalTableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { runOps } from '../ops/run-ops.ts';
 import { costOf, enter, startConsoleRig, type ConsoleRig, type Visitor } from './console-rig.ts';
 import {
@@ -174,7 +174,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     const account = String(wrong?.['account']);
     await rig.client.send(
       new UpdateItemCommand({
-        TableName: physicalTableName('relay', 'quotas'),
+        TableName: physicalNameOf('relay', 'quotas'),
         Key: { account: { S: account } },
         UpdateExpression: 'ADD granted :one',
         ExpressionAttributeValues: { ':one': { N: '1' } },

@@ -6,7 +6,7 @@ import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { splitPrelude, type UrlResponseHead } from '../../infra/local/lambda/function-url.ts';
 import { documentClient } from '../support/sdk-tables.ts';
-import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator } from '../support/emulator.ts';
 
 /** What a function answered, still coming. */
@@ -87,7 +87,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
     },
     buffered: async (event) => (await functions.catalog.call(event)) as BufferedAnswer,
     async put(table, Item) {
-      await client.send(new PutCommand({ TableName: physicalTableName('relay', table), Item }));
+      await client.send(new PutCommand({ TableName: physicalNameOf('relay', table), Item }));
       await functions.config.call({ 'detail-type': 'Scheduled Event' });
     },
     async line(passes) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { readOptions } from '../../infra/local/host/local-options.ts';
 import { startStack } from '../../infra/local/start-stack.ts';
-import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 import { startCountedStore, type CountedStore } from './counted-store.ts';
 
@@ -67,7 +67,7 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
   const store = started.adopt(await startCountedStore(), (counted) => counted.stop());
   await Promise.all(
     options.rows.map(([table, Item]) =>
-      store.documents.send(new PutCommand({ TableName: physicalTableName('relay', table), Item })),
+      store.documents.send(new PutCommand({ TableName: physicalNameOf('relay', table), Item })),
     ),
   );
   const environments = new Map<string, Readonly<Record<string, string>>>();

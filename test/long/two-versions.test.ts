@@ -12,7 +12,7 @@ import { startVendors } from '../../infra/local/vendors/vendors.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { startStack, type RunningStack } from '../../infra/local/start-stack.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
-import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { runOps } from '../ops/run-ops.ts';
 import { emulatorClient } from '../support/emulator.ts';
@@ -127,7 +127,7 @@ async function startBeside({ build, background }: BesideOptions): Promise<Beside
 }
 
 const put = (documents: DynamoDBDocumentClient, table: TableName, Item: object): Promise<unknown> =>
-  documents.send(new PutCommand({ TableName: physicalTableName('relay', table), Item }));
+  documents.send(new PutCommand({ TableName: physicalNameOf('relay', table), Item }));
 
 /** Rows that both versions know. */
 function rowsFor(endpoint: string): [TableName, Record<string, unknown>][] {

@@ -25,7 +25,7 @@ import { texts } from './texts.ts';
 import { bodyFor, deliver, limitIn, type AskedUpstream } from './upstream.ts';
 import { hold } from './watch.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
-import { settledTier } from '../../shared/wire/service-tier.ts';
+import { resolveTier } from '../../shared/wire/service-tier.ts';
 
 /** How one call ended, as far as its client or its log can tell. */
 export interface CallReport {
@@ -135,7 +135,7 @@ export async function answer(
   oracle.delivered(id, delivered, sent.outputMax);
   const serviceTiers = findServiceTiers(call.tariff, answering);
   const named = delivered.tier === 'auto' ? undefined : delivered.tier;
-  const tier = settledTier(serviceTiers, sent.tier, named);
+  const tier = resolveTier(serviceTiers, sent.tier, named);
   const outcome = outcomeOf(delivered, () => bill.inputTokens(call.request, answering));
   const { charge = '' } = await bill.close({
     outcome: mutation?.outcome?.(outcome) ?? outcome,

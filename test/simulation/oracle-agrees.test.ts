@@ -20,7 +20,7 @@ import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { Endings } from '../oracle/endings.ts';
 import { planMonth } from '../oracle/plan-month.ts';
 import { costOf, ruleOfText, type ChargeText } from '../oracle/price-list.ts';
-import { settledTier } from '../../shared/wire/service-tier.ts';
+import { resolveTier } from '../../shared/wire/service-tier.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { tierNames } from './accounts.ts';
 
@@ -88,7 +88,7 @@ it('the oracle and the relay charge the same, to the last digit', () => {
     const [wanted, reported] = [0, 1].map(() => maybe(random.pick(tierNames)));
     const price = applyServiceTier(
       standard,
-      settledTier(serviceTiers, wanted, reported === 'auto' ? undefined : reported),
+      resolveTier(serviceTiers, wanted, reported === 'auto' ? undefined : reported),
     );
     const ended = {
       failed: random.chance(0.3),

@@ -15,7 +15,7 @@ import {
   type TableSchema,
   tableNames,
 } from '../../shared/tables/table-schemas.ts';
-import { physicalTableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf } from '../../shared/tables/table-names.ts';
 
 export interface Emulator {
   /** The address for `AWS_ENDPOINT_URL_DYNAMODB`. */
@@ -47,7 +47,7 @@ export async function startEmulator(stack = 'relay', { streams = true } = {}): P
       tableNames.map((table) =>
         client.send(
           new CreateTableCommand({
-            ...tableInput(physicalTableName(stack, table), tableSchemas[table]),
+            ...tableInput(physicalNameOf(stack, table), tableSchemas[table]),
             ...(!streams && { StreamSpecification: undefined }),
           }),
         ),

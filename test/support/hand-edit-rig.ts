@@ -1,5 +1,5 @@
 import { BatchWriteCommand, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { tableSchemas } from '../../shared/tables/table-schemas.ts';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { rowsBefore, type HandEdit } from './hand-edits.ts';
@@ -36,13 +36,13 @@ export class HandEditRig {
   }
 
   async put(table: TableName, Item: Row): Promise<void> {
-    const TableName = physicalTableName('relay', table);
+    const TableName = physicalNameOf('relay', table);
     await this.#stack.store.documents.send(new PutCommand({ TableName, Item }));
   }
 
   /** In requests of 25. */
   async putMany(table: TableName, rows: Row[]): Promise<void> {
-    const name = physicalTableName('relay', table);
+    const name = physicalNameOf('relay', table);
     for (let start = 0; start < rows.length; start += 25) {
       const requests = rows.slice(start, start + 25).map((Item) => ({ PutRequest: { Item } }));
       await this.#stack.store.documents.send(new BatchWriteCommand({ RequestItems: { [name]: requests } }));
@@ -50,7 +50,7 @@ export class HandEditRig {
   }
 
   async row(table: TableName, row: Row): Promise<Row> {
-    const get = new GetCommand({ TableName: physicalTableName('relay', table), Key: rowKey(table, row) });
+    const get = new GetCommand({ TableName: physicalNameOf('relay', table), Key: rowKey(table, row) });
     return (await this.#stack.store.documents.send(get)).Item ?? {};
   }
 

@@ -1,11 +1,11 @@
-import { eachPart } from '../../shared/wire/chat-response.ts';
+import { mapInputParts } from '../../shared/wire/chat-response.ts';
 import type { Price, Rates, Tiers } from '../../shared/billing/price.ts';
 
 /** Rates without a price of the cache: it costs what input costs. In pico-yuan per 1,000 tokens. */
 export const plainRates = (input: bigint, output: bigint): Rates => ({
   input,
   output,
-  ...eachPart('name', () => input),
+  ...mapInputParts('name', () => input),
 });
 
 export const tokenPriceOf = (input: bigint, output: bigint, rule = 1): Extract<Price, { tiers: Tiers }> => ({

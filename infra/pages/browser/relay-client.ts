@@ -1,6 +1,6 @@
 /** Calls of this relay with the customer's key, which is sent as a header and never in an address. */
 
-import { asRecord, parseJson, percentDecoded, textIn } from '../../../shared/wire/json.ts';
+import { asRecord, parseJson, decodePercent, textIn } from '../../../shared/wire/json.ts';
 import { say } from './elements.ts';
 import { keptText, t } from './language.ts';
 
@@ -89,7 +89,7 @@ export const isKey = (text: string): boolean => keyPattern.test(text);
  * shown, shared or copied from then on has no key.
  */
 export function takeFromAddress(): string | undefined {
-  const written = percentDecoded(location.hash.slice(1)).trim();
+  const written = decodePercent(location.hash.slice(1)).trim();
   if (!written.startsWith('sk-')) return undefined;
   history.replaceState(null, '', location.pathname);
   return isKey(written) ? written : undefined;

@@ -21,7 +21,7 @@ import {
   tableNames,
 } from '../../../shared/tables/table-schemas.ts';
 import { keyUse, refuseElsewhere } from './encryption-keys.ts';
-import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../../shared/tables/table-names.ts';
 
 export interface RelayTablesProps {
   relayName: string;
@@ -74,7 +74,7 @@ export class RelayTables extends Construct {
 
 function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProps): TablePropsV2 {
   return {
-    tableName: physicalTableName(props.relayName, name),
+    tableName: physicalNameOf(props.relayName, name),
     partitionKey: attribute(schema.partitionKey),
     ...(schema.sortKey && { sortKey: attribute(schema.sortKey) }),
     ...(schema.ttl !== undefined && { timeToLiveAttribute: schema.ttl }),

@@ -3,7 +3,7 @@ import { Duration } from 'aws-cdk-lib';
 import { Metric, Stats, MathExpression, SearchExpression, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Alias } from 'aws-cdk-lib/aws-lambda';
 import { FilterPattern, type ILogGroup, MetricFilter } from 'aws-cdk-lib/aws-logs';
-import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../../shared/tables/table-names.ts';
 import { answersCalls, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
@@ -49,7 +49,7 @@ export const throttles = (relayName: string, name: TableName, metricName: string
   new Metric({
     namespace: 'AWS/DynamoDB',
     metricName,
-    dimensionsMap: { TableName: physicalTableName(relayName, name) },
+    dimensionsMap: { TableName: physicalNameOf(relayName, name) },
     statistic: Stats.SUM,
     period,
   });

@@ -1,7 +1,7 @@
 /** Rules about several options together. */
 import * as z from 'zod/mini';
 import { regionOf, type OptionName, type StageOptions, optionNamed, optionNames } from './option-table.ts';
-import { nearestName } from '../../../shared/wire/nearest-name.ts';
+import { findNearestName } from '../../../shared/wire/nearest-name.ts';
 import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
 import { withoutEdgeLogs } from './streaming-regions.ts';
@@ -256,7 +256,7 @@ function issueProblems(issue: z.core.$ZodIssue, name: string, value: unknown): F
 
 /** @param kind what the names are: `an option` */
 export function unknownProblem(name: string, names: readonly string[], kind: string, where = ''): string {
-  const nearest = nearestName(name, names);
+  const nearest = findNearestName(name, names);
   return `not ${kind}${nearest === undefined ? where : `; did you mean ${nearest}?`}`;
 }
 

@@ -28,7 +28,7 @@ import {
   spreadId,
 } from '../../billing/daily-keys.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
+import { physicalNameOf } from '../../tables/table-names.ts';
 import { attributesOf, Table, type Attributes } from './table-client.ts';
 import { writeTransaction } from './transactions.ts';
 import type {
@@ -102,7 +102,7 @@ export function addToDaily(stack: string, { key, figures, firstDay }: DailySum) 
     ...(adds === '' ? [] : [`ADD ${adds}`]),
   ];
   return {
-    TableName: physicalTableName(stack, 'daily'),
+    TableName: physicalNameOf(stack, 'daily'),
     Key: attributesOf(key),
     UpdateExpression: clauses.join(' '),
     ...(expires !== undefined && { ExpressionAttributeNames: { '#expires': 'expires' } }),

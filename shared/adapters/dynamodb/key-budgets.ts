@@ -2,7 +2,7 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { type BudgetUse, budgetUseOf, findLedgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../../relay/ports/runtime-stores.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
+import { physicalNameOf } from '../../tables/table-names.ts';
 import {
   attributesOf,
   buildExpressions,
@@ -102,7 +102,7 @@ export function countInBudgets(stack: string, rows: readonly CloseRow[]): Transa
   }
   return [...changes].map(([id, { use, expires }]) => {
     const [UpdateExpression, values] = buildBudgetChange(expires, use);
-    const at = { TableName: physicalTableName(stack, 'runtime'), Key: attributesOf({ id }) };
+    const at = { TableName: physicalNameOf(stack, 'runtime'), Key: attributesOf({ id }) };
     return { Update: { ...at, ...buildExpressions({ UpdateExpression }, values) } };
   });
 }

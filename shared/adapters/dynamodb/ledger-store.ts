@@ -1,6 +1,6 @@
 /** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
-import { eachPart } from '../../wire/chat-response.ts';
+import { mapInputParts } from '../../wire/chat-response.ts';
 import { sumDaily, groupIntoTransactions, type DailySum } from '../../billing/daily-figures.ts';
 import { bucketCount, dayOf, isOfAllAccounts, buildSpreadKey } from '../../billing/daily-keys.ts';
 import {
@@ -13,7 +13,7 @@ import {
 import type { Random } from '../../relay/ports/host.ts';
 import type { LedgerStore } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
+import { physicalNameOf } from '../../tables/table-names.ts';
 import {
   attributesOf,
   callConditionally,
@@ -56,7 +56,7 @@ export function createLedgerStore(
   stack: string,
   random: Random = systemRandom,
 ): LedgerStore {
-  const TableName = physicalTableName(stack, 'ledger');
+  const TableName = physicalNameOf(stack, 'ledger');
   const drawBucket = (): number => Math.floor(random.next() * bucketCount);
   /** Where this environment adds to the sums of all accounts, one for each transaction at once: others if others are there. */
   const buckets = [0];
@@ -244,7 +244,7 @@ export function decodeCloseRow(attributes: Attributes): CloseRow {
     charge: decodeAmount(attributes['charge'], 'charge'),
     reserved: decodeAmount(attributes['reserved'], 'reserved'),
     ...readEach(laterAmounts, (value, name) => value && decodeAmount(value, name)),
-    ...eachPart('count', (part) => decodeCount(attributes[part.count])),
+    ...mapInputParts('count', (part) => decodeCount(attributes[part.count])),
   };
 }
 

@@ -5,7 +5,7 @@
  */
 import type * as sdk from '@aws-sdk/client-dynamodb';
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/store-errors.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import {
   busyErrors,
@@ -344,7 +344,7 @@ export class Table {
 
   constructor(client: TableClient, stack: string, table: TableName) {
     this.client = client;
-    this.name = physicalTableName(stack, table);
+    this.name = physicalNameOf(stack, table);
   }
 
   /** What a request on one item begins with. */

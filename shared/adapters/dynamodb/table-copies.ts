@@ -10,7 +10,7 @@ import { countersMax, firstCounter, shardCountMax } from '../../billing/shares.t
 import type { WholeAccount } from '../../billing/shards.ts';
 import type { LostRow, TableCopies } from '../../operate/operator-ports.ts';
 import { Failure } from '../../operate/plan.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../tables/table-names.ts';
 import { tableSchemas, type TableSchema } from '../../tables/table-schemas.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import { createLedgerReader } from './ledger-reader.ts';
@@ -40,7 +40,7 @@ export function createTableCopies(store: Store): TableCopies {
     },
     async status(copy, table) {
       try {
-        const TableName = physicalTableName(copy, table);
+        const TableName = physicalNameOf(copy, table);
         return (await client.call('DescribeTable', { TableName })).Table?.TableStatus;
       } catch (error) {
         if (error instanceof Error && error.name === 'ResourceNotFoundException') return undefined;
@@ -49,13 +49,13 @@ export function createTableCopies(store: Store): TableCopies {
     },
     async make(copy, table, atMs) {
       await client.call('RestoreTableToPointInTime', {
-        SourceTableName: physicalTableName(target.stack, table),
-        TargetTableName: physicalTableName(copy, table),
+        SourceTableName: physicalNameOf(target.stack, table),
+        TargetTableName: physicalNameOf(copy, table),
         RestoreDateTime: atMs / 1000,
       });
     },
     async remove(copy, table) {
-      await client.call('DeleteTable', { TableName: physicalTableName(copy, table) });
+      await client.call('DeleteTable', { TableName: physicalNameOf(copy, table) });
     },
     quota: (copy, account) => readerOf(copy).quota(account),
     accounts: (copy) => readerOf(copy).accounts(),
@@ -74,7 +74,7 @@ export function createTableCopies(store: Store): TableCopies {
         {},
         { '#key': key },
       );
-      const TableName = physicalTableName(target.stack, table);
+      const TableName = physicalNameOf(target.stack, table);
       const put = { TableName, Item: item as Attributes, ...(!isChanged && isGone) };
       return (await callConditionally(() => client.call('PutItem', put))).done;
     },
@@ -83,7 +83,7 @@ export function createTableCopies(store: Store): TableCopies {
 }
 
 async function readWindow(client: TableClient, stack: string, table: TableName) {
-  const TableName = physicalTableName(stack, table);
+  const TableName = physicalNameOf(stack, table);
   const { ContinuousBackupsDescription } = await client.call('DescribeContinuousBackups', { TableName });
   const {
     PointInTimeRecoveryStatus: status,

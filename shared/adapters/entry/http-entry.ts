@@ -8,7 +8,7 @@ import type { Context } from 'aws-lambda';
 import type { HostedHandle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import { toRefusal, respondRefusal, refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { hopHeader, loopHeader } from '../../wire/ids.ts';
-import { percentDecoded } from '../../wire/json.ts';
+import { decodePercent } from '../../wire/json.ts';
 import { readJsonBody, type SharedHost } from './json-body.ts';
 
 /** The distribution sends the origin secret in this header. */
@@ -150,7 +150,7 @@ export function createRelayRequest(
   return {
     id,
     method: received.method,
-    path: percentDecoded(received.path),
+    path: decodePercent(received.path),
     query: new URLSearchParams(received.query),
     headers,
     baseUrl: `${local ? 'http' : 'https'}://${host}/v1`,

@@ -4,7 +4,7 @@
  */
 import { smallSize, type BodyReading, type HeldRoom } from '../../relay/http/http.ts';
 import { refuse, type Refusal } from '../../relay/http/refusal.ts';
-import { boundedValues, parseJson } from '../../wire/json.ts';
+import { checkBounds, parseJson } from '../../wire/json.ts';
 import { findUnpacker } from './packed-body.ts';
 
 const megabyte = 1024 * 1024;
@@ -81,7 +81,7 @@ function decodeText(body: string | Uint8Array): string {
 function countValues(text: string, length: number, most: number | undefined): number {
   const inProportion = Math.floor((values.least * length) / values.per);
   const valuesMax = most ?? Math.min(values.most, Math.max(values.least, inProportion));
-  const found = boundedValues(text, { levelsMax, valuesMax });
+  const found = checkBounds(text, { levelsMax, valuesMax });
   if (found === 'levels') throw refuse('json_too_deep', `The body nests deeper than ${levelsMax} levels.`);
   if (found === 'values') throw refuse('json_too_wide', `The body holds more than ${valuesMax} values.`);
   return found;

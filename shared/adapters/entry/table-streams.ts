@@ -9,7 +9,7 @@ import { Poisoned } from '../../relay/ports/store-errors.ts';
 import { markedTables, type WrittenRow } from '../../relay/ports/config-store.ts';
 import { decodeImage, valuesOf, type Attributes } from '../dynamodb/table-client.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../tables/table-names.ts';
 import type { GrantImage, QuotaChange } from '../../relay/ports/money-stores.ts';
 import { noticePrefix } from '../dynamodb/alerts/alert-store.ts';
 import { readGrantImage } from '../dynamodb/grant-store.ts';
@@ -139,7 +139,7 @@ export const createConfigStreamHandler =
   };
 
 const isFromTable = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack: string): boolean =>
-  eventSourceARN?.includes(`:table/${physicalTableName(stack, table)}/`) === true;
+  eventSourceARN?.includes(`:table/${physicalNameOf(stack, table)}/`) === true;
 
 const hasConfiguration = (records: DynamoDBRecord[], stack: string): boolean =>
   records.some((record) => !markedTables.some((table) => isFromTable(record, table, stack)));

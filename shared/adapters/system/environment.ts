@@ -3,7 +3,7 @@
  * lists them.
  */
 import { secretPurposes, usualVariable, type SecretPurpose } from '../../config/rows/secret-reference.ts';
-import { asRecord, parseJson, percentDecoded } from '../../wire/json.ts';
+import { asRecord, parseJson, decodePercent } from '../../wire/json.ts';
 
 export interface Environment {
   /** The stack's name. Table names and secrets' paths contain it. */
@@ -171,7 +171,7 @@ const parseHeaders = (text: string): Record<string, string> =>
   Object.fromEntries(
     text.split(',').flatMap((pair) => {
       const [, name = '', value = ''] = /^\s*([!#$%&'*+.^`|~\w-]+)\s*=\s*([\x20-\x7e]*)$/.exec(pair) ?? [];
-      return name === '' ? [] : [[name, percentDecoded(value.trim())]];
+      return name === '' ? [] : [[name, decodePercent(value.trim())]];
     }),
   );
 

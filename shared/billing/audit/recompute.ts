@@ -1,5 +1,5 @@
 /** Recomputes a ledger row's charge from the row's other attributes. */
-import { eachPart } from '../../wire/chat-response.ts';
+import { mapInputParts } from '../../wire/chat-response.ts';
 import {
   formatYuan,
   type NanoYuan,
@@ -116,7 +116,7 @@ const noTokens: TokenCounts = { prompt_tokens: 0, completion_tokens: 0 };
 export function tokensOf(row: CloseRow): TokenCounts | undefined {
   const { prompt_tokens, completion_tokens } = row;
   if (prompt_tokens === undefined || completion_tokens === undefined) return undefined;
-  const prompt_tokens_details = eachPart('count', ({ count }) => row[count]);
+  const prompt_tokens_details = mapInputParts('count', ({ count }) => row[count]);
   return { prompt_tokens, completion_tokens, prompt_tokens_details };
 }
 

@@ -6,7 +6,7 @@ import {
   type EmbeddingInput,
 } from '../../wire/canonical-call.ts';
 import { asRecord, listIn, type JsonRecord } from '../../wire/json.ts';
-import { fieldPathOf, mediaIn, type MediaPlace } from '../../wire/media-walk.ts';
+import { fieldPathOf, walkMedia, type MediaPlace } from '../../wire/media-walk.ts';
 import type { MediaEstimator } from './media-tokens.ts';
 import type { Inflate } from './pdf-size.ts';
 
@@ -70,7 +70,7 @@ function* walkedMedia({
 }: EstimatedCall): Generator<MediaPlace, void, undefined> {
   const { messages, tools } = request;
   const carried = items && [...items.after.values(), ...items.instead.values()];
-  for (const root of [native?.body ?? { messages, tools }, unknown, carried]) yield* mediaIn(root);
+  for (const root of [native?.body ?? { messages, tools }, unknown, carried]) yield* walkMedia(root);
 }
 
 /** By what the rule of a model says a picture has. */

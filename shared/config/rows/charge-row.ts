@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { eachPart, partPrices } from '../../wire/chat-response.ts';
+import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
 import {
   amount,
   integerBetween,
@@ -19,7 +19,7 @@ import { standardTiers } from '../../wire/service-tier.ts';
 // Token prices as rows write them, in `charges` and in a channel's `cost`.
 
 /** Prices of parts of the input. Absent: that of `input`. */
-export const rowPartPrices = eachPart('price', () => z.optional(amount));
+export const rowPartPrices = mapInputParts('price', () => z.optional(amount));
 
 const wantedAbove = 'a whole number of input tokens, 1 or more';
 const tierForm = `{above, input, output, ${partPrices.join(', ')}}`;
@@ -117,7 +117,7 @@ function chargeWarnings(row: ChargeRow): string[] {
 
 /** What decides token prices and their reservation has no effect on other types. */
 function idleWarnings({ type, tiers = [], image_tokens, input_factor, ...row }: ChargeRow): string[] {
-  const parts = eachPart('price', ({ price }) => row[price]);
+  const parts = mapInputParts('price', ({ price }) => row[price]);
   const service_tiers = Object.keys(row.service_tiers ?? {}).length;
   const prices = { ...parts, tiers: tiers.length, service_tiers, image_tokens, input_factor };
   return Object.entries(prices).flatMap(([attribute, value = 0]) =>

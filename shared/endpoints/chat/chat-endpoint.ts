@@ -1,5 +1,5 @@
 import {
-  shownCounts,
+  showCounts,
   isUrlCitation,
   type ChatChunk,
   type AnswerIdentity,
@@ -20,7 +20,7 @@ import {
 } from '../endpoint.ts';
 import { endpointRoutes } from '../routes.ts';
 import { ChunksToCompletion } from './fold.ts';
-import { commentFrame, dataFrame } from '../../stream/sse.ts';
+import { renderCommentFrame, renderDataFrame } from '../../stream/sse.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
 
@@ -29,36 +29,40 @@ export const chatEndpoint: Endpoint = {
   ...endpointRoutes.chat,
   read(body, headers) {
     const { request, unknown } = splitKnown(parseRequest(ChatRequest, body));
-    return answeredAsChat({ call: { form: endpointRoutes.chat.name, request, unknown } }, headers);
+    return answerAsChat({ call: { form: endpointRoutes.chat.name, request, unknown } }, headers);
   },
   async otherForm(body) {
     if (!isRecord(body) || !mayBeOtherForm(body)) return undefined;
     const { readOtherForm } = await import('./other-forms.ts');
-    return { read: (_body, headers) => answeredAsChat(readOtherForm(body), headers) };
+    return { read: (_body, headers) => answerAsChat(readOtherForm(body), headers) };
   },
 };
 
-function answeredAsChat(
+function answerAsChat(
   { call, ...read }: Omit<EndpointRequest, 'renderer'>,
   headers: Parameters<Endpoint['read']>[1],
 ): EndpointRequest {
   const { request } = call;
   checkLogprobs(request, [request.max_tokens, request.max_completion_tokens, read.outputTokensMax]);
   const asked = {
-    usage: usagePlace(request, headers['x-stainless-lang']),
+    usage: chooseUsagePlace(request, headers['x-stainless-lang']),
     legacy: asksForFunctionCall(request),
   };
   const messageFields = [...(call.messageFields ?? [])];
   if (request.messages.some(({ phase }) => phase)) messageFields.push('phase');
   return {
-    call: { ...call, request: withoutLegacy(request), ...(messageFields.length > 0 && { messageFields }) },
+    call: {
+      ...call,
+      request: translateLegacyFields(request),
+      ...(messageFields.length > 0 && { messageFields }),
+    },
     ...read,
     renderer: (identity, { model = () => identity.model, sent }) => {
       const tellsTier = (request.service_tier ?? '') !== '';
       const form = { ...asked, tier: () => (tellsTier ? (sent().serviceTier ?? 'default') : undefined) };
       return request.stream === true
-        ? chatStreamRenderer({ ...identity, model }, form)
-        : chatJsonRenderer(form);
+        ? createStreamRenderer({ ...identity, model }, form)
+        : createJsonRenderer(form);
     },
   };
 }
@@ -79,7 +83,7 @@ function mayBeOtherForm(body: JsonRecord): boolean {
 }
 
 /** OpenAI's client for Java ends at the first chunk with usage, and misses the finish reason beside it. */
-function usagePlace(request: ChatRequest, clientLanguage: string | undefined): ChatAnswerForm['usage'] {
+function chooseUsagePlace(request: ChatRequest, clientLanguage: string | undefined): ChatAnswerForm['usage'] {
   if (request.stream_options?.include_usage === true) return 'chunk';
   return clientLanguage === 'java' ? 'none' : 'finish';
 }
@@ -95,10 +99,13 @@ interface ChatAnswerForm {
 type RenderedIdentity = Pick<AnswerIdentity, 'requestId' | 'created'> & Required<Pick<AnswerFacts, 'model'>>;
 
 /** Chat Completions, `stream: true`: a data frame per chunk, then `[DONE]`. */
-function chatStreamRenderer({ requestId, created, model }: RenderedIdentity, form: ChatAnswerForm): Renderer {
+function createStreamRenderer(
+  { requestId, created, model }: RenderedIdentity,
+  form: ChatAnswerForm,
+): Renderer {
   let held: ChatChunk | undefined;
   const frames = (...chunks: (ChatChunk | undefined)[]): string[] =>
-    chunks.flatMap((chunk) => (chunk ? dataFrame(JSON.stringify(shown(chunk, form))) : []));
+    chunks.flatMap((chunk) => (chunk ? renderDataFrame(JSON.stringify(shown(chunk, form))) : []));
   return {
     ...streamedAnswer,
     /**
@@ -110,7 +117,7 @@ function chatStreamRenderer({ requestId, created, model }: RenderedIdentity, for
       held = undefined;
       if (chunk.usage) {
         const { quota } = chunk;
-        const usage = shownUsage(chunk.usage);
+        const usage = showUsage(chunk.usage);
         const priced = finish && quota !== undefined ? { ...finish, quota } : finish;
         if (priced && form.usage === 'none') return frames(priced);
         return form.usage === 'chunk' || !priced
@@ -121,18 +128,18 @@ function chatStreamRenderer({ requestId, created, model }: RenderedIdentity, for
       held = chunk;
       return frames(finish);
     },
-    end: () => [...frames(held), dataFrame('[DONE]')],
-    idle: () => commentFrame('ping'),
+    end: () => [...frames(held), renderDataFrame('[DONE]')],
+    idle: () => renderCommentFrame('ping'),
     /** Has no `choices`, because clients overlook an error beside them. */
     failed(error) {
       const id = `chatcmpl-${requestId}`;
       const chunk = { id, object: 'chat.completion.chunk', created, model: model(), error };
-      return dataFrame(JSON.stringify(chunk)) + dataFrame('[DONE]');
+      return renderDataFrame(JSON.stringify(chunk)) + renderDataFrame('[DONE]');
     },
   };
 }
 
-function chatJsonRenderer({ legacy, tier }: ChatAnswerForm): Renderer {
+function createJsonRenderer({ legacy, tier }: ChatAnswerForm): Renderer {
   const fold = new ChunksToCompletion();
   return {
     ...jsonAnswer,
@@ -142,8 +149,8 @@ function chatJsonRenderer({ legacy, tier }: ChatAnswerForm): Renderer {
     },
     end() {
       const folded = fold.completion();
-      const completion = { ...folded, usage: shownUsage(folded.usage), service_tier: tier() };
-      return [JSON.stringify(legacy ? legacyCompletion(completion) : completion)];
+      const completion = { ...folded, usage: showUsage(folded.usage), service_tier: tier() };
+      return [JSON.stringify(legacy ? toLegacyCompletion(completion) : completion)];
     },
   };
 }
@@ -151,14 +158,14 @@ function chatJsonRenderer({ legacy, tier }: ChatAnswerForm): Renderer {
 /** The chunk as Chat Completions has it: phases and annotations of files are words of Responses. */
 function shown(chunk: ChatChunk, { legacy, tier }: ChatAnswerForm): object {
   const isPlain = chunk.choices.every(({ delta }) => delta.phase === undefined && !delta.annotations);
-  const plain = isPlain ? chunk : plainChunk(chunk);
-  const whole = legacy ? legacyChunk(plain) : plain;
+  const plain = isPlain ? chunk : removeExtensions(chunk);
+  const whole = legacy ? toLegacyChunk(plain) : plain;
   const isOfEnd = chunk.usage !== null || chunk.choices.some(({ finish_reason: reason }) => reason !== null);
   const service_tier = isOfEnd ? tier() : undefined;
   return service_tier === undefined ? whole : { ...whole, service_tier };
 }
 
-const plainChunk = (chunk: ChatChunk): ChatChunk => ({
+const removeExtensions = (chunk: ChatChunk): ChatChunk => ({
   ...chunk,
   choices: chunk.choices.map((choice) => {
     const { phase: _phase, annotations, ...delta } = choice.delta;
@@ -168,11 +175,11 @@ const plainChunk = (chunk: ChatChunk): ChatChunk => ({
 });
 
 /** Usage with every detail that clients read, zeros included. */
-const shownUsage = (usage: ChatUsage): ChatUsage => ({
+const showUsage = (usage: ChatUsage): ChatUsage => ({
   prompt_tokens: usage.prompt_tokens,
   completion_tokens: usage.completion_tokens,
   total_tokens: usage.total_tokens,
-  prompt_tokens_details: shownCounts(usage.prompt_tokens_details),
+  prompt_tokens_details: showCounts(usage.prompt_tokens_details),
   completion_tokens_details: {
     reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0,
   },
@@ -185,7 +192,7 @@ const asksForFunctionCall = ({ functions, function_call: choice }: ChatRequest):
  * Converts OpenAI's older form of function calls to tools, tool choice, tool calls and tool messages, so that every
  * dialect serves it. Returns a request without the older form as it is. Throws InvalidRequest.
  */
-function withoutLegacy(request: ChatRequest): ChatRequest {
+function translateLegacyFields(request: ChatRequest): ChatRequest {
   const messages = request.messages.some(isLegacy) ? convertMessages(request.messages) : request.messages;
   if (!asksForFunctionCall(request))
     return messages === request.messages ? request : { ...request, messages };
@@ -222,7 +229,7 @@ const isLegacy = ({ role, function_call: call }: ChatMessage): boolean =>
 function convertMessages(messages: readonly ChatMessage[]): ChatMessage[] {
   const open = new Map<string, string[]>();
   return messages.map((message, i) => {
-    if (message.role === 'function') return toolMessage(message, open);
+    if (message.role === 'function') return translateFunctionMessage(message, open);
     const { function_call: call, ...rest } = message;
     if (!call || (message.tool_calls?.length ?? 0) > 0) return message;
     const id = `call_function_${i}`;
@@ -235,40 +242,40 @@ function convertMessages(messages: readonly ChatMessage[]): ChatMessage[] {
   });
 }
 
-function toolMessage(message: ChatMessage, open: ReadonlyMap<string, string[]>): ChatMessage {
+function translateFunctionMessage(message: ChatMessage, open: ReadonlyMap<string, string[]>): ChatMessage {
   const id = open.get(message.name ?? '')?.pop();
   return id === undefined ? message : { role: 'tool', tool_call_id: id, content: message.content };
 }
 
 // Answers in OpenAI's older form of function calls, which holds one call: later parallel calls are left out.
 
-const legacyChunk = (chunk: ChatChunk): object => ({
+const toLegacyChunk = (chunk: ChatChunk): object => ({
   ...chunk,
   choices: chunk.choices.map((choice) => ({
     ...choice,
-    delta: legacyDelta(choice.delta),
-    finish_reason: legacyReason(choice.finish_reason),
+    delta: toLegacyDelta(choice.delta),
+    finish_reason: toLegacyReason(choice.finish_reason),
   })),
 });
 
-const legacyCompletion = (completion: ChatCompletion): object => ({
+const toLegacyCompletion = (completion: ChatCompletion): object => ({
   ...completion,
   choices: completion.choices.map(({ message, finish_reason: reason, ...choice }) => {
     const called = message.tool_calls?.[0]?.function;
     return {
       ...choice,
       message: { ...message, tool_calls: null, ...(called && { function_call: called }) },
-      finish_reason: legacyReason(reason),
+      finish_reason: toLegacyReason(reason),
     };
   }),
 });
 
-function legacyDelta({ tool_calls: pieces, ...delta }: ChatDelta): object {
+function toLegacyDelta({ tool_calls: pieces, ...delta }: ChatDelta): object {
   const [called] = (pieces ?? []).flatMap((piece) =>
     piece.index === 0 && piece.function ? [piece.function] : [],
   );
   return called ? { ...delta, function_call: called } : delta;
 }
 
-const legacyReason = (reason: FinishReason | null): string | null =>
+const toLegacyReason = (reason: FinishReason | null): string | null =>
   reason === 'tool_calls' ? 'function_call' : reason;

@@ -6,23 +6,23 @@
 import * as z from 'zod/mini';
 import { type ChatMessage, ChatRequest, chatFieldNames, splitKnown } from '../../wire/canonical-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { fieldPathOf, mediaIn, missingMedia } from '../../wire/media-walk.ts';
+import { fieldPathOf, walkMedia, findMissingMedia } from '../../wire/media-walk.ts';
 import {
   asRecord,
   isRecord,
   listIn,
   recordsIn,
   textIn,
-  withoutNulls,
+  removeNulls,
   type JsonRecord,
 } from '../../wire/json.ts';
 import type { EndpointRequest } from '../endpoint.ts';
 import { conversationOf } from '../messages/conversation.ts';
 import { ToolNames } from '../messages/request.ts';
 import { parseRequest } from '../parse-request.ts';
-import { contentPart } from '../responses/input.ts';
-import { chatFields, ResponsesRequest, servedFields, unknownFields } from '../responses/request.ts';
-import { responsesToChat } from '../responses/responses-endpoint.ts';
+import { readContentPart } from '../responses/input.ts';
+import { chatFields, ResponsesRequest, selectServedFields, findUnknownFields } from '../responses/request.ts';
+import { translateRequest } from '../responses/responses-endpoint.ts';
 import { endpointRoutes } from '../routes.ts';
 
 type ChatReading = Omit<EndpointRequest, 'renderer'>;
@@ -32,10 +32,10 @@ export function readOtherForm(body: JsonRecord): ChatReading {
   const { tools, tool_choice: choice } = body;
   const written = {
     ...body,
-    ...(Array.isArray(tools) && { tools: tools.map(nestedTool) }),
-    ...(isRecord(choice) && { tool_choice: nestedChoice(choice) }),
+    ...(Array.isArray(tools) && { tools: tools.map(nestTool) }),
+    ...(isRecord(choice) && { tool_choice: nestChoice(choice) }),
   };
-  return hasInput(body) ? ofInput(written) : ofMessages(written);
+  return hasInput(body) ? readInputForm(written) : readMessagesForm(written);
 }
 
 /** An empty one beside messages is none. */
@@ -46,11 +46,11 @@ function hasInput({ input, messages }: JsonRecord): boolean {
 
 // `input`: the reader of Responses reads it. Fields that only chat has are chat's.
 
-function ofInput(body: JsonRecord): ChatReading {
+function readInputForm(body: JsonRecord): ChatReading {
   if (listIn(body['messages']).length > 0)
     throw new InvalidRequest('invalid_value', 'input', "Send either 'messages' or 'input', not both.");
   const request = parseRequest(ResponsesRequest, body);
-  const { chat, call: ofForm, declared, placed, ...read } = responsesToChat(request);
+  const { chat, call: ofForm, declared, placed, ...read } = translateRequest(request);
   if (ofForm.compacts)
     throw new InvalidRequest(
       'unsupported_input_item',
@@ -64,7 +64,7 @@ function ofInput(body: JsonRecord): ChatReading {
         'tools',
         `The name of a tool must be 1 to 64 of the characters A-Z a-z 0-9 _ -, in no namespace: ${JSON.stringify(name)} is not.`,
       );
-  const { messages: _none, ...rest } = unknownFields(request);
+  const { messages: _none, ...rest } = findUnknownFields(request);
   const own = Object.entries(rest).filter(([field]) => chatFieldNames.has(field));
   const unknown = Object.entries(rest).filter(([field]) => !chatFieldNames.has(field));
   const { stream, stream_options: options } = body;
@@ -74,10 +74,10 @@ function ofInput(body: JsonRecord): ChatReading {
       form: endpointRoutes.responses.name,
       request: parseRequest(
         ChatRequest,
-        withoutNulls({ ...Object.fromEntries(own), ...chat, stream, stream_options: options }),
+        removeNulls({ ...Object.fromEntries(own), ...chat, stream, stream_options: options }),
       ),
       unknown: Object.fromEntries(unknown),
-      served: servedFields(request),
+      served: selectServedFields(request),
       ...ofForm,
     },
     placed,
@@ -87,13 +87,13 @@ function ofInput(body: JsonRecord): ChatReading {
 
 // Messages with words of the others in them. What chat itself says counts before them.
 
-function ofMessages(written: JsonRecord): ChatReading {
+function readMessagesForm(written: JsonRecord): ChatReading {
   const { system, reasoning, text, max_output_tokens: limit, input: _empty, ...body } = written;
   const isEffort = isRecord(reasoning) && Object.keys(reasoning).every((field) => effortFields.has(field));
   const isForm = isRecord(text) && (text['format'] ?? text['verbosity'] ?? undefined) !== undefined;
   const words = parseRequest(
     otherWords,
-    withoutNulls({
+    removeNulls({
       max_output_tokens: limit,
       reasoning: isEffort ? reasoning : undefined,
       text: isForm ? text : undefined,
@@ -104,21 +104,21 @@ function ofMessages(written: JsonRecord): ChatReading {
   const lost = new Set<string>();
   const { request, unknown } = splitKnown(
     parseRequest(ChatRequest, {
-      ...withoutNulls({
+      ...removeNulls({
         // Servers of other vendors have fields of these names, which mean something else.
         reasoning: isEffort ? undefined : reasoning,
         text: isForm ? undefined : text,
         max_completion_tokens: words.max_output_tokens,
         ...chatFields({ ...words, model: '', input: '' }),
       }),
-      ...withoutNulls(body),
+      ...removeNulls(body),
       messages: Array.isArray(messages)
-        ? messages.flatMap((one, i) => plainMessages(one, { i, lost }))
+        ? messages.flatMap((one, i) => splitMessage(one, { i, lost }))
         : messages,
     }),
   );
   const all = { ...request, messages: [...told, ...request.messages] };
-  const lostMedia = missingMedia(mediaIn({ messages }), all.messages).map(fieldPathOf);
+  const lostMedia = findMissingMedia(walkMedia({ messages }), all.messages).map(fieldPathOf);
   const call = { form: endpointRoutes.chat.name, request: all, unknown, messageFields: [...lost], lostMedia };
   return { call };
 }
@@ -140,7 +140,7 @@ const effortFields = new Set(['effort', 'summary', 'generate_summary']);
  * Results of tools become messages of their own, before what else the message says.
  * @param lost gets the names of what chat has no form for
  */
-function plainMessages(message: unknown, { i, lost }: { i: number; lost: Set<string> }): unknown[] {
+function splitMessage(message: unknown, { i, lost }: { i: number; lost: Set<string> }): unknown[] {
   const { content, ...rest } = asRecord(message);
   if (!Array.isArray(content) || content.every((part) => kindOf(part) === undefined)) return [message];
   const results: JsonRecord[] = [];
@@ -150,8 +150,8 @@ function plainMessages(message: unknown, { i, lost }: { i: number; lost: Set<str
     const kind = kindOf(part);
     if (kind === undefined) return [part];
     const block = asRecord(part);
-    const marked = withoutNulls({ cache_control: block['cache_control'] });
-    if (kind === 'part') return [{ ...contentPart(block, param), ...marked }];
+    const marked = removeNulls({ cache_control: block['cache_control'] });
+    if (kind === 'part') return [{ ...readContentPart(block, param), ...marked }];
     const role = kind === 'called' ? 'assistant' : 'user';
     const content = [{ ...block, type: textIn(block['type']) }];
     const read = conversationOf({ model: '', messages: [{ role, content }] }, new ToolNames([]));
@@ -192,7 +192,7 @@ const isFlatGrammar = ({ custom }: JsonRecord): boolean =>
   asRecord(asRecord(custom)['format'])['definition'] !== undefined;
 
 /** Any other tool stays as it is. */
-function nestedTool(tool: unknown): unknown {
+function nestTool(tool: unknown): unknown {
   if (!isRecord(tool) || !(isFlat(tool) || isFlatGrammar(tool))) return tool;
   const { type, name, description, parameters, input_schema: schema, strict, format, ...rest } = tool;
   const { function: called, custom, ...beside } = rest;
@@ -201,13 +201,13 @@ function nestedTool(tool: unknown): unknown {
     kind === 'custom'
       ? { name, description, format }
       : { name, description, parameters: parameters ?? schema, strict };
-  const fields: JsonRecord = { ...withoutNulls(flat), ...asRecord(kind === 'custom' ? custom : called) };
+  const fields: JsonRecord = { ...removeNulls(flat), ...asRecord(kind === 'custom' ? custom : called) };
   const { type: syntaxOf, grammar, ...written } = asRecord(fields['format']);
   if (syntaxOf === 'grammar' && !isRecord(grammar)) fields['format'] = { type: 'grammar', grammar: written };
   return { ...beside, type: kind, [kind]: fields };
 }
 
-function nestedChoice(choice: JsonRecord): unknown {
+function nestChoice(choice: JsonRecord): unknown {
   const { type, name } = choice;
   if (type === 'any') return 'required';
   if (type === 'auto' || type === 'none') return type;

@@ -43,7 +43,7 @@ export const embeddingsEndpoint: Endpoint = {
       outputTokensMax: 0,
       inputTokensMax,
       renderer: (identity, { model: answering = () => identity.model }) =>
-        vectorsRenderer(answering, encoding === 'base64' ? base64Of : numbersOf),
+        createVectorsRenderer(answering, encoding === 'base64' ? encodeBase64 : numbersOf),
     };
   },
 };
@@ -77,7 +77,7 @@ function checkAnswer(inputs: number, dimensions: number): void {
 }
 
 /** Writes the vectors one by one, so that only one of them is text at a time. */
-function vectorsRenderer(answering: () => string, textOf: (vector: Float32Array) => string): Renderer {
+function createVectorsRenderer(answering: () => string, textOf: (vector: Float32Array) => string): Renderer {
   let last: ChatChunk | undefined;
   function* answer(): Generator<string[], void, undefined> {
     const { vectors = [], usage, quota } = last ?? {};
@@ -97,7 +97,7 @@ const numbersOf = (vector: Float32Array): string =>
   `[${Array.from(vector, (number) => number.toPrecision(9)).join()}]`;
 
 /** Of their bytes, the lowest first, as OpenAI's clients ask for and read them. */
-function base64Of(vector: Float32Array): string {
+function encodeBase64(vector: Float32Array): string {
   const view = new DataView(new ArrayBuffer(4 * vector.length));
   for (const [at, number] of vector.entries()) view.setFloat32(4 * at, number, true);
   let bytes = '';

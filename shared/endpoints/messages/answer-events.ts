@@ -123,7 +123,7 @@ export class MessagesAnswer {
     const ended: MessagesEvent = {
       type: 'message_delta',
       ...beside,
-      delta: sequence === undefined ? { ...stop, ...withoutReason(asRecord(delta)) } : stop,
+      delta: sequence === undefined ? { ...stop, ...removeReason(asRecord(delta)) } : stop,
       usage: shownUsage(this.#usage ?? this.#facts.usage(), this.#facts),
       ...(typeof this.#quota === 'number' && { quota: this.#quota }),
     };
@@ -273,7 +273,7 @@ export class MessagesAnswer {
 }
 
 /** Clients take an end without a reason for none. */
-const withoutReason = ({ stop_reason: reason, ...delta }: JsonRecord): JsonRecord =>
+const removeReason = ({ stop_reason: reason, ...delta }: JsonRecord): JsonRecord =>
   typeof reason === 'string' ? { stop_reason: reason, ...delta } : delta;
 
 /** What was neither read from the cache nor written to it is the input. */

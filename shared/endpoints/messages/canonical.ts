@@ -4,7 +4,7 @@
  */
 import type { ZodMiniType } from 'zod/mini';
 import type { ChatRequest, ChatTool, NativeCall } from '../../wire/canonical-call.ts';
-import { asRecord, isRecord, recordsIn, textIn, withoutNulls, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, isRecord, recordsIn, textIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
 import type { EndpointRequest } from '../endpoint.ts';
 import { parseRequest } from '../parse-request.ts';
 import { endpointRoutes } from '../routes.ts';
@@ -33,13 +33,13 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
   const { messages, sealed, lost, only, unknown: unknownBlocks, known } = conversationOf(request, names);
   const { user_id: user, ...metadata } = request.metadata ?? {};
   const tools = toolsOf(request, names);
-  const fields = Object.entries(withoutNulls(request)).filter(([field]) => !decided.has(field));
+  const fields = Object.entries(removeNulls(request)).filter(([field]) => !decided.has(field));
   const chat: ChatRequest = {
     model: request.model,
     messages,
     ...(tools.callers.length > 0 && { tools: tools.callers, ...toolChoice(request, tools, names) }),
     ...(request.stop_sequences?.length && { stop: request.stop_sequences }),
-    ...withoutNulls({
+    ...removeNulls({
       temperature: request.temperature,
       top_p: request.top_p,
       top_k: request.top_k,
@@ -51,7 +51,7 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
     }),
   };
   const native: NativeCall = {
-    body: withoutNulls({
+    body: removeNulls({
       system: request.system,
       messages: request.messages,
       tools: request.tools,
@@ -60,7 +60,7 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
     }),
     counted: [...unknownBlocks, ...tools.others, ...tools.beside],
     lost: [...lost, ...(tools.others.length > 0 ? ['tools'] : [])],
-    headers: passedHeaders(headers),
+    headers: listPassedHeaders(headers),
     known,
     ...(only && { only }),
   };
@@ -90,7 +90,7 @@ const versionPattern = /^\d{4}-\d{2}-\d{2}$/;
 const betaPattern = /^[\w.-]{1,64}$/;
 const betasMax = 32;
 
-function passedHeaders(headers: Headers): NativeCall['headers'] {
+function listPassedHeaders(headers: Headers): NativeCall['headers'] {
   const version = headers['anthropic-version'] ?? '';
   const asked = (headers['anthropic-beta'] ?? '').split(',').map((each) => each.trim());
   const betas = asked.filter((each) => betaPattern.test(each)).slice(0, betasMax);
@@ -175,12 +175,12 @@ function toolChoice(
   const isSerial = choice['disable_parallel_tool_use'] === true;
   const isOther = choice.type === 'tool' && others.some(({ name }) => name === choice['name']);
   return {
-    ...(choice.type !== 'auto' && !isOther && { tool_choice: chosen(choice, names) }),
+    ...(choice.type !== 'auto' && !isOther && { tool_choice: translateChoice(choice, names) }),
     ...(isSerial && { parallel_tool_calls: false }),
   };
 }
 
-function chosen({ type, name }: JsonRecord, names: ToolNames): unknown {
+function translateChoice({ type, name }: JsonRecord, names: ToolNames): unknown {
   if (type === 'none') return 'none';
   if (type === 'tool') return { type: 'function', function: { name: names.sent(textIn(name)) } };
   return type === 'any' ? 'required' : 'auto';

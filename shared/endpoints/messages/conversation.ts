@@ -65,7 +65,7 @@ class ConversationReader {
   #result({ tool_use_id: id, content, is_error: isError }: JsonRecord, at: string): ChatMessage {
     const parts = typeof content === 'string' ? content : this.#parts(listIn(content), at);
     const said =
-      typeof parts !== 'string' && parts.every(({ type }) => type === 'text') ? joined(parts) : parts;
+      typeof parts !== 'string' && parts.every(({ type }) => type === 'text') ? joinTexts(parts) : parts;
     return {
       role: 'tool',
       tool_call_id: textIn(id),
@@ -133,7 +133,7 @@ class ConversationReader {
 
 const nameOf = ({ type }: JsonRecord): string => textIn(type).slice(0, 64);
 
-const joined = (parts: readonly ChatContentPart[]): string =>
+const joinTexts = (parts: readonly ChatContentPart[]): string =>
   parts.map(({ text }) => text ?? '').join('\n\n');
 
 /** Other forms have no flag for it, and a model reads that a tool failed as it reads its result. */
@@ -154,7 +154,7 @@ function partsOf(block: JsonRecord): ChatContentPart[] | undefined {
       return url === undefined ? undefined : [{ type: 'image_url', image_url: { url } }];
     }
     case 'document':
-      return documentParts(block, source);
+      return readDocument(block, source);
     case 'search_result':
       return [{ type: 'text', text: searchResult(block) }];
     // A search of the client's own tools. What it found is among the tools from then on.
@@ -170,17 +170,19 @@ function dataUrl({ type, media_type: mediaType, data }: JsonRecord): string | un
   return `data:${textIn(mediaType)};base64,${data}`;
 }
 
-function documentParts({ title, context }: JsonRecord, source: JsonRecord): ChatContentPart[] | undefined {
+function readDocument({ title, context }: JsonRecord, source: JsonRecord): ChatContentPart[] | undefined {
   const about = [title, context].filter((each): each is string => typeof each === 'string' && each !== '');
-  const told = (text: string): ChatContentPart[] => [{ type: 'text', text: [...about, text].join('\n\n') }];
+  const toTextPart = (text: string): ChatContentPart[] => [
+    { type: 'text', text: [...about, text].join('\n\n') },
+  ];
   const before = typeof context === 'string' && context !== '' ? [{ type: 'text', text: context }] : [];
   const named = { filename: typeof title === 'string' && title !== '' ? title : 'document.pdf' };
   switch (source['type']) {
     case 'text':
-      return told(textIn(source['data']));
+      return toTextPart(textIn(source['data']));
     case 'content': {
       const { content } = source;
-      if (typeof content === 'string') return told(content);
+      if (typeof content === 'string') return toTextPart(content);
       const parts = recordsIn(content).map(partsOf);
       return parts.every((each) => each !== undefined) ? [...before, ...parts.flat()] : undefined;
     }

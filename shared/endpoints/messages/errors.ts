@@ -25,7 +25,7 @@ const statusOfType: Readonly<Record<ErrorObject['type'], number>> = {
 };
 
 /** @param status absent: the answer has begun */
-export function errorBody(error: ErrorObject, requestId: string, status?: number): object {
+export function renderErrorBody(error: ErrorObject, requestId: string, status?: number): object {
   const known = status ?? (error.code === 'upstream_timeout' ? 504 : statusOfType[error.type]);
   const type = typeOfStatus[known] ?? (known >= 500 ? 'api_error' : 'invalid_request_error');
   const { code, param } = error;
@@ -39,7 +39,7 @@ function messageOf({ code, message }: ErrorObject): string {
 }
 
 /** @param isOverloaded every candidate refused for load */
-export function refusedAnswer(
+export function answerRefusal(
   { status: own, error, isOverloaded }: { status: number; error: ErrorObject; isOverloaded: boolean },
   requestId: string,
 ): RefusedAnswer {
@@ -47,5 +47,5 @@ export function refusedAnswer(
   const status = isOverloaded ? 529 : isUnpaid ? statusOfType[error.type] : own;
   // Claude Code asks ten times more with a key that is refused, unless it is told not to.
   const headers: Record<string, string> = status === 401 ? { 'x-should-retry': 'false' } : {};
-  return { status, body: errorBody(error, requestId, status), headers };
+  return { status, body: renderErrorBody(error, requestId, status), headers };
 }

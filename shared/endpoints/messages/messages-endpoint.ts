@@ -1,5 +1,5 @@
 /** Messages, as Claude Code and Anthropic's SDKs speak it. */
-import { eventFrame } from '../../stream/sse.ts';
+import { renderEventFrame } from '../../stream/sse.ts';
 import {
   bearer,
   jsonAnswer,
@@ -12,7 +12,7 @@ import {
 } from '../endpoint.ts';
 import { countingRoutes, endpointRoutes } from '../routes.ts';
 import { MessageFold, MessagesAnswer, type MessagesEvent } from './answer-events.ts';
-import { errorBody, refusedAnswer } from './errors.ts';
+import { renderErrorBody, answerRefusal } from './errors.ts';
 import { readBody } from './canonical.ts';
 import { AnsweredRequest, CountedRequest } from './request.ts';
 
@@ -37,7 +37,7 @@ export const messagesEndpoint: Endpoint = {
   ...endpointRoutes.messages,
   keyHeader,
   answerHeaders: (requestId) => ({ 'request-id': requestId }),
-  refused: refusedAnswer,
+  refused: answerRefusal,
   read: (body, headers) => readMessages(AnsweredRequest, body, headers),
   counting: {
     path: countingRoutes.messages.path,
@@ -56,15 +56,15 @@ function readMessages(...asked: Parameters<typeof readBody>): EndpointRequest {
       const answer = new MessagesAnswer(identity, facts, { thinks: read.keepsState === true, names });
       return isStreamed
         ? streamRenderer(answer, identity.requestId)
-        : jsonRenderer(answer, identity.requestId);
+        : createJsonRenderer(answer, identity.requestId);
     },
   };
 }
 
-const frame = (event: MessagesEvent): string => eventFrame(event.type, JSON.stringify(event));
+const frame = (event: MessagesEvent): string => renderEventFrame(event.type, JSON.stringify(event));
 
-const failedText = (requestId: string, ...[error, isOverloaded]: Parameters<Renderer['failed']>): string =>
-  JSON.stringify(errorBody(error, requestId, isOverloaded ? 529 : undefined));
+const renderFailure = (requestId: string, ...[error, isOverloaded]: Parameters<Renderer['failed']>): string =>
+  JSON.stringify(renderErrorBody(error, requestId, isOverloaded ? 529 : undefined));
 
 function streamRenderer(answer: MessagesAnswer, requestId: string): Renderer {
   return {
@@ -73,11 +73,11 @@ function streamRenderer(answer: MessagesAnswer, requestId: string): Renderer {
     end: () => answer.end().map(frame),
     /** Clients give up after minutes without an event; a comment is none. */
     idle: () => [...answer.start(), { type: 'ping' }].map(frame).join(''),
-    failed: (...error) => eventFrame('error', failedText(requestId, ...error)),
+    failed: (...error) => renderEventFrame('error', renderFailure(requestId, ...error)),
   };
 }
 
-function jsonRenderer(answer: MessagesAnswer, requestId: string): Renderer {
+function createJsonRenderer(answer: MessagesAnswer, requestId: string): Renderer {
   const fold = new MessageFold(keptForAnswer());
   const add = (events: MessagesEvent[]): void => events.forEach((event) => fold.push(event));
   return {
@@ -90,6 +90,6 @@ function jsonRenderer(answer: MessagesAnswer, requestId: string): Renderer {
       add(answer.end());
       return [JSON.stringify(fold.whole())];
     },
-    failed: (...error) => failedText(requestId, ...error),
+    failed: (...error) => renderFailure(requestId, ...error),
   };
 }

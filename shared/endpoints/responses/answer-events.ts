@@ -11,8 +11,13 @@ import {
 import { InvalidRequest, type ErrorObject } from '../../wire/invalid-request.ts';
 import { asRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import { type AnswerFacts, type SentFacts, keptForAnswer } from '../endpoint.ts';
-import { noSummary } from './compaction.ts';
-import { type ResponseObject, finishedResponse, incompleteReason, responseError } from './response-object.ts';
+import { refuseMissingSummary } from './compaction.ts';
+import {
+  type ResponseObject,
+  buildFinishedResponse,
+  incompleteReason,
+  buildResponseError,
+} from './response-object.ts';
 import {
   CallWriter,
   CompactionWriter,
@@ -103,7 +108,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     if (chunk.usage) this.#usage = chunk.usage;
     if (typeof chunk.quota === 'number') this.#quota = chunk.quota;
     const shown = chunk.choices.filter(({ index }) => index === (this.#choice ??= index));
-    if (shown.some(({ delta }) => (delta.images?.length ?? 0) > 0)) throw imageRefused();
+    if (shown.some(({ delta }) => (delta.images?.length ?? 0) > 0)) throw refuseImage();
     const events = this.start();
     for (const { delta, logprobs, finish_reason: finish } of shown) {
       if (finish) this.#finish = finish;
@@ -113,7 +118,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
         this.#isCompacted ||= chunk.native !== undefined;
         continue;
       }
-      const known = this.#asked.logprobs && logprobs !== null ? tokenLogprobs(logprobs) : [];
+      const known = this.#asked.logprobs && logprobs !== null ? toTokenLogprobs(logprobs) : [];
       events.push(...this.#pushDelta(delta, known));
     }
     return events;
@@ -128,8 +133,8 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   /** The response as the last event has it: valid from `close` on, or at any time with the error that it fails with. */
   whole(error?: ErrorObject): ResponseObject {
     const { output } = this.#queue;
-    if (error) return { ...this.#response(), status: 'failed', output, error: responseError(error) };
-    return finishedResponse(this.#response(), {
+    if (error) return { ...this.#response(), status: 'failed', output, error: buildResponseError(error) };
+    return buildFinishedResponse(this.#response(), {
       output,
       usage: this.#usage,
       finish: this.#finish,
@@ -231,7 +236,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   #compaction(): ResponsesEvent[] {
     const summary = this.#isCompacted ? undefined : this.#summary.text.trim();
     // Before a call stands what the model is going to do.
-    if (summary === '' || (summary !== undefined && this.#finish !== 'stop')) throw noSummary();
+    if (summary === '' || (summary !== undefined && this.#finish !== 'stop')) throw refuseMissingSummary();
     const seal = (id: string): string | undefined => this.#facts.sealedState(id, summary);
     const item = new CompactionWriter(this.#suffix, this.#nextIndex(), seal);
     return [...this.#queue.add(item), ...this.#queue.end({ status: 'completed' })];
@@ -287,7 +292,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   }
 }
 
-const imageRefused = (): InvalidRequest =>
+const refuseImage = (): InvalidRequest =>
   new InvalidRequest(
     'unsupported_output',
     'model',
@@ -295,7 +300,7 @@ const imageRefused = (): InvalidRequest =>
   );
 
 /** The log probabilities of a chunk's text in the form of Responses. Entries without a token are left out. */
-const tokenLogprobs = (value: unknown): TokenLogprob[] =>
+const toTokenLogprobs = (value: unknown): TokenLogprob[] =>
   recordsIn(asRecord(value)['content']).flatMap((entry) => {
     const [known] = logprobOf(entry);
     return known ? [{ ...known, top_logprobs: recordsIn(entry['top_logprobs']).flatMap(logprobOf) }] : [];

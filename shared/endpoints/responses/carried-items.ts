@@ -75,7 +75,7 @@ export class ItemsFound {
     const carried: JsonRecord = {
       type,
       ...Object.fromEntries(fields.map((field) => [field, item[field]])),
-      ...(type === 'agent_message' && { content: agentParts(item) }),
+      ...(type === 'agent_message' && { content: readAgentParts(item) }),
       ...(type === 'configuration_update' && updateOf(item)),
     };
     this.#carried.set(item, carried);
@@ -145,11 +145,11 @@ export const declaresTools = ({ item }: PlacedItem): boolean =>
 const nameOf = (value: unknown): string =>
   typeof value === 'string' && value !== '' ? value.slice(0, 200) : 'an agent';
 
-const agentParts = ({ content }: JsonRecord): JsonRecord[] =>
-  recordsIn(typeof content === 'string' ? [{ text: content }] : content).flatMap(agentPart);
+const readAgentParts = ({ content }: JsonRecord): JsonRecord[] =>
+  recordsIn(typeof content === 'string' ? [{ text: content }] : content).flatMap(readAgentPart);
 
 /** Codex calls a text encrypted that it got from the model as it is, so only what looks encrypted is taken to be. */
-function agentPart({ text, encrypted_content: encrypted }: JsonRecord): JsonRecord[] {
+function readAgentPart({ text, encrypted_content: encrypted }: JsonRecord): JsonRecord[] {
   if (typeof text === 'string') return [{ type: 'input_text', text }];
   if (typeof encrypted !== 'string') return [];
   return encrypted.startsWith('gAAAA')

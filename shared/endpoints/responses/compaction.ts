@@ -17,11 +17,11 @@ export const triggerType = 'compaction_trigger';
  * A user's message, since every upstream takes one at any place, also as the first: a system message would move to the front of
  * some, which is another prefix for their caches, and a turn of the assistant could not begin a conversation.
  */
-const said = (content: string): ChatMessage => ({ role: 'user', content });
+const writeUserMessage = (content: string): ChatMessage => ({ role: 'user', content });
 
 /** In words what `compaction_trigger` asks for. The tools stay declared, so that caches before it hold. */
-export const summaryAsked = (): ChatMessage =>
-  said(
+export const writeSummaryRequest = (): ChatMessage =>
+  writeUserMessage(
     `The conversation up to here is going to be replaced by a summary, since it has become too large. Write that summary now, for
 whoever goes on with the work and will see nothing else of it. Keep:
 - what the user wants, with every constraint and preference
@@ -31,24 +31,24 @@ whoever goes on with the work and will see nothing else of it. Keep:
 If an earlier summary stands above, keep of it what still matters. Call no tool and ask nothing: the whole answer is the summary.`,
   );
 
-export const summarised = (summary: string): ChatMessage =>
-  said(`What came before in this conversation was replaced by this summary of it:\n\n${summary}`);
+export const summarize = (summary: string): ChatMessage =>
+  writeUserMessage(`What came before in this conversation was replaced by this summary of it:\n\n${summary}`);
 
 /** In the place of an item that only its own upstream can read. */
-export const lostTurns = (): ChatMessage =>
-  said(
+export const writeLostTurnsNote = (): ChatMessage =>
+  writeUserMessage(
     'What came before in this conversation was compacted by another provider and cannot be read any more.',
   );
 
 /** What is not whole must not take the place of a conversation. */
-export const noSummary = (): InvalidRequest =>
+export const refuseMissingSummary = (): InvalidRequest =>
   new InvalidRequest(
     'no_summary',
     'model',
     'The model wrote no whole summary of the conversation. Ask again, with room for one in `max_output_tokens` and balance.',
   );
 
-export const notLast = (param: string): InvalidRequest =>
+export const refuseItemsAfter = (param: string): InvalidRequest =>
   new InvalidRequest(
     'invalid_value',
     `${param}.type`,
@@ -59,7 +59,7 @@ export const notLast = (param: string): InvalidRequest =>
 const keptLengthMax = 256 * 1024;
 
 /** The user's own messages, which stay beside the item as they are: of what is too much the newest, since the item tells of all. */
-export function keptMessages(placed: readonly PlacedItem[], suffix: string): JsonRecord[] {
+export function selectKeptMessages(placed: readonly PlacedItem[], suffix: string): JsonRecord[] {
   let length = 0;
   const fits = ({ item }: PlacedItem): boolean => {
     if ((item['type'] ?? 'message') !== 'message' || item['role'] !== 'user') return false;

@@ -12,7 +12,7 @@ interface PageAsked {
   included: ReadonlySet<string>;
 }
 
-export function pageAsked(query: URLSearchParams): PageAsked {
+export function readPageQuery(query: URLSearchParams): PageAsked {
   const limit = query.get('limit') || String(limitUsual);
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > limitMax)
     throw new InvalidRequest(
@@ -23,14 +23,19 @@ export function pageAsked(query: URLSearchParams): PageAsked {
   const order = query.get('order') || 'desc';
   if (order !== 'asc' && order !== 'desc')
     throw new InvalidRequest('invalid_value', 'order', "'order' must be asc or desc.");
-  return { limit: Number(limit), order, after: query.get('after') || undefined, included: includedIn(query) };
+  return {
+    limit: Number(limit),
+    order,
+    after: query.get('after') || undefined,
+    included: readIncluded(query),
+  };
 }
 
 /**
  * The page of the items, which come in its order. Takes no more of them than the page needs, and each id once: a page
  * that began after an id that comes again would never end. Throws InvalidRequest.
  */
-export async function inputItemPage(
+export async function pageInputItems(
   items: AsyncIterable<JsonRecord>,
   { limit, after, included }: PageAsked,
 ): Promise<JsonRecord> {
@@ -48,7 +53,7 @@ export async function inputItemPage(
     }
     hasMore = data.length === limit;
     if (hasMore) break;
-    data.push(listedItem(item, included));
+    data.push(showItem(item, included));
   }
   if (!begun)
     throw new InvalidRequest('invalid_value', 'after', "'after' must be the id of an item of this list.");
@@ -71,28 +76,30 @@ const required: Record<string, JsonRecord> = {
 };
 
 /** Sealed states and images of messages, which are long, only where they are asked for. */
-function listedItem(item: JsonRecord, included: ReadonlySet<string>): JsonRecord {
+function showItem(item: JsonRecord, included: ReadonlySet<string>): JsonRecord {
   const { encrypted_content: seal, content, output, ...rest } = item;
-  const shown = included.has(inputImages) ? completedPart : withoutImage;
+  const shown = included.has(inputImages) ? addMissingPartFields : removeImage;
   return {
-    ...completed(rest),
+    ...addMissingFields(rest),
     ...(content !== undefined && { content: Array.isArray(content) ? content.map(shown) : content }),
-    ...(output !== undefined && { output: Array.isArray(output) ? output.map(completedPart) : output }),
+    ...(output !== undefined && {
+      output: Array.isArray(output) ? output.map(addMissingPartFields) : output,
+    }),
     ...(seal !== undefined && included.has(sealedReasoning) && { encrypted_content: seal }),
   };
 }
 
-function completed(one: JsonRecord): JsonRecord {
+function addMissingFields(one: JsonRecord): JsonRecord {
   const usual = Object.entries(required[String(one['type'])] ?? {});
   return { ...one, ...Object.fromEntries(usual.map(([name, value]) => [name, one[name] ?? value])) };
 }
 
-const completedPart = (part: unknown): unknown => (isRecord(part) ? completed(part) : part);
+const addMissingPartFields = (part: unknown): unknown => (isRecord(part) ? addMissingFields(part) : part);
 
-const withoutImage = (part: unknown): unknown =>
+const removeImage = (part: unknown): unknown =>
   isRecord(part) && part['type'] === 'input_image'
-    ? { ...completed(part), image_url: null }
-    : completedPart(part);
+    ? { ...addMissingFields(part), image_url: null }
+    : addMissingPartFields(part);
 
 /** What a client wants to see beside what it always sees: the query field `include`, as client libraries write it. */
 
@@ -100,5 +107,5 @@ export const sealedReasoning = 'reasoning.encrypted_content';
 const inputImages = 'message.input_image.image_url';
 
 /** `include=a,b`, `include[]=a` and `include[0]=a`. Values that nobody knows here include nothing. */
-export const includedIn = (query: URLSearchParams): ReadonlySet<string> =>
+export const readIncluded = (query: URLSearchParams): ReadonlySet<string> =>
   new Set([...query].flatMap(([name, value]) => (/^include(\[\d*\])?$/.test(name) ? value.split(',') : [])));

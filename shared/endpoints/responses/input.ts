@@ -4,8 +4,15 @@ import type { InputItem } from './request.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { sealPrefix } from '../../wire/ids.ts';
 import { carriedTypes, ItemsFound } from './carried-items.ts';
-import { compactionTypes, lostTurns, notLast, summarised, summaryAsked, triggerType } from './compaction.ts';
-import { checkNameLength, flatToolName } from './tools.ts';
+import {
+  compactionTypes,
+  writeLostTurnsNote,
+  refuseItemsAfter,
+  summarize,
+  writeSummaryRequest,
+  triggerType,
+} from './compaction.ts';
+import { checkNameLength, flattenToolName } from './tools.ts';
 import type { DeclaredTool } from './answer-items.ts';
 import { isRecord, jsonText, type JsonRecord } from '../../wire/json.ts';
 
@@ -38,7 +45,7 @@ interface ItemContext {
  * Converts Responses items to chat messages. Calls and the assistant messages next to them become one assistant
  * message. Their outputs follow it in the order of the calls, wherever they are in the input. Throws InvalidRequest.
  */
-export function responsesInputToChat(items: readonly PlacedItem[], context: ItemContext): ConvertedInput {
+export function translateInput(items: readonly PlacedItem[], context: ItemContext): ConvertedInput {
   const outputs = collectOutputs(items);
   const messages: ChatMessage[] = [];
   const sealed = new Map<ChatMessage, SealedState>();
@@ -67,11 +74,11 @@ export function responsesInputToChat(items: readonly PlacedItem[], context: Item
       found.came(item, messages.at(-1));
       if (said) messages.push(said);
       else if (compactionTypes.has(type)) {
-        const compacted = compactedTurns(placed, context, found);
+        const compacted = readCompactedTurns(placed, context, found);
         if (compacted) messages.push(compacted.message);
         else foreignLeftOut = true;
         if (compacted?.seal) sealed.set(compacted.message, compacted.seal);
-      } else if (type === triggerType) messages.push(...askedSummary(placed, items, found));
+      } else if (type === triggerType) messages.push(...readSummaryRequest(placed, items, found));
       else if (carriedTypes.includes(type)) messages.push(...found.add(item, messages.at(-1)));
       else if (!outputTypes.has(type)) throw unsupported(item, param);
     }
@@ -82,7 +89,7 @@ export function responsesInputToChat(items: readonly PlacedItem[], context: Item
 }
 
 /** What stands for the turns that a compaction item replaced. Undefined: another provider wrote it, so no upstream here can read it. */
-function compactedTurns(
+function readCompactedTurns(
   placed: PlacedItem,
   { summaryOf }: ItemContext,
   found: ItemsFound,
@@ -91,24 +98,28 @@ function compactedTurns(
   const { encrypted_content: text } = item;
   if (typeof text !== 'string' || !text.startsWith(sealPrefix)) return undefined;
   const summary = summaryOf?.(text, `${param}.encrypted_content`);
-  if (summary !== undefined) return { message: summarised(summary) };
+  if (summary !== undefined) return { message: summarize(summary) };
   const carried = { type: 'compaction', encrypted_content: text };
-  return { message: found.addAs(lostTurns(), item, carried), seal: sealedState(placed) };
+  return { message: found.addAs(writeLostTurnsNote(), item, carried), seal: sealedState(placed) };
 }
 
 /** The request of an earlier turn is part of what is stored of it. */
-function askedSummary(placed: PlacedItem, items: readonly PlacedItem[], found: ItemsFound): ChatMessage[] {
+function readSummaryRequest(
+  placed: PlacedItem,
+  items: readonly PlacedItem[],
+  found: ItemsFound,
+): ChatMessage[] {
   const isLast = placed === items.at(-1);
-  if (!isLast && !placed.stored) throw notLast(placed.param);
-  return isLast ? [found.addAs(summaryAsked(), placed.item, { type: triggerType })] : [];
+  if (!isLast && !placed.stored) throw refuseItemsAfter(placed.param);
+  return isLast ? [found.addAs(writeSummaryRequest(), placed.item, { type: triggerType })] : [];
 }
 
 /** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */
 function collectOutputs(items: readonly PlacedItem[]): OutputQueues {
   const outputs = items.flatMap(({ item, param }): CallOutput[] => {
     if (!outputTypes.has(itemType(item))) return [];
-    const callId = requiredText(item, 'call_id', param);
-    return [{ callId, parts: contentParts(item['output'], `${param}.output`), param, item }];
+    const callId = readRequiredText(item, 'call_id', param);
+    return [{ callId, parts: readContentParts(item['output'], `${param}.output`), param, item }];
   });
   return Map.groupBy(outputs, ({ callId }) => callId);
 }
@@ -145,20 +156,20 @@ function sealedState({ item, param, stored }: PlacedItem): SealedState | undefin
 function toolCall(item: InputItem, param: string, context: ItemContext): ChatToolCall {
   const custom = itemType(item) === 'custom_tool_call';
   const text = jsonText(item[custom ? 'input' : 'arguments']);
-  const id = requiredText(item, 'call_id', param);
-  const name = calledName(item, param, context);
+  const id = readRequiredText(item, 'call_id', param);
+  const name = readToolName(item, param, context);
   if (custom) return { id, type: 'custom', custom: { name, input: text } };
   return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
 }
 
 /** The name of the called tool. A call without a name is accepted only if exactly one tool is declared. */
-function calledName(item: InputItem, param: string, { declared, isPart }: ItemContext): string {
+function readToolName(item: InputItem, param: string, { declared, isPart }: ItemContext): string {
   const { name, namespace } = item;
   checkNameLength({ name, namespace }, param);
-  if (typeof name === 'string' && name !== '') return flatToolName(name, namespace);
+  if (typeof name === 'string' && name !== '') return flattenToolName(name, namespace);
   const [only] = declared.keys();
   if (only !== undefined && declared.size === 1) return only;
-  return isPart ? '' : requiredText(item, 'name', param);
+  return isPart ? '' : readRequiredText(item, 'name', param);
 }
 
 function message(item: InputItem, param: string): ChatMessage {
@@ -172,13 +183,13 @@ function message(item: InputItem, param: string): ChatMessage {
   const { name, phase } = item;
   return {
     role: role === 'user' || role === 'assistant' ? role : 'system',
-    content: contentOfParts(contentParts(item['content'], `${param}.content`), role),
+    content: contentOfParts(readContentParts(item['content'], `${param}.content`), role),
     ...(typeof name === 'string' && name !== '' && { name }),
     ...(role === 'assistant' && typeof phase === 'string' && { phase }),
   };
 }
 
-function requiredText(item: InputItem, field: string, param: string): string {
+function readRequiredText(item: InputItem, field: string, param: string): string {
   const value = item[field];
   if (typeof value === 'string' && value !== '') return value;
   throw new InvalidRequest(
@@ -259,7 +270,7 @@ class Turn {
 
   #message(): ChatMessage {
     const parts = this.#said.flatMap(({ content }) => partsOfContent(content));
-    const content = this.#sealed ? exactContent(parts) : contentOfParts(parts);
+    const content = this.#sealed ? readExactContent(parts) : contentOfParts(parts);
     // A state has the phases of the earlier ones.
     const { phase } = this.#said.at(-1) ?? {};
     return {
@@ -273,7 +284,7 @@ class Turn {
 }
 
 /** The texts as the model wrote them: a state counts their characters, and vendors compare them. */
-function exactContent(parts: ChatContentPart[]): string | ChatContentPart[] {
+function readExactContent(parts: ChatContentPart[]): string | ChatContentPart[] {
   if (parts.some(({ type }) => type !== 'text')) return parts;
   return parts.map(({ text }) => text ?? '').join('');
 }
@@ -281,23 +292,23 @@ function exactContent(parts: ChatContentPart[]): string | ChatContentPart[] {
 const textTypes = new Set(['input_text', 'output_text', 'text']);
 
 /** Converts Responses content to chat parts. `param`: its path, such as `input[2].content`. Throws InvalidRequest. */
-function contentParts(content: unknown, param: string): ChatContentPart[] {
+function readContentParts(content: unknown, param: string): ChatContentPart[] {
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   if (!Array.isArray(content))
     throw new InvalidRequest('invalid_type', param, `'${param}' must be a string or an array of parts.`);
-  return content.map((part: unknown, i) => contentPart(part, `${param}[${i}]`));
+  return content.map((part: unknown, i) => readContentPart(part, `${param}[${i}]`));
 }
 
 /** Throws InvalidRequest. */
-export function contentPart(part: unknown, param: string): ChatContentPart {
+export function readContentPart(part: unknown, param: string): ChatContentPart {
   const type = isRecord(part) ? part['type'] : undefined;
   if (!isRecord(part) || typeof type !== 'string')
     throw new InvalidRequest('invalid_type', `${param}.type`, `'${param}' must be a part with a type.`);
   if (textTypes.has(type)) return { type: 'text', text: textField(part, 'text', param) };
   if (type === 'refusal') return { type: 'text', text: textField(part, 'refusal', param) };
-  if (type === 'input_image') return imagePart(part, param);
-  if (type === 'input_file') return filePart(part, param);
+  if (type === 'input_image') return readImage(part, param);
+  if (type === 'input_file') return readFile(part, param);
   throw new InvalidRequest(
     'unsupported_content_type',
     `${param}.type`,
@@ -311,14 +322,14 @@ function textField(part: JsonRecord, field: string, param: string): string {
   throw new InvalidRequest('invalid_type', `${param}.${field}`, `'${param}.${field}' must be a string.`);
 }
 
-function imagePart(part: JsonRecord, param: string): ChatContentPart {
+function readImage(part: JsonRecord, param: string): ChatContentPart {
   const url = part['image_url'];
   const detail = part['detail'];
   if (typeof url !== 'string' || url === '') throw missing(`${param}.image_url`, 'a URL or a data URL');
   return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' && { detail }) } };
 }
 
-function filePart(part: JsonRecord, param: string): ChatContentPart {
+function readFile(part: JsonRecord, param: string): ChatContentPart {
   const { file_data: data, file_url: url, filename } = part;
   const name = typeof filename === 'string' && filename !== '' ? { filename } : {};
   if (typeof data === 'string' && data !== '') return { type: 'file', file: { file_data: data, ...name } };
@@ -333,7 +344,7 @@ const missing = (param: string, wanted: string): InvalidRequest =>
     `'${param}' must be ${wanted}: the relay keeps no files.`,
   );
 
-const textOfParts = (parts: readonly ChatContentPart[]): string =>
+const joinTextParts = (parts: readonly ChatContentPart[]): string =>
   parts.flatMap((part) => (part.type === 'text' ? [part.text ?? ''] : [])).join('\n');
 
 /**
@@ -342,7 +353,7 @@ const textOfParts = (parts: readonly ChatContentPart[]): string =>
  */
 function contentOfParts(parts: ChatContentPart[], role = 'assistant'): string | ChatContentPart[] {
   const textOnly = parts.every((part) => part.type === 'text');
-  return textOnly && (parts.length < 2 || role !== 'user') ? textOfParts(parts) : parts;
+  return textOnly && (parts.length < 2 || role !== 'user') ? joinTextParts(parts) : parts;
 }
 
 /** The content of a chat message as parts. An empty text gives no part. */

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
-import { isRecord, listIn, withoutNulls, type JsonRecord } from '../../wire/json.ts';
+import { isRecord, listIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
 
 /**
  * The body of POST /v1/responses. Known fields are checked as far as the conversion needs them; unknown and
@@ -83,16 +83,16 @@ export const chatFields = (request: ResponsesRequest): Partial<ChatRequest> => (
   ...(request.reasoning?.effort && { reasoning_effort: request.reasoning.effort }),
   ...(request.stop && { stop: request.stop }),
   ...logprobs(request),
-  ...outputForm(request),
+  ...readOutputForm(request),
 });
 
 export const wantsLogprobs = (request: ResponsesRequest): boolean =>
-  included(request).includes(outputLogprobs) || topLogprobs(request) > 0;
+  included(request).includes(outputLogprobs) || readTopLogprobs(request) > 0;
 
 export const keepsState = (request: ResponsesRequest): boolean =>
   included(request).includes(encryptedReasoning);
 
-export function summaryKind({ reasoning }: ResponsesRequest): string | undefined {
+export function readSummaryKind({ reasoning }: ResponsesRequest): string | undefined {
   const kind = reasoning?.['summary'] ?? reasoning?.['generate_summary'];
   return typeof kind === 'string' && kind !== 'none' && kind !== '' ? kind : undefined;
 }
@@ -101,9 +101,9 @@ export function summaryKind({ reasoning }: ResponsesRequest): string | undefined
  * What upstreams of the same form get as the client wrote it: fields that the relay does not know, and what is left of
  * `include`.
  */
-export function unknownFields(request: ResponsesRequest): JsonRecord {
+export function findUnknownFields(request: ResponsesRequest): JsonRecord {
   const include = included(request).filter((each) => each !== encryptedReasoning && each !== outputLogprobs);
-  const unknown = Object.entries(withoutNulls(request)).filter(([field]) => !handled.has(field));
+  const unknown = Object.entries(removeNulls(request)).filter(([field]) => !handled.has(field));
   return { ...Object.fromEntries(unknown), ...(include.length > 0 && { include }) };
 }
 
@@ -111,24 +111,24 @@ export function unknownFields(request: ResponsesRequest): JsonRecord {
  * What the relay serves by itself: the text of the reasoning is shown as its summary, and the reasoning of all turns
  * goes up again.
  */
-export function servedFields(request: ResponsesRequest): JsonRecord {
-  const { effort: _effort, ...reasoning } = withoutNulls(request.reasoning ?? {});
+export function selectServedFields(request: ResponsesRequest): JsonRecord {
+  const { effort: _effort, ...reasoning } = removeNulls(request.reasoning ?? {});
   return Object.keys(reasoning).length > 0 ? { reasoning } : {};
 }
 
 const included = ({ include }: ResponsesRequest): unknown[] => listIn(include);
 
-export const topLogprobs = ({ top_logprobs: top }: ResponsesRequest): number =>
+export const readTopLogprobs = ({ top_logprobs: top }: ResponsesRequest): number =>
   typeof top === 'number' && Number.isInteger(top) ? top : 0;
 
 function logprobs(request: ResponsesRequest): Partial<ChatRequest> {
   if (!wantsLogprobs(request)) return {};
-  const top = topLogprobs(request);
+  const top = readTopLogprobs(request);
   return { logprobs: true, ...(top > 0 && { top_logprobs: top }) };
 }
 
 /** Responses has the fields of the JSON schema beside `type`; chat has them under `json_schema`. */
-function outputForm({ text }: ResponsesRequest): Partial<ChatRequest> {
+function readOutputForm({ text }: ResponsesRequest): Partial<ChatRequest> {
   const verbosity = text?.['verbosity'];
   const form: Partial<ChatRequest> = typeof verbosity === 'string' ? { verbosity } : {};
   const format = text?.format;

@@ -2,7 +2,7 @@
  * The response object of POST /v1/responses, from its start to its end. Source: the relay's client contract, "Responses
  * response", and the fields that OpenAI's and Open Responses' schemas require.
  */
-import { shownCounts, type ChatUsage, type AnswerIdentity } from '../../wire/chat-response.ts';
+import { showCounts, type ChatUsage, type AnswerIdentity } from '../../wire/chat-response.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
 import type { OutputItem } from './answer-items.ts';
 
@@ -16,7 +16,7 @@ export interface ResponseObject {
   status: 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed';
   model: string;
   output: OutputItem[];
-  usage: ReturnType<typeof responsesUsage> | null;
+  usage: ReturnType<typeof toResponsesUsage> | null;
   error: ErrorObject | null;
   incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
   /** Official mode only, in the final response: what the call would have cost, in yuan. */
@@ -25,7 +25,7 @@ export interface ResponseObject {
 }
 
 /** The response object at the start of an answer, without the fields of the request that it repeats. */
-export const startedResponse = ({ requestId, created, model }: AnswerIdentity): ResponseObject => ({
+export const buildStartedResponse = ({ requestId, created, model }: AnswerIdentity): ResponseObject => ({
   id: `resp-${requestId}`,
   object: 'response',
   created_at: created,
@@ -38,9 +38,9 @@ export const startedResponse = ({ requestId, created, model }: AnswerIdentity): 
   incomplete_details: null,
 });
 
-const responsesUsage = (usage: ChatUsage) => ({
+const toResponsesUsage = (usage: ChatUsage) => ({
   input_tokens: usage.prompt_tokens,
-  input_tokens_details: shownCounts(usage.prompt_tokens_details),
+  input_tokens_details: showCounts(usage.prompt_tokens_details),
   output_tokens: usage.completion_tokens,
   output_tokens_details: { reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0 },
   total_tokens: usage.total_tokens,
@@ -61,14 +61,14 @@ interface AnswerEnd {
   endedAt: number;
 }
 
-export function finishedResponse(started: ResponseObject, end: AnswerEnd): ResponseObject {
+export function buildFinishedResponse(started: ResponseObject, end: AnswerEnd): ResponseObject {
   const reason = incompleteReason(end.finish);
   return {
     ...started,
     status: reason ? 'incomplete' : 'completed',
     completed_at: reason ? null : end.endedAt,
     output: end.output,
-    usage: responsesUsage(end.usage),
+    usage: toResponsesUsage(end.usage),
     incomplete_details: reason ? { reason } : null,
     ...(end.quota === undefined ? {} : { quota: end.quota }),
   };
@@ -91,7 +91,7 @@ const shownCodes = new Set(
 );
 
 /** The error that a response failed with, as its clients see it. */
-export const responseError = (error: ErrorObject): ErrorObject =>
+export const buildResponseError = (error: ErrorObject): ErrorObject =>
   shownCodes.has(error.code) ? error : { ...error, code: codeFor(error) };
 
 function codeFor({ type }: ErrorObject): string {

@@ -1,16 +1,16 @@
 import { ChatToResponses } from './answer-events.ts';
 import { checkLogprobs, parseRequest } from '../parse-request.ts';
-import { startedResponse } from './response-object.ts';
+import { buildStartedResponse } from './response-object.ts';
 import {
   keepsState,
-  servedFields,
-  summaryKind,
-  unknownFields,
+  selectServedFields,
+  readSummaryKind,
+  findUnknownFields,
   wantsLogprobs,
   ResponsesRequest,
   StoredInputRequest,
   chatFields,
-  topLogprobs,
+  readTopLogprobs,
 } from './request.ts';
 import {
   jsonAnswer,
@@ -26,13 +26,13 @@ import {
 import { compactRoute, countingRoutes, endpointRoutes } from '../routes.ts';
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord, asRecord } from '../../wire/json.ts';
-import { fieldPathOf, mediaIn, missingMedia } from '../../wire/media-walk.ts';
+import { fieldPathOf, walkMedia, findMissingMedia } from '../../wire/media-walk.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
-import { keptMessages, triggerType } from './compaction.ts';
-import { responsesInputToChat } from './input.ts';
-import { chosenTools, placedTools, responsesToolsToChat, plainTool } from './tools.ts';
+import { selectKeptMessages, triggerType } from './compaction.ts';
+import { translateInput } from './input.ts';
+import { selectTools, placeTools, translateTools, translateTool } from './tools.ts';
 import type { ResponsesEvent } from './answer-items.ts';
-import { commentFrame, eventFrame, eventPieces } from '../../stream/sse.ts';
+import { renderCommentFrame, renderEventFrame, renderEventPieces } from '../../stream/sse.ts';
 
 /** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */
 export const responsesEndpoint: Endpoint = {
@@ -41,17 +41,17 @@ export const responsesEndpoint: Endpoint = {
   read: readingOf((body) => parseRequest(ResponsesRequest, body)),
   counting: {
     path: countingRoutes.responses.path,
-    read: readingOf(withInput),
+    read: readingOf(addInput),
     answer: (tokens) => ({ object: 'response.input_tokens', input_tokens: tokens }),
   },
-  compacting: { path: compactRoute.path, read: readingOf(withInput, 'path') },
+  compacting: { path: compactRoute.path, read: readingOf(addInput, 'path') },
 };
 
 function readingOf(parse: (body: unknown) => ResponsesRequest, compacts?: 'path'): Endpoint['read'] {
   return (body, _headers, storage, summaryOf) => readResponses(parse(body), { storage, summaryOf, compacts });
 }
 
-function withInput(body: unknown): ResponsesRequest {
+function addInput(body: unknown): ResponsesRequest {
   const request = parseRequest(StoredInputRequest, body);
   return { ...request, input: request.input ?? [] };
 }
@@ -65,10 +65,10 @@ interface Reading {
 }
 
 function readResponses(request: ResponsesRequest, given: Reading): EndpointRequest {
-  const { chat, placed, declared, call, ...reading } = responsesToChat(request, given);
+  const { chat, placed, declared, call, ...reading } = translateRequest(request, given);
   const { compacts } = call;
   checkLogprobs(chat, [reading.outputTokensMax]);
-  const [unknown, served] = [unknownFields(request), servedFields(request)];
+  const [unknown, served] = [findUnknownFields(request), selectServedFields(request)];
   return {
     call: { form: endpointRoutes.responses.name, request: chat, unknown, served, ...call },
     placed,
@@ -78,23 +78,24 @@ function readResponses(request: ResponsesRequest, given: Reading): EndpointReque
     keepsState: keepsState(request) || compacts !== undefined,
     renderer: (identity, facts) => {
       const asked = {
-        started: startedResponse(identity),
+        started: buildStartedResponse(identity),
         echo: echoOf.bind(undefined, request, chat),
         declared,
-        summary: summaryKind(request) !== undefined,
+        summary: readSummaryKind(request) !== undefined,
         keepsState: keepsState(request),
         logprobs: wantsLogprobs(request),
         compacts: compacts !== undefined,
       };
       const events = new ChatToResponses(asked, facts);
-      if (compacts === 'path') return compactedRenderer(events, keptMessages(placed, identity.requestId));
-      return request.stream === true ? responsesStreamRenderer(events) : responsesJsonRenderer(events);
+      if (compacts === 'path')
+        return createCompactionRenderer(events, selectKeptMessages(placed, identity.requestId));
+      return request.stream === true ? createStreamRenderer(events) : createJsonRenderer(events);
     },
   };
 }
 
 /** Converts a Responses request to the equivalent chat request. Throws InvalidRequest. */
-export function responsesToChat(request: ResponsesRequest, { storage, summaryOf, ...asked }: Reading = {}) {
+export function translateRequest(request: ResponsesRequest, { storage, summaryOf, ...asked }: Reading = {}) {
   refuseStored(request, storage);
   if (typeof request.n === 'number' && request.n > 1)
     throw new InvalidRequest(
@@ -110,18 +111,18 @@ export function responsesToChat(request: ResponsesRequest, { storage, summaryOf,
   const placed = asked.compacts ? [...whole, { item: { type: triggerType }, param: 'input' }] : whole;
   const asksInItem = placed.at(-1)?.item['type'] === triggerType;
   const compacts: CanonicalCall['compacts'] = asked.compacts ?? (asksInItem ? 'item' : undefined);
-  const converted = responsesToolsToChat(placedTools(request.tools ?? [], placed));
+  const converted = translateTools(placeTools(request.tools ?? [], placed));
   const { declared, dropped: droppedTools } = converted;
-  const input = responsesInputToChat(placed, { declared, isPart: unread !== undefined, summaryOf });
+  const input = translateInput(placed, { declared, isPart: unread !== undefined, summaryOf });
   const { messages: conversation, found, ...state } = input;
-  const messages = instructed(request.instructions, conversation);
+  const messages = prependInstructions(request.instructions, conversation);
   const instructions = messages[0] === conversation[0] ? undefined : messages[0];
   const [first] = storage?.stored?.earlier ?? [];
   // What asks for a summary is no part of what is summarised.
   if ((compacts ? conversation.length === 1 : messages.length === 0) && !unread)
     throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
 
-  const chosen = chosenTools(request.tool_choice, converted);
+  const chosen = selectTools(request.tool_choice, converted);
   const parallel = request.parallel_tool_calls;
   const chat: ChatRequest = {
     model: request.model,
@@ -136,24 +137,24 @@ export function responsesToChat(request: ResponsesRequest, { storage, summaryOf,
     tools: converted.byItem,
     effort: request.reasoning?.effort ?? undefined,
   });
-  const beginning = first && instructed(first.instructions, conversation);
+  const beginning = first && prependInstructions(first.instructions, conversation);
   const outputTokensMax = request.max_output_tokens ?? undefined;
   const storing = { storage: storage?.reading.asked(request, own), unread };
   const kept = { messages, after: items && [...items.after.values()] };
-  const lostMedia = missingMedia(
-    mediaIn(
+  const lostMedia = findMissingMedia(
+    walkMedia(
       whole.map(({ item }) => item),
       'input',
     ),
     kept,
   ).map(fieldPathOf);
   const call = { beginning, items, instructions, compacts, ...(lostMedia.length > 0 && { lostMedia }) };
-  const form = { chat: compacts ? forSummary(chat) : chat, call };
+  const form = { chat: compacts ? dropFieldsForSummary(chat) : chat, call };
   return { ...form, declared, placed, outputTokensMax, droppedTools, ...state, ...storing };
 }
 
 /** Text of any form, and no call. */
-function forSummary({
+function dropFieldsForSummary({
   response_format: _form,
   stop: _stop,
   logprobs: _probabilities,
@@ -166,7 +167,10 @@ function forSummary({
 const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
   typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
 
-const instructed = (instructions: string | null | undefined, conversation: ChatMessage[]): ChatMessage[] =>
+const prependInstructions = (
+  instructions: string | null | undefined,
+  conversation: ChatMessage[],
+): ChatMessage[] =>
   instructions ? [{ role: 'system', content: instructions }, ...conversation] : conversation;
 
 /** Why a request for something that is not stored for any key is refused, by field. */
@@ -198,12 +202,12 @@ const idlesPerEvent = 4;
 /** Coding agents shorten the conversation on this code; a 413 they would send again. */
 const tooLarge = { status: 400, code: 'context_length_exceeded' };
 
-function responsesStreamRenderer(events: ChatToResponses): Renderer {
+function createStreamRenderer(events: ChatToResponses): Renderer {
   let number = 0;
   let idles = 0;
   const data = ({ type, ...rest }: ResponsesEvent): string =>
     JSON.stringify({ type, sequence_number: number++, ...rest });
-  const frame = (event: ResponsesEvent): string => eventFrame(event.type, data(event));
+  const frame = (event: ResponsesEvent): string => renderEventFrame(event.type, data(event));
   const frames = (list: ResponsesEvent[]): string[] => list.map(frame);
   return {
     ...streamedAnswer,
@@ -218,25 +222,25 @@ function responsesStreamRenderer(events: ChatToResponses): Renderer {
      * is not copied into a frame.
      */
     *end() {
-      for (const event of events.end()) yield eventPieces(event.type, data(event));
+      for (const event of events.end()) yield renderEventPieces(event.type, data(event));
     },
     idle() {
       const opening = frames(events.start());
       if (opening.length > 0) return opening.join('');
       idles += 1;
-      if (idles % idlesPerEvent > 0) return commentFrame('ping');
+      if (idles % idlesPerEvent > 0) return renderCommentFrame('ping');
       return frames([events.inProgress()]).join('');
     },
     failed: (error) => frames(events.failed(error)).join(''),
     close: () => frames(events.close()),
-    ...asObject(events),
+    ...toObject(events),
   };
 }
 
 /** The conversation as it goes on: an object that is no response, and is not stored. */
-function compactedRenderer(events: ChatToResponses, kept: readonly JsonRecord[]): Renderer {
+function createCompactionRenderer(events: ChatToResponses, kept: readonly JsonRecord[]): Renderer {
   return {
-    ...responsesJsonRenderer(events),
+    ...createJsonRenderer(events),
     end() {
       events.end();
       const { id, created_at, output, usage, quota } = events.whole();
@@ -246,12 +250,12 @@ function compactedRenderer(events: ChatToResponses, kept: readonly JsonRecord[])
   };
 }
 
-const asObject = (events: ChatToResponses): Pick<Renderer, 'whole' | 'queued'> => ({
+const toObject = (events: ChatToResponses): Pick<Renderer, 'whole' | 'queued'> => ({
   whole: (error) => events.whole(error),
   queued: () => events.queued(),
 });
 
-function responsesJsonRenderer(events: ChatToResponses): Renderer {
+function createJsonRenderer(events: ChatToResponses): Renderer {
   return {
     ...jsonAnswer,
     tooLarge,
@@ -264,7 +268,7 @@ function responsesJsonRenderer(events: ChatToResponses): Renderer {
       events.close();
       return [];
     },
-    ...asObject(events),
+    ...toObject(events),
   };
 }
 
@@ -289,16 +293,16 @@ function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentFacts): 
     prompt_cache_key: textOrNull(inForce('prompt_cache_key', request['prompt_cache_key'])),
     reasoning: {
       effort: inForce('reasoning_effort', sent.effort ?? request.reasoning?.effort) ?? null,
-      summary: summaryKind(request) ?? null,
+      summary: readSummaryKind(request) ?? null,
     },
     safety_identifier: textOrNull(inForce('safety_identifier', request['safety_identifier'])),
     service_tier: sent.serviceTier ?? 'default',
     store: false,
     temperature: inForce('temperature', request.temperature) ?? 1,
-    text: echoedText(request.text, lost),
-    tool_choice: echoedChoice(sent.toolChoice ?? inForce('tool_choice', chosen(request, chat))),
-    tools: echoedTools(request, lost.has('tools')),
-    top_logprobs: lost.has('logprobs') ? 0 : (inForce('top_logprobs', topLogprobs(request)) ?? 0),
+    text: echoText(request.text, lost),
+    tool_choice: echoChoice(sent.toolChoice ?? inForce('tool_choice', chosen(request, chat))),
+    tools: echoTools(request, lost.has('tools')),
+    top_logprobs: lost.has('logprobs') ? 0 : (inForce('top_logprobs', readTopLogprobs(request)) ?? 0),
     top_p: inForce('top_p', request.top_p) ?? 1,
     truncation: inForce('truncation', request['truncation']) === 'auto' ? 'auto' : 'disabled',
   };
@@ -308,7 +312,7 @@ function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentFacts): 
 const limitInForce = (asked: number | null, { outputTokensMax }: SentFacts): number | null =>
   asked === null || outputTokensMax === undefined ? asked : outputTokensMax;
 
-function echoedText(text: ResponsesRequest['text'], lost: ReadonlySet<string>): JsonRecord {
+function echoText(text: ResponsesRequest['text'], lost: ReadonlySet<string>): JsonRecord {
   const { verbosity, ...rest } = text ?? {};
   const format = text?.format ?? { type: 'text' };
   return { ...rest, ...(verbosity !== undefined && !lost.has('verbosity') && { verbosity }), format };
@@ -319,17 +323,17 @@ const chosen = ({ tool_choice: choice }: ResponsesRequest, { tool_choice: used }
   used === 'auto' ? used : choice;
 
 /** Without the tools that run at the upstream, if those were left out. */
-const echoedTools = ({ tools }: ResponsesRequest, lostHosted: boolean): JsonRecord[] =>
+const echoTools = ({ tools }: ResponsesRequest, lostHosted: boolean): JsonRecord[] =>
   (tools ?? [])
-    .map(plainTool)
+    .map(translateTool)
     .filter((tool) => isWhole(tool) && !(lostHosted && !callersTypes.has(String(tool['type']))))
-    .map(echoedTool);
+    .map(echoTool);
 const callersTypes = new Set(['function', 'custom', 'namespace']);
 
 const isWhole = ({ type, name }: JsonRecord): boolean => type !== 'function' || typeof name === 'string';
 
 /** OpenAI's schema requires all keys of a function tool. */
-function echoedTool(tool: JsonRecord): JsonRecord {
+function echoTool(tool: JsonRecord): JsonRecord {
   if (tool['type'] !== 'function') return tool;
   const { description, parameters, strict } = tool;
   return {
@@ -345,5 +349,5 @@ const numberOr = (usual: number, value: unknown): number => (typeof value === 'n
 const countOrNull = (value: unknown): number | null => (Number.isInteger(value) ? Number(value) : null);
 
 /** OpenAI's schema requires a type in a choice, so a choice without one becomes `auto`. */
-const echoedChoice = (choice: unknown): unknown =>
+const echoChoice = (choice: unknown): unknown =>
   typeof choice === 'string' || (isRecord(choice) && typeof choice['type'] === 'string') ? choice : 'auto';

@@ -22,17 +22,18 @@ function references(body: unknown): StoredReferences | undefined {
   const { [chainField]: sent, input } = isRecord(body) ? body : {};
   const previous = typeof sent === 'string' ? sent : undefined;
   const items = listIn(input).flatMap((item, i) =>
-    isRecord(item) ? referenceIn(item, `input[${i}].id`) : [],
+    isRecord(item) ? readReference(item, `input[${i}].id`) : [],
   );
   return previous === undefined && items.length === 0 ? undefined : { previous, items, within };
 }
 
-const within: StoredReferences['within'] = (items) => items.flatMap((item) => referenceIn(item, chainField));
+const within: StoredReferences['within'] = (items) =>
+  items.flatMap((item) => readReference(item, chainField));
 
 /** Ids of items end with the id of their request and their place in it. */
 const itemId = /^[a-z]{2,8}_([0-9a-z]{26})_(?:in)?\d{1,6}$/;
 
-function referenceIn(item: JsonRecord, param: string): ItemReference[] {
+function readReference(item: JsonRecord, param: string): ItemReference[] {
   const { id } = item;
   if (!isReference(item) || typeof id !== 'string') return [];
   const request = itemId.exec(id)?.[1];
@@ -44,19 +45,19 @@ const isReference = (item: JsonRecord): boolean =>
   item['type'] === 'item_reference' ||
   ((item['type'] ?? item['role'] ?? undefined) === undefined && typeof item['id'] === 'string');
 
-function placed(own: readonly PlacedItem[], stored: StoredConversation | undefined): PlacedItem[] {
-  const earlier = stored?.earlier.flatMap(placedTurn) ?? [];
-  return withoutCutCalls([...earlier, ...own].flatMap((each) => resolved(each, stored)));
+function placeItems(own: readonly PlacedItem[], stored: StoredConversation | undefined): PlacedItem[] {
+  const earlier = stored?.earlier.flatMap(placeTurn) ?? [];
+  return removeCutCalls([...earlier, ...own].flatMap((each) => resolveReference(each, stored)));
 }
 
-const placedTurn = (turn: StoredTurn): PlacedItem[] =>
+const placeTurn = (turn: StoredTurn): PlacedItem[] =>
   [...turn.input, ...turn.output, ...sealItems(turn)].map((item) => ({
     item,
     param: chainField,
     stored: true,
   }));
 
-function resolved(each: PlacedItem, stored: StoredConversation | undefined): PlacedItem[] {
+function resolveReference(each: PlacedItem, stored: StoredConversation | undefined): PlacedItem[] {
   const { item, param } = each;
   if (!isReference(item)) return [each];
   const { id } = item;
@@ -79,7 +80,7 @@ const isCutCall = ({ item, stored }: PlacedItem): boolean =>
   stored === true && item['status'] === 'incomplete' && callTypes.has(itemType(item));
 
 /** A call that was cut off runs nowhere, and its client cannot take it out of a stored turn. */
-function withoutCutCalls(items: PlacedItem[]): PlacedItem[] {
+function removeCutCalls(items: PlacedItem[]): PlacedItem[] {
   if (!items.some(isCutCall)) return items;
   const outputs = items.filter(({ item }) => outputTypes.has(itemType(item)));
   const answered = new Set(outputs.map(({ item }) => item['call_id']));
@@ -100,7 +101,7 @@ function asked(request: JsonRecord, items: readonly JsonRecord[]): StorageAsked 
   return {
     previous: typeof previous === 'string' ? previous : undefined,
     background,
-    input: (suffix) => identified(items, suffix),
+    input: (suffix) => addIds(items, suffix),
   };
 }
 
@@ -124,7 +125,7 @@ const prefixes: Record<string, string> = {
 const clientsId = /^[\w-]{1,64}$/;
 
 /** The items in the form in which they are read again, each with an id of its own but for references. */
-function identified(items: readonly JsonRecord[], suffix: string): JsonRecord[] {
+function addIds(items: readonly JsonRecord[], suffix: string): JsonRecord[] {
   const taken = new Set<unknown>();
   return items.map((item, i) => {
     if (isReference(item)) return { ...item, type: 'item_reference' };
@@ -146,4 +147,4 @@ function messageFields({ role, content, status }: JsonRecord): JsonRecord {
   };
 }
 
-export const storedReading: StoredReading = { references, placed, asked };
+export const storedReading: StoredReading = { references, placed: placeItems, asked };

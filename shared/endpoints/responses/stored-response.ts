@@ -1,8 +1,8 @@
 /** A stored response as clients see it. Its status is that of the store: the object is as the last writer left it. */
 import type { JsonRecord } from '../../wire/json.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
-import { responseError } from './response-object.ts';
-import { eventFrame } from '../../stream/sse.ts';
+import { buildResponseError } from './response-object.ts';
+import { renderEventFrame } from '../../stream/sse.ts';
 
 /** What a response ends with whose run is gone, or was never begun. OpenAI's code, as clients know it. */
 const runLost = {
@@ -13,16 +13,16 @@ const runLost = {
   code: 'server_error',
 } as const;
 
-export function shownResponse(status: string, response: JsonRecord): JsonRecord {
+export function showResponse(status: string, response: JsonRecord): JsonRecord {
   if (response['status'] === status) return response;
   const shown = { ...response, status };
   return status === 'failed' ? { ...shown, error: response['error'] ?? runLost } : shown;
 }
 
-export const failedResponse = (response: JsonRecord, error: ErrorObject): JsonRecord => ({
+export const buildFailedResponse = (response: JsonRecord, error: ErrorObject): JsonRecord => ({
   ...response,
   status: 'failed',
-  error: responseError(error),
+  error: buildResponseError(error),
 });
 
 // The objects that the paths of a stored response answer with.
@@ -46,7 +46,7 @@ export function withSeal(response: JsonRecord, seal: string | undefined): JsonRe
 
 const isSealed = (item: JsonRecord): boolean => typeof item['encrypted_content'] === 'string';
 
-export const deletedResponse = (id: string): JsonRecord => ({ id, object: 'response', deleted: true });
+export const buildDeletedResponse = (id: string): JsonRecord => ({ id, object: 'response', deleted: true });
 
 // The events of a background response: which of its stream are kept, and those that are made of what is stored.
 
@@ -73,11 +73,11 @@ const nothingYet = {
 };
 
 /** The first event, number 0, of the response as it was accepted. The same whoever makes it. */
-export const createdFrame = (accepted: JsonRecord): string =>
+export const renderCreatedFrame = (accepted: JsonRecord): string =>
   frameOf({ type: 'response.created', sequence_number: 0, response: { ...accepted, ...nothingYet } });
 
 /** The last event of a response that has ended. Incomplete and cancelled ones end as completed ones do. */
-export function lastFrame(response: JsonRecord, sequenceNumber: number): string {
+export function renderLastFrame(response: JsonRecord, sequenceNumber: number): string {
   const { status, error } = response;
   const head = (type: string): JsonRecord & { type: string } => ({
     type,
@@ -90,4 +90,4 @@ export function lastFrame(response: JsonRecord, sequenceNumber: number): string 
 }
 
 const frameOf = (event: JsonRecord & { type: string }): string =>
-  eventFrame(event.type, JSON.stringify(event));
+  renderEventFrame(event.type, JSON.stringify(event));

@@ -26,12 +26,12 @@ interface PlacedTool {
 }
 
 /** The tools of a request with their places: its own, then those in input items, as newer coding agents declare them. */
-export const placedTools = (own: readonly ResponsesTool[], items: readonly PlacedItem[]): PlacedTool[] => [
+export const placeTools = (own: readonly ResponsesTool[], items: readonly PlacedItem[]): PlacedTool[] => [
   ...own.map((tool, i) => ({ tool, param: `tools[${i}]` })),
-  ...items.filter(declaresTools).flatMap(({ item, param }) => innerTools(item, { param, item })),
+  ...items.filter(declaresTools).flatMap(({ item, param }) => listInnerTools(item, { param, item })),
 ];
 
-const innerTools = ({ tools }: JsonRecord, outer: Omit<PlacedTool, 'tool'>): PlacedTool[] =>
+const listInnerTools = ({ tools }: JsonRecord, outer: Omit<PlacedTool, 'tool'>): PlacedTool[] =>
   listIn(tools).flatMap((tool, i) =>
     isRecord(tool) ? [{ ...outer, tool, param: `${outer.param}.tools[${i}]` }] : [],
   );
@@ -41,14 +41,14 @@ const innerTools = ({ tools }: JsonRecord, outer: Omit<PlacedTool, 'tool'>): Pla
  * used, later ones are ignored. Tools that run at the upstream stay as the client wrote them, for upstreams that may
  * run them. Throws InvalidRequest for a name that is too long, and for nothing else.
  */
-export function responsesToolsToChat(tools: readonly PlacedTool[]): ConvertedTools {
+export function translateTools(tools: readonly PlacedTool[]): ConvertedTools {
   const converted: ConvertedTools = { tools: [], declared: new Map(), byItem: new Map(), dropped: 0 };
   for (const tool of tools) addTool(converted, tool, undefined);
   return converted;
 }
 
 function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: string | undefined): void {
-  const tool = plainTool(placed.tool);
+  const tool = translateTool(placed.tool);
   const { type, name } = tool;
   const callers = type === 'function' || type === 'custom';
   if (callers || type === 'namespace') checkNameLength({ name }, placed.param);
@@ -58,7 +58,7 @@ function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: strin
     if (placed.item) converted.byItem.set(one, placed.item);
   };
   if (named && type === 'namespace' && namespace === undefined && Array.isArray(tool['tools'])) {
-    for (const one of innerTools(tool, placed)) addTool(converted, one, name);
+    for (const one of listInnerTools(tool, placed)) addTool(converted, one, name);
     return;
   }
   if (!named || !callers) {
@@ -67,23 +67,23 @@ function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: strin
     if (hosted) push({ ...placed.tool, type });
     return;
   }
-  const flat = flatToolName(name, namespace);
+  const flat = flattenToolName(name, namespace);
   if (converted.declared.has(flat)) return;
   converted.declared.set(flat, { kind: type, name, namespace, isAsync: tool['async'] === true });
-  push(type === 'function' ? functionTool(flat, tool) : customTool(flat, tool));
+  push(type === 'function' ? readFunctionTool(flat, tool) : readCustomTool(flat, tool));
 }
 
 /**
  * Converts a tool to Responses form: some clients send its fields under `function`, as in Chat Completions.
  */
-export function plainTool(tool: JsonRecord): JsonRecord {
+export function translateTool(tool: JsonRecord): JsonRecord {
   const inner = tool['function'] ?? tool['custom'];
   const fields = isRecord(inner) && tool['name'] === undefined ? inner : tool;
   const beside = tool['async'] === true ? { async: true } : {};
   return { ...fields, ...beside, type: tool['type'] ?? 'function' };
 }
 
-const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
+const readFunctionTool = (name: string, tool: JsonRecord): ChatTool => ({
   type: 'function',
   function: {
     name,
@@ -95,7 +95,7 @@ const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
 });
 
 /** Responses has the fields of a grammar beside `type`; chat has them under `grammar`, and so do some clients here. */
-function customTool(name: string, { description, format, async: isAsync }: JsonRecord): ChatTool {
+function readCustomTool(name: string, { description, format, async: isAsync }: JsonRecord): ChatTool {
   const { grammar: nested, ...own } = asRecord(format);
   const { type, definition, syntax } = { ...own, ...asRecord(nested) };
   const grammar = { type: 'grammar', grammar: { definition, syntax } };
@@ -115,23 +115,26 @@ function customTool(name: string, { description, format, async: isAsync }: JsonR
  * The tools of the canonical call with the choice among them. A choice of an unknown or a hosted tool becomes `auto`;
  * a list of allowed tools with no known name allows none.
  */
-export function chosenTools(choice: unknown, { tools, declared }: ConvertedTools): Partial<ChatRequest> {
+export function selectTools(choice: unknown, { tools, declared }: ConvertedTools): Partial<ChatRequest> {
   if (tools.length === 0) return {};
   if (choice === 'none' || choice === 'required') return { tools, tool_choice: choice };
   if (!isRecord(choice)) return { tools, tool_choice: 'auto' };
   if (choice['type'] !== 'allowed_tools')
-    return { tools, tool_choice: namedTool(choice, declared) ?? 'auto' };
+    return { tools, tool_choice: findNamedTool(choice, declared) ?? 'auto' };
   const inner = isRecord(choice['allowed_tools']) ? choice['allowed_tools'] : choice;
-  const allowed = recordsIn(inner['tools']).flatMap((entry) => namedTool(entry, declared) ?? []);
+  const allowed = recordsIn(inner['tools']).flatMap((entry) => findNamedTool(entry, declared) ?? []);
   if (allowed.length === 0) return {};
   const mode = inner['mode'] === 'required' ? 'required' : 'auto';
   return { tools, tool_choice: { type: 'allowed_tools', allowed_tools: { mode, tools: allowed } } };
 }
 
 /** A declared tool in the form of a choice; undefined if no tool has the name. */
-function namedTool(source: JsonRecord, declared: ReadonlyMap<string, DeclaredTool>): JsonRecord | undefined {
-  const { name: plain, namespace } = plainTool(source);
-  const name = typeof plain === 'string' ? flatToolName(plain, namespace) : '';
+function findNamedTool(
+  source: JsonRecord,
+  declared: ReadonlyMap<string, DeclaredTool>,
+): JsonRecord | undefined {
+  const { name: plain, namespace } = translateTool(source);
+  const name = typeof plain === 'string' ? flattenToolName(plain, namespace) : '';
   const kind = declared.get(name)?.kind;
   return kind && { type: kind, [kind]: { name } };
 }
@@ -140,7 +143,7 @@ function namedTool(source: JsonRecord, declared: ReadonlyMap<string, DeclaredToo
  * The name of a tool for an upstream: `namespace__name`, or `name` if there is no namespace, reduced to the
  * characters and the length that upstreams accept. The same tool gets the same name in every turn of a conversation.
  */
-export function flatToolName(name: string, namespace: unknown): string {
+export function flattenToolName(name: string, namespace: unknown): string {
   const whole = typeof namespace === 'string' && namespace !== '' ? `${namespace}__${name}` : name;
   const plain = whole.replaceAll(/[^A-Za-z0-9_-]/g, '_');
   if (plain === whole && whole.length <= calledNameMax) return whole;

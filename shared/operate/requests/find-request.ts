@@ -1,5 +1,5 @@
 /** View: finds a request in the ledger or among open reservations. */
-import { inputParts, eachPart, type PartCounts } from '../../wire/chat-response.ts';
+import { inputParts, mapInputParts, type PartCounts } from '../../wire/chat-response.ts';
 import { explainChargeAboveReserve, findRowProblem, tokensOf } from '../../billing/audit/recompute.ts';
 import { type CloseRow, type LedgerRow, findLedgerTimeMs, formatTags } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
@@ -203,7 +203,7 @@ function describeExpiry({ charge, search_price: search }: CloseRow): string {
 const productNames: Record<TokenKind, string> = {
   input: 'input',
   output: 'output',
-  ...eachPart('name', ({ label }) => label),
+  ...mapInputParts('name', ({ label }) => label),
 };
 
 /** The product is exact: unit prices have 12 decimals per 1,000 tokens. */

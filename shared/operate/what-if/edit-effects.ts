@@ -2,7 +2,7 @@
  * View: what an edit of prices or channels would have made of the calls of some days, by public model, when only their sums
  * are known: amounts are bounds, the least and the most that it can be. Pure.
  */
-import { eachPart } from '../../wire/chat-response.ts';
+import { mapInputParts } from '../../wire/chat-response.ts';
 import {
   divideHalfUp,
   larger,
@@ -179,7 +179,7 @@ function usageOf({ counts }: DailyFigures): Usage {
     tokens: {
       prompt_tokens: clampToZero(counts.prompt_tokens),
       completion_tokens: clampToZero(counts.completion_tokens),
-      prompt_tokens_details: eachPart('count', ({ count }) => clampToZero(counts[count])),
+      prompt_tokens_details: mapInputParts('count', ({ count }) => clampToZero(counts[count])),
     },
   };
 }
@@ -191,7 +191,7 @@ const selectPaidUsage = (figures: DailyFigures): Usage => {
     calls: -(counts.unpaid_calls ?? 0),
     prompt_tokens: -(counts.unpaid_prompt_tokens ?? 0),
     completion_tokens: -(counts.unpaid_completion_tokens ?? 0),
-    ...eachPart('count', ({ count }) => -(counts[`unpaid_${count}`] ?? 0)),
+    ...mapInputParts('count', ({ count }) => -(counts[`unpaid_${count}`] ?? 0)),
   };
   return usageOf(addFigures(figures, { counts: less, amounts: {} }));
 };

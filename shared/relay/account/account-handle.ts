@@ -2,7 +2,7 @@
  * GET /v1/account, GET /v1/account/usage and GET /v1/account/statement, for every usable key, also while the relay is closed. Every key
  * of an account can read the whole account. Responses must never be cached.
  */
-import { eachPart } from '../../wire/chat-response.ts';
+import { mapInputParts } from '../../wire/chat-response.ts';
 import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
 import { type Handle, type RelayRequest, isAccountRoute, matchRoute } from '../http/http.ts';
 import { createLoggedHandle } from '../http/logged-handle.ts';
@@ -153,7 +153,7 @@ const describeTier = (tier: WrittenTier) => ({ above: tier.above, ...ratesOf(tie
 const ratesOf = ({ input, output, ...parts }: WrittenRates) => ({
   input,
   output,
-  ...eachPart('price', ({ price }) => parts[price] ?? null),
+  ...mapInputParts('price', ({ price }) => parts[price] ?? null),
 });
 
 const accountKey = (key: KeyRow, ofKey: AccountBudget | null): AccountKey => ({

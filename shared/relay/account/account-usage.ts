@@ -1,5 +1,5 @@
 /** Pages of an account's ledger, newest first, for `GET /v1/account/usage`. */
-import { eachPart } from '../../wire/chat-response.ts';
+import { mapInputParts } from '../../wire/chat-response.ts';
 import { convertToYuanNumber } from '../../billing/price.ts';
 import {
   findAttributedName,
@@ -14,7 +14,7 @@ import {
   grantPrefix,
 } from '../../billing/ledger-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { percentDecoded } from '../../wire/json.ts';
+import { decodePercent } from '../../wire/json.ts';
 import type {
   UsageEntry,
   UsageList,
@@ -137,7 +137,7 @@ async function otherOf(others: Promise<LedgerRow[]>, id: string): Promise<Ledger
 
 function readCursor(written: string | null): string | undefined {
   if (written === null || written === '') return undefined;
-  const id = percentDecoded(written);
+  const id = decodePercent(written);
   // No request has an id that sorts after the ids of grants, and a read below such an id would return grants.
   const isRequest = requestTimeMs(id) !== undefined && id < grantPrefix;
   if (!isRequest && !isOther(id)) throw refuseCursor();
@@ -167,7 +167,7 @@ function toUsageEntry(row: LedgerRow): UsageEntry {
     charge: convertToYuanNumber(call.charge ?? 0n),
     prompt_tokens: call.prompt_tokens ?? null,
     completion_tokens: call.completion_tokens ?? null,
-    ...eachPart('count', ({ count }) => (hasTokens ? (call[count] ?? 0) : null)),
+    ...mapInputParts('count', ({ count }) => (hasTokens ? (call[count] ?? 0) : null)),
     estimated: call.estimated ?? false,
     flag: call.flag ?? null,
     service_tier: call.service_tier ?? null,

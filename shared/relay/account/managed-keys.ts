@@ -13,7 +13,7 @@ import { attributeOf, readRow } from '../../config/rows/read-row.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { boundedValues, isRecord, parseJson } from '../../wire/json.ts';
+import { checkBounds, isRecord, parseJson } from '../../wire/json.ts';
 import type { ManagedKey } from '../../wire/public-api.ts';
 import { admitKey, readKey } from '../call/access.ts';
 import { type Handle, type RelayRequest, secondsOfMinuteLeft } from '../http/http.ts';
@@ -92,7 +92,7 @@ function bodyOf(request: RelayRequest): KeyFields {
   const bytes = smallBody(request, bodyBytesMax);
   if (bytes.length === 0) return {};
   const text = new TextDecoder().decode(bytes);
-  const json = typeof boundedValues(text, bodyBounds) === 'number' ? parseJson(text) : undefined;
+  const json = typeof checkBounds(text, bodyBounds) === 'number' ? parseJson(text) : undefined;
   if (isRecord(json)) return json;
   throw new InvalidRequest('invalid_json', null, 'The body must be a JSON object of a few fields.');
 }

@@ -25,7 +25,7 @@ import { defaultOutputTokens } from '../call/serving-channels.ts';
 import { endUserOf } from '../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
-import { settledTier, type ServiceTiers } from '../../wire/service-tier.ts';
+import { resolveTier, type ServiceTiers } from '../../wire/service-tier.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { SecretUnusable } from '../ports/config-store.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -123,7 +123,7 @@ export class Attempt {
       outputTokensMax,
       isMultiplied,
       isNative,
-      serviceTier: settledTier(this.#serviceTiers, this.#built?.sent.serviceTier, told),
+      serviceTier: resolveTier(this.#serviceTiers, this.#built?.sent.serviceTier, told),
       reportedTier: told,
       stop,
       stoppedAt,

@@ -3,7 +3,7 @@
  * said when it may be asked again.
  */
 import type { ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts';
-import { hash53, mixed32 } from '../../wire/ids.ts';
+import { hash53, mix32 } from '../../wire/ids.ts';
 import { isOrigin, findNewestOrigin } from './attempt.ts';
 import type { ChatCall, Candidate, PassedOver } from '../call/call.ts';
 import type { HealthRecorder, FindStanding } from '../health/health-recorder.ts';
@@ -179,8 +179,7 @@ export const scoreDraw = (share: number, draw: number): number =>
 
 /** From (0, 1). 32 bits: of 500 candidates two have one draw in one of 35,000 conversations, and then the first is first. */
 const drawOf = (conversation: number, candidate: number): number =>
-  ((mixed32(conversation ^ candidate, (conversation / 2 ** 32) ^ (candidate / 2 ** 32)) >>> 0) + 0.5) /
-  2 ** 32;
+  ((mix32(conversation ^ candidate, (conversation / 2 ** 32) ^ (candidate / 2 ** 32)) >>> 0) + 0.5) / 2 ** 32;
 
 /**
  * What stays the same over all turns of a conversation: the client's own name for it, else how it began. Later turns

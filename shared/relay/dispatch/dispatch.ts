@@ -3,7 +3,7 @@
  * complete, so another candidate can take over; after a later failure the reader decides whether it can begin again. Health
  * is written concurrently and must never delay the answer.
  */
-import { opened } from '../../stream/machine.ts';
+import { readUntilOpen } from '../../stream/machine.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
 import { AskAgain, Attempt, loadRefusals, usualVariant, type Tried } from './attempt.ts';
 import type { Variant } from './refused-attempt.ts';
@@ -214,7 +214,7 @@ export class Dispatch implements DispatchedCall {
     for (let forms = 1; ; forms += 1) {
       if (forms > 1) tried.forms = forms;
       try {
-        const answer = await opened(tried.attempt.chunks, hasContent);
+        const answer = await readUntilOpen(tried.attempt.chunks, hasContent);
         if (asked) this.#learn(candidate, asked.again.variant);
         return answer;
       } catch (error) {

@@ -3,7 +3,7 @@
  * reserved yet. Must never answer that it is accepted when nothing can run it, nor refuse it when a run may have begun.
  */
 import { type EndpointRequest, streamedAnswer } from '../../endpoints/endpoint.ts';
-import { createdFrame } from '../../endpoints/responses/stored-response.ts';
+import { renderCreatedFrame } from '../../endpoints/responses/stored-response.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
 import type { ResultKeeper } from '../answer/answer.ts';
@@ -71,7 +71,7 @@ async function followed(
   } catch (error) {
     ports.log.fault(call.identity.requestId, error);
     const { headers, ...answer } = respondJson(call.identity.requestId, response.body.response);
-    const body = createdFrame(response.body.response);
+    const body = renderCreatedFrame(response.body.response);
     return { ...answer, headers: { ...headers, 'content-type': streamedAnswer.contentType }, body };
   }
 }

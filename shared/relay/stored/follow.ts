@@ -3,9 +3,13 @@
  * comes back. All readers get the same events, each once, however often they were cut off. Must never show what is another
  * account's, nor end as if an answer were whole that is not.
  */
-import { createdFrame, lastFrame, shownResponse } from '../../endpoints/responses/stored-response.ts';
+import {
+  renderCreatedFrame,
+  renderLastFrame,
+  showResponse,
+} from '../../endpoints/responses/stored-response.ts';
 import { idleMs, streamedAnswer } from '../../endpoints/endpoint.ts';
-import { commentFrame } from '../../stream/sse.ts';
+import { renderCommentFrame } from '../../stream/sse.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { Delivery, ResponseQueue } from '../answer/delivery.ts';
 import type { ChatCall } from '../call/call.ts';
@@ -107,7 +111,7 @@ async function handEvents(
       delivery.cut('deadline');
       break;
     }
-    if (clock.now() - saidMs >= idleMs) push(commentFrame('ping'));
+    if (clock.now() - saidMs >= idleMs) push(renderCommentFrame('ping'));
     await clock.sleep(pollMs, hostEnds);
   }
   queue.end();
@@ -246,7 +250,7 @@ export function follower(
         else if (from + i === position + frames.length + 1 && from + i < (end ?? Infinity) - 1)
           frames.push(frame);
       }
-    if (first && position + frames.length < 0) frames.push(createdFrame(first.body.response));
+    if (first && position + frames.length < 0) frames.push(renderCreatedFrame(first.body.response));
     const last = position + frames.length;
     let over = false;
     if (end === undefined) {
@@ -255,7 +259,7 @@ export function follower(
       if (frames.length === 0) throw new EventsGone();
     } else {
       const { head, body } = await response();
-      frames.push(lastFrame(shownResponse(head.status, body.response), Math.max(end - 1, last + 1)));
+      frames.push(renderLastFrame(showResponse(head.status, body.response), Math.max(end - 1, last + 1)));
       over = true;
     }
     position = last;

@@ -4,12 +4,12 @@
  * deleted, and must never let an answer be cached.
  */
 import {
-  includedIn,
+  readIncluded,
   sealedReasoning,
-  inputItemPage,
-  pageAsked,
+  pageInputItems,
+  readPageQuery,
 } from '../../endpoints/responses/input-item-page.ts';
-import { deletedResponse, withSeal, shownResponse } from '../../endpoints/responses/stored-response.ts';
+import { buildDeletedResponse, withSeal, showResponse } from '../../endpoints/responses/stored-response.ts';
 import { storedReading } from '../../endpoints/responses/stored-input.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json.ts';
@@ -80,8 +80,8 @@ async function retrieve(
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
   const { head, body } = await new StoredReader(ports, key.account, request).response(id);
-  const shown = shownResponse(head.status, body.response);
-  const wantsSeal = includedIn(request.query).has(sealedReasoning);
+  const shown = showResponse(head.status, body.response);
+  const wantsSeal = readIncluded(request.query).has(sealedReasoning);
   return respondJson(request.id, wantsSeal ? withSeal(shown, body.seal) : shown);
 }
 
@@ -94,11 +94,11 @@ async function listInputItems(
   { key }: StoredCaller,
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
-  const page = pageAsked(request.query);
+  const page = readPageQuery(request.query);
   const reader = new StoredReader(ports, key.account, request);
   const newestFirst = itemsBefore(reader, await reader.response(id));
   const items = page.order === 'desc' ? newestFirst : oldestFirst(newestFirst);
-  return respondJson(request.id, await inputItemPage(items, page));
+  return respondJson(request.id, await pageInputItems(items, page));
 }
 
 /** Of a conversation whose beginning is deleted or has expired, what is left. */
@@ -152,7 +152,7 @@ async function remove(
   const isRemoved = await retried(ports, () => responses.remove(account, id));
   // One that is repeated finds nothing, and it is deleted.
   if (!head && !isRemoved) throw noSuchResponse(id);
-  return respondJson(request.id, deletedResponse(id));
+  return respondJson(request.id, buildDeletedResponse(id));
 }
 
 /** How long a caller waits for what its cancelled run had written, which the run writes when it sees that it is cancelled. */
@@ -181,7 +181,7 @@ export async function cancel(
   const isUnclaimed = head.status === 'cancelled' && head.background?.run === undefined;
   const { response } = (isUnclaimed ? found : await written(ports, reader, id)).body;
   const shown =
-    head.status === 'cancelled' ? cancelledResponse(response) : shownResponse(head.status, response);
+    head.status === 'cancelled' ? cancelledResponse(response) : showResponse(head.status, response);
   return respondJson(request.id, shown);
 }
 

@@ -3,8 +3,8 @@
  * is asked again for long; must never write over an end that readers may have seen.
  */
 import {
-  failedResponse,
-  createdFrame,
+  buildFailedResponse,
+  renderCreatedFrame,
   framesOf,
   isLastFrame,
 } from '../../endpoints/responses/stored-response.ts';
@@ -97,7 +97,7 @@ export class RunRecorder implements AnswerRecorder {
 
   /** Of a run that has no answer. Never rejects. */
   fails(error: ErrorObject): Promise<void> {
-    return this.keep(failedResponse(this.#kept.claimed.body.response, error));
+    return this.keep(buildFailedResponse(this.#kept.claimed.body.response, error));
   }
 
   #response(whole: JsonRecord, status: ResponseStatus, events: number | undefined): StoredResponse {
@@ -338,14 +338,14 @@ export function eventWriter({ clock, log, events }: WriterPorts, of: WrittenEven
     /** A text of the answer, as its renderer made it. The last event is left out: readers make it of the response. */
     wrote(text: string): void {
       for (const frame of framesOf(text))
-        if (!isLastFrame(frame)) add(isFirst() ? createdFrame(accepted) : frame);
+        if (!isLastFrame(frame)) add(isFirst() ? renderCreatedFrame(accepted) : frame);
     },
     /**
      * Writes what waits. The number of events, the last included, as the head is to say it. From then on nothing is kept.
      * Never rejects.
      */
     async finished(): Promise<number> {
-      if (isFirst()) add(createdFrame(accepted));
+      if (isFirst()) add(renderCreatedFrame(accepted));
       add(endMark);
       isOver = true;
       triedUntilMs = clock.now() + finishMs;

@@ -1,7 +1,7 @@
 /** OpenAI's embeddings: a call without a conversation, and vectors in the place of an answer. */
 import { vectorNumbersMax, type CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import { asRecord, isRecord, listIn, recordsIn, withoutNulls, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, isRecord, listIn, recordsIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
 import { findError } from '../answer-writer.ts';
 import type { UpstreamEvent } from '../body-events.ts';
 import { CannotCarry } from '../dialect.ts';
@@ -23,7 +23,7 @@ function buildEmbeddingsBody(
   const user = request.user ?? request.safety_identifier;
   const extraFields = quirks.acceptedFields ? {} : { ...unknown, user };
   const encoding = quirks.packsVectors ? 'base64' : undefined;
-  const sent = { model, input, ...withoutNulls({ ...extraFields, dimensions, encoding_format: encoding }) };
+  const sent = { model, input, ...removeNulls({ ...extraFields, dimensions, encoding_format: encoding }) };
   applyRowFields(sent, { ...settings, stream: false });
   return { body: sent, dropped: quirks.acceptedFields ? Object.keys(unknown) : [], wrappedTools: new Set() };
 }

@@ -87,7 +87,7 @@ const quickly = (bytes: Buffer): Buffer =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } });
 
 const image = (bytes: number): string => `data:image/png;base64,${fill('QUJDREVGR0hJSktM', bytes)}`;
-const imagePart = (bytes: number): object => ({ type: 'image_url', image_url: { url: image(bytes) } });
+const readImage = (bytes: number): object => ({ type: 'image_url', image_url: { url: image(bytes) } });
 const fileOf = (data: string): object[] => [
   { type: 'text', text: 'read' },
   { type: 'file', file: { filename: 'a.pdf', file_data: data } },
@@ -227,8 +227,8 @@ export const shapes: Readonly<Record<string, Build>> = {
       ]).flat(),
     ],
   })),
-  'files: an image of 30 MB': saying(() => [imagePart(large)]),
-  'files: 10,000 small images': saying(() => list(10_000, () => imagePart(400))),
+  'files: an image of 30 MB': saying(() => [readImage(large)]),
+  'files: 10,000 small images': saying(() => list(10_000, () => readImage(400))),
   'files: a PDF of 20 MB': saying(() => fileOf(dataUrl(scanned()))),
   'files: a PDF of 6,000 pages': saying(() => fileOf(dataUrl(printed(6_000, fill(words, 1_000))))),
   'files: a PDF of 20,000 hidden pages': saying(() => fileOf(dataUrl(savedAgain(20_000)))),

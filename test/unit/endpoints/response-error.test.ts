@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { responseError } from '../../../shared/endpoints/responses/response-object.ts';
+import { buildResponseError } from '../../../shared/endpoints/responses/response-object.ts';
 import type { ErrorType } from '../../../shared/wire/invalid-request.ts';
 
 describe('the error of a response that failed has a code of the published list', () => {
@@ -16,6 +16,6 @@ describe('the error of a response that failed has a code of the published list',
     ['insufficient_quota', 'quota_exceeded_error', 'insufficient_quota'],
   ])('%s of %s is %s', (code, type, shown) => {
     const error = { message: 'No.', type, param: null, code };
-    expect(responseError(error)).toEqual({ ...error, code: shown });
+    expect(buildResponseError(error)).toEqual({ ...error, code: shown });
   });
 });

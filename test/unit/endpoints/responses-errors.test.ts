@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
-import { responsesToChat } from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import { translateRequest } from '../../../shared/endpoints/responses/responses-endpoint.ts';
 import { ResponsesRequest } from '../../../shared/endpoints/responses/request.ts';
 
 function refusalOf(body: unknown): { code: string; param: string | null; message: string } | undefined {
   try {
-    responsesToChat(parseRequest(ResponsesRequest, body));
+    translateRequest(parseRequest(ResponsesRequest, body));
     return undefined;
   } catch (error) {
     if (!(error instanceof InvalidRequest)) throw error;

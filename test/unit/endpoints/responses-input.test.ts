@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { responsesToChat } from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import { translateRequest } from '../../../shared/endpoints/responses/responses-endpoint.ts';
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import type { InputItem } from '../../../shared/endpoints/responses/request.ts';
 
 const messagesOf = (input: InputItem[] | string, more: object = {}): ChatMessage[] =>
-  responsesToChat({ model: 'm', input, ...more }).chat.messages;
+  translateRequest({ model: 'm', input, ...more }).chat.messages;
 
 /** The messages with the text of the sealed state that belongs to each. */
 function sealedOf(input: InputItem[]): unknown[][] {
-  const { chat, sealed } = responsesToChat({ model: 'm', input });
+  const { chat, sealed } = translateRequest({ model: 'm', input });
   return chat.messages.map((message) => [message.content, sealed.get(message)?.text]);
 }
 
@@ -126,7 +126,7 @@ describe('reasoning that comes back', () => {
 
   it('carries the id of its item, if it came back, and its path', () => {
     const input = [{ ...state, id: 'rs_1' }, call('a'), output('a'), call('b'), state];
-    expect([...responsesToChat({ model: 'm', input }).sealed.values()]).toEqual([
+    expect([...translateRequest({ model: 'm', input }).sealed.values()]).toEqual([
       { text: 'relay1.x', itemId: 'rs_1', param: 'input[0].encrypted_content' },
       { text: 'relay1.x', itemId: undefined, param: 'input[4].encrypted_content' },
     ]);

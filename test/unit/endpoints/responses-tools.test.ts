@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
 import {
-  responsesToChat,
+  translateRequest,
   responsesEndpoint,
 } from '../../../shared/endpoints/responses/responses-endpoint.ts';
 import { ResponsesRequest } from '../../../shared/endpoints/responses/request.ts';
 
 const convert = (more: object) =>
-  responsesToChat(parseRequest(ResponsesRequest, { model: 'm', input: 'x', ...more }));
+  translateRequest(parseRequest(ResponsesRequest, { model: 'm', input: 'x', ...more }));
 const chatOf = (more: object) => convert(more).chat;
 const readingOf = (more: object) => responsesEndpoint.read({ model: 'm', input: 'x', ...more }, {});
 const namesOf = (more: object) => chatOf(more).tools?.map((tool) => (tool.function ?? tool.custom)?.name);

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
-import { responsesToChat } from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import { translateRequest } from '../../../shared/endpoints/responses/responses-endpoint.ts';
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import { ResponsesRequest, type InputItem } from '../../../shared/endpoints/responses/request.ts';
 
@@ -120,7 +120,7 @@ describe('the conversion of a Responses request', () => {
     fc.assert(
       fc.property(body, (sent) => {
         try {
-          responsesToChat(parseRequest(ResponsesRequest, sent));
+          translateRequest(parseRequest(ResponsesRequest, sent));
           ends.converted += 1;
         } catch (error) {
           if (!(error instanceof InvalidRequest) || error.message === '') throw error;
@@ -136,7 +136,7 @@ describe('the conversion of a Responses request', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
         const input = conversation(steps);
-        const { messages } = responsesToChat({ model: 'm', input }).chat;
+        const { messages } = translateRequest({ model: 'm', input }).chat;
         const calls = messages.flatMap((message) => message.tool_calls ?? []);
         expect(calls.map(({ id, function: called }) => [id, called?.arguments])).toEqual(
           input.flatMap((one) => (one.type === 'function_call' ? [[one['call_id'], one['arguments']]] : [])),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { run, type Machine, opened } from '../../../shared/stream/machine.ts';
+import { run, type Machine, readUntilOpen } from '../../../shared/stream/machine.ts';
 
 async function* source<T>(batches: T[][], failure?: Error): AsyncGenerator<T[], void, undefined> {
   yield* batches;
@@ -46,15 +46,15 @@ describe('run', () => {
 
 describe('opened', () => {
   it('waits for the batch that opens and then gives everything out', async () => {
-    const sequence = await opened(source([[0], [0, 1], [2]]), (n) => n > 0);
+    const sequence = await readUntilOpen(source([[0], [0, 1], [2]]), (n) => n > 0);
     expect(await collect(sequence)).toEqual({ batches: [[0], [0, 1], [2]] });
   });
 
   it('rejects when the source fails before that', async () => {
-    await expect(opened(source([[0]], new Error('x')), (n) => n > 0)).rejects.toThrow('x');
+    await expect(readUntilOpen(source([[0]], new Error('x')), (n) => n > 0)).rejects.toThrow('x');
   });
 
   it('takes an end without opening as the whole sequence', async () => {
-    expect(await collect(await opened(source([[0]]), (n) => n > 0))).toEqual({ batches: [[0]] });
+    expect(await collect(await readUntilOpen(source([[0]]), (n) => n > 0))).toEqual({ batches: [[0]] });
   });
 });

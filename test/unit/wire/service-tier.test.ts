@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { settledTier, tierFactor, type ServiceTiers } from '../../../shared/wire/service-tier.ts';
+import { resolveTier, tierFactor, type ServiceTiers } from '../../../shared/wire/service-tier.ts';
 
 const priced: ServiceTiers = { flex: 0.5, priority: 2, ultrafast: 6 };
 
@@ -19,7 +19,7 @@ it.each<[string, string | undefined, string | undefined, string | undefined]>([
   ['none where nobody names one', undefined, undefined, undefined],
   ['the standard one where it was asked for', 'default', undefined, 'default'],
 ])('the tier of a call is %s', (_case, sent, reported, tier) => {
-  expect(settledTier(priced, sent, reported)).toBe(tier);
+  expect(resolveTier(priced, sent, reported)).toBe(tier);
 });
 
 it('a tier has the factor of its own name before that of its other one, and names of no row have none', () => {

@@ -2,7 +2,7 @@
 import { Option } from 'commander';
 import {
   inputParts,
-  eachPart,
+  mapInputParts,
   firstPrices,
   laterPrices,
   type PartCount,
@@ -263,7 +263,7 @@ type PriceOptions = WaitOption & { from?: string; cached?: number; announced?: s
 const tokensOf = ({ input, output, ...options }: ExplainOptions): ExplainInput['tokens'] => ({
   prompt_tokens: input,
   completion_tokens: output,
-  prompt_tokens_details: eachPart('count', ({ count }) =>
+  prompt_tokens_details: mapInputParts('count', ({ count }) =>
     Number((options as Record<string, unknown>)[new Option(partOption(count)).attributeName()]),
   ),
 });

@@ -18,7 +18,7 @@ import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { parseCount } from '../option-values.ts';
 import type { Column } from '../terminal.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
-import { nearestName } from '../../../../shared/wire/nearest-name.ts';
+import { findNearestName } from '../../../../shared/wire/nearest-name.ts';
 
 export interface RowGroup {
   table: ConfigTable;
@@ -141,7 +141,7 @@ function wholeValue(name: string, value: string, names: readonly string[]): unkn
 
 /** No attribute of a row has a point in its name. */
 function unknownPart(name: string, names: readonly string[]): Failure {
-  const nearest = nearestName(name, names);
+  const nearest = findNearestName(name, names);
   const meant = nearest === undefined ? 'write the whole attribute, as JSON' : `did you mean ${nearest}?`;
   return usageFailure(`${name}: found, but not known here (${meant})`);
 }

@@ -14,7 +14,7 @@ import {
   buildReserve,
   type Expression,
 } from './quota-items.ts';
-import { physicalTableName } from '../../../tables/table-names.ts';
+import { physicalNameOf } from '../../../tables/table-names.ts';
 
 const loadTransactions = () => import('./quota-transactions.ts');
 const hasAnItem = 'attribute_exists(account)';
@@ -23,7 +23,7 @@ const hasNoItem = 'attribute_not_exists(account)';
 const once = { attempts: 1 };
 
 export function createQuotaStore(client: TableClient, stack: string): QuotaStore {
-  const TableName = physicalTableName(stack, 'quotas');
+  const TableName = physicalNameOf(stack, 'quotas');
 
   const update = async (
     of: AccountShard,

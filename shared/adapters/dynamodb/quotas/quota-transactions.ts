@@ -14,7 +14,7 @@ import type {
 } from '../../../billing/quota-item.ts';
 import type { QuotaStore } from '../../../relay/ports/money-stores.ts';
 import { StoreBusy } from '../../../relay/ports/store-errors.ts';
-import { physicalTableName } from '../../../tables/table-names.ts';
+import { physicalNameOf } from '../../../tables/table-names.ts';
 import { attributesOf, type Attributes, callOrThrowBusy, type TableClient } from '../table-client.ts';
 import { countInBudgets } from '../key-budgets.ts';
 import { countInDaily } from '../daily-sums.ts';
@@ -56,8 +56,8 @@ const once = { attempts: 1 };
 const isNotInLedger = 'attribute_not_exists(id)';
 
 export function createQuotaTransactions(client: TableClient, stack: string): QuotaTransactions {
-  const TableName = physicalTableName(stack, 'quotas');
-  const ledger = physicalTableName(stack, 'ledger');
+  const TableName = physicalNameOf(stack, 'quotas');
+  const ledger = physicalNameOf(stack, 'ledger');
 
   /** @returns which of the writes were refused by their conditions; none: all were done */
   const transact = async (TransactItems: TransactWriteItem[]): Promise<number[]> => {
@@ -113,7 +113,7 @@ export function createQuotaTransactions(client: TableClient, stack: string): Quo
       });
       if (parts !== undefined)
         items.push({
-          Put: { TableName: physicalTableName(stack, 'runtime'), Item: buildShardCountItem(account, parts) },
+          Put: { TableName: physicalNameOf(stack, 'runtime'), Item: buildShardCountItem(account, parts) },
         });
       return (await transact(items)).length === 0;
     },

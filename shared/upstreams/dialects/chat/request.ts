@@ -5,7 +5,7 @@ import {
   isRecord,
   listIn,
   textIn,
-  withoutNulls,
+  removeNulls,
   type JsonRecord,
   recordsIn,
 } from '../../../wire/json.ts';
@@ -48,7 +48,7 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
   const { form, request, unknown } = call;
   const { quirks } = settings;
   const tools = convertTools(call, settings);
-  const asked: JsonRecord = withoutNulls({
+  const asked: JsonRecord = removeNulls({
     ...request,
     ...(form === 'chat' && unknown),
     tools: tools.tools,
@@ -69,7 +69,7 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
   applyRowFields(body, settings);
   delete body['stream_options'];
   if (settings.stream && settings.includeUsage && (quirks.acceptedFields?.has('stream_options') ?? true))
-    body['stream_options'] = { ...withoutNulls(request.stream_options ?? {}), include_usage: true };
+    body['stream_options'] = { ...removeNulls(request.stream_options ?? {}), include_usage: true };
   return {
     body,
     dropped: [...new Set(unsent)],
@@ -136,7 +136,7 @@ function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: 
 
 /** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
 function convertCommonFields(message: ChatMessage): JsonRecord {
-  const converted = withoutNulls(message);
+  const converted = removeNulls(message);
   if (message.role === 'developer') converted['role'] = 'system';
   if (message.content === null) converted['content'] = null;
   delete converted['phase'];
@@ -155,7 +155,7 @@ function readResultText(
 
 /** The index is a matter of streams. Clients echo it, and upstreams that refuse other echoes refuse it, too. */
 function convertToolCall(source: object, wraps: boolean, { acceptedEchoes }: Quirks): JsonRecord {
-  const call = withoutNulls(source);
+  const call = removeNulls(source);
   if (acceptedEchoes) delete call['index'];
   if (!wraps || call['type'] !== 'custom') return call;
   const { custom, ...others } = call;

@@ -11,7 +11,7 @@ import {
   listIn,
   recordsIn,
   textIn,
-  withoutNulls,
+  removeNulls,
   type JsonRecord,
 } from '../../../wire/json.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
@@ -56,7 +56,7 @@ export function buildNativeBody(
     ...unknown,
     ...(tier !== undefined && { service_tier: tier }),
     ...((isRecord(metadata) || request.user) && {
-      metadata: { ...asRecord(metadata), ...withoutNulls({ user_id: request.user || undefined }) },
+      metadata: { ...asRecord(metadata), ...removeNulls({ user_id: request.user || undefined }) },
     }),
   };
   if ('tool_choice' in body && (isChoiceLost || sentTools.length === 0)) {

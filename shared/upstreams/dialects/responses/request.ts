@@ -1,6 +1,6 @@
 /** OpenAI's Responses, which Azure and GPT models on Bedrock speak in the same form. */
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
-import { asRecord, textIn, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, textIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import {
   chooseEffort,
@@ -50,7 +50,7 @@ export function buildResponsesBody(call: CanonicalCall, settings: RequestSetting
   const ownForm = call.form === 'responses';
   const carried = ownForm && !settings.omissions.has('items') ? call.items : undefined;
   const asked = carried ? carried.effort : request.reasoning_effort;
-  const unknown = withoutNulls({ ...call.unknown, ...(ownForm && call.served) });
+  const unknown = removeNulls({ ...call.unknown, ...(ownForm && call.served) });
   refuseUnsupported(request, ownForm ? {} : unknown);
   const own = ownForm ? unknown : {};
   const reasoning = buildReasoning(asked, own, settings);
@@ -126,7 +126,7 @@ function splitFields(
   { quirks }: RequestSettings,
   { reasoning }: JsonRecord,
 ): { sent: JsonRecord; dropped: string[] } {
-  const given = withoutNulls(request);
+  const given = removeNulls(request);
   const dropped: string[] = unsupportedFields.filter((field) => given[field] !== undefined);
   const refused = findRefusedSampling(given, quirks, asRecord(reasoning)['effort']);
   const sent: JsonRecord = {};
@@ -160,11 +160,11 @@ function buildTextField(
 ): JsonRecord | undefined {
   const schema = asRecord(format?.['json_schema']);
   const { name, description, schema: shape, strict } = schema;
-  const sent = withoutNulls({
+  const sent = removeNulls({
     ...asRecord(own['text']),
     format:
       format?.type === 'json_schema'
-        ? withoutNulls({ type: format.type, name, description, schema: shape, strict })
+        ? removeNulls({ type: format.type, name, description, schema: shape, strict })
         : format && { type: format.type },
     verbosity,
   });
@@ -178,7 +178,7 @@ function buildReasoning(
   { quirks }: RequestSettings,
 ): JsonRecord | undefined {
   const effort = typeof asked === 'string' ? chooseEffort(asked, quirks.efforts ?? efforts) : undefined;
-  const sent = withoutNulls({ ...asRecord(own['reasoning']), effort });
+  const sent = removeNulls({ ...asRecord(own['reasoning']), effort });
   if (quirks.summaryKind && typeof sent['summary'] === 'string') sent['summary'] = quirks.summaryKind;
   return Object.keys(sent).length > 0 ? sent : undefined;
 }

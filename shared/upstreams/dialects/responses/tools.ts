@@ -1,6 +1,6 @@
 /** Converts tools and the choice among them to the form of Responses. */
 import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
-import { asRecord, isRecord, recordsIn, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, recordsIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
 import { toolNameOf, wrapTool } from '../../request-parts.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
@@ -52,7 +52,7 @@ export function convertTools(
   const choice = forces ? chosen : replaceForcedChoice(chosen);
   return {
     ...shared,
-    choice: withoutNulls({ tool_choice: choice, parallel_tool_calls: parallel }),
+    choice: removeNulls({ tool_choice: choice, parallel_tool_calls: parallel }),
     changedChoice: (choice === 'auto' && asked !== 'auto') || choice !== chosen ? 'auto' : undefined,
   };
 }

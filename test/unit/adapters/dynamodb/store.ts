@@ -3,7 +3,7 @@ import { documentClient } from '../../../support/sdk-tables.ts';
 import { tablesOf } from '../../../../functions/compose/late-adapters.ts';
 import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
-import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../../../shared/tables/table-names.ts';
 
 export const localAccess = {
   region: 'us-east-1',
@@ -39,7 +39,7 @@ export function countedClient(): CountedClient {
     { step: 'initialize' },
   );
   const put = async (table: TableName, Item: Record<string, unknown>) => {
-    await client.send(new PutCommand({ TableName: physicalTableName('relay', table), Item }));
+    await client.send(new PutCommand({ TableName: physicalNameOf('relay', table), Item }));
     calls.pop();
   };
   return { client, calls, put };

@@ -1,7 +1,7 @@
 /** Errors in the form that Anthropic's clients act on: status, type, headers, and the words of the vendor. */
 import { describe, expect, it } from 'vitest';
 import { refuse, respondRefusal, type RefusalCode } from '../../../../shared/relay/http/refusal.ts';
-import { errorBody } from '../../../../shared/endpoints/messages/errors.ts';
+import { renderErrorBody } from '../../../../shared/endpoints/messages/errors.ts';
 import { messagesEndpoint } from '../../../../shared/endpoints/messages/messages-endpoint.ts';
 import {
   CoreRig,
@@ -95,7 +95,7 @@ describe('a refusal', () => {
     'unavailable',
     'internal',
   ])('%s has the same type after the answer has begun', (code) => {
-    expect(errorBody(refuse(code, 'Words.').body.error, 'r1')).toMatchObject({
+    expect(renderErrorBody(refuse(code, 'Words.').body.error, 'r1')).toMatchObject({
       error: { type: shown[code][1] },
     });
   });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eachPart } from '../../../../shared/wire/chat-response.ts';
+import { mapInputParts } from '../../../../shared/wire/chat-response.ts';
 import {
   type CloseRow,
   type GrantLedgerRow,
@@ -109,7 +109,7 @@ describe('GET /v1/account/usage over the real tables', () => {
       charge: 0.003096,
       prompt_tokens: 12,
       completion_tokens: 40,
-      ...eachPart('count', () => 0),
+      ...mapInputParts('count', () => 0),
       cached_tokens: 9,
       cache_write_1h_tokens: 2,
       estimated: true,
@@ -131,7 +131,7 @@ describe('GET /v1/account/usage over the real tables', () => {
     expect(page.data[2]).toMatchObject({ official: true, cost: 0.5, charge: 0 });
     for (const row of page.data.slice(1))
       expect(row).toMatchObject({
-        ...eachPart('count', () => null),
+        ...mapInputParts('count', () => null),
       });
   });
 

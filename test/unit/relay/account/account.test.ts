@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { eachPart } from '../../../../shared/wire/chat-response.ts';
+import { mapInputParts } from '../../../../shared/wire/chat-response.ts';
 import { encodeEntry } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
@@ -152,7 +152,7 @@ describe('GET /v1/account', () => {
         type: 'token-billing',
         input: 3,
         output: 2,
-        ...eachPart('price', () => null),
+        ...mapInputParts('price', () => null),
         cached_input: 0.3,
         tiers: [],
         service_tiers: { flex: 0.5 },

@@ -6,7 +6,7 @@ import type { Pointer, SnapshotStore, SecretCheck } from '../../../../shared/rel
 import { createSnapshotStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
 import { createLearnedFactsReader } from '../../../../shared/adapters/dynamodb/runtime-source.ts';
 import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
-import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
+import { physicalNameOf, type TableName } from '../../../../shared/tables/table-names.ts';
 import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from '../../adapters/dynamodb/store.ts';
@@ -73,7 +73,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
 }
 
 const keyOf = (table: TableName, key: string | number) => ({
-  TableName: physicalTableName('relay', table),
+  TableName: physicalNameOf('relay', table),
   Key: { [tableSchemas[table].partitionKey.name]: key },
 });
 
