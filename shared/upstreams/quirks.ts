@@ -1,6 +1,6 @@
 /**
  * How an upstream differs from its dialect, and a model from others. A channel's row says it under `params`; else its type
- * knows it, else the table of models. This file names no type, no dialect and no model: docs/channels.md has the defaults.
+ * knows it, else the table of models. This file names no type, no dialect and no model: docs/tables.md has the defaults.
  */
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
