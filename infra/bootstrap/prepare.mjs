@@ -59,7 +59,7 @@ const release = () => fs.rmSync(lockFile, { force: true });
 
 export async function withLock(work) {
   for (let tries = 0; !takeLock(); tries += 1) {
-    if (tries === 0) print('waiting for another run that installs or builds');
+    if (tries === 0) print('waiting for another install or build');
     await sleep(100);
   }
   process.once('exit', release);
@@ -141,8 +141,8 @@ function npm(command, node, env) {
 /** Undefined: npm's own words say it. */
 function inOneSentence(printed) {
   if (unreachable.test(printed))
-    return "npm's registry cannot be reached: is this machine online, is a proxy set (npm config get proxy)? Then repeat the command.";
-  return noRoom.test(printed) ? 'the disk is full: make room, then repeat the command.' : undefined;
+    return 'the npm registry is unreachable. Check the network and the proxy (npm config get proxy), then re-run the command.';
+  return noRoom.test(printed) ? 'the disk is full. Free some space, then re-run the command.' : undefined;
 }
 
 function isNewEnough() {
@@ -155,9 +155,7 @@ export function nodeOfRepository() {
   const own = path.join(bin, 'node');
   if (fs.existsSync(own)) return own;
   if (isNewEnough()) return process.execPath;
-  throw new Failure(
-    `Node ${oldestNode.join('.')} or later is wanted here; this is ${process.versions.node}.`,
-  );
+  throw new Failure(`Node ${oldestNode.join('.')} or later is required; this is ${process.versions.node}.`);
 }
 
 const buildStamp = inRoot('dist', 'meta', 'build.stamp');

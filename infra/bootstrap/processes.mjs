@@ -75,7 +75,7 @@ function endStep(signal, isAgain) {
   killGroup(isAgain ? 'SIGKILL' : 'SIGTERM');
   if (isAgain) exit();
   if (process.stderr.isTTY) process.stderr.write('\r\u001B[K');
-  print('stopped; the next run goes on from here');
+  print('stopped; the next run resumes here');
   child.once('exit', exit);
   setTimeout(() => {
     killGroup('SIGKILL');

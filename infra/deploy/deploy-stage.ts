@@ -27,23 +27,23 @@ export async function deployStage(args: readonly string[], ports: DeployPorts): 
   print(`${file}: ${names.length === 0 ? 'no options' : `options ${names.join(', ')}`}`);
   const stack = `stack ${stackName} in ${deployed.region}`;
   if (deployed.state === 'absent') {
-    print(`${stack} does not exist yet: there is nothing to compare with`);
+    print(`${stack} does not exist yet, so there are no deployed options to compare`);
     if (deployed.isProtected) {
       print(
-        'Its first deployment failed. CDK deletes what is left of it: its termination protection is lifted',
+        'Its first deployment failed. Removing its termination protection, so that CDK can delete the remains',
       );
       await liftProtection(place, environment);
     }
   } else {
     const { differences, refused, broken } = compareOptions(deployed.options, wanted, acceptedDrops);
-    print(`${stack} ${differences.length === 0 ? 'has the same options' : 'differs:'}`);
+    print(`${stack} ${differences.length === 0 ? 'has the same options' : 'will change:'}`);
     for (const line of differences) print(`  ${line}`);
     if (refused.length > 0) {
-      print(`refused: this deployment would drop ${refused.join(', ')}.`);
+      print(`stopped: this deployment would remove ${refused.join(', ')}`);
       const accepting = refused.map((option) => `--accept-drop ${option}`).join(' ');
-      print(`Write ${refused.length === 1 ? 'it' : 'them'} into ${file}, or add ${accepting}`);
+      print(`Add ${refused.length === 1 ? 'it' : 'them'} to ${file}, or re-run with ${accepting}`);
     }
-    for (const line of broken) print(`refused: ${line}`);
+    for (const line of broken) print(`stopped: ${line}`);
     if (refused.length + broken.length > 0) return 1;
   }
   const context = name === undefined ? [] : ['--context', `stage=${name}`];
@@ -91,12 +91,12 @@ function readDeployArguments(args: readonly string[]): DeployArguments {
   const { values, tokens } = parseArgs({ args: [...args], options: known, strict: false, tokens: true });
   const named = tokens.flatMap((token) => (token.kind === 'option' && token.name in known ? [token] : []));
   const valueless = named.find(({ value }) => value === undefined || value.startsWith('-'));
-  if (valueless) throw new Error(`${valueless.rawName} needs a value`);
+  if (valueless) throw new Error(`${valueless.rawName} requires a value`);
   const valuesOf = (name: keyof typeof known): string[] => (values[name] ?? []).map(String);
   const [stage, ...others] = valuesOf('stage');
-  if (others.length > 0) throw new Error('--stage is given twice');
+  if (others.length > 0) throw new Error('use --stage only once');
   if (valuesOf('context').some((each) => /^=?stage=/.test(each)))
-    throw new Error('the stage is given as --stage, not as -c stage=...');
+    throw new Error('use --stage instead of -c stage=...');
   const own = new Set(
     named.flatMap(({ name, index, inlineValue }) => {
       if (name !== 'stage' && name !== 'accept-drop') return [];

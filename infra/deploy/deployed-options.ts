@@ -55,7 +55,7 @@ function optionsIn(outputs: ReadonlyMap<string, string>, what: string): Publishe
     return options;
   } catch (error) {
     throw new Error(
-      `the options of ${what} cannot be compared: ${(error as Error).message}. Compare by hand, then run npx cdk deploy`,
+      `cannot compare the options of ${what}: ${(error as Error).message}. Compare them by hand, then run npx cdk deploy`,
       { cause: error },
     );
   }
@@ -71,9 +71,12 @@ export async function liftProtection(place: Place, environment: NodeJS.ProcessEn
   };
   await queryStacks(parameters, addressOf(place, aws, environment)).catch((error: unknown) => {
     const command = `aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${stackName} --region ${aws.region}`;
-    throw new Error(`it could not be lifted (${(error as Error).message}). Lift it with ${command}`, {
-      cause: error,
-    });
+    throw new Error(
+      `cannot remove the termination protection (${(error as Error).message}). Remove it with ${command}`,
+      {
+        cause: error,
+      },
+    );
   });
 }
 
@@ -103,19 +106,19 @@ async function access({ region, profile }: Place, environment: NodeJS.ProcessEnv
 // Says to the person who deploys why a stack could not be read.
 
 const withoutPermission =
-  'these credentials may not call cloudformation:DescribeStacks, without which nobody notices a dropped option. ' +
-  'Allow it, or compare by hand and run npx cdk deploy';
+  'these credentials lack cloudformation:DescribeStacks, which is needed to notice removed options. ' +
+  'Allow it, or compare the options by hand and run npx cdk deploy';
 
 /** @param what the stack and its region */
 function unreadable(error: unknown, what: string): Error {
   const cause = { cause: error };
   if (!(error instanceof ServiceRefusal)) {
     const { message, code } = ((error as Error).cause ?? error) as { message: string; code?: string };
-    return new Error(`${what} could not be read: CloudFormation does not answer (${code ?? message})`, cause);
+    return new Error(`cannot read ${what}: CloudFormation does not respond (${code ?? message})`, cause);
   }
   const isForbidden = /AccessDenied|UnauthorizedOperation/.test(error.name);
   return new Error(
-    `${what} could not be read: ${isForbidden ? withoutPermission : `${error.name}: ${error.message}`}`,
+    `cannot read ${what}: ${isForbidden ? withoutPermission : `${error.name}: ${error.message}`}`,
     cause,
   );
 }
@@ -149,12 +152,12 @@ export function compareOptions(
     const before = valueIn(deployed, name);
     if (isDeepStrictEqual(before, value)) return [];
     return before === undefined
-      ? [`${name}: new, ${JSON.stringify(value)}`]
-      : [`${name}: ${JSON.stringify(before)} becomes ${JSON.stringify(value)}`];
+      ? [`${name}: ${JSON.stringify(value)} (new)`]
+      : [`${name}: ${JSON.stringify(before)} -> ${JSON.stringify(value)}`];
   });
   const lost = dropped.map((name) => {
-    const how = isAccepted(name) ? 'dropped, as accepted' : 'would be dropped';
-    return `${name}: ${how}, the stack has ${JSON.stringify(deployed[name])}`;
+    const how = isAccepted(name) ? 'removed, as accepted' : 'would be removed';
+    return `${name}: ${how} (deployed: ${JSON.stringify(deployed[name])})`;
   });
   const models = Object.hasOwn(written, 'bedrockModels') ? lostModels(deployed, wanted) : [];
   return {
@@ -182,8 +185,8 @@ function lostModels(deployed: PublishedOptions, { bedrockModels = [] }: StageOpt
 
 /** What the number that is in use is for, until a second deployment. */
 const inUse = {
-  originSecrets: 'CloudFront sends it for minutes yet, and functions without it would answer 403',
-  sealKeys: 'it opens the state of turns that clients hold; keep it for 90 days',
+  originSecrets: 'CloudFront keeps sending it for minutes, and functions without it would answer 403',
+  sealKeys: 'it decrypts the turn state that clients hold; keep it for 90 days',
 } as const;
 
 /** In one step nothing old would be accepted while the new one is not yet everywhere. */
@@ -199,7 +202,7 @@ function brokenRotation(
   const isBack = name === 'sealKeys' && Math.max(...after) < last;
   const between = JSON.stringify([last, ...after].toSorted((a, b) => a - b));
   const way = isBack
-    ? `Numbers ascend: add one above ${last} instead`
+    ? `Numbers must ascend: add one above ${last} instead`
     : `Deploy ${name === 'sealKeys' ? between : JSON.stringify([last, ...after])} first, then ${JSON.stringify(after)}`;
   return [`${name} without ${last}: ${inUse[name]}. ${way}`];
 }

@@ -28,11 +28,11 @@ export async function runProtocol(
   ports: ProtocolPorts,
 ): Promise<number> {
   const { folder, environment, print } = ports;
-  if (name === undefined) throw new Error('--stage is missing: the default stage is not for trials');
+  if (name === undefined) throw new Error('--stage is required: do not use the default stage for trials');
   const { file: options, stackName } = stageNamed(name);
   const { disposable, region } = readStageFile(folder, { file: options, stackName });
   if (disposable !== true)
-    throw new Error(`${options} has no "disposable": true, and the last step removes stack ${stackName}`);
+    throw new Error(`${options} lacks "disposable": true, and the last step deletes stack ${stackName}`);
   const page = readFileSync(join(folder, 'docs', 'first-deployment.md'), 'utf8');
   const notes = join('first-deployment', name);
   const transcript = join(folder, notes, 'transcript.md');
@@ -42,14 +42,16 @@ export async function runProtocol(
   const left = steps.filter(({ number }) =>
     from === undefined ? !done.has(number) : number >= Number(from),
   );
-  if (left.length === 0) throw new Error(`no step is left; to begin anew, move ${transcript} away`);
+  if (left.length === 0) throw new Error(`all steps are done; to start over, move ${transcript} away`);
   if (written === '' && (await ports.isDeployed({ stackName, region })))
-    throw new Error(`stack ${stackName} exists, and this did not make it: choose a stage that nobody uses`);
-  for (const step of left) print(`${step.number}. ${step.name}: some ${step.minutes} minutes`);
+    throw new Error(
+      `stack ${stackName} already exists and was not created by this protocol: choose an unused stage`,
+    );
+  for (const step of left) print(`${step.number}. ${step.name}: about ${step.minutes} minutes`);
   const minutes = left.reduce((sum, step) => sum + step.minutes, 0);
-  print(`stack ${stackName}: some ${minutes} minutes. ${/^It costs .+$/m.exec(page)?.[0]}`);
+  print(`stack ${stackName}: about ${minutes} minutes. ${/^It costs .+$/m.exec(page)?.[0]}`);
   const command = `npm run first-deployment -- --stage ${name} --yes`;
-  if (!yes) throw new Error(`nothing was done. To begin: ${command}`);
+  if (!yes) throw new Error(`nothing was done. To start: ${command}`);
   mkdirSync(join(folder, notes), { recursive: true, mode: 0o700 });
   const append = (text: string): void => appendFileSync(transcript, `${text}\n`, { mode: 0o600 });
   // A run that was killed left its block open.
@@ -58,9 +60,9 @@ export async function runProtocol(
   for (const step of left) {
     const failure = await runStep(step, run);
     if (failure === undefined) continue;
-    print(`step ${step.number} (${step.name}) failed: ${failure}. What it said: ${transcript}`);
-    print(`to go on with it: ${command}; without it: ${command} --from ${step.number + 1}`);
-    print(`to remove what stands: ${command} --from ${steps.at(-1)?.number}`);
+    print(`step ${step.number} (${step.name}) failed: ${failure}. Its output is in ${transcript}`);
+    print(`to retry it: ${command}; to skip it: ${command} --from ${step.number + 1}`);
+    print(`to delete the stack: ${command} --from ${steps.at(-1)?.number}`);
     return 1;
   }
   return 0;

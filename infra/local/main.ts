@@ -81,7 +81,7 @@ try {
   stack = await start;
   void stack.emulatorEnded.then((reason) => {
     if (endedMs !== undefined) return;
-    logToStderr(`the DynamoDB emulator ended: ${reason}`);
+    logToStderr(`the DynamoDB emulator stopped: ${reason}`);
     end(1);
   });
   if (endedMs === undefined) process.stdout.write(readyText(stack, options.dataFolder));

@@ -45,7 +45,7 @@ export async function startServerProcess(
     started.once('message', (message) => listening.resolve((message as { port: number }).port));
     started.once('exit', (code, signal) => {
       log(`${label} ended (${signal ?? code})`);
-      listening.reject(new StartError(`the server ended (${signal ?? code}) before it listened`));
+      listening.reject(new StartError(`the server exited (${signal ?? code}) before it was ready`));
       if (isStopping) return;
       listening = Promise.withResolvers<number>();
       listening.promise.catch(() => undefined);

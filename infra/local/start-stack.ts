@@ -110,8 +110,7 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   const api = readRestApi(references, functions);
   const apiUrl = api && restApiUrl(api);
   const hasServer = settings.compute === 'server';
-  if (api && hasServer)
-    throw new StartError('RELAY_COMPUTE=server: the server is behind no API of API Gateway');
+  if (api && hasServer) throw new StartError('RELAY_COMPUTE=server does not support API Gateway');
   const server = hasServer
     ? started.adopt(await startServerProcess(functions, log), (process) => process.stop())
     : undefined;
@@ -192,8 +191,7 @@ export async function publishConfiguration(
   const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
   await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
     const { message, errorType } = error as Error & { errorType?: string };
-    if (errorType !== MarksLost.name)
-      throw new StartError(`the configuration cannot be published: ${message}`);
+    if (errorType !== MarksLost.name) throw new StartError(`cannot publish the configuration: ${message}`);
     // The configuration is published before rows are marked, and the schedule retries the marks.
     log(`[start] ${message}`);
   });

@@ -1,27 +1,31 @@
 /** What came of an action, in sentences: the terminal prints them, the console shows them. */
-import { formatYuan } from '../../shared/billing/price.ts';
 import type { CloseAccountPlan } from '../../shared/operate/customers/edit-account.ts';
 import type { GrantMade, GrantPlan } from '../../shared/operate/customers/grants.ts';
+import { formatMoney } from '../../shared/operate/plan.ts';
 
 interface Said {
   lines: string[];
   warnings: string[];
 }
 
+const creditedWords = (account: string, amount: bigint, grantId: string): string =>
+  amount < 0n
+    ? `Took ${formatMoney(-amount)} from ${account} (grant "${grantId}")`
+    : `Credited ${formatMoney(amount)} to ${account} (grant "${grantId}")`;
+
 /** Of a grant or a refund. An earlier run may have written it. */
 export function grantSaid(
   { account, grantId, amount }: GrantPlan,
   { made, isApplied, available }: GrantMade,
 ): Said {
-  const balance = available === undefined ? '' : `${formatYuan(available)} yuan are available now`;
+  const balance = available === undefined ? '' : ` Balance: ${formatMoney(available)}.`;
   return {
-    lines: [
-      ...(isGrantWritten(made) ? [`grant ${grantId} of ${formatYuan(amount)} yuan is written.`] : []),
-      ...(isApplied ? [`It is applied. ${account}: ${balance}.`] : []),
-    ],
+    lines: [...(isApplied ? [`${creditedWords(account, amount, grantId)}.${balance}`] : [])],
     warnings: [
-      ...(isGrantWritten(made) ? [] : [`grant ${grantId} was written before; nothing is written again`]),
-      ...(isApplied ? [] : ['Not applied yet. It will be within minutes: see `customer show`.']),
+      ...(isGrantWritten(made) ? [] : [`Grant "${grantId}" already existed; nothing was written.`]),
+      ...(isApplied
+        ? []
+        : [`Grant "${grantId}" is pending and will be applied within minutes: see \`customer show\`.`]),
     ],
   };
 }
@@ -30,7 +34,7 @@ export const isGrantWritten = (made: GrantMade['made']): boolean =>
   made.some(({ table }) => table === 'grants');
 
 export const closedLines = ({ account, next }: CloseAccountPlan): string[] => [
-  `${account} is closed; its rows, grants and ledger stay.`,
-  next.length === 0 ? 'Nothing is left to pay back.' : 'To pay back what is left:',
+  `Closed ${account}. Its rows, grants and ledger are kept.`,
+  next.length === 0 ? 'There is no balance to pay back.' : 'To pay back the balance:',
   ...next.map((step, at) => `  ${at + 1}. ${step}`),
 ];

@@ -214,7 +214,7 @@ export const buildGrantLedgerRow = (
 export const explainChangedGrant = (amount: NanoYuan, applied: NanoYuan): string | undefined =>
   amount === applied
     ? undefined
-    : `amount: found ${formatYuan(amount)}, wanted ${formatYuan(applied)}, which was applied; grant the difference in a row of its own`;
+    : `amount: found ${formatYuan(amount)}, expected ${formatYuan(applied)}, which was applied; grant the difference in a row of its own`;
 
 /** Ledger ids of grants begin with this prefix, which sorts after all request ids. */
 export const grantPrefix = formatGrantLedgerId('');

@@ -76,11 +76,11 @@ export function addWarnings(results: RowResult[], warnings: Warnings): RowResult
 /** What an operator is told by the kind of a fact. `found`: the row's limit as it is. */
 const lessons: Record<string, (models: string, detail: string, found: string) => string> = {
   speaks: (models, dialect) =>
-    `dialect: ${models} took calls with tools only in the dialect "${dialect}"; name it here, so that they are asked in it at once`,
+    `dialect: ${models} took calls with tools only in the dialect "${dialect}"; name it here, so that calls use it at once`,
   refuses_limit: (models, limit, found) =>
-    `params.max_output_tokens: ${found}, ${models} refused a limit of ${limit}; set it to the maximum of the model, so that limits are lowered to it`,
+    `params.max_output_tokens: ${found}, ${models} refused a limit of ${limit}; set it to the maximum of the model, so that the relay lowers limits to it`,
   limit_over_context: (models, limit, found) =>
-    `params.max_output_tokens: ${found}, ${models} had no room in its context for a limit of ${limit}; set it to what the context leaves beside prompts, so that calls are not asked twice`,
+    `params.max_output_tokens: ${found}, ${models} had no room in its context for a limit of ${limit}; set it to the context window minus the longest prompt, so that calls need no second request`,
 };
 
 /** Repeats cost each call a request; a row that says what was learned saves it. */
@@ -107,9 +107,9 @@ function ruleLesson(row: ChannelRow, models: readonly string[], rules: WrittenRu
   const asked = models.filter((model) => !saysSo(model));
   const [first] = asked;
   if (first === undefined) return [];
-  const more = asked.length > 1 ? ', and the same of the others' : '';
+  const more = asked.length > 1 ? ', and the same for the others' : '';
   return [
-    `params.model_rules: ${joinNames(asked)} refused calls until this held; write ${JSON.stringify({ [first]: rules })}${more}, so that ${asked.length > 1 ? 'they are' : 'it is'} not asked twice`,
+    `params.model_rules: ${joinNames(asked)} refused calls until this held; write ${JSON.stringify({ [first]: rules })}${more}, so that ${asked.length > 1 ? 'they need' : 'it needs'} no second request`,
   ];
 }
 
@@ -129,14 +129,13 @@ export const nameOf = (table: ConfigTable, key: string | number): string => `${t
 
 function unpricedWarning(unpriced: string[], config: Config): string[] {
   const byConsequence = Map.groupBy(unpriced, (model) => {
-    if (config.settings.unpricedModels === 'refuse')
-      return 'so, by the setting unpriced_models, calls are refused';
+    if (config.settings.unpricedModels === 'refuse') return 'so calls are rejected (setting unpriced_models)';
     return needsPrice(config, model)
-      ? 'but one that cannot be read names it, so calls are refused until that row is mended'
+      ? 'but an invalid rule names it, so calls are rejected until that rule is fixed'
       : 'so calls are free';
   });
   return [...byConsequence].map(
-    ([consequence, models]) => `models: no row of charges prices ${joinNames(models)}, ${consequence}`,
+    ([consequence, models]) => `models: no price for ${joinNames(models)}, ${consequence}`,
   );
 }
 
@@ -148,9 +147,9 @@ function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
     if (!other || other.id === rule.id) return [];
     const why =
       startMsOf(other) > startMsOf(rule)
-        ? `is in force since ${isoTime(startMsOf(other))} and prices`
-        : 'has the lower id and already prices';
-    return [`models: rule ${other.id} ${why} ${joinNames(names)}, so that one counts`];
+        ? `replaced this one at ${isoTime(startMsOf(other))}`
+        : 'has a lower id and takes precedence';
+    return [`models: rule ${other.id} ${why} for ${joinNames(names)}`];
   });
 }
 
@@ -164,15 +163,15 @@ function unservedCharge(
   if (unserved.length === 0) return [];
   const publicNames = config.channels.flatMap((channel) =>
     Object.entries(channel.mapper).flatMap(([name, upstreamName]) =>
-      unserved.includes(upstreamName) ? [`${upstreamName} is the upstream's name of ${name}`] : [],
+      unserved.includes(upstreamName) ? [`${upstreamName} is the upstream's name for ${name}`] : [],
     ),
   );
   const aliases = unserved
     .filter((model) => isAlias(model, config))
-    .map((model) => `${model} is an alias: the model that answers has its price`);
+    .map((model) => `${model} is an alias: set the price of its models`);
   const hints = [...new Set(publicNames), ...aliases];
   const hint = hints.length > 0 ? ` (${joinNames(hints)})` : '';
-  return [`models: no channel that is on serves ${joinNames(unserved)}${hint}`];
+  return [`models: no enabled channel serves ${joinNames(unserved)}${hint}`];
 }
 
 const unservedOf = (models: string[], config: Config): string[] =>
@@ -186,7 +185,7 @@ const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
   items.flatMap(({ models }, index) => {
     const unserved = unservedOf(models, config).filter((name) => !isAlias(name, config));
     return unserved.length > 0
-      ? [`items[${index}].models: no channel that is on serves ${joinNames(unserved)}`]
+      ? [`items[${index}].models: no enabled channel serves ${joinNames(unserved)}`]
       : [];
   });
 
@@ -211,12 +210,11 @@ interface WrittenAliases {
 function aliasWarnings({ aliases, channels, offered }: WrittenAliases): string[] {
   const taken = namesOf(channels);
   return aliases.flatMap(({ name, models }) => {
-    if (taken.has(name))
-      return [`value.${name}: not used, because a channel has a model of this name, which stays that model`];
+    if (taken.has(name)) return [`value.${name}: ignored, because a channel has a model of this name`];
     const missing = models.filter((model) => !offered.has(model));
     if (missing.length === models.length)
-      return [`value.${name}: not offered, because no channel that is on serves any of its models`];
-    return missing.map((model) => `value.${name}: skips ${model}, which no channel that is on serves`);
+      return [`value.${name}: not offered, because no enabled channel serves any of its models`];
+    return missing.map((model) => `value.${name}: skips ${model}, which no enabled channel serves`);
   });
 }
 

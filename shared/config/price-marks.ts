@@ -77,7 +77,7 @@ type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers' | 'service_tiers' |
 function doubtsOf(prices: Prices, known: readonly Known[], prefix = ''): string[] {
   const { currency = 'yuan', rate = 1, service_tiers = {} } = prices;
   const ofTiers = Object.entries(service_tiers).flatMap(([name, factor]) => {
-    const means = `${factor} is a factor, so such calls cost ${factor} times the standard price`;
+    const means = `${factor} is a factor, so these calls cost ${factor} times the standard price`;
     return factor > usualFactor ? [`${prefix}service_tiers.${name}: ${means}`] : [];
   });
   const ofPrices = pricesOf(prices).flatMap(({ attribute, kind, price, factor }) => {
@@ -85,10 +85,10 @@ function doubtsOf(prices: Prices, known: readonly Known[], prefix = ''): string[
     if (!found) return [];
     const { model, limits } = found;
     const isSmall = !found.cost && limits.input < usual.input;
-    const over = found.cost ? `is over ${costFactor} times the cost of ${model} and ` : '';
+    const over = found.cost ? `exceeds ${costFactor} times the cost of ${model} and ` : '';
     const here = Number((price / 1000).toPrecision(12));
     return [
-      `${prefix}${attribute}: ${price} ${currency} per 1,000 tokens ${over}looks like a price per million tokens${isSmall ? ` for ${model}` : ''}; that would be ${here} here`,
+      `${prefix}${attribute}: ${price} ${currency} per 1,000 tokens ${over}looks like a price per million tokens${isSmall ? ` for ${model}` : ''}; in that case write ${here}`,
     ];
   });
   return [...ofPrices, ...ofTiers];
@@ -190,7 +190,7 @@ function jumpsOf(rule: ChargeRow, { charges, before, nowMs }: Omit<ChargesAround
   return [
     ...(late
       ? [
-          `from: at ${isoTime(nowMs)} this time (${isoTime(startMsOf(rule))}) was over, so the price began at once`,
+          `from: at ${isoTime(nowMs)} this time (${isoTime(startMsOf(rule))}) was already past, so the price took effect at once`,
         ]
       : []),
     ...[...jumps].map(
@@ -217,8 +217,8 @@ interface NamedRate {
 function jumpBetween(before: Price, after: Price): string {
   const wasFree = ratesAround(before, before).every(({ old }) => old === 0n);
   const isFree = ratesAround(after, after).every(({ old }) => old === 0n);
-  if (isFree) return wasFree ? '' : 'becomes nothing: calls are free';
-  if (wasFree) return 'begins: calls were free';
+  if (isFree) return wasFree ? '' : 'drops to zero: calls are free';
+  if (wasFree) return 'is new: calls were free before';
   if (before.type !== after.type) return `changes from ${before.type} to ${after.type}`;
   const [worst] = ratesAround(before, after)
     .filter(({ old, next }) => isJump(old, next))

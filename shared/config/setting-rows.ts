@@ -34,7 +34,7 @@ import type { TableReader } from './rows/read-table.ts';
 
 /** Each model that may answer is estimated before the call, and three are asked at most. */
 const modelsMax = 8;
-const wantedModels = `a list of 1 to ${modelsMax} model names, in the order in which they are tried`;
+const wantedModels = `a list of 1 to ${modelsMax} model names, in the order to try them`;
 const wantedAliases = 'a map from public names to lists of models';
 
 const models = listOf(modelName, modelsMax, wantedModels);
@@ -43,7 +43,7 @@ const models = listOf(modelName, modelsMax, wantedModels);
 const aliasName = modelName.check(
   z.refine(
     (name) => !/^web-|-official$/.test(name),
-    'a name that does not begin with web- or end in -official',
+    'a name that does not start with web- or end in -official',
   ),
 );
 
@@ -65,11 +65,11 @@ const AliasesValue = z.record(
 function readAliases(value: z.infer<typeof AliasesValue>): Reading {
   for (const [name, alias] of Object.entries(value)) {
     const again = alias.models.find((model, at) => alias.models.indexOf(model) < at);
-    if (again) return { problem: `value.${name}: found ${again} twice, wanted each model once` };
+    if (again) return { problem: `value.${name}: found ${again} twice, expected each model once` };
     const inner = alias.models.find((model) => Object.hasOwn(value, model));
     if (inner)
       return {
-        problem: `value.${name}: found the alias ${inner}, wanted models: an alias cannot stand for an alias`,
+        problem: `value.${name}: found the alias ${inner}, expected only models`,
       };
   }
   return {
@@ -95,7 +95,7 @@ const AlertsValue = optionMap(
 
 function readAlerts(value: z.infer<typeof AlertsValue>, rules: ReferenceRules): Reading {
   const { webhook, secret, plan_days: planDays, key_days: keyDays } = value;
-  const unsigned = webhook && 'found nothing, wanted a secret reference: what is posted is signed';
+  const unsigned = webhook && 'missing, expected a secret reference to sign webhooks with';
   return (
     firstProblem({
       webhook: webhook && findEndpointProblem(webhook, rules),
@@ -133,8 +133,7 @@ const NoticesValue = z
 
 function readNotices(value: z.infer<typeof NoticesValue>): Reading {
   const wrong = value.findIndex(({ from = -Infinity, until = Infinity }) => until <= from);
-  if (wrong >= 0)
-    return { problem: `value[${wrong}].until: found a time that is not after from, wanted a later one` };
+  if (wrong >= 0) return { problem: `value[${wrong}].until: must be later than from` };
   return {
     notices: value.map(({ text: said, from, until, models: about }) => ({
       text: said,
@@ -181,8 +180,8 @@ const ModelFactsValue = z
   .check(z.refine((facts) => Object.keys(facts).length <= factsMax, wantedFacts));
 
 const wantedSecret = 'a reference, or a list of references';
-const wantedRates = 'a map of currencies in small letters to yuan, such as {"usd": 7.1}';
-const wantedRate = `yuan for one unit of the currency: a number above 0 with at most ${rateDecimals} decimals`;
+const wantedRates = 'a map of lower-case currencies to yuan, such as {"usd": 7.1}';
+const wantedRate = `yuan per unit of the currency: a number above 0 with at most ${rateDecimals} decimals`;
 
 const secret = z.union([text, textList.check(z.minLength(1, wantedSecret))], wantedSecret);
 const currency = z.string(wantedRates).check(z.regex(/^[a-z]{3}$/, wantedRates));
@@ -240,11 +239,11 @@ function readPayments({ stripe }: z.infer<typeof PaymentsValue>, rules: Referenc
     firstProblem({
       [`stripe.rates.${ambiguousCurrency}`]:
         rates[ambiguousCurrency] &&
-        'found a rate, wanted no rate for it, since Stripe describes its amounts both with and without decimals',
+        'found a rate, but Stripe documents this currency both with and without decimals: remove it',
       'stripe.checkout.currency':
         checkout &&
         !Object.hasOwn(rates, checkout.currency) &&
-        'found one without a rate, wanted one of rates',
+        'found a currency without a rate, expected one of rates',
       'stripe.checkout.endpoint': checkout && findEndpointProblem(checkout.endpoint, rules),
     }) ?? {
       payments: {
@@ -254,7 +253,7 @@ function readPayments({ stripe }: z.infer<typeof PaymentsValue>, rules: Referenc
   );
 }
 
-const wantedTopUpUrl = 'an https address, in which {account} may stand for the name of the account';
+const wantedTopUpUrl = 'an https URL, with {account} as an optional placeholder';
 const TopUpUrlValue = text.check(z.maxLength(2_000, wantedTopUpUrl), z.refine(isTopUpUrl, wantedTopUpUrl));
 
 function isTopUpUrl(written: string): boolean {
@@ -263,7 +262,7 @@ function isTopUpUrl(written: string): boolean {
   return !/[{}\s]/.test(url.host + written.replaceAll('{account}', ''));
 }
 
-const wantedSearchAmount = 'yuan for one search: a number of 0 or more with at most 9 decimals, such as 0.08';
+const wantedSearchAmount = 'yuan per search: a number of 0 or more with at most 9 decimals, such as 0.08';
 /** Exact in nano-yuan, so the charge of a call needs no second rounding. */
 const searchAmount = amount.check(z.refine((yuan) => parseYuan(yuan) !== undefined, wantedSearchAmount));
 
@@ -299,10 +298,8 @@ function readSearch(value: z.infer<typeof SearchValue>, rules: ReferenceRules): 
   return (
     firstProblem({
       endpoint:
-        endpoint === ''
-          ? 'found nothing, wanted the address of SearXNG'
-          : findEndpointProblem(endpoint, rules),
-      language: isTavily && value.language && 'found one, but only searxng takes a language',
+        endpoint === '' ? 'missing, expected the address of SearXNG' : findEndpointProblem(endpoint, rules),
+      language: isTavily && value.language && 'not supported by tavily',
     }) ?? {
       search: {
         ...settings,
@@ -359,10 +356,10 @@ const readLimits = (limits: z.infer<typeof LimitsValue>): Reading => ({
 
 /** A scheme, or a scheme and more of the URL. A host is whole, up to its slash: else it could go on as another name. */
 const urlBeginning = /^[a-z][a-z0-9+.-]*:(\/\/[^\s/?#@\\]+\/\S*|[^\s/]\S*)?$/;
-const wantedBeginning = 'beginnings of URLs, such as "https:", "data:image/", "http://images.example.com/"';
+const wantedBeginning = 'URL prefixes such as "https:", "data:image/", "http://images.example.com/"';
 const ContentUrlsValue = z.array(
   text.check(z.toLowerCase(), z.regex(urlBeginning, wantedBeginning)),
-  'a list (or a string set) of beginnings of URLs',
+  'a list (or a string set) of URL prefixes',
 );
 const EndUsersValue = optionMap({ hash_accounts: z._default(flag, true) }, 'a map {hash_accounts}');
 const TimeZoneValue = text.check(z.refine(isTimeZone, 'the name of a time zone, such as "Asia/Shanghai"'));
@@ -400,12 +397,12 @@ export const settingTable = {
   }),
   'subscription.enabled': setting(flag, (subscriptionEnabled) => ({ subscriptionEnabled }), {
     value: false,
-    said: 'subscriptions are off',
+    said: 'subscriptions are disabled',
   }),
   unpriced_models: setting(
     z.enum(['free', 'refuse'], '"free" or "refuse"'),
     (unpricedModels) => ({ unpricedModels }),
-    { value: 'refuse', said: 'models without a price are refused' },
+    { value: 'refuse', said: 'calls to models without a price are rejected' },
   ),
   contact: setting(z.string('a text'), (contact) => ({ contact })),
   page: setting(flag, (page) => ({ page })),
@@ -421,7 +418,7 @@ export const settingTable = {
   aliases: setting(AliasesValue, readAliases),
   store: setting(StoreValue, readStore, {
     value: false,
-    said: 'only keys that say store themselves may store',
+    said: 'only keys with store set to true store responses',
   }),
   search: setting(SearchValue, readSearch),
   alerts: setting(AlertsValue, readAlerts),
@@ -441,8 +438,7 @@ export function readSetting(
   if ('problem' in reading) return reading;
   const { name, value } = reading.row;
   const known = settingOf(name);
-  if (!known)
-    return { problem: `name: not a setting; the settings are ${Object.keys(settingTable).join(', ')}` };
+  if (!known) return { problem: `name: unknown setting; known are ${Object.keys(settingTable).join(', ')}` };
   const schema = z.strictObject({ value: known.value });
   const parsed = z.safeParse(schema, { value });
   if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }, schema) };
@@ -503,6 +499,6 @@ export const createSettingReader = (rules: ReferenceRules): TableReader<Partial<
   findReplacement({ raw }) {
     const name = attributeOf(raw, 'name');
     const safe = settingOf(name)?.safe;
-    return safe && { raw: { name, value: safe.value }, notice: `until this can be read, ${safe.said}` };
+    return safe && { raw: { name, value: safe.value }, notice: `until it is fixed, ${safe.said}` };
   },
 });

@@ -89,14 +89,14 @@ export async function examineAccount(
 }
 
 const onOneMachine = Object.entries({
-  region: 'answers stream everywhere',
+  region: 'streaming always works',
   stack: 'nothing is deployed',
   options: '`npm start` takes its options from the environment, see docs/local.md',
-  concurrency: '16 environments answer for each function',
-  tables: 'the emulator has no quota',
-  secrets: 'rows name variables of the environment',
-  models: 'no role calls models of AWS',
-}).map(([check, why]): DoctorFinding => ({ check, state: 'does not apply', found: `one machine: ${why}` }));
+  concurrency: 'each function has 16 environments',
+  tables: 'the emulator has no quotas',
+  secrets: 'rows use environment variables',
+  models: 'Bedrock models are not available',
+}).map(([check, why]): DoctorFinding => ({ check, state: 'does not apply', found: `local stack: ${why}` }));
 
 const reportOk = (check: string, found: string): DoctorFinding => ({ check, state: 'ok', found });
 const reportAttention = (check: string, found: string, set?: DoctorFinding['set']): DoctorFinding => ({
@@ -112,18 +112,18 @@ async function lookedAt(check: string, look: () => Promise<DoctorFinding[]>): Pr
     return await look();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return [reportAttention(check, `not known: ${error.message}`)];
+    return [reportAttention(check, `unknown: ${error.message}`)];
   }
 }
 
 /** A deployment that ended well is COMPLETE; a rolled back one runs, but not what was wanted. */
 function checkStack(status: string | undefined): DoctorFinding {
   if (status === undefined)
-    return reportAttention('stack', 'CloudFormation has no stack of this name in this account and region');
+    return reportAttention('stack', 'no CloudFormation stack of this name in this account and region');
   if (/^(CREATE|UPDATE|IMPORT)_COMPLETE$/.test(status)) return reportOk('stack', status);
   const why = status.endsWith('_IN_PROGRESS')
-    ? 'wait until it ends, then repeat'
-    : 'the last deployment did not go through; its events say why';
+    ? 'wait until it finishes, then run this again'
+    : 'the last deployment failed; see its events';
   return reportAttention('stack', `${status}: ${why}`);
 }
 
@@ -135,23 +135,25 @@ function checkOptions(
   const check = 'options';
   if (problem !== undefined) return [reportAttention(check, problem)];
   if (deployed === undefined) {
-    const found = 'the stack does not say with which options it was deployed';
+    const found = 'the stack does not publish its options';
     return [{ check, state: 'does not apply', found }];
   }
   const names = [...new Set([...Object.keys(deployed), ...Object.keys(options ?? {})])].toSorted();
   if (options === undefined && names.length === 0)
-    return [reportOk(check, `no ${name} here, and none is deployed`)];
+    return [reportOk(check, `no ${name}, and no options are deployed`)];
   const findings = names.flatMap((option) => {
     const [given, has] = [options?.[option], deployed[option]];
     if (canonicalJson(given ?? null) === canonicalJson(has ?? null)) return [];
     if (given === undefined)
-      return [reportAttention(check, `${option} is deployed, but not in ${name}`, lineOf(name, option, has))];
-    const found = has === undefined ? 'not deployed' : `deployed is ${JSON.stringify(has)}`;
+      return [
+        reportAttention(check, `${option} is deployed but missing from ${name}`, lineOf(name, option, has)),
+      ];
+    const found = has === undefined ? 'not deployed' : `but ${JSON.stringify(has)} is deployed`;
     return [
       reportAttention(check, `${option} is ${JSON.stringify(given)} in ${name}, ${found}`, run(deploy)),
     ];
   });
-  return findings.length > 0 ? findings : [reportOk(check, `${name} is what is deployed`)];
+  return findings.length > 0 ? findings : [reportOk(check, `${name} matches the deployed stack`)];
 }
 
 /** The line of the file that sets an option. */
@@ -184,26 +186,26 @@ function checkConcurrency(
   const released = (countOf(deployed?.[option]) ?? 0) * reserving.length;
   const max = Math.floor((unreserved + released - unreservedMin) / reserving.length);
   const each = `each of ${reserving.join(', ')}`;
-  const room = `${most} calls at once in this account and region, ${unreserved} of them unreserved`;
+  const room = `the account allows ${most} concurrent executions in this region, ${unreserved} unreserved`;
   const set = max < 1 ? undefined : lineOf(file.name, option, max);
   const reportWrong = (found: string): DoctorFinding => reportAttention(check, room + found, set);
   const checkReservation = (): DoctorFinding => {
     if ((file.options ?? deployed)?.['compute'] === 'ecs')
-      return reportOk(check, `${room}; servers answer, for which none can be reserved`);
+      return reportOk(check, `${room}; the relay runs on servers and needs none`);
     if (given !== undefined && given <= max)
-      return reportOk(check, `${room}; ${given} are reserved for ${each}, ${max} can be`);
-    const out = given === undefined ? '' : `; take ${option} out of ${file.name}`;
+      return reportOk(check, `${room}; ${given} reserved for ${each}, at most ${max} possible`);
+    const out = given === undefined ? '' : `; remove ${option} from ${file.name}`;
     if (max < 1)
-      return reportWrong(`: none can be reserved, since AWS keeps ${unreservedMin} unreserved${out}`);
+      return reportWrong(`: none can be reserved because AWS keeps ${unreservedMin} unreserved${out}`);
     if (given !== undefined)
-      return reportWrong(`: ${option} ${given} is too much, the deployment would fail`);
+      return reportWrong(`: ${option} ${given} is too high, the deployment would fail`);
     const reserved = deployed
-      ? "none reserved: one tenant's calls may take what the relay's background jobs need"
-      : 'whether the relay has reserved some is not known';
-    return reportWrong(`, ${reserved}; at most ${max} can be, for ${each}`);
+      ? "none reserved: calls can starve the relay's background jobs"
+      : 'the reservation of the relay is unknown';
+    return reportWrong(`, ${reserved}; up to ${max} possible for ${each}`);
   };
   if (most >= usualConcurrency) return [checkReservation()];
-  const small = `${most} calls at once is all that this account has in ${region}; ${usualConcurrency} is usual`;
+  const small = `this account allows only ${most} concurrent executions in ${region}; ${usualConcurrency} is usual`;
   const ask = `aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value ${usualConcurrency} --region ${region}`;
   return [reportAttention(check, small, run(ask)), checkReservation()];
 }
@@ -213,7 +215,7 @@ const usualTableUnits = 40_000;
 
 /** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html */
 function checkTableLimits(region: string, { tableReads, tableWrites }: TableLimits): DoctorFinding {
-  const found = `a table may have ${tableReads} reads and ${tableWrites} writes a second; a billed call writes to quotas twice`;
+  const found = `a table allows ${tableReads} reads and ${tableWrites} writes a second; a billed call makes two writes`;
   if (Math.min(tableReads, tableWrites) >= usualTableUnits) return reportOk('tables', found);
   const list = `aws service-quotas list-service-quotas --service-code dynamodb --region ${region}`;
   return reportAttention('tables', `${found}; ${usualTableUnits} is usual`, run(list));
@@ -230,21 +232,24 @@ async function checkSecretReads({ account, channels, region, unused }: Known): P
   if (references.length === 0)
     return reportOk(
       check,
-      `no channel that is used has a secret${unused > 0 ? `; ${formatCount(unused, 'row is off or has a mistake', 'rows are off or have a mistake')}: see \`check\`` : ''}`,
+      `no active channel has a secret${unused > 0 ? `; ${formatCount(unused, 'channel is', 'channels are')} disabled or invalid: see \`check\`` : ''}`,
     );
   const parameters = references.filter((reference) => reference.startsWith('ssm:'));
   if (parameters.length === 0)
-    return reportOk(check, `all ${references.length} are in Secrets Manager, which allows ${fast}`);
-  const found = `${parameters.length} of ${references.length} are in Parameter Store, which allows`;
+    return reportOk(
+      check,
+      `${formatCount(references.length, 'secret')} in Secrets Manager, which allows ${fast}`,
+    );
+  const found = `${parameters.length} of ${formatCount(references.length, 'secret')} in Parameter Store, which allows`;
   if (await account.hasFastParameters()) return reportOk(check, `${found} ${fast} here`);
   const set = `aws ssm update-service-setting --setting-id /ssm/parameter-store/high-throughput-enabled --setting-value true --region ${region}`;
-  const slow = `${found} 40 reads a second: many new environments at once would be refused`;
+  const slow = `${found} 40 reads a second: a burst of new environments would be throttled`;
   return reportAttention(check, slow, run(set));
 }
 
 function checkSecretPaths(unbound: readonly NamedSecret[], stack: string): DoctorFinding[] {
   if (unbound.length === 0) return [];
-  const found = `${formatCount(unbound.length, 'reference has', 'references have')} no purpose in the path, so functions of other purposes may read the secret`;
+  const found = `${formatCount(unbound.length, 'secret path does', 'secret paths do')} not name a purpose, so other functions can read the secret`;
   return [reportAttention('secrets', found, run(`npx --no relay-ops secret move --stack ${stack}`))];
 }
 
@@ -275,7 +280,7 @@ async function checkModelPrices(known: Known): Promise<DoctorFinding[]> {
     lookedAt('models', async () => {
       const listed = await known.account.models(region);
       const looked = here.slice(0, modelsMax).map((each) => assessModel(known, listed, each));
-      const unseen = `${region}: only ${modelsMax} of ${here.length} were looked at`;
+      const unseen = `${region}: checked only ${modelsMax} of ${here.length}`;
       return [
         ...(await Promise.all(looked)).flat(),
         ...(here.length <= modelsMax ? [] : [reportAttention('models', unseen)]),
@@ -296,23 +301,26 @@ async function assessModel(
   const of = `channel ${channel}, ${region}`;
   if (!found)
     return [
-      reportAttention(check, `${of}: AWS lists no such model there; correct models or mapper of the row`),
+      reportAttention(
+        check,
+        `${of}: AWS does not offer this model there; correct models or mapper of the channel`,
+      ),
     ];
   const access = await known.account.modelAccess(region, found.id);
   const missing = [
-    !access.isInRegion && 'the model is not in this region',
-    !access.isAuthorized && 'this account is not authorised for the model',
+    !access.isInRegion && 'the model is not available in this region',
+    !access.isAuthorized && 'this account is not authorized for the model',
     !access.isEntitled && 'this account has no entitlement to the model',
-    !access.hasAgreement && "the agreement with the model's vendor is not made",
+    !access.hasAgreement && "the model vendor's agreement is not accepted",
   ].filter((why) => why !== false);
   const catalog = `https://${region}.console.aws.amazon.com/bedrock/home?region=${region}#/model-catalog`;
   const findings = [
     ...missing.map((why) => reportAttention(check, `${of}: ${why}`, { where: 'browser', line: catalog })),
-    ...(found.isActive ? [] : [reportAttention(check, `${of}: AWS calls it LEGACY and will remove it`)]),
-    ...(found.streams ? [] : [reportAttention(check, `${of}: its answers do not stream`)]),
+    ...(found.isActive ? [] : [reportAttention(check, `${of}: AWS marks it as LEGACY and will remove it`)]),
+    ...(found.streams ? [] : [reportAttention(check, `${of}: it does not support streaming`)]),
     ...permissionOf(known, { region, name, isProfile: profiled !== undefined }),
   ];
-  return findings.length > 0 ? findings : [reportOk(check, `${of}: may be called`)];
+  return findings.length > 0 ? findings : [reportOk(check, `${of}: available`)];
 }
 
 /** The deployment names each model that the role may call. */
@@ -328,7 +336,7 @@ function permissionOf(
   const item = isProfile
     ? { profile: `arn:aws:bedrock:${region}:${number}:inference-profile/${name}`, regions: [region] }
     : `arn:aws:bedrock:${region}::foundation-model/${name}`;
-  const hint = isProfile ? '; regions are all those that the profile routes to' : '';
-  const why = `the functions' role may not call it${hint}`;
+  const hint = isProfile ? '; list all regions that the profile routes to' : '';
+  const why = `the functions' role is not allowed to call it${hint}`;
   return [reportAttention(`model ${name}`, why, lineOf(file.name, option, [...items, item]))];
 }

@@ -16,7 +16,7 @@ const weekdays = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'frida
 const near: Readonly<Record<string, number>> = { yesterday: -1, today: 0, tomorrow: 1 };
 
 export const wantedMoment =
-  'a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-11-30T14:05:00Z, in UTC where no zone is said';
+  'a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-11-30T14:05:00Z (UTC by default)';
 
 /** Epoch milliseconds; undefined: it is none. */
 export function momentOf(written: string, nowMs: number, towards: Towards): number | undefined {
@@ -88,7 +88,7 @@ function normalizeMomentsAt(value: unknown, nowMs: number, path: string): unknow
         return [name, where === 'params' ? each : normalizeMomentsAt(each, nowMs, where)];
       const stored = normalizeMoment(each, nowMs, towards);
       if (!z.safeParse(time, stored).success)
-        throw usageFailure(`${where}: found ${JSON.stringify(each)}, wanted ${wantedMoment}`);
+        throw usageFailure(`${where}: invalid time ${JSON.stringify(each)}, expected ${wantedMoment}`);
       return [name, stored];
     }),
   );

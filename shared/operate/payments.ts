@@ -43,7 +43,7 @@ export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
   const rate = rates[currency];
   if (rate === undefined)
     throw new Failure(
-      `the setting payments has no rate for ${currency}, only for ${Object.keys(rates).join(', ')}`,
+      `the setting payments has no rate for ${currency} (only for ${Object.keys(rates).join(', ')})`,
     );
   const paid = parseAmount(input.amount, currency);
   await findAccount(ports, account);
@@ -52,7 +52,7 @@ export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
   const reference = addSignature(body, ports.hmac.sign(secret, formatTextToSign(body)));
   if (reference.length > referenceLengthMax)
     throw new Failure(
-      `the name ${account} is too long: a reference has ${referenceLengthMax} characters at most, this one ${reference.length}`,
+      `the customer name ${account} is too long: its reference has ${reference.length} characters, the maximum is ${referenceLengthMax}`,
     );
   const baseUrl = await ports.baseUrl();
   const returnUrl = baseUrl?.replace(/v1$/, '') ?? 'https://example.com/';
@@ -63,11 +63,11 @@ function parseAmount(written: string, currency: string): PaymentAmount {
   const paid = parsePayment(written, currency);
   if (!paid || paid.minor <= 0n || paid.minor >= 10n ** 12n)
     throw usageFailure(
-      `--amount ${written}: wanted ${currency} above 0 with ${decimalsOf(currency)} decimals at most`,
+      `invalid --amount ${written}: use an amount in ${currency} above 0, with at most ${decimalsOf(currency)} decimals`,
     );
   // Stripe takes no other amounts in currencies with three decimals.
   if (decimalsOf(currency) === 3 && paid.minor % 10n !== 0n)
-    throw usageFailure(`--amount ${formatPayment(paid)}: wanted two decimals at most, as Stripe has it`);
+    throw usageFailure(`invalid --amount ${formatPayment(paid)}: Stripe allows at most two decimals`);
   return paid;
 }
 
@@ -88,18 +88,18 @@ export async function planAssignPayment(
 ): Promise<Plan<PaymentChange>> {
   const { payment, paid } = await findParkedPayment(ports, id);
   if (!(await ports.payments.hasAccount(account)))
-    throw usageFailure(`there is no account ${account}: make a key for it first`);
+    throw usageFailure(`no customer ${account}: create it first`);
   const rate = payment.rate ?? (await readStripeSetting(ports)).rates[paid.currency];
   if (rate === undefined)
-    throw new Failure(`the setting payments has no rate for ${paid.currency}: add one, then repeat`);
+    throw new Failure(`the setting payments has no rate for ${paid.currency}: add one and try again`);
   const change = planPaymentChange(payment, assignPayment(payment, account, rate));
   return {
     changes: [change],
     effect: [
-      ...(payment.problem === undefined ? [] : [`it was parked because ${payment.problem}`]),
-      ...change.grants.map((grant) => `account ${account} is granted, once, for the ${formatGrant(grant)}`),
+      ...(payment.problem === undefined ? [] : [`Parked because ${payment.problem}`]),
+      ...change.grants.map((grant) => `Credit ${account} once for the ${formatGrant(grant)}`),
     ],
-    questions: [`Grant payment ${id} of ${formatPayment(paid)} to account ${account}?`],
+    questions: [`Credit payment ${id} of ${formatPayment(paid)} to ${account}?`],
   };
 }
 
@@ -107,10 +107,8 @@ export async function planRejectPayment(ports: OperatorPorts, id: string): Promi
   const { payment, paid } = await findParkedPayment(ports, id);
   return {
     changes: [planPaymentChange(payment, rejectPayment(payment))],
-    effect: [
-      'nothing is granted for it, now or later; what the customer paid is returned at Stripe, not here',
-    ],
-    questions: [`Grant payment ${id} of ${formatPayment(paid)} to nobody?`],
+    effect: ['Never credit this payment; refund the customer in Stripe'],
+    questions: [`Reject payment ${id} of ${formatPayment(paid)}?`],
   };
 }
 
@@ -121,19 +119,17 @@ export async function carryOutDecision(
   for (const change of plan.changes) {
     const written = await payments.write(change);
     if (written === 'outdated')
-      throw new Failure(
-        'the payment was changed meanwhile and nothing was written: look at it again, then repeat',
-      );
+      throw new Failure('nothing was written: the payment changed in the meantime. Review it and try again');
     if (written !== 'written')
       throw new Failure(
-        `nothing was written: ${change.after.account} has a grant ${written.taken.join(', ')} already; reject the payment instead`,
+        `nothing was written: ${change.after.account} already has a grant ${written.taken.join(', ')}; reject the payment instead`,
       );
   }
 }
 
 async function findParkedPayment({ payments }: OperatorPorts, id: string) {
   const payment = await payments.find(id);
-  if (!payment) throw new Failure(`nothing is known of a payment ${id}: see \`payment list\``);
+  if (!payment) throw new Failure(`no payment ${id}: see \`payment list\``);
   const { state, account, paid } = payment;
   if (state !== 'parked' || !paid)
     throw new Failure(`payment ${id} is not parked: ${stateWords[state]} ${account ?? ''}`.trim());
@@ -141,18 +137,17 @@ async function findParkedPayment({ payments }: OperatorPorts, id: string) {
 }
 
 const stateWords: Record<Payment['state'], string> = {
-  expected: 'only a refund or dispute of it was reported yet',
-  parked: 'its amount is not known',
-  granted: 'it was granted to',
+  expected: 'only a refund or dispute was reported so far',
+  parked: 'its amount is unknown',
+  granted: 'it was credited to',
   rejected: 'it was rejected',
 };
 
 /** Of the setting `payments` as its row is now. Throws a Failure if there is none. */
 async function readStripeSetting({ tables, target }: OperatorPorts): Promise<StripeSettings> {
   const raw = await tables.get('settings', 'payments');
-  if (!raw)
-    throw new Failure('the table settings has no row payments: docs/payments.md shows how to set it up');
-  const { row } = requireValid(readSetting(raw, target), 'the setting payments is not used: ');
-  if (!row.payments) throw new Failure('the setting payments names no provider');
+  if (!raw) throw new Failure('payments are not set up: see docs/payments.md');
+  const { row } = requireValid(readSetting(raw, target), 'the setting payments is invalid: ');
+  if (!row.payments) throw new Failure('the setting payments has no provider');
   return row.payments.stripe;
 }

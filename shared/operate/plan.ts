@@ -3,6 +3,7 @@
  * `carryOut(plan)` writes and returns the result. Neither prints or asks: faces show `effect`, ask
  * `questions` and print the result.
  */
+import { formatYuan, type NanoYuan } from '../billing/price.ts';
 import type { RowProblem, RowReading } from '../config/rows/read-row.ts';
 
 /** What an action will do. Making a plan writes nothing. */
@@ -54,6 +55,10 @@ export const quoteShellWord = (text: string): string =>
 /** What a command to copy says of the stack that it is about; without it, it would run on the tables of the machine. */
 export const formatStackOption = ({ stack, local }: { stack: string; local: boolean }): string =>
   local ? '' : ` --stack ${stack}`;
+
+/** `¥0.36`, `-¥2.5`: exact, for people. */
+export const formatMoney = (amount: NanoYuan): string =>
+  amount < 0n ? `-¥${formatYuan(-amount)}` : `¥${formatYuan(amount)}`;
 
 /** 12345678 -> `12,345,678`. */
 export const formatInteger = (count: number | bigint): string =>

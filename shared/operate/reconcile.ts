@@ -49,7 +49,7 @@ export async function reconcileChannel({ clock, ledger, tables }: OperatorPorts,
   const { lines, problems: unread, ...invoice } = readInvoice(input);
   const factor = parseDecimal(input.rate, rateDecimals, true);
   if (factor === undefined || factor <= 0n)
-    throw usageFailure(`--rate ${input.rate}: wanted yuan, such as 7.2`);
+    throw usageFailure(`invalid --rate ${input.rate}: use a number, for example 7.2`);
   const { rows, problems } = await readAllRows(
     ledger.daily(formatChannelId(channel), { from: `${month}-01`, to: `${month}-31` }),
   );
@@ -104,26 +104,24 @@ async function warnOfNoCalls(
   tables: OperatorPorts['tables'],
   { channel, month }: ReconcileInput,
 ): Promise<string> {
-  const said = `channel ${channel} was not called in ${month}`;
+  const said = `channel ${channel} had no calls in ${month}`;
   try {
     const channels = await tables.scan('channels');
     if (channels.some(({ id }) => id === channel)) return said;
   } catch (error) {
     // Who repairs may read the sums and no configuration.
     if (error instanceof Failure && error.exitCode === deniedExitCode)
-      return `${said}: see \`channel list\` for its id`;
+      return `${said}: check the id with \`channel list\``;
     throw error;
   }
-  throw usageFailure(
-    `there is no channel ${channel}, and none of that name was called in ${month}: see \`channel list\``,
-  );
+  throw usageFailure(`no channel ${channel}, and no calls of one in ${month}: see \`channel list\``);
 }
 
 function warnOfMissingCost({ counts }: DailyFigures): string[] {
   const [calls, known] = [counts.calls ?? 0, counts.bought_calls ?? 0];
   if (known === calls) return [];
   return [
-    `what ${calls - known} of ${formatCount(calls, 'call')} cost is unknown: give the channel's row \`cost\`; calls that failed cost nothing as a rule`,
+    `the cost of ${calls - known} of ${formatCount(calls, 'call')} is unknown: set \`cost\` on the channel (failed calls usually cost nothing)`,
   ];
 }
 
@@ -147,7 +145,7 @@ function readInvoice(input: ReconcileInput) {
     // Between commas, a comma in an amount stands in quotes: it is there for people, so it groups digits.
     if (decimal === undefined && text.delimiter !== ',' && /\d,\d/.test(written))
       throw usageFailure(
-        `--decimal: ${quoteCell(written)} may mean two amounts, say which with dot or comma`,
+        `the amount ${quoteCell(written)} is ambiguous: use --decimal dot or --decimal comma`,
       );
     const value = amountOf(written, decimal ?? '.');
     const word = name === '' ? cells.find((cell) => totalWords.test(cell)) : totalWords.exec(name)?.[0];
@@ -162,16 +160,16 @@ function readInvoice(input: ReconcileInput) {
       const key = name || '(no model)';
       sums.set(key, (sums.get(key) ?? 0n) + value);
     } else if (name !== '' || written !== '') {
-      const why = `the amount ${quoteCell(written)}, which cannot be read`;
+      const why = `the invalid amount ${quoteCell(written)}`;
       problems.push(
-        `line ${number} is not counted: ${quoteCell(name)} has ${written === '' ? 'no amount' : why}`,
+        `line ${number} is skipped: ${quoteCell(name)} has ${written === '' ? 'no amount' : why}`,
       );
     }
   }
   if (sums.size === 0 && problems.length > 0)
-    throw usageFailure(`--amount-column: no line has an amount there, ${problems[0]}`);
-  const mark = decimal === ',' ? 'comma' : 'point';
-  const read = `the columns ${header[model]} and ${header[amount]} of the invoice (decimals after a ${mark})`;
+    throw usageFailure(`--amount-column: this column has no amounts, ${problems[0]}`);
+  const mark = decimal === ',' ? 'comma' : 'dot';
+  const read = `invoice columns ${header[model]} and ${header[amount]} (decimal ${mark})`;
   return { lines: sums, read, totals, problems };
 }
 
@@ -197,7 +195,7 @@ function columnsOf({ text: { lines }, modelColumn, amountColumn }: ReconcileInpu
   const option = hasModels ? '--amount-column' : '--model-column';
   const name = quoteCell(hasModels ? amountColumn : modelColumn);
   const first = quoteCell(lines[0]?.cells.join(', ') ?? '', 200);
-  throw usageFailure(`${option} ${name}: no line has it beside the other column, the first has ${first}`);
+  throw usageFailure(`${option} ${name}: no header line has this column; the first line is ${first}`);
 }
 
 /**

@@ -136,11 +136,10 @@ const createDateFormat = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFor
 
 /** Without a month or a week: the seven days that end today. */
 export function reportPeriod(nowMs: number, { month, week }: AskedPeriod) {
-  if (month !== undefined && week !== undefined) throw usageFailure('give --month or --week, not both');
+  if (month !== undefined && week !== undefined) throw usageFailure('use either --month or --week');
   const today = utcDay(nowMs);
   if (month !== undefined) return parseMonth(month, today);
-  if (week !== undefined && !isDay(week))
-    throw usageFailure('--week wants a day of the week, such as 2026-11-18');
+  if (week !== undefined && !isDay(week)) throw usageFailure('--week must be a day, such as 2026-11-18');
   const weekday = week === undefined ? 6 : (new Date(startOf(week)).getUTCDay() + 6) % 7;
   const from = addDays(week ?? today, -weekday);
   const before = { from: addDays(from, -7), to: addDays(from, -1) };
@@ -150,7 +149,7 @@ export function reportPeriod(nowMs: number, { month, week }: AskedPeriod) {
 function parseMonth(month: string, today: string) {
   const from = `${month}-01`;
   if (!/^\d{4}-\d{2}$/.test(month) || !isDay(from))
-    throw usageFailure('--month wants a month, such as 2026-11');
+    throw usageFailure('--month must be a month, such as 2026-11');
   const to = addDays(`${addDays(from, 31).slice(0, 7)}-01`, -1);
   const lastBefore = addDays(from, -1);
   const before = { from: `${lastBefore.slice(0, 7)}-01`, to: lastBefore };
@@ -162,7 +161,7 @@ function parseMonth(month: string, today: string) {
  * before, so that a running one is not compared with a whole one.
  */
 function periodOf({ from, to }: DayRange, before: DayRange, today: string) {
-  if (from > today) throw usageFailure(`${from} has not come yet`);
+  if (from > today) throw usageFailure(`${from} is in the future`);
   const count = Math.round((startOf(to) - startOf(from)) / dayMs) + 1;
   const days = Array.from({ length: count }, (_, index) => addDays(from, index));
   const come = days.filter((day) => day <= today).length;

@@ -23,12 +23,12 @@ export async function findResponse(
 ): Promise<ResponseHead> {
   const requestId = written.trim().replace(/^resp-/, '');
   if (requestTimeMs(requestId) === undefined)
-    throw usageFailure('the id of a response is resp- and 26 characters, which are its request id');
+    throw usageFailure('invalid response id: expected resp- and the 26 characters of its request id');
   const owner = account ?? (await ownerOf(ports, requestId));
   const head = await ports.responses.head(owner, `resp-${requestId}`);
   if (head) return head;
   throw new Failure(
-    `account ${owner} has no stored response resp-${requestId}: it was not stored, was deleted or has expired`,
+    `${owner} has no stored response resp-${requestId}: it was not stored, was deleted or has expired`,
   );
 }
 
@@ -85,7 +85,7 @@ export async function planShowContent(
   reason: string | undefined,
 ): Promise<Plan<RowWrite> & { head: ResponseHead }> {
   if (reason === undefined || reason.trim() === '')
-    throw usageFailure('--content needs --reason: it is recorded who read what, and why');
+    throw usageFailure('--content requires --reason, because reading content is recorded');
   const nowMs = ports.clock.now();
   const { account, id } = head;
   const by = await ports.operator();
@@ -97,11 +97,11 @@ export async function planShowContent(
     reason,
     expires: Math.floor(nowMs / 1000) + recordedSeconds,
   };
-  const conflict = new Failure('nothing was read: repeat the command');
+  const conflict = new Failure('nothing was read: re-run the command');
   return {
     head,
     changes: [{ kind: 'create', table: 'runtime', row, conflict }],
-    effect: [`the reading of ${id} by ${by} is recorded as ${row.id}`],
+    effect: [`Record that ${by} reads ${id} (${row.id})`],
     questions: [],
   };
 }
@@ -114,7 +114,7 @@ export async function carryOutShowContent(
   await carryOutWrites(ports, plan);
   const { account, id } = plan.head;
   const found = await ports.responses.read(account, id);
-  if (!found) throw new Failure(`${id} was deleted or has expired meanwhile`);
+  if (!found) throw new Failure(`${id} was deleted or has expired in the meantime`);
   return found;
 }
 
@@ -126,10 +126,10 @@ export function planDeleteResponse({ account, id, status }: ResponseHead): Plan<
   return {
     changes: [{ account, id }],
     effect: [
-      `${id} of account ${account} (${status}) and its events are deleted; conversations that go on from it end`,
-      ...(runs ? ['its run is stopped, and what it used is charged'] : []),
+      `Delete ${id} of ${account} (${status}) and its events; conversations that build on it can't continue`,
+      ...(runs ? ['Stop its run and charge what it used'] : []),
     ],
-    questions: [`Delete ${id}? Nobody can bring it back.`],
+    questions: [`Delete ${id}? This can't be undone.`],
   };
 }
 
@@ -139,5 +139,5 @@ export async function carryOutDeleteResponse(
 ): Promise<void> {
   for (const { account, id } of changes)
     if (!(await responses.remove(account, id)))
-      throw new Failure(`account ${account} has no stored response ${id} any more`);
+      throw new Failure(`${account} no longer has the stored response ${id}`);
 }

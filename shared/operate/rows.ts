@@ -41,7 +41,7 @@ export function updateOf(
   const names = Object.keys(attributes).filter((name) => textOf(row[name]) !== textOf(attributes[name]));
   const pickAttributes = (from: RawRow): RawRow =>
     Object.fromEntries(names.map((name) => [name, from[name]]));
-  const conflict = new Failure('somebody else changed the row meanwhile: look at it again, then repeat');
+  const conflict = new Failure('someone else changed this row in the meantime: review it and try again');
   return names.length === 0
     ? []
     : [
@@ -62,7 +62,7 @@ const textOf = (value: unknown): string | undefined => canonicalJson(plainValue(
 export function refuseNaming(attributes: RawRow, named: RawRow): void {
   for (const [name, value] of Object.entries(named))
     if (Object.hasOwn(attributes, name) && attributes[name] !== value)
-      throw usageFailure(`${name}: this row has its own already, which is not set as an attribute`);
+      throw usageFailure(`${name} can't be changed: it identifies the row`);
 }
 
 /** A row with attributes set; an undefined one is removed. */
@@ -84,14 +84,12 @@ export async function findAccount({ tables }: OperatorPorts, account: string, is
   if (found) return { row: found, changes, effect: [] };
   if (!isNew)
     throw usageFailure(
-      `there is no account ${account}: make it with \`customer new\`, with its first key (\`key new\`), or by a grant with --new`,
+      `no customer ${account}: create it with \`customer new\` or \`key new\`, or use \`grant new --new\``,
     );
   if (!newName.test(account))
-    throw usageFailure(
-      'account: a new name has at most 200 characters, all of which one sees, and more than dots',
-    );
+    throw usageFailure('invalid customer name: use up to 200 visible characters, not only dots');
   changes.push({ kind: 'create', table: 'accounts', row });
-  return { row, changes, effect: [`account ${account} is new`] };
+  return { row, changes, effect: [`Create customer ${account}`] };
 }
 
 /** Of a row, or of the part of one that is edited alone. Short, and of no use to anybody else. */
@@ -104,7 +102,7 @@ export const fingerprintRow = (row: unknown): string => fingerprint(canonicalJso
  */
 export function refuseChanged(name: string, row: unknown, seen: string | undefined): void {
   if (seen !== undefined && fingerprintRow(row) !== seen)
-    throw new Failure(`${name} was changed by somebody else meanwhile: look at it again, then repeat`);
+    throw new Failure(`someone else changed ${name} in the meantime: review it and try again`);
 }
 
 export function readCharges(rows: readonly RawRow[]) {
@@ -112,7 +110,7 @@ export function readCharges(rows: readonly RawRow[]) {
   const problems: string[] = [];
   for (const raw of rows) {
     const reading = readRow(ChargeRow, raw);
-    if ('problem' in reading) problems.push(`${String(raw['id'])} is not used: ${reading.problem}`);
+    if ('problem' in reading) problems.push(`${String(raw['id'])} is invalid: ${reading.problem}`);
     else charges.push(reading.row);
   }
   return { charges: charges.toSorted((a, b) => a.id - b.id), problems };

@@ -39,8 +39,7 @@ export function planStoreSecret(
   { name, managed, replace, isOfNewChannel }: SecretInput,
 ) {
   if (target.local) throw usageFailure(noStore);
-  if (!isSecretName(name))
-    throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
+  if (!isSecretName(name)) throw usageFailure('invalid name: use A-Z a-z 0-9 . _ - and / as separator');
   // `secret set` still replaces values whose paths name no purpose.
   if (!replace && !isStorablePath(name)) throw usageFailure(explainPurpose(name));
   const { stack } = target;
@@ -48,26 +47,25 @@ export function planStoreSecret(
   const reference = `${managed ? 'secretsmanager' : 'ssm'}:${stored}`;
   const conflict = usageFailure(
     isOfNewChannel
-      ? `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`
-      : `there is a secret ${stored} already: choose another name, or \`secret set\` writes over it`,
+      ? `${reference} already has a secret: re-run with --secret ${reference}, or choose another --id`
+      : `the secret ${stored} already exists: choose another name, or replace it with \`secret set\``,
   );
   const effect = replace
-    ? `written over ${reference}: functions read it anew within 5 minutes, and at once after the upstream refused the old one`
-    : `stored as ${reference}: write this reference into a row, as \`channel set ID secret=...\` does`;
+    ? `Replace ${reference} (used within 5 minutes, or at once if the upstream rejects the old one)`
+    : `Store the secret as ${reference}; use this reference in rows, for example with \`channel set ID secret=...\``;
   return { changes: [{ reference, replace, conflict }], effect: [effect], questions: [], reference };
 }
 
 const noStore =
-  'there is no secret store beside local tables: set a variable in the shell of `npm start`, say OPENAI_API_KEY, ' +
-  'and write env:OPENAI_API_KEY in the row; a variable of another name is read where RELAY_ENV_SECRETS of that ' +
-  'shell names it (start the stack anew)';
+  'a local stack has no secret store: set OPENAI_API_KEY before `npm start` and use env:OPENAI_API_KEY in rows. ' +
+  'To use another variable, list its name in RELAY_ENV_SECRETS before `npm start`';
 
 function explainPurpose(path: string): string {
   const name = path.slice(path.lastIndexOf('/') + 1);
   return (
-    `the path of a secret says what it is for: channels/<host>/${name} for channels that call that host ` +
-    `(channels/api.vendor.com/${name}), search/<host>/${name}, payments/${name} (payments/api.stripe.com/${name} for ` +
-    `Stripe's key), alerts/${name}, console/${name} or canary/${name}; the host in lower case, as in the endpoint`
+    `the path must name a purpose: channels/<host>/${name} for channels that call that host (such as ` +
+    `channels/api.vendor.com/${name}), search/<host>/${name}, payments/${name} (payments/api.stripe.com/${name} for ` +
+    `Stripe's API key), alerts/${name}, console/${name} or canary/${name}. Write the host in lower case, as in the endpoint`
   );
 }
 
@@ -86,12 +84,12 @@ export async function carryOutStoreSecret(
 const valueCharactersMax = 4096;
 
 function checkValue(value: string): void {
-  if (value === '') throw usageFailure('no value was given on standard input');
+  if (value === '') throw usageFailure('no value on standard input');
   // A header can carry only these characters; others are most likely a pasting mistake.
   if (!/^[\x21-\x7e]+$/.test(value))
-    throw usageFailure('the value has blanks or other characters that no key has');
+    throw usageFailure('invalid value: it has spaces or characters that a key never has');
   if (value.length > valueCharactersMax)
-    throw usageFailure(`the value has over ${valueCharactersMax} characters`);
+    throw usageFailure(`the value is longer than ${valueCharactersMax} characters`);
 }
 
 // Moving a secret: copy the value to its new path, write the new reference into the row, then remove the old secret. The row lists the old
@@ -119,7 +117,8 @@ export async function planMoveSecrets(ports: OperatorPorts) {
       );
       const problem =
         findStackProblem(raw, rules) ?? old.map((named) => findReferenceProblem(named, rules)).find(Boolean);
-      if (problem !== undefined && old[0]) refused.push(`${table} ${old[0].row} is not changed: ${problem}`);
+      if (problem !== undefined && old[0])
+        refused.push(`${table} ${old[0].row} is left unchanged: ${problem}`);
       const moves = old.map((named) => ({ named, to: renameReference(named, target.stack) }));
       if (problem !== undefined || moves.length === 0)
         return oldOf(raw).length > 0 ? [{ moves: [], write: undefined }] : [];
@@ -130,18 +129,20 @@ export async function planMoveSecrets(ports: OperatorPorts) {
     changes,
     effect: [
       ...changes.flatMap(({ moves }) =>
-        moves.map(({ named: { row, at, reference }, to }) => `${row} ${at}: ${reference} becomes ${to}`),
+        moves.map(
+          ({ named: { row, at, reference }, to }) => `Change ${row} ${at} from ${reference} to ${to}`,
+        ),
       ),
       ...findRowsToMove(rows).flatMap(({ old }) =>
-        old.map((each) => `${each}: an earlier run moved this secret, so it is removed`),
+        old.map((each) => `Delete ${each}, which an earlier run moved`),
       ),
       ...(changes.length === 0
         ? [
-            'nothing to move: every path names a purpose. Set the option unboundSecrets to false, so that functions can read no other secrets.',
+            'Nothing to move: all paths name a purpose. Set the option unboundSecrets to false, so that functions can read no other secrets.',
           ]
         : []),
     ],
-    questions: changes.length > 0 ? ['Copy these secrets, change the rows, then remove the old ones?'] : [],
+    questions: changes.length > 0 ? ['Copy these secrets, update the rows and delete the old secrets?'] : [],
     warnings: refused,
   };
 }
@@ -164,7 +165,7 @@ function writeOf(table: 'channels' | 'settings', raw: unknown, moves: RowMove['m
     key: { [keyName]: row[keyName] },
     attributes: { [name]: replaceReferences(row[name], renamed), [oldAttribute]: old },
     unchanged: Object.fromEntries([name, 'endpoint', 'type', oldAttribute].map((each) => [each, row[each]])),
-    conflict: new Failure(`${table} ${String(row[keyName])} was changed meanwhile: repeat the command`),
+    conflict: new Failure(`${table} ${String(row[keyName])} changed in the meantime: re-run the command`),
   };
 }
 
@@ -227,7 +228,7 @@ export async function carryOutMove(ports: OperatorPorts, { changes }: MoveSecret
       });
     }
   }
-  if (failed.length > 0) throw new Failure(`${failed.join('; ')}. Fix this and repeat the command`);
+  if (failed.length > 0) throw new Failure(`${failed.join('; ')}. Fix this and re-run the command`);
   return {
     moved: changes.filter(({ write }) => write).length,
     removed: [...new Set(removed)],
@@ -242,7 +243,7 @@ async function copySecret(
 ): Promise<void> {
   const value = await secrets.read(named.reference, named);
   const conflict = new Failure(
-    `${to} has another value than ${named.reference}: if that value is right, write ${to} into ${named.row} yourself`,
+    `${to} already has a different value than ${named.reference}: if it is right, set ${to} in ${named.row} yourself`,
   );
   try {
     await secrets.put({ reference: to, replace: false, conflict }, value);

@@ -23,7 +23,7 @@ import {
   type Summed,
 } from './ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts } from './operator-ports.ts';
-import { Failure, usageFailure } from './plan.ts';
+import { formatCount, Failure, formatMoney, usageFailure } from './plan.ts';
 
 export type StatementDay = Statement['days'][number];
 
@@ -55,8 +55,8 @@ export async function viewStatement(ports: OperatorPorts, wanted: StatementWante
 /** Throws a Failure for what is no month, and for one that has not begun. */
 export function refuseMonth(month: string, nowMs: number): void {
   if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(month))
-    throw usageFailure(`--month: found ${month || 'nothing'}, wanted a month such as 2026-10`);
-  if (month > utcMonth(nowMs)) throw usageFailure(`--month ${month}: it has not begun`);
+    throw usageFailure(`invalid --month ${month || '""'}: use a month such as 2026-10`);
+  if (month > utcMonth(nowMs)) throw usageFailure(`--month ${month} is in the future`);
 }
 
 async function read(ports: OperatorPorts, { account, month, by }: StatementWanted) {
@@ -69,7 +69,7 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
     Array.fromAsync(ledger.grants(account)),
     by && sumCalls(ports, { account, month, by }),
   ]);
-  if (!quota) throw usageFailure(`account ${account} has neither a grant nor a call`);
+  if (!quota) throw usageFailure(`${account} has no grants and no calls`);
   if ('problem' in quota) throw new Failure(quota.problem);
   const months = readingsOf(readings);
   const opening = openingOf(months.rows, month);
@@ -180,14 +180,14 @@ function findMismatches(
     ['metered, all months', all.metered ?? 0n, 'the account', metered],
     [`granted in ${month}, by day`, days.granted ?? 0n, 'the month', own.granted ?? 0n],
     [`charged in ${month}, by day`, days.charged ?? 0n, 'the month', own.charged ?? 0n],
-    [`grants applied in ${month}`, listed, 'the sum of their days', days.granted ?? 0n],
+    [`grants applied in ${month}`, listed, 'the total of their days', days.granted ?? 0n],
   ];
   if (summed) {
     const byRow = sumOfFigures(summed).amounts.charged ?? 0n;
-    pairs.push([`charged in ${month}, by row`, byRow, 'the sum of its days', days.charged ?? 0n]);
+    pairs.push([`charged in ${month}, by row`, byRow, 'the total of its days', days.charged ?? 0n]);
   }
   return pairs.flatMap(([what, found, other, wanted]) =>
-    found === wanted ? [] : [`${what}: ${formatYuan(found)} yuan, but ${other} has ${formatYuan(wanted)}`],
+    found === wanted ? [] : [`${what}: ${formatMoney(found)}, but ${other} has ${formatMoney(wanted)}`],
   );
 }
 
@@ -200,7 +200,9 @@ function warnOfRunning({ open }: WholeAccount, month: string): string[] {
   }).length;
   return count === 0
     ? []
-    : [`calls that began in ${month} still run: ${count}; repeat it when they have ended`];
+    : [
+        `${formatCount(count, 'call')} of ${month} still in flight: create the statement again when ${count === 1 ? 'it has' : 'they have'} ended`,
+      ];
 }
 
 /** Of a statement as lines with one column of amounts, for CSV and JSON. */
@@ -235,7 +237,7 @@ export const formatFigures = ({ counts, amounts }: DailyFigures) => ({
 export const noteFailures = ({ counts }: DailyFigures): string | undefined =>
   (counts.failures ?? 0) === 0
     ? undefined
-    : 'Calls include failed ones, which had no complete answer. A failed call costs nothing, except for what was answered before it failed.';
+    : 'Calls include failed ones, which have no complete answer. Failed calls are free except for content delivered before the failure.';
 
 /** Charges are below 0; the amounts before `closing` add up to it exactly. */
 export function listStatementRows({

@@ -18,19 +18,20 @@ export function findEndpointProblem(
 ): string | undefined {
   // The address is not quoted: it may hold a password or a key.
   const url = URL.parse(endpoint);
-  if (url === null) return 'found no address, wanted one such as https://api.example.com/v1';
+  if (url === null) return 'found no address, expected one such as https://api.example.com/v1';
   if (url.username !== '' || url.password !== '') {
-    return 'found a user name or password in the address, wanted it without (credentials go into `secret`)';
+    return 'found a user name or password in the address, expected it without (credentials go into `secret`)';
   }
   if (endpoint.includes('?') || endpoint.includes('#')) {
-    return 'found a ? or # in the address, wanted the base address alone';
+    return 'found a ? or # in the address, expected the base address alone';
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    return `found ${url.protocol}//, wanted https://`;
+    return `found ${url.protocol}//, expected https://`;
   }
   const path = paths.find((each) => url.pathname.replace(/\/+$/, '').endsWith(each));
-  if (path !== undefined) return `found ${path} at the end, wanted the base address (it mostly ends in /v1)`;
-  if (isOwnHost(url, rules)) return 'found the address of this relay itself, wanted an upstream';
+  if (path !== undefined)
+    return `found ${path} at the end, expected the base address (it mostly ends in /v1)`;
+  if (isOwnHost(url, rules)) return 'found the address of this relay itself, expected an upstream';
   return findHostProblem(url, rules);
 }
 
@@ -53,9 +54,9 @@ export function findHostProblem(url: URL, rules: EndpointRules): string | undefi
   const host = url.hostname.replace(/\.+$/, '').toLowerCase();
   const address = host.replace(/^\[|\]$/g, '');
   if (isLoopbackName(host) || isLoopbackAddress(address)) {
-    return rules.local ? undefined : `found ${host}, which is this machine itself, wanted a public host`;
+    return rules.local ? undefined : `found ${host}, which is this machine itself, expected a public host`;
   }
-  if (url.protocol === 'http:') return 'found http://, wanted https://';
+  if (url.protocol === 'http:') return 'found http://, expected https://';
   if (host.startsWith('[') || parseIpv4(host) !== undefined) {
     return isPublicAddress(address) ? undefined : `found ${host}, which is not a public address`;
   }

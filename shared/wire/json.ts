@@ -135,7 +135,7 @@ export const neverQuoted: ReadonlySet<PropertyKey> = new Set(['secret', 'params'
 const alwaysQuoted: ReadonlySet<PropertyKey> = new Set(['efforts', 'model_rules']);
 
 /**
- * One text for all issues of a row: `priority: found "high", wanted a whole number; ...`.
+ * One text for all issues of a row: `priority: found "high", expected a whole number; ...`.
  * @param row the row as read from the table; the text quotes its values
  * @param schema what it was read by: of a misspelt name the text says the nearest
  */
@@ -152,14 +152,14 @@ function explainIssue(issue: Issue, row: unknown, schema: z.core.$ZodType): stri
     const names = issue.keys.map((key) => writePath([...issue.path, key])).join(', ');
     const known = namesAt(schema, issue.path);
     const near = new Set(issue.keys.flatMap((key) => findNearestName(key, known) ?? []));
-    const meant = near.size === 0 ? 'misspelt?' : `did you mean ${[...near].join(', ')}?`;
-    return `${names}: found, but not known here (${meant} a note's name starts with _)`;
+    const meant = near.size === 0 ? 'misspelled?' : `did you mean ${[...near].join(', ')}?`;
+    return `${names}: unknown attribute (${meant} names of notes start with _)`;
   }
-  if (issue.path.length === 0) return `found ${describe(row)}, wanted a row of attributes`;
+  if (issue.path.length === 0) return `found ${describe(row)}, expected a row of attributes`;
   const where = writePath(issue.path);
-  if (issue.code === 'invalid_key') return `${where}: found this name, wanted ${wantedOf(issue.issues[0])}`;
+  if (issue.code === 'invalid_key') return `${where}: found this name, expected ${wantedOf(issue.issues[0])}`;
   const found = valueAt(row, issue.path);
-  return `${where}: found ${isQuotable(issue.path) ? describe(found) : kindOf(found)}, wanted ${wantedOf(issue)}`;
+  return `${where}: found ${isQuotable(issue.path) ? describe(found) : kindOf(found)}, expected ${wantedOf(issue)}`;
 }
 
 /** The names that the map at a path of a schema may have. */

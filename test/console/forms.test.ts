@@ -432,7 +432,7 @@ describe('an invoice', () => {
     ['rate', 'wanted yuan', { rate: 'seven' }],
     ['rate', 'wanted yuan', { rate: '-1' }],
     ['month', 'wanted a month', { month: '2026-13' }],
-    ['month', 'found nothing, wanted a month', { month: '' }],
+    ['month', 'missing, expected a month', { month: '' }],
     ['month', 'it has not begun', { month: soon }],
   ])('says at the field %s: %s', async (field, words, changed) => {
     const reply = await visitor.send(path, { ...given, ...changed });

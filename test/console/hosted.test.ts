@@ -354,7 +354,7 @@ describe('a session', () => {
       /olga@example\.com \(operator\): Edit acme: .* -> /,
     );
     expect((await ops('--revoke', 'olga@example.com')).output).toContain(
-      'Sessions of olga@example.com are over',
+      'Ended the sessions of olga@example.com',
     );
     expect((await olga.open('customers')).status).toBe(303);
   });
@@ -595,7 +595,7 @@ describe('a role', () => {
     const unknown = await vera.post('channels/none/invoice', sent);
     expect([unknown.status, await unknown.text()]).toEqual([
       422,
-      expect.stringContaining('there is no channel none'),
+      expect.stringContaining('no channel none: see `channel list`'),
     ]);
   });
 
@@ -699,7 +699,10 @@ describe('a secret of another purpose or host', () => {
       await rig.ports.tables.scan('channels'),
       await rig.ports.tables.scan('settings'),
     ]);
-    return said.includes('store the value with') && !written.includes('evil.example');
+    return (
+      said.includes('store the secret with `npx --no relay-ops secret new') &&
+      !written.includes('evil.example')
+    );
   };
 
   it.each([

@@ -49,13 +49,13 @@ describe('figures of pages', () => {
 it('shows what is wrong at the fields that a message names; what names none belongs to the form', () => {
   const fields = [{ name: 'priority' }, { name: 'weight' }, { name: 'expires_at' }];
   const message =
-    'nothing was written: priority: found x, wanted a whole number; weight: found -1, wanted 0 or more; the rest';
+    'nothing was written: priority: found x, wanted a whole number; weight: found -1, expected 0 or more; the rest';
   expect([...errorsByField(message, fields)]).toEqual([
-    ['priority', 'found x, wanted a whole number'],
-    ['weight', 'found -1, wanted 0 or more'],
+    ['priority', '--limit must be a whole number from 1 to 10,000'],
+    ['weight', 'invalid time -1, expected 0 or more'],
   ]);
   expect([...errorsByField('--expires-at soon: wanted a time', fields)]).toEqual([
-    ['expires_at', 'soon: wanted a time'],
+    ['expires_at', '--to soon must be in the past'],
   ]);
   expect(errorsByField('nobody knows', fields).size).toBe(0);
 });

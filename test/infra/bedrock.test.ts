@@ -64,10 +64,10 @@ test('a global profile allows its model in the region of the call, and without a
 });
 
 test.each([
-  [[profileOf('us')], /wanted also the ARNs of anthropic\.claude-opus-5-5-v1:0 in every region/],
-  [[{ profile: profileOf('us') }], /wanted the regions that the profile routes to/],
-  [[{ profile: profileOf('us'), regions: ['everywhere'] }], /wanted the regions/],
-  [[{ profile: profileOf('us'), regions: 'us-east-1' }], /wanted the regions/],
+  [[profileOf('us')], /expected also the ARNs of anthropic\.claude-opus-5-5-v1:0 in every region/],
+  [[{ profile: profileOf('us') }], /expected the regions that the profile routes to/],
+  [[{ profile: profileOf('us'), regions: ['everywhere'] }], /expected the regions/],
+  [[{ profile: profileOf('us'), regions: 'us-east-1' }], /expected the regions/],
   [[{ profile: modelIn('us-east-1'), regions: ['us-east-1'] }], /ARN of an inference profile/],
   [[{ profile: profileOf('us'), region: ['us-east-1'] }], /bedrockModels\[0\]\.region: not /],
 ])('%j is refused: %s', (bedrockModels, message) => {

@@ -83,7 +83,9 @@ describe('npm run deploy', () => {
     const stack = aws.stacks.named('relay');
     Object.assign(stack ?? {}, { isProtected: true });
     const { said, cdkCalls } = await run();
-    expect(said).toContain('its termination protection is lifted');
+    expect(said).toContain(
+      'Its first deployment failed. Removing its termination protection, so that CDK can delete the remains',
+    );
     expect(stack?.isProtected).toBe(false);
     expect(cdkCalls).toHaveLength(1);
   });
@@ -112,7 +114,7 @@ describe('npm run deploy', () => {
         '  sealKeys: [2] becomes [1,2]',
         '  domain: would be dropped, the stack has "llm.example.com"',
         '  memory.chat: would be dropped, the stack has 512',
-        'refused: this deployment would drop domain, memory.chat.',
+        'stopped: this deployment would remove domain, memory.chat',
         'Write them into relay.test.json, or add --accept-drop domain --accept-drop memory.chat',
       ].join('\n'),
     );
@@ -122,7 +124,7 @@ describe('npm run deploy', () => {
     write('relay.test.json', {});
     publishes('relay-test', { domain: 'llm.example.com', 'memory.chat': 512 });
     const half = await run('--stage', 'test', '--accept-drop', 'memory');
-    expect(half.said).toContain('refused: this deployment would drop domain.');
+    expect(half.said).toContain('stopped: this deployment would remove domain');
     expect(half.cdkCalls).toEqual([]);
     const { said, cdkCalls } = await run(
       '--stage',
@@ -224,11 +226,11 @@ describe('npm run deploy', () => {
   });
 
   test.each([
-    [['--stage'], /--stage needs a value/],
-    [['--stage', 'a', '--stage', 'b'], /--stage is given twice/],
-    [['-c', 'stage=prod'], /the stage is given as --stage/],
-    [['--context=stage=prod'], /the stage is given as --stage/],
-    [['-cstage=prod'], /the stage is given as --stage/],
+    [['--stage'], /--stage requires a value/],
+    [['--stage', 'a', '--stage', 'b'], /use --stage only once/],
+    [['-c', 'stage=prod'], /use --stage instead of -c stage=/],
+    [['--context=stage=prod'], /use --stage instead of -c stage=/],
+    [['-cstage=prod'], /use --stage instead of -c stage=/],
     [['--accept-drop', '--all'], /--accept-drop needs a value/],
   ])('%j is refused', async (args, message) => {
     await expect(run(...args)).rejects.toThrow(message);
@@ -266,6 +268,6 @@ describe('a stack that cannot be read', () => {
       server.close(resolve);
       server.closeAllConnections();
     });
-    await expect(runAt(forbidden, [])).rejects.toThrow(/CloudFormation does not answer \(ECONNREFUSED\)/);
+    await expect(runAt(forbidden, [])).rejects.toThrow(/CloudFormation does not respond \(ECONNREFUSED/);
   });
 });

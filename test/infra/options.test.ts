@@ -48,9 +48,9 @@ describe('options', () => {
     [{ certificateArn }, /certificateArn: needs domain beside it/],
     [
       { domain: 'api.example.com', certificateArn: certificateArn.replace('us-east-1', 'eu-west-1') },
-      /certificateArn: is in eu-west-1, wanted one in us-east-1, the one region CloudFront reads certificates from/,
+      /certificateArn: is in eu-west-1, expected one in us-east-1, the one region CloudFront reads certificates from/,
     ],
-    [{ domain: 'https://api.example.com', certificateArn }, /domain: .*wanted a lower-case host name/],
+    [{ domain: 'https://api.example.com', certificateArn }, /domain: .*expected a lower-case host name/],
     [{ console: consoleOf([]) }, /console\.roles: nobody could log in/],
     [
       { console: consoleOf(staff) },
@@ -58,37 +58,37 @@ describe('options', () => {
     ],
     [
       { console: refunding(0.1234567891) },
-      /console\.supportRefundYuanADay: found 0.1234567891, wanted yuan .*9 dec/,
+      /console\.supportRefundYuanADay: found 0.1234567891, expected yuan .*9 dec/,
     ],
-    [{ console: refunding(-1) }, /console\.supportRefundYuanADay: found -1, wanted yuan from 0 to 1000000/],
-    [{ shifting: 'canary' }, /shifting: found "canary", wanted true, false or "linear"/],
-    [{ disposable: 'yes' }, /disposable: found "yes", wanted true or false/],
-    [{ alarmEmail: 'nobody' }, /alarmEmail: .*wanted an e-mail address/],
-    [{ originSecrets: [] }, /originSecrets: .*wanted a list of 1 to 3 different whole numbers/],
-    [{ sealKeys: [2, 1] }, /sealKeys: found \[2,1\], wanted ascending numbers/],
-    [{ reservedConcurrency: 0 }, /reservedConcurrency: found 0, wanted a whole number from 1 to 100000/],
-    [{ memory: { chat: 64 } }, /memory\.chat: found 64, wanted a whole number from 128 to 10240/],
+    [{ console: refunding(-1) }, /console\.supportRefundYuanADay: found -1, expected yuan from 0 to 1000000/],
+    [{ shifting: 'canary' }, /shifting: found "canary", expected true, false or "linear"/],
+    [{ disposable: 'yes' }, /disposable: found "yes", expected true or false/],
+    [{ alarmEmail: 'nobody' }, /alarmEmail: .*expected an e-mail address/],
+    [{ originSecrets: [] }, /originSecrets: .*expected a list of 1 to 3 different whole numbers/],
+    [{ sealKeys: [2, 1] }, /sealKeys: found \[2,1\], expected ascending numbers/],
+    [{ reservedConcurrency: 0 }, /reservedConcurrency: found 0, expected a whole number from 1 to 100000/],
+    [{ memory: { chat: 64 } }, /memory\.chat: found 64, expected a whole number from 128 to 10240/],
     [{ memory: { chta: 512 } }, /memory\.chta: not a field of memory; did you mean chat\?/],
-    [{ memory: 512 }, /memory: found 512, wanted a map \{chat, /],
-    [{ logRetentionDays: 31 }, /logRetentionDays: found 31, wanted one of 1, 3, 5/],
+    [{ memory: 512 }, /memory: found 512, expected a map \{chat, /],
+    [{ logRetentionDays: 31 }, /logRetentionDays: found 31, expected one of 1, 3, 5/],
     [{ limits: { account_rpm: 0 } }, /limits\.account_rpm: found 0/],
     [
       { limits: { account_concurrency: 50 }, reservedConcurrency: 40 },
       /limits\.account_concurrency: more than reservedConcurrency, which is 40/,
     ],
-    [{ tracing: { endpoint: 'http://otel.example.com' } }, /tracing\.endpoint: .*wanted an https address/],
+    [{ tracing: { endpoint: 'http://otel.example.com' } }, /tracing\.endpoint: .*expected an https address/],
     [
       { tracing: { endpoint: 'https://otel.example.com', headersSecret: 'x-key: 1' } },
-      /tracing\.headersSecret: .*wanted the name of a secret/,
+      /tracing\.headersSecret: .*expected the name of a secret/,
     ],
     [
       { tracing: { endpoint: 'https://otel.example.com', share: 2 } },
-      /tracing\.share: found 2, wanted a number/,
+      /tracing\.share: found 2, expected a number/,
     ],
     [{ webAcl: true }, /webAcl: needs region beside it/],
     [
       { frontDoor: 'edge' },
-      /frontDoor: found "edge", wanted one of cloudfront, cloudfront-api, api, private-api/,
+      /frontDoor: found "edge", expected one of cloudfront, cloudfront-api, api, private-api/,
     ],
     [
       { vpc },
@@ -96,7 +96,7 @@ describe('options', () => {
     ],
     [
       { frontDoor: 'api', vpc: { ...vpc, subnetIds: ['x'] } },
-      /vpc.subnetIds\[0\]: found "x", wanted a list of/,
+      /vpc.subnetIds\[0\]: found "x", expected a list of/,
     ],
     [
       { frontDoor: 'api', vpcEndpointIds },
@@ -123,30 +123,33 @@ describe('options', () => {
       { frontDoor: 'api', region: 'eu-west-1', edgeAlarms: true, alarmEmail: 'ops@example.com' },
       /edgeAlarms: frontDoor is "api": there is no CloudFront that could fail/,
     ],
-    [{ frontDoor: 'api', webAcl: aclOf('us-east-1', 'global') }, /webAcl: .*wanted an ACL of the region/],
-    [{ webAcl: aclOf('eu-west-1', 'regional') }, /webAcl: .*wanted an ACL of CloudFront/],
+    [{ frontDoor: 'api', webAcl: aclOf('us-east-1', 'global') }, /webAcl: .*expected an ACL of the region/],
+    [{ webAcl: aclOf('eu-west-1', 'regional') }, /webAcl: .*expected an ACL of CloudFront/],
     [
       { frontDoor: 'api', region: 'eu-west-1', domain: 'api.example.com', certificateArn },
-      /certificateArn: is in us-east-1, wanted one in eu-west-1, the region of the API/,
+      /certificateArn: is in us-east-1, expected one in eu-west-1, the region of the API/,
     ],
-    [{ accessLog: 'Company' }, /accessLog: found "Company", wanted true, or the name of a bucket with ACLs/],
+    [
+      { accessLog: 'Company' },
+      /accessLog: found "Company", expected true, or the name of a bucket with ACLs/,
+    ],
     [{ accessLog: true, region: 'eu-south-1' }, /accessLog: CloudFront delivers no log to .* eu-south-1/],
     [{ edgeAlarms: true }, /edgeAlarms: needs region beside it/],
     [
       { webAcl: 'arn:aws:wafv2:eu-west-1:1:x' },
-      /webAcl: .*wanted true, or the ARN of a WAF ACL: of CloudFront/,
+      /webAcl: .*expected true, or the ARN of a WAF ACL: of CloudFront/,
     ],
     [{ webAclRequestsPerMinute: 100 }, /webAclRequestsPerMinute: .*needs webAcl true beside it/],
     [
       { region: 'eu-central-1', alarmTopicArn: 'arn:aws:sns:eu-west-1:123456789012:ops' },
-      /alarmTopicArn: is in eu-west-1, wanted one in eu-central-1/,
+      /alarmTopicArn: is in eu-west-1, expected one in eu-central-1/,
     ],
     [
       { region: 'eu-central-1', encryptionKeyArn: keyArn },
-      /encryptionKeyArn: is in us-east-1, wanted one in eu-central-1/,
+      /encryptionKeyArn: is in us-east-1, expected one in eu-central-1/,
     ],
     [{ budget: { monthlyUsd: 100 } }, /budget: nobody would hear of it/],
-    [{ budget: { email: 'ops@example.com' } }, /budget\.monthlyUsd: found nothing, wanted a whole number/],
+    [{ budget: { email: 'ops@example.com' } }, /budget\.monthlyUsd: missing, expected a whole number/],
     [
       { hostedZone: { id: 'Z012345678', name: 'example.org' }, domain: 'api.example.com', certificateArn },
       /hostedZone\.name: the domain api\.example\.com is not in the zone example\.org/,
@@ -160,7 +163,7 @@ describe('options', () => {
       },
       /edgeAlarms: nobody would hear of it/,
     ],
-    [{ compute: 'web' }, /compute: found "web", wanted functions or ecs/],
+    [{ compute: 'web' }, /compute: found "web", expected functions or ecs/],
     [{ service: { tasksMin: 3 } }, /service: needs compute ecs beside it/],
     [
       { compute: 'ecs', service: { tasksMin: 11, tasksMax: 10 } },
@@ -168,7 +171,7 @@ describe('options', () => {
     ],
     [
       { compute: 'ecs', service: { image: 'relay' } },
-      /service\.image: found "relay", wanted an image with its tag/,
+      /service\.image: found "relay", expected an image with its tag/,
     ],
     [
       {
@@ -185,7 +188,7 @@ describe('options', () => {
     ],
     [{ compute: 'ecs', reservedConcurrency: 5 }, /reservedConcurrency: is of functions that answer/],
     [{ compute: 'ecs', memory: { chat: 512 } }, /memory: chat, responses, .* are not made with compute ecs/],
-    [[], /relay\.json: wanted one JSON object of options/],
+    [[], /relay\.json: expected one JSON object of options/],
     [{ constructor: 1 }, /constructor: not an option/],
   ])('%j is refused with a message that says what is wanted', (content, message) => {
     expect(() => readOptions(relay, content)).toThrow(message);
@@ -205,8 +208,8 @@ describe('options', () => {
         'relay.json has 5 problems:',
         '  domian: not an option; did you mean domain?',
         '  certificate: not an option; did you mean certificateArn?',
-        '  reservedConcurrency: found 0, wanted a whole number from 1 to 100000',
-        '  memory.chat: found 1, wanted a whole number from 128 to 10240',
+        '  reservedConcurrency: found 0, expected a whole number from 1 to 100000',
+        '  memory.chat: found 1, expected a whole number from 128 to 10240',
         '  stage: not an option; docs/options.md lists them',
       ].join('\n'),
     );
@@ -248,7 +251,7 @@ describe('the file of a stage', () => {
   test.each(['Prod', '1a', 'a'.repeat(22), '../x', 'schema', 'edge-eu-west-1', ''])(
     '%j is no name of a stage, so no file is read',
     (stage) => {
-      expect(() => stageNamed(stage)).toThrow(/stage: found .*wanted a lower-case name/);
+      expect(() => stageNamed(stage)).toThrow(/stage: found .*expected a lower-case name/);
     },
   );
 

@@ -55,18 +55,24 @@ describe('a first deployment', () => {
     protocol([block('touch ran')]);
     write('relay.json', '{"disposable": true}');
     write('relay.kept.json', '{"alarmEmail": "ops@example.com"}');
-    await expect(runProtocol({ yes: true }, {} as never)).rejects.toThrow('--stage is missing');
-    await expect(run({ stage: 'kept' })).rejects.toThrow('relay.kept.json has no "disposable": true');
+    await expect(runProtocol({ yes: true }, {} as never)).rejects.toThrow(
+      '--stage is required: do not use the default stage for trials',
+    );
+    await expect(run({ stage: 'kept' })).rejects.toThrow(
+      'relay.kept.json lacks "disposable": true, and the last step deletes stack',
+    );
     await expect(run({ stage: 'none' })).rejects.toThrow('relay.none.json does not exist');
     isDeployed = true;
-    await expect(run()).rejects.toThrow('stack relay-try exists');
+    await expect(run()).rejects.toThrow(
+      'stack relay-try already exists and was not created by this protocol: choose an unused stage',
+    );
     expect(existsSync(join(folder, 'ran'))).toBe(false);
   });
 
   it('says what it would do, how long and for how much, and does it only with --yes', async () => {
     protocol([block('touch ran')], [block('touch ran')]);
     await expect(run({ yes: false })).rejects.toThrow('npm run first-deployment -- --stage try --yes');
-    expect(printed).toContain('2. Step 2: some 5 minutes');
+    expect(printed).toContain('2. Step 2: about 5 minutes');
     expect(printed.at(-1)).toBe('stack relay-try: some 10 minutes. It costs little.');
     expect(existsSync(join(folder, 'ran'))).toBe(false);
   });
@@ -95,7 +101,7 @@ describe('a first deployment', () => {
     write('mended', '');
     expect(await run()).toBe(0);
     expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last']);
-    await expect(run()).rejects.toThrow('no step is left');
+    await expect(run()).rejects.toThrow('all steps are done; to start over, move');
     expect(await run({ from: '3' })).toBe(0);
     expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last', 'last']);
   });

@@ -145,18 +145,18 @@ test('a relay in a nested stack is whole, and its parent can use it', () => {
 
 describe('a prop that the options of a stage could not say', () => {
   test.each([
-    [{ originSecrets: [] }, 'originSecrets: found [], wanted a list of 1 to 3'],
-    [{ sealKeys: [2, 1] }, 'sealKeys: found [2,1], wanted ascending numbers'],
+    [{ originSecrets: [] }, 'originSecrets: found [], expected a list of 1 to 3'],
+    [{ sealKeys: [2, 1] }, 'sealKeys: found [2,1], expected ascending numbers'],
     [{ objectives: { availabilityPercent: 90 } }, 'objectives.availabilityPercent: found 90'],
     [{ defaultLimits: { account_rpm: 0 } }, 'defaultLimits.account_rpm: found 0'],
     [
       { canary: { model: 'gpt', key: 'sk-live' } },
-      'canary.key: found "sk-live", wanted the reference of a key',
+      'canary.key: found "sk-live", expected the reference of a key',
     ],
     [{ memory: { chat: 64 } }, 'memory.chat: found 64'],
     [{ alarmMail: 'ops@example.com' }, 'alarmMail: not a prop; did you mean alarmEmail?'],
     [{ encryptionKeyArn: keyArn }, 'encryptionKeyArn: not a prop; did you mean encryptionKey?'],
-    [{ vpc: {} }, 'vpc.subnetIds: found nothing, wanted a list of 1 to 16 ids'],
+    [{ vpc: {} }, 'vpc.subnetIds: missing, expected a list of 1 to 16 ids'],
     [
       { vpc: { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] } },
       'vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC',
@@ -164,7 +164,7 @@ describe('a prop that the options of a stage could not say', () => {
     [{ xyz: 1 }, 'xyz: not a prop'],
     [{ memory: { chatt: 256 } }, 'memory.chatt: not a field of memory; did you mean chat?'],
     [{ domain: { name: 'Api', certifcate: {} } }, 'domain.certifcate: not a prop; did you mean certificate?'],
-    [{ domain: { name: 'Api' } }, 'domain.name: found "Api", wanted a lower-case host name'],
+    [{ domain: { name: 'Api' } }, 'domain.name: found "Api", expected a lower-case host name'],
     [{ webAclArn: 'arn:aws:wafv2:eu-west-1:1:x' }, 'webAclArn: found'],
     [
       { defaultLimits: { account_concurrency: 50 }, reservedConcurrency: 40 },

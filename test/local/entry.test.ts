@@ -93,7 +93,7 @@ describe('a channel that leads back to the relay', () => {
       (await documents.send(new GetCommand({ TableName, Key: { id: 'self' } }))).Item?.['_problem'];
     await expect
       .poll(problem, marksWithin)
-      .toBe('endpoint: found the address of this relay itself, wanted an upstream');
+      .toBe('endpoint: found the address of this relay itself, expected an upstream');
     expect(await codeOf(await stack.post(ask('self'), { headers }))).toBe('model_not_found');
   });
 });

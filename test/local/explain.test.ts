@@ -134,7 +134,7 @@ describe('`ops request` tells of a call', () => {
       /wanted +needed 0?\.?\d+.*, free 0/,
       /because +quota_insufficient/,
       /answered +status 429 insufficient_quota/,
-      /Nothing was charged: there is no ledger row\./,
+      /Not charged: there is no ledger row\./,
       /Next: the balance is too low: npx --no relay-ops grant new poor AMOUNT/,
     );
     expect(story).not.toContain(canaries.prompt);
@@ -172,12 +172,7 @@ describe('`ops request` tells of a call', () => {
 
   it('by a key that nobody has, and finds nothing under an id that never was', async () => {
     const id = await call('steady', `sk-${'x'.repeat(48)}`);
-    await storyOf(
-      id,
-      /no account: the key is unknown/,
-      /answered +status 401 invalid_api_key/,
-      /Next: the key is not one/,
-    );
+    await storyOf(id, /unknown key/, /answered +status 401 invalid_api_key/, /Next: the key is not one/);
     const never = await ops('request', 'show', `${id.slice(0, 10)}zzzzzzzzzzzzzzzz`);
     expect(never).toMatchObject({ code: 1, output: expect.stringContaining('local tables') });
     expect(never.errors).toMatch(/no ledger row .* the log has no line of it within 15 minutes of/);

@@ -37,12 +37,14 @@ it('after init nothing is free but what was named so: a model without a price is
   const models = ['--models', 'priced,unpriced,gratis', '--price', 'priced=1000/2000', '--free', 'gratis'];
   const run = await runOpsAttended([...words, ...models, '--amount', '10'], variables(), [
     ['[openai]:', ''],
-    ['(Enter: type prices):', ''],
-    ['(Enter: none, its calls are refused):', ''],
+    ['Price list file in US dollars (Enter to type prices', ''],
+    ['input/output in yuan per million tokens (Enter for none; its calls are then rejected', ''],
     ['[y/N]', 'y'],
   ]);
   expect(run).toMatchObject({ code: 0 });
-  expect(run.errors).toContain('unpriced has no price: its calls are refused');
+  expect(run.errors).toContain(
+    'unpriced has no price: its calls are rejected until you set one with `charge price`',
+  );
   expect(run.output).toContain(`curl -N ${stack.baseUrl}/chat/completions`);
   const key = String(/sk-[\w-]{48}/.exec(run.output)?.[0]);
   await expect.poll(() => ask('priced', key), { timeout: 20_000, interval: 300 }).toBe(200);
@@ -54,7 +56,7 @@ it('after init nothing is free but what was named so: a model without a price is
   expect(await runOps(added, variables())).toMatchObject({ code: 0 });
   await expect
     .poll(async () => (await runOps(['check'], variables())).output, { timeout: 20_000, interval: 500 })
-    .toContain('no row of charges prices later');
+    .toContain('no price for later');
   expect(await ask('later', key)).toBe(404);
   const ledger = async () =>
     JSON.parse(

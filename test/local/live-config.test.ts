@@ -120,7 +120,7 @@ describe('while a load runs', () => {
     expect(await ask('broken')).toBe(404);
     await expect
       .poll(() => problemOf('broken'), markedWithin)
-      .toBe('priority: found "high", wanted a whole number');
+      .toBe('priority: found "high", expected a whole number');
     await expect
       .poll(async () => {
         const key = { TableName: 'relay-settings', Key: { name: 'limits' } };

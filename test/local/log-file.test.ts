@@ -109,8 +109,8 @@ describe('what a person is shown of it', () => {
     show(fault);
     full = undefined;
     expect(shown).toEqual([
-      'chat: a call failed by a fault of the relay or of its tables (InternalServerError)',
-      'chat: the disk of .relay is full: make room, then call again',
+      'chat: a call failed because of an error in the relay or its tables (InternalServerError)',
+      'chat: the disk of .relay is full: free some space and try again',
     ]);
   });
 
@@ -120,7 +120,7 @@ describe('what a person is shown of it', () => {
     for (let count = 0; count < 100; count += 1) show(each);
     expect(shown).toHaveLength(5);
     expect(Math.max(...shown.map(({ length }) => length))).toBeLessThanOrEqual(40);
-    expect(shown.at(-1)).toBe('more is in the.log');
+    expect(shown.at(-1)).toBe('see the.log for more');
     nowMs += 61_000;
     show(each);
     expect(shown).toHaveLength(6);
@@ -130,7 +130,9 @@ describe('what a person is shown of it', () => {
 describe('a data folder', () => {
   it('is one stack’s, until it gives it back', () => {
     const release = claimDataFolder(folder);
-    expect(() => claimDataFolder(folder)).toThrow(/another stack works there/);
+    expect(() => claimDataFolder(folder)).toThrow(
+      /which another stack is using: stop it, or set RELAY_DATA to another folder/,
+    );
     release();
     claimDataFolder(folder)();
   });

@@ -285,7 +285,7 @@ describe('a busy account', () => {
     expect((await ops('customer', 'show', 'busy')).output).toContain(`available  ${left.available} yuan`);
     expect(await ops('audit')).toMatchObject({
       code: 0,
-      output: expect.stringContaining('everything adds up'),
+      output: expect.stringContaining('all balances match'),
     });
   });
 });

@@ -15,6 +15,6 @@ test('a local start goes on where only marks were lost, and ends where the confi
   expect(await published(new MarksLost().name)).toEqual(['[start] config: no answer']);
   await expect(published('StoreUnavailable')).rejects.toMatchObject({
     name: 'StartError',
-    message: 'the configuration cannot be published: config: no answer',
+    message: 'cannot publish the configuration: config: no answer',
   });
 });

@@ -37,7 +37,7 @@ const run = (environment: Record<string, string>) =>
 
 describe('npm start', () => {
   it.each<[what: string, environment: Record<string, string>, line: string]>([
-    ['a seed that does not exist', { RELAY_SEED: 'full' }, 'RELAY_SEED is full; wanted: demo or none'],
+    ['a seed that does not exist', { RELAY_SEED: 'full' }, 'invalid RELAY_SEED full: use demo or none'],
     [
       'a stack that was not synthesized',
       { RELAY_TEMPLATE_FOLDER: '/nowhere' },

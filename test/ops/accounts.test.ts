@@ -70,7 +70,7 @@ describe('grant new', () => {
 
   it.each([
     [['acmee', '5'], 'there is no account acmee'],
-    [['acme', '0'], 'amount: found "0", wanted yuan: a number other than 0'],
+    [['acme', '0'], 'amount: found "0", expected yuan: a number other than 0'],
     [['acme', '1.0000000001'], 'at most 9 decimals'],
     [['acme', 'ten'], 'wanted yuan'],
     [['..', '5', '--new'], 'account: a new name has at most 200 characters, all of which one sees'],
@@ -154,8 +154,8 @@ describe('the plan of a customer', () => {
 
   it.each([
     [['plan.since=2026-10-05'], 'plan.since: set plan.level as well'],
-    [['plan.level=4'], 'plan.level: found 4, wanted a plan level'],
-    [['plan.level=1', 'plan.since=05.10.2026'], 'plan.since: found "05.10.2026", wanted a time such as 2h'],
+    [['plan.level=4'], 'plan.level: found 4, expected a plan level'],
+    [['plan.level=1', 'plan.since=05.10.2026'], 'plan.since: found "05.10.2026", expected a time such as 2h'],
     [
       ['plan.level=1', 'plan.since=2026-10-05', 'plan.until=2026-10-05'],
       'plan.until: found a time that is not after plan.since',

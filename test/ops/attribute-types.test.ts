@@ -191,8 +191,8 @@ describe('whatever type an attribute of a row has', () => {
       if (!/^(models|endpoint|cost.*input|state$)/.test(path))
         expect([path, none]).toEqual([path, undefined]);
     }
-    expect(problems.get('channels models-NULL')).toContain('models: found nothing, wanted a list');
-    expect(problems.get('channels state-NULL')).toContain('until state can be read, the channel is off');
+    expect(problems.get('channels models-NULL')).toContain('models: missing, expected a list');
+    expect(problems.get('channels state-NULL')).toContain('until state is valid, the channel is disabled');
   });
 
   it.each(wholeTypes)('settings of type %s are checked, listed and shown', async (type) => {
@@ -258,11 +258,15 @@ describe('whatever type an attribute of a row has', () => {
     );
     for (const line of ['check', 'check --json', 'key list', 'key list --json', 'key list --csv']) {
       const text = await said(line);
-      expect(text).toContain('this is a key itself, so it has leaked');
+      expect(text).toContain(
+        'the SHA-256 of the key, but this is the key itself, exposed to everyone who can read the table. Delete this row and create',
+      );
       for (const key of keys) expect(text).not.toContain(key);
     }
     const page = await (await visitor.get('keys?text=acme')).text();
-    expect(page).toContain('this is a key itself, so it has leaked');
+    expect(page).toContain(
+      'the SHA-256 of the key, but this is the key itself, exposed to everyone who can read the table. Delete this row and create',
+    );
     for (const key of keys) expect(page).not.toContain(key);
   });
 });

@@ -44,7 +44,9 @@ describe('audit', () => {
     expect(run.output).toContain('1 account and 8 ledger rows: everything adds up.');
     expect(run.errors).not.toContain('never had a balance');
     const misspelt = await rig.ops('audit --account amce --wait 0');
-    expect(misspelt.errors).toContain('account amce never had a balance: is this its name?');
+    expect(misspelt.errors).toContain(
+      'customer amce never had a balance: check the name with `customer list`',
+    );
     expect(run).toMatchObject({ code: 0, errors: '' });
   });
 
@@ -385,7 +387,7 @@ describe('audit --repair', () => {
     const again = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect(again.errors).toContain('was closed already, as it should be');
     expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
-    expect(again.output).toContain('everything adds up');
+    expect(again.output).toContain('all balances match');
   });
 
   it('compares the late charge of a call that an earlier version reserved with no tariff', async () => {
@@ -395,7 +397,7 @@ describe('audit --repair', () => {
     await rig.ops('audit --wait 0 --repair - --yes', input);
     const row = await rig.row('ledger', { account: 'acme', id: `late#${lost}` });
     expect(row).toMatchObject({ charge: 0.072, price: '2:tokens:0.02:0.07' });
-    expect((await rig.ops('audit --wait 0')).output).toContain('everything adds up');
+    expect((await rig.ops('audit --wait 0')).output).toContain('all balances match');
   });
 
   it('charges late what no balance pays of a metered call, in the row that the relay itself would write', async () => {
@@ -416,7 +418,7 @@ describe('audit --repair', () => {
       id: `late#${lost}`,
     };
     expect(await rig.row('ledger', row)).toMatchObject({ charge: 0.072, metered: true });
-    expect(run.output).toContain('everything adds up');
+    expect(run.output).toContain('all balances match');
   });
 
   it('charges nothing late where the ledger says that the settle itself was written', async () => {
@@ -440,7 +442,7 @@ describe('audit --repair', () => {
     const run = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect(run.errors).toContain(`request ${lost} had expired, charged -0.018 yuan more`);
     expect((await rig.item('acme'))?.spent).toBe(due);
-    expect(run.output).toContain('everything adds up');
+    expect(run.output).toContain('all balances match');
   });
 
   it('reports a reservation that was closed with another charge meanwhile', async () => {
@@ -454,7 +456,7 @@ describe('audit --repair', () => {
 
   it('refuses an input without such a line, and a file that is not there', async () => {
     expect((await rig.ops('audit --repair - --yes', 'nothing')).errors).toContain(
-      'no settle_lost or settle_late line',
+      'the input has no settle_lost or settle_late log lines',
     );
     expect(await rig.ops('audit --repair /nowhere')).toMatchObject({ code: 2 });
   });

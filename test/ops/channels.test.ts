@@ -47,7 +47,7 @@ describe('channel new', () => {
     );
     expect(run).toMatchObject({
       code: 0,
-      errors: 'warning: channels full: models: no row of charges prices a, b, so calls are free\n',
+      errors: 'warning: channels full: models: no price for a, b, so calls are free\n',
     });
     const { _by, _at, ...row } = (await rowOf('full')) ?? {};
     expect(row).toEqual({
@@ -66,20 +66,20 @@ describe('channel new', () => {
     await add('once', 'models=a');
     const again = await add('once', 'models=b');
     expect(again.code).toBe(2);
-    expect(again.errors).toContain('there is a channel once already');
+    expect(again.errors).toContain('nothing was written: channel once already exists; choose another --id');
     expect(await rowOf('once')).toMatchObject({ models: ['a'] });
   });
 
   it.each([
     ['a private address', ['endpoint=https://10.0.0.1/v1'], 'which is not a public address'],
-    ['http to the world', ['endpoint=http://api.example.com/v1'], 'wanted https://'],
+    ['http to the world', ['endpoint=http://api.example.com/v1'], 'expected https://'],
     ['a secret instead of a reference', [`secret=${secret}`], 'found no reference'],
     [
       'a secret of another stack',
       ['secret=ssm:/relay/relay-two/a'],
       'stack relay may not read ssm:/relay/relay-two/a',
     ],
-    ['a broken mapper', ['mapper=a=b=c'], 'wanted public = upstream'],
+    ['a broken mapper', ['mapper=a=b=c'], 'expected public = upstream'],
     ['a priority that is no number', ['priority=high'], 'priority: found "high"'],
   ])('refuses %s', async (_case, words, message) => {
     const run = await add('bad', 'models=a', ...words);
@@ -115,7 +115,7 @@ describe('channel list', () => {
       problem: expect.stringContaining('secret: found a value that is not a reference') as string,
     });
     const table = await ops('list');
-    expect(table.errors).toContain('typo is not used: secret:');
+    expect(table.errors).toContain('typo is invalid: secret:');
     expect(run.output + table.output + table.errors).not.toContain(secret);
   });
 });
@@ -155,12 +155,12 @@ describe('channel test', () => {
   });
 
   it.each([
-    ['a channel that is not there', ['test', 'nobody'], 2, 'there is no channel nobody'],
+    ['a channel that is not there', ['test', 'nobody'], 2, 'no channel nobody: see `channel list`'],
     [
       'a model that the channel does not serve',
       ['test', 'full', '--model', 'x'],
       2,
-      'serves a, b: choose one',
+      'choose one with --model',
     ],
     [
       'a variable that is not set',
@@ -196,8 +196,8 @@ describe('channel probe', () => {
     const { run, asked } = await requestsDuring(['probe', 'probed']);
     expect(run.code).toBe(2);
     expect(run.output).toContain(`at most 12 calls to ${upstream.endpoint}, model a`);
-    expect(run.output).toContain('expected: 1800 input and 1800 output tokens');
-    expect(run.errors).toContain('Nobody is here to answer: repeat with --yes.');
+    expect(run.output).toContain('Expected usage: 1800 input and 1800 output tokens (at most');
+    expect(run.errors).toContain('Re-run with --yes: there is no terminal to confirm');
     expect(asked).toEqual([]);
     expect(await rowOf('probed')).not.toHaveProperty('_can');
   });
@@ -235,7 +235,7 @@ describe('a channel whose secret is a variable that the stack may not read', () 
     secret: 'env:HOME',
     state: true,
     _problem:
-      'secret: found an env: reference to a variable that rows may not read; start the stack with RELAY_ENV_SECRETS=HOME to allow it',
+      'secret: found an env: reference to a variable that rows cannot read; start the stack with RELAY_ENV_SECRETS=HOME to allow it',
   };
 
   it('is bad in lists and to `check`, by the mark of the stack, which alone knows what it may read', async () => {

@@ -59,8 +59,8 @@ describe('charge import', () => {
     expect(run.output).toMatch(/8 +non-billing +- +- +local-model/);
     expect(run.output).toMatch(/9 +token-billing +2.52 +3.78 +deepseek-chat/);
     expect(run.output).toMatch(/10 +token-billing +22.5 +90 +gpt-4o gpt-4o-2024-08-06/);
-    expect(run.output).toContain('nothing was written: --dry-run');
-    expect(run.output).toContain('1 US dollar = 7.2 yuan, plus 25 %');
+    expect(run.output).toContain('Dry run: nothing was written.');
+    expect(run.output).toContain('$1 = ¥7.2, plus 25 % markup. Prices are in yuan per million tokens');
     expect(run.output).toContain('4 models in 3 rules; 1 priced already, 4 entries are no chat prices');
     expect(await rowOf(8)).toBeUndefined();
   });
@@ -75,7 +75,7 @@ describe('charge import', () => {
   it('makes nothing free by a rate that leaves nothing of the prices', async () => {
     const run = await charge(`import ${file('prices.json')} --rate 0.0000000001 --yes`);
     expect(run.code).toBe(2);
-    expect(run.errors).toContain('has a price in the list, but in yuan it is too small to charge');
+    expect(run.errors).toContain('is too small to charge in yuan: check --rate and the unit of the list');
     expect(await rowOf(8)).toBeUndefined();
   });
 
@@ -83,7 +83,7 @@ describe('charge import', () => {
     const words = `import ${file('prices.json')} --rate 7.2 --only-served --yes`;
     const run = await charge(words);
     expect(run).toMatchObject({ code: 0 });
-    expect(run.errors).toContain('not in the list: unlisted');
+    expect(run.errors).toContain('Not in the price list: unlisted');
     expect(await rowOf(8)).toMatchObject({
       id: 8,
       type: 'token-billing',
@@ -109,7 +109,7 @@ describe('charge import', () => {
   it.each([
     ['import /nowhere.json --rate 7', 'cannot be read'],
     ['import prices.json', "required option '--rate <yuan>'"],
-    ['import prices.json --rate 0', 'wanted yuan for one dollar'],
+    ['import prices.json --rate 0', '--rate must be yuan per dollar, for example 7.2'],
     ['import prices.json --rate -7', 'Wanted a number'],
   ])('refuses %j', async (words, message) => {
     const run = await charge(words.replace('prices.json', file('prices.json')));
@@ -202,7 +202,7 @@ describe('charge explain', () => {
     expect((await charge('explain nobody --input 9')).output).toMatch(/no rule names the model: free/);
     const run = await explain('--input 10 --cached 9 --cache-write-1h 2');
     expect(run).toMatchObject({ code: 2 });
-    expect(run.errors).toContain('--input is all input');
+    expect(run.errors).toContain('--input must include the cached and cache-write tokens');
     expect((await explain('--input 1.5')).errors).toContain('Wanted a number of tokens');
   });
 });

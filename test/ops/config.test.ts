@@ -40,8 +40,8 @@ describe('check', () => {
     };
     const said = warnings.map(({ table, key, warning }) => `${table} ${key}: ${warning}`);
     expect(said).toContain(
-      `keys ${hash}: account: had no row when this was looked up, so the key has no plan and no limits of an account; ` +
-        'models: no channel that is on served gone when this was looked up',
+      `keys ${hash}: account: had no row at the last check, so the key has no plan and no account limits; ` +
+        'models: no enabled channel served gone at the last check',
     );
     expect(said).toContain('grants idle: account: has grants, but no key, so nobody can spend them');
     await rig.remove('keys', { hash });
@@ -58,9 +58,9 @@ describe('check', () => {
     expect(run.code).toBe(1);
     for (const words of [
       'problem  channels bad: secret: found a value that is not a reference',
-      'warning  channels second: models: no row of charges prices unpriced, so calls are free',
+      'warning  channels second: models: no price for unpriced, so calls are free',
       `problem  keys ${'f'.repeat(64)}: rpm: found "many"`,
-      'problem  accounts acme: plan: found 1, wanted a map {level, since, until}',
+      'problem  accounts acme: plan: found 1, expected a map {level, since, until}',
       'problem  grants acme one: it was changed',
     ])
       expect(run.output).toContain(words);
@@ -88,11 +88,11 @@ describe('check', () => {
   });
 
   it.each([
-    ['no JSON', `{"channels": [${pasted}`, 'is not readable as JSON'],
-    ['another table', { quotas: [] }, 'found a table quotas'],
-    ['another shape', [main], 'wanted a map of lists of rows'],
+    ['no JSON', `{"channels": [${pasted}`, 'is not valid JSON'],
+    ['another table', { quotas: [] }, 'unknown table quotas, expected only'],
+    ['another shape', [main], 'expected lists of rows by table: {"channels": [{"id": ...}], ...}'],
     ['a key of the wrong type', { charges: [{ ...price, id: '1' }] }, 'charges[0].id: found no number'],
-    ['a row twice', { channels: [main, main] }, 'stands there twice'],
+    ['a row twice', { channels: [main, main] }, 'duplicate key'],
   ])('refuses a file with %s', async (_case, content, message) => {
     const run = await rig.ops(`check --file ${rig.file('odd.json', content)}`);
     expect(run.code).toBe(2);
@@ -113,14 +113,14 @@ describe('version list, show and diff', () => {
     expect(shown.output).toMatch(
       /2 +\S+Z +1 +1 +0 +0 +- +channel main: models, priority\n1 +\S+Z +1 +1 +0 +0 +- +-\nversion 2 is served/,
     );
-    expect(shown.errors).toContain('edits that are not published');
+    expect(shown.errors).toContain('The tables have unpublished edits: see `version diff`');
     const listed = JSON.parse((await rig.ops('version list --json')).output) as object[];
     expect(listed).toMatchObject([{ version: 2, rows: { channels: 1 } }, { version: 1 }]);
 
     const second = await rig.ops('version show 2');
     expect(second.output).toContain('models: gpt-4o\n');
     expect(second.output).toMatch(/main +openai +5 +1 +https:\/\/api.example.com\/v1/);
-    expect((await rig.ops('version show 9')).errors).toContain('there is no version 9');
+    expect((await rig.ops('version show 9')).errors).toContain('no version 9: see `version list`');
 
     const versions = await rig.ops('version diff 1 2');
     expect(versions.output).toContain(
@@ -191,7 +191,9 @@ describe('config export and apply', () => {
     const dry = await rig.ops(`config apply ${file} --dry-run`);
     expect(dry.output).toContain('~ channels main\n    priority: 7\n+ channels third\n');
     expect(dry.output).toContain('3 rows to write.\nnothing was written: --dry-run');
-    expect((await rig.ops(`config apply ${file}`)).errors).toContain('repeat with --yes');
+    expect((await rig.ops(`config apply ${file}`)).errors).toContain(
+      'Re-run with --yes: there is no terminal to confirm',
+    );
     expect(await rig.row('channels', { id: 'third' })).toBeUndefined();
 
     const run = await rig.opsWithCompiler(`config apply ${file} --yes`);
@@ -211,7 +213,7 @@ describe('config export and apply', () => {
     const file = rig.file('wrong.json', { channels: [{ ...main, id: 'third', priority: 'high' }] });
     const run = await rig.ops(`config apply ${file} --yes`);
     expect(run.code).toBe(1);
-    expect(run.errors).toContain('problem: channels third: priority: found "high", wanted a whole number');
+    expect(run.errors).toContain('problem: channels third: priority: found "high", expected a whole number');
     expect(run.errors).toContain('channels bad: secret: found a value that is not a reference');
     expect(run.errors).toContain('nothing was written: 1 of these rows have a problem');
     expect(await rig.row('channels', { id: 'third' })).toBeUndefined();
@@ -223,7 +225,7 @@ describe('config export and apply', () => {
     await rig.compile();
     const run = await rig.ops(`config apply ${rig.file('edit.json', edit)} --yes --wait 0.5`);
     expect(run.code).toBe(1);
-    expect(run.errors).toContain('the rows are written, but nothing was published');
+    expect(run.errors).toContain('the rows are saved but were not published within');
   });
 });
 
@@ -260,7 +262,7 @@ describe('version rollback', () => {
     await rig.put('channels', { ...idle, id: 'second', priority: 5 });
     const back = await rig.ops(`version rollback ${String(listed[0]?.version)} --dry-run`);
     expect(back.errors).toBe(
-      'warning: channels second: models: no row of charges prices unpriced, so calls are free\n' +
+      'warning: channels second: models: no price for unpriced, so calls are free\n' +
         'warning: 1 other row has a warning, as before: see `check`\n',
     );
     const priced = await rig.ops('charge price gpt-4o 40/80 --dry-run');

@@ -56,7 +56,7 @@ describe('customer new', () => {
     expect(run.output).toMatch(
       /account fielded: rpm 600, alert_below 5, metered true, plan 3, months counted/,
     );
-    expect(run.errors).toContain('the table plans has no level 3');
+    expect(run.errors).toContain('there is no plan with level 3, so this plan covers nothing');
     expect(await rig.row('accounts', { account: 'fielded' })).toMatchObject({
       metered: true,
       rpm: 600,
@@ -68,7 +68,9 @@ describe('customer new', () => {
     const before = await keysOf('acme');
     const run = await rig.ops([...words, '--yes']);
     expect(run.code).toBe(2);
-    expect(run.errors).toContain('customer acme exists: see `customer show acme`');
+    expect(run.errors).toContain(
+      'customer acme already exists: use `key new acme` for another key, `key rotate` to replace a lost key, or `grant new` to top up',
+    );
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('50'));
     expect(await keysOf('acme')).toEqual(before);
@@ -85,7 +87,7 @@ describe('customer new', () => {
     await rig.put('grants', { account: 'regranted', grant_id: 'first', amount: 50 });
     const run = await rig.ops('customer new regranted --grant 60 --yes'.split(' '));
     expect(run.code).toBe(2);
-    expect(run.errors).toContain('repeat it with --grant 50');
+    expect(run.errors).toContain('an earlier run already credited ¥50 to');
   });
 
   it('names no page that the settings turn off', async () => {
@@ -112,7 +114,7 @@ describe('customer new', () => {
     const grant = { account: 'untaken', grant_id: 'first', amount: 5, _problem: 'no such plan' };
     await rig.put('grants', grant);
     const made = await json('customer new untaken --grant 5 --yes --wait 0'.split(' '));
-    expect(made).toMatchObject({ applied: false, problem: 'the relay does not take it: no such plan' });
+    expect(made).toMatchObject({ applied: false, problem: 'the grant was rejected: no such plan' });
     expect((await rig.ops('key check', String(made['key']))).code).toBe(0);
   });
 
@@ -122,7 +124,9 @@ describe('customer new', () => {
     expect(run).toMatchObject({ code: 2 });
     expect(run.errors).toContain('customer on asleep');
     const made = await rig.ops('key new asleep');
-    expect(made.errors).toContain('account asleep is off: the key is refused until `customer on asleep`');
+    expect(made.errors).toContain(
+      'customer asleep is disabled: the key is rejected until you run `customer on asleep`',
+    );
   });
 
   it('of one name by two at once makes one customer', async () => {
@@ -148,13 +152,13 @@ describe('customer new', () => {
   });
 
   it.each([
-    [['--grant', '-5'], 'wanted yuan above 0'],
+    [['--grant', '-5'], 'use more than 0 and at most'],
     [['--grant', 'five'], 'amount: found "five"'],
     [['contact.email=nobody'], 'contact.email: found "nobody"'],
-    [['metred=yes'], 'metred: found, but not known here (did you mean metered?'],
+    [['metred=yes'], 'metred: unknown attribute (did you mean metered?'],
     [['contact=ops@example.com'], 'contact: has parts, written contact.email=..., contact.webhook=...'],
     [['plan=1'], 'plan: has parts, written plan.level=..., plan.since=..., plan.until=...'],
-    [['models=gpt-4o'], 'models: its key has them, not the account: write --models a,b'],
+    [['models=gpt-4o'], 'models belong to the key, not to the customer: use --models a,b'],
     [['enabled=false'], 'enabled: a new customer can call'],
     [['plan.since=2026-10-05'], 'plan.since: set plan.level as well'],
   ])('refuses %j before anything is written', async (options, message) => {
@@ -247,9 +251,9 @@ describe('customer off, on, set and close', () => {
     const { key } = await json(['customer', 'new', 'off', 'note=old', '--yes']);
     const asked = await rig.ops('customer off off');
     expect(asked).toMatchObject({ code: 2 });
-    expect(asked.output).toContain('account off: enabled false; live within 30 seconds');
+    expect(asked.output).toContain('Set enabled false for off (live within 30 s)');
     await rig.ops('customer off off --yes');
-    expect((await rig.ops('key check', String(key))).errors).toContain('refused with its account');
+    expect((await rig.ops('key check', String(key))).errors).toContain('disabled with its customer');
     await rig.ops('customer on off');
     expect((await rig.ops('key check', String(key))).code).toBe(0);
     await rig.ops('customer set off note=new rpm=5');
@@ -271,7 +275,9 @@ describe('customer off, on, set and close', () => {
     const correction = String((closed['next'] as string[]).at(-1));
     expect(correction).toMatch(/^grant new leaving -12\.5 --id closed-\d{4}-\d\d-\d\d --reason "paid back"$/);
     // What was let in until it was refused everywhere may have changed what is left.
-    expect((closed['next'] as string[])[0]).toContain('repeat `customer close leaving`');
+    expect((closed['next'] as string[])[0]).toContain(
+      'and run `customer close leaving` again for the final balance',
+    );
     expect((await rig.ops('customer close leaving')).output).toContain(`closed already\n`);
     expect((await rig.ops('customer close leaving')).output).toContain(correction);
     expect((await keysOf('leaving')).map(({ state }) => state)).toEqual(['disabled']);

@@ -97,7 +97,7 @@ describe('doctor', () => {
       );
     }
     await rig.ledger.remove('channels', { id: 'keyed' });
-    expect(await secretsFound()).toBe('no channel that is used has a secret');
+    expect(await secretsFound()).toBe('no active channel has a secret');
   });
 
   it('asks each service by a request signed for it, where its answer holds', async () => {
@@ -179,11 +179,11 @@ describe('doctor', () => {
   it.each<[string, Partial<ModelState>, string]>([
     ['no agreement', { agreement: 'NOT_AVAILABLE' }, "the agreement with the model's vendor is not made"],
     ['an agreement under way', { agreement: 'PENDING' }, "the agreement with the model's vendor is not made"],
-    ['no authorisation', { authorization: 'NOT_AUTHORIZED' }, 'this account is not authorised for the model'],
+    ['no authorisation', { authorization: 'NOT_AUTHORIZED' }, 'this account is not authorized for the model'],
     ['no entitlement', { entitlement: 'NOT_AVAILABLE' }, 'this account has no entitlement to the model'],
-    ['another region', { inRegion: 'NOT_AVAILABLE' }, 'the model is not in this region'],
-    ['its end near', { lifecycle: 'LEGACY' }, 'AWS calls it LEGACY and will remove it'],
-    ['no stream', { streams: false }, 'its answers do not stream'],
+    ['another region', { inRegion: 'NOT_AVAILABLE' }, 'the model is not available in this region'],
+    ['its end near', { lifecycle: 'LEGACY' }, 'AWS marks it as LEGACY and will remove it'],
+    ['no stream', { streams: false }, 'it does not support streaming'],
   ])('names a model that a channel calls with %s', async (_case, changes, words) => {
     account.models = { 'us-east-1': [{ id: model, ...changes }] };
     expect(attentionOf(await examine())).toMatchObject([
@@ -202,7 +202,7 @@ describe('doctor', () => {
     Object.assign(account.stack?.outputs ?? {}, { Options: '{"reservedConcurrency":100}' });
     const found = attentionOf(await examine({ reservedConcurrency: 100 }));
     expect(found.find(({ check }) => check === 'model gone.model')?.found).toContain(
-      'AWS lists no such model there',
+      'AWS does not offer this model there; correct models or mapper of the channel',
     );
     expect(found.find(({ check }) => check === `model ${model}`)?.set).toEqual({
       where: join(folder, 'relay.json'),
@@ -217,7 +217,7 @@ describe('doctor', () => {
     [
       'has another value',
       { ...options, reservedConcurrency: 200 },
-      [{ check: 'options', found: expect.stringContaining('deployed is 100') }],
+      [{ check: 'options', found: expect.stringContaining('but 100 is deployed') }],
       ['npm run deploy'],
     ],
     [
@@ -266,7 +266,7 @@ describe('doctor', () => {
     account.broken = broken;
     const examined = await examine();
     expect(attentionOf(examined)).toMatchObject([{ check: 'concurrency' }]);
-    expect(attentionOf(examined)[0]?.found).toContain('not known: ');
+    expect(attentionOf(examined)[0]?.found).toContain('unknown');
     expect(attentionOf(examined)[0]?.found).toContain(words);
     expect(examined.found).toHaveLength(7);
   });

@@ -63,7 +63,10 @@ describe('a wrong command line', () => {
     [['plan', 'create'], 'plan has list, new, show, set, off\n'],
     [['grant', 'new', 'acme', '1', '--reson', 'x'], "unknown option '--reson'\n(Did you mean --reason?)"],
     [['grant', 'new', 'acme'], "missing required argument 'amount'"],
-    [['key', 'list', '--stage', 'test', '--stack', 'relay'], 'give --stage or --stack, not both'],
+    [
+      ['key', 'list', '--stage', 'test', '--stack', 'relay'],
+      'use either --stage or --stack: --stage NAME means the stack relay-NAME',
+    ],
   ])('%j is answered with what was meant, and ends with 2', async (words, reported) => {
     const { code, output, errors } = await runOps(words);
     expect({ code, output }).toEqual({ code: 2, output: '' });

@@ -74,13 +74,23 @@ describe('secret new', () => {
   });
 
   it.each([
-    ['nothing', 'payments/links', '', 'no value was given'],
-    ['two words', 'payments/links', `export KEY=${secret} x`, 'the value has blanks'],
+    ['nothing', 'payments/links', '', 'no value on standard input'],
+    [
+      'two words',
+      'payments/links',
+      `export KEY=${secret} x`,
+      'invalid value: it has spaces or characters that a key never has',
+    ],
     ['a name without a purpose', 'openai', secret, 'channels/<host>/openai'],
     ['a key of a channel without its host', 'channels/openai', secret, 'channels/<host>/openai'],
     ['a key of a search provider without its host', 'search/tavily', secret, 'search/<host>/tavily'],
     ['a host that no endpoint has', 'channels/API.openai.com/openai', secret, 'channels/<host>/openai'],
-    ['a name that is a path', '../other/x y', secret, 'a name has the characters'],
+    [
+      'a name that is a path',
+      '../other/x y',
+      secret,
+      'invalid name: use A-Z a-z 0-9 . _ - and / as separator',
+    ],
   ])('refuses %s', async (_case, name, value, message) => {
     const run = await runOps(['secret', 'new', name, '--stack', 'relay-two'], account, value);
     expect(run.code).toBe(2);
@@ -119,17 +129,20 @@ describe('init', () => {
       ['Name of the channel [openai]:', 'first'],
       ['[https://api.openai.com/v1]:', upstream.endpoint],
       ["has the upstream's key:", 'UPSTREAM_KEY'],
-      ['(* stands for anything):', ','],
-      ['(* stands for anything):', 'gpt-5'],
+      ['Models to serve, separated by commas (* matches anything', ','],
+      ['Models to serve, separated by commas (* matches anything', 'gpt-5'],
       ['lists no gpt-5\nModels to serve, separated by commas (* stands for anything):', 'gpt-*'],
-      ['(Enter: type prices):', ''],
-      ['Price of gpt-4o, yuan per million tokens: input/output (Enter: none, its calls are refused):', '18'],
+      ['Price list file in US dollars (Enter to type prices', ''],
       [
-        'such as 18/72.\nPrice of gpt-4o, yuan per million tokens: input/output (Enter: none, its calls are refused):',
+        'Price of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
+        '18',
+      ],
+      [
+        'Price of such as 18/72.\nPrice of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then rejected',
         '18/72',
       ],
       [
-        'Price of gpt-4o-mini, yuan per million tokens: input/output (Enter: none, its calls are refused):',
+        'Price of gpt-4o-mini, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
         '',
       ],
       ['Name of the first account:', 'me'],
@@ -145,7 +158,9 @@ describe('init', () => {
     });
     expect(await rig.row('charges', { id: 2 })).toBeUndefined();
     expect(await rig.row('settings', { name: 'unpriced_models' })).toMatchObject({ value: 'refuse' });
-    expect(run.errors).toContain('gpt-4o-mini has no price: its calls are refused');
+    expect(run.errors).toContain(
+      'gpt-4o-mini has no price: its calls are rejected until you set one with `charge price`',
+    );
     expect(await rig.row('channels', { id: 'first' })).toMatchObject({
       id: 'first',
       endpoint: upstream.endpoint,
@@ -199,7 +214,7 @@ describe('init', () => {
         ['[openai]:', ''],
         ['Name of the channel [openai]:', ''],
         ['[https://api.openai.com/v1]:', ''],
-        ['(it does not show)', secret],
+        ['Secret (input is hidden', secret],
         ['[y/N]', 'yes'],
       ]);
       expect(run.code).toBe(0);
@@ -238,18 +253,18 @@ describe('init', () => {
       const reference = ['--secret', `ssm:/relay/relay/${path}`];
       const run = await runOps([...words, ...reference, '--yes', '--wait', '0'], environment());
       expect(run.code).toBe(0);
-      expect(run.errors).toContain('was written before; nothing is written again');
+      expect(run.errors).toContain('already existed; nothing was written');
       expect(await rig.row('keys', { hash: hashOf(keyIn(run.output)) })).toMatchObject({ account: 'them' });
     });
 
     it.each([
       [['--account', 'a b '], 'account: found'],
       [['--amount', 'ten'], 'amount: found "ten"'],
-      [['--type', 'azure'], '--endpoint is missing, and nobody is here to answer'],
-      [['--type', 'bedrock'], '--region is missing'],
-      [['--type', 'cohere'], 'wanted one of openai'],
+      [['--type', 'azure'], '--endpoint is required: there is no terminal to ask'],
+      [['--type', 'bedrock'], '--region is required: there is no terminal to ask'],
+      [['--type', 'cohere'], 'use one of openai'],
       [['--endpoint', 'https://10.0.0.1/v1'], 'which is not a public address'],
-      [['--models', 'other'], 'there is a channel openai already'],
+      [['--models', 'other'], 'nothing was written: channel openai already exists; choose another --id'],
       [['--secret', 'ssm:/relay/relay/old', '--id', 'x'], 'path names no purpose'],
       [['--secret', 'ssm:/relay/relay/payments/links', '--id', 'x'], 'found a secret of another purpose'],
     ])('writes nothing with %j', async (more, message) => {
@@ -281,10 +296,10 @@ describe('channel sync', () => {
   it('shows what the upstream has and has not, asks, and writes models and mapper alone', async () => {
     const asked = await sync();
     expect(asked.output).toContain('+ gpt-4o-mini\n+ text-embedding-3\n- old\n- old-name\n');
-    expect(asked.output).toContain('the upstream lists 3 models: 2 to add, 2 to remove.');
+    expect(asked.output).toContain('The provider lists 3 models: 2 to add, 2 to remove. to remove');
     expect(asked.errors).toContain('1 names of the upstream have characters that no row may have');
     expect(asked.errors).toContain('no row of charges prices');
-    expect(asked.errors).toContain('repeat with --yes');
+    expect(asked.errors).toContain('Re-run with --yes: there is no terminal to confirm');
     expect(await rig.row('channels', { id: 'synced' })).toMatchObject({ models: channel.models });
 
     expect(await sync('--only', 'gpt-*', '--yes')).toMatchObject({ code: 0 });
@@ -300,7 +315,7 @@ describe('channel sync', () => {
   it('removes nothing with --keep, and writes nothing in a dry run', async () => {
     const run = await sync('--keep', '--dry-run', '--json');
     expect(JSON.parse(run.output)).toMatchObject({ removed: [], added: ['gpt-4o-mini', 'text-embedding-3'] });
-    expect(run.errors).toContain('nothing was written: --dry-run');
+    expect(run.errors).toContain('Dry run: nothing was written.');
   });
 
   it('never empties a channel, and prints what the upstream answered, without the key', async () => {
@@ -309,10 +324,12 @@ describe('channel sync', () => {
     await rig.put('channels', { ...channel, endpoint: upstream.endpoint, models: ['old'], mapper: {} });
     const empty = await sync('--only', 'nothing', '--yes');
     expect(empty.code).toBe(1);
-    expect(empty.errors).toContain('no model would be left');
+    expect(empty.errors).toContain(
+      'nothing was written: no models would be left. Check the endpoint and the API key',
+    );
     const refused = await rig.ops('channel sync synced', '', { UPSTREAM_KEY: 'wrong-key' });
     expect(refused.code).toBe(1);
-    expect(refused.errors).toContain('no list of models came back (401)');
+    expect(refused.errors).toContain('did not return a list of models (status 401');
     const azure = {
       id: 'azure',
       type: 'azure',

@@ -64,7 +64,7 @@ describe('key new', () => {
     expect(run.output.split('\n')[0]).toBe(`local tables at ${emulator.endpoint} (relay-*)`);
     const keys = run.output.match(/sk-[A-Za-z0-9_-]{48}/g) ?? [];
     expect(keys).toHaveLength(1);
-    expect(run.output).toContain('nobody can show it again');
+    expect(run.output).toContain("Save this key now; it can't be shown again");
     const row = await rowOf(sha256(String(keys[0])));
     expect(row).toMatchObject({ account: 'new-account', models: ['a', 'b'], rpm: 60, enabled: true });
     const accounts = await tables.send(new ScanCommand({ TableName: 'relay-accounts' }));
@@ -87,15 +87,15 @@ describe('key new', () => {
     [['expires_at=2020-01-01'], 'it expired at 2020-01-01T00:00:00Z'],
     [
       ['expires_at=tomorow'],
-      'expires_at: found "tomorow", wanted a time such as 2h, 14:05, yesterday 14:05,',
+      'expires_at: found "tomorow", expected a time such as 2h, 14:05, yesterday 14:05,',
     ],
-    [['rpm=1.5'], 'rpm: found 1.5, wanted a whole number of 1 or more'],
-    [['models=gpt-*'], 'models[0]: found "gpt-*", wanted a model name'],
-    [['rmp=60'], 'rmp: found, but not known here (did you mean rpm?'],
-    [['modles=gpt-4o'], 'modles: found, but not known here (did you mean models?'],
-    [['budget.amout=5'], 'budget.amout: found, but not known here (did you mean budget.amount?)'],
-    [['limits.rpm.x=5'], 'limits.rpm.x: found, but not known here (did you mean rpm?)'],
-    [['rpm'], 'an attribute is written NAME=VALUE'],
+    [['rpm=1.5'], 'rpm: found 1.5, expected a whole number of 1 or more'],
+    [['models=gpt-*'], 'models[0]: found "gpt-*", expected a model name'],
+    [['rmp=60'], 'rmp: unknown attribute (did you mean rpm?'],
+    [['modles=gpt-4o'], 'modles: unknown attribute (did you mean models?'],
+    [['budget.amout=5'], 'budget.amout: unknown attribute (did you mean budget.amount?)'],
+    [['limits.rpm.x=5'], 'limits.rpm.x: unknown attribute (did you mean rpm?)'],
+    [['rpm'], 'write attributes as NAME=VALUE, for example models=a,b'],
   ])('refuses a key that would not work: %j', async (words, message) => {
     const run = await ops(['key', 'new', 'nobody', ...words]);
     expect(run.code).toBe(2);
@@ -117,7 +117,7 @@ describe('key check tells what the relay answers', () => {
     ['disabled', { enabled: false }, 'is disabled'],
     ['expired', { expires_at: '2020-01-01T00:00:00Z' }, 'is expired: it expired at 2020-01-01T00:00:00Z'],
     ['of another kind', { agent: 'web' }, 'is of the wrong kind: agent is web'],
-    ['unreadable', { enabled: 'ja' }, 'is invalid: enabled: found "ja", wanted true or false'],
+    ['unreadable', { enabled: 'ja' }, 'is invalid: enabled: found "ja", expected true or false'],
   ])('to a key whose row is %s', async (_case, attributes, message) => {
     const { key, hash } = await makeKey();
     await tables.send(
@@ -192,15 +192,19 @@ describe('key off', () => {
     }
     const run = await ops('key off abcd0 --yes');
     expect(run.code).toBe(2);
-    expect(run.errors).toContain('2 keys fit');
+    expect(run.errors).toContain('Use more characters of the hash');
     for (const hash of twins) {
       await tables.send(new DeleteCommand({ TableName: 'relay-keys', Key: { hash } }));
     }
   });
 
   it.each([
-    ['0000', 2, 'no key has this hash or hint'],
-    ['acme', 2, 'wanted 4 or more characters of the hash'],
+    ['0000', 2, 'no key with this hash or hint: see `key list`'],
+    [
+      'acme',
+      2,
+      'invalid key: use at least 4 characters of its hash, or its hint (sk-AbCd...wXyZ), from `key list`',
+    ],
   ])('finds nothing for %s', async (written, code, message) => {
     const run = await ops(`key off ${written} --yes`);
     expect(run.code).toBe(code);

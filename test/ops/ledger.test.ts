@@ -61,7 +61,7 @@ describe('ledger list', () => {
     const rows = JSON.parse(run.output) as Record<string, unknown>[];
     expect(rows.map((row) => row['id'])).toEqual(['grant#start-acme', released, official]);
     expect(rows[0]).toMatchObject({ kind: 'grant', amount: '100', reason: 'paid' });
-    expect(run.errors).toContain('the newest 3 of 6');
+    expect(run.errors).toContain('Showing the newest 3 of 6 rows: use --limit, --from or --csv for more');
     const table = await rig.ops('ledger list --account acme');
     expect(table.output).toMatch(
       /2026-11-10T10:00:00Z {2}acme .* settled .* 12\+40 .* 0.003096 {2}estimated \(too_low\)/,
@@ -107,7 +107,7 @@ describe('ledger total', () => {
     const lines = run.output.trimEnd().split('\n');
     expect(lines.map((line, at) => line.slice(0, shown[at]?.length))).toEqual(shown);
     const models = await rig.ops('ledger total --by model --account other');
-    expect(models.output).toContain('all: 1 call, 0.01 yuan charged, 1 granted');
+    expect(models.output).toContain('Total: 1 call, ¥0.01 charged, ¥1 granted');
     expect((await rig.ops('ledger total --by week')).code).toBe(2);
   });
 
@@ -124,7 +124,7 @@ describe('ledger total', () => {
     }
     const claudes = JSON.stringify({ device_id: 'd'.repeat(64), account_uuid: 'alice', session_id: 's' });
     expect((await rig.ops(['ledger', 'list', '--end-user', claudes])).output).toContain(settled);
-    expect((await rig.ops('ledger list --tag team=ads')).output).toContain('no ledger rows');
+    expect((await rig.ops('ledger list --tag team=ads')).output).toContain('No ledger rows.');
     expect((await rig.ops('ledger total --by tag:')).code).toBe(2);
   });
 
@@ -134,7 +134,7 @@ describe('ledger total', () => {
       'margin: 0.001096 yuan over the 1 of 5 calls whose cost is known, which were charged 0.003096',
     );
     const other = await rig.ops('ledger total --account other');
-    expect(other.output).toContain('margin: unknown, no call has a known cost');
+    expect(other.output).toContain('Margin: unknown (no call has a known cost)');
   });
 });
 
@@ -145,16 +145,16 @@ describe('request show', () => {
     expect(run.errors).toBe('it is not known where the log of this relay is; only the tables were asked\n');
     for (const words of [
       `request ${settled} of account acme`,
-      'rule 1: 18 yuan per million input tokens, 72 per million output tokens',
+      'Price rule 1 at ¥18 per million input tokens, ¥72 per million output tokens',
       'end user alice, env=prod,team=search',
-      '0.3 yuan of the balance',
+      '¥0.3 of the balance',
       '12 input and 40 output tokens, which the relay estimated (too_low)',
       'by channel openai, as model m-2026, first content after 812 ms',
       "0.002 yuan, by the channel's cost",
       '12 x 18 / 1,000,000 = 0.000216',
       '40 x 72 / 1,000,000 = 0.00288',
-      '0.003096 yuan, rounded once',
-      '0.296904 yuan to the balance',
+      '¥0.003096 (rounded half up to 9 decimals',
+      '¥0.296904 to the balance',
       'it adds up',
     ])
       expect(run.output).toContain(words);
@@ -164,9 +164,9 @@ describe('request show', () => {
     ['a call on a plan', covered, 'a call of the plan entry "chat", month from 2026-11-05'],
     ['a call with a cached prompt', covered, 'of the input: 7 cached, 3 written to the cache'],
     ['an expired call', expired, 'expired: the function died, so the input alone is due'],
-    ['an official call', official, 'outside official mode it would have cost 0.003096 yuan'],
+    ['an official call', official, '¥0.003096 without official mode'],
     ['a failed call', released, 'released: no answer, so the model costs nothing (failed)'],
-    ['a call under way', open, '0.3 yuan reserved'],
+    ['a call under way', open, 'is in flight: model'],
   ])('shows the steps of %s', async (_case, id, words) => {
     const run = await rig.ops(`request show ${id}`);
     expect(run.code).toBe(0);
@@ -184,7 +184,7 @@ describe('request show', () => {
   it('fails for an id without a ledger row or an open reservation, and for a text that is no id', async () => {
     const unknown = await rig.ops(['request', 'show', idAt('2026-01-01')]);
     expect(unknown.code).toBe(1);
-    expect(unknown.errors).toContain('no ledger row and no open reservation');
+    expect(unknown.errors).toContain('no ledger row or open reservation has the id');
     expect(await rig.ops('request abc')).toMatchObject({ code: 2 });
     // Each account may have a grant of this name.
     const grant = await rig.ops('request show grant#first');

@@ -49,12 +49,15 @@ describe('payment link', () => {
   });
 
   it.each([
-    [['acmee', '--amount', '1', '--currency', 'usd'], 'there is no account acmee'],
-    [['acme', '--amount', '0', '--currency', 'usd'], 'wanted usd above 0'],
-    [['acme', '--amount', '1.005', '--currency', 'usd'], '2 decimals at most'],
-    [['acme', '--amount', '1.5', '--currency', 'jpy'], '0 decimals at most'],
-    [['acme', '--amount', '1.005', '--currency', 'kwd'], 'two decimals at most'],
-    [['acme', '--amount', '1', '--currency', 'eur'], 'no rate for eur, only for'],
+    [
+      ['acmee', '--amount', '1', '--currency', 'usd'],
+      'no customer acmee: create it with `customer new` or `key new`, or use `grant new --new`',
+    ],
+    [['acme', '--amount', '0', '--currency', 'usd'], 'use an amount in usd above 0, with at most'],
+    [['acme', '--amount', '1.005', '--currency', 'usd'], 'above 0, with at most 2 decimals'],
+    [['acme', '--amount', '1.5', '--currency', 'jpy'], 'above 0, with at most 0 decimals'],
+    [['acme', '--amount', '1.005', '--currency', 'kwd'], 'Stripe allows at most two decimals'],
+    [['acme', '--amount', '1', '--currency', 'eur'], 'the setting payments has no rate for eur (only for'],
     [['x'.repeat(120), '--amount', '1', '--currency', 'usd'], 'is too long'],
   ])('refuses %j', async (words, message) => {
     const run = await linked(...words);
@@ -100,9 +103,9 @@ describe('parked payments', () => {
     const words = 'payment assign pi_a acme';
     const asked = await rig.ops(words);
     expect(asked).toMatchObject({ code: 2 });
-    expect(asked.errors).toContain('Grant payment pi_a of 10 usd to account acme?');
+    expect(asked.errors).toContain('Credit payment pi_a of 10 usd to acme?');
     expect((await rig.ops(`${words} --dry-run`)).output).toContain('nothing was written');
-    expect((await rig.ops(`${words} --yes`)).output).toContain('payment pi_a is granted to acme');
+    expect((await rig.ops(`${words} --yes`)).output).toContain('Credited payment pi_a to acme');
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('42'));
     const again = await rig.ops(['payment', 'assign', 'pi_a', 'Zoë & Söhne_1', '--yes']);
@@ -129,20 +132,23 @@ describe('parked payments', () => {
     await park({ id: 'pi_eur', rate: undefined, paid: { minor: 1n, currency: 'eur' } });
     const run = await rig.ops('payment assign pi_eur acme --yes');
     expect(run).toMatchObject({ code: 1 });
-    expect(run.errors).toContain('no rate for eur: add one');
+    expect(run.errors).toContain('the setting payments has no rate for eur: add one and try again');
   });
 
   it('are rejected, and then granted to nobody', async () => {
     await park({ id: 'pi_no' });
-    expect((await rig.ops('payment reject pi_no --yes')).output).toContain('pi_no is rejected');
+    expect((await rig.ops('payment reject pi_no --yes')).output).toContain('Rejected payment pi_no');
     const run = await rig.ops('payment assign pi_no acme --yes');
     expect(run.errors).toContain('pi_no is not parked: it was rejected');
     expect(await rig.row('grants', { account: 'acme', grant_id: 'pi_no' })).toBeUndefined();
   });
 
   it.each([
-    [['pi_gone', 'acme'], 'nothing is known of a payment pi_gone'],
-    [['pi_list', 'acmee'], 'there is no account acmee'],
+    [['pi_gone', 'acme'], 'no payment pi_gone: see `payment list`'],
+    [
+      ['pi_list', 'acmee'],
+      'no customer acmee: create it with `customer new` or `key new`, or use `grant new --new`',
+    ],
   ])('are not assigned: %j', async (words, message) => {
     const run = await rig.ops(['payment', 'assign', ...words, '--yes']);
     expect(run.code).toBeGreaterThan(0);

@@ -33,7 +33,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
         { table: 'accounts', row: { account: 'planned' } },
         { table: 'keys', row: { account: 'planned', models: ['m'], enabled: true } },
       ],
-      effect: ['account planned is new', 'a key of account planned: models: m'],
+      effect: ['Create customer planned', 'a key of account planned: models: m'],
       questions: [],
     });
     const made = await carryOutKey(ports, plan);
@@ -51,7 +51,9 @@ describe('a plan only reads, says what it is going to do, and returns what it di
       await planEditAccount(reading, { account: 'sold', attributes: ended }),
     ];
     await carryOutWrites(ports, one);
-    await expect(carryOutWrites(ports, two)).rejects.toThrow('somebody else changed the row meanwhile');
+    await expect(carryOutWrites(ports, two)).rejects.toThrow(
+      'someone else changed this row in the meantime: review it and try again',
+    );
     expect(await rig.row('accounts', { account: 'sold' })).toMatchObject({
       plan: { level: 2, since: '2026-11-01' },
     });

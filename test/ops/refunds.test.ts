@@ -76,8 +76,8 @@ describe('request refund', () => {
     await refund(id, '--amount', '0.5');
     const tooMuch = await refund(id, '--amount', '0.2');
     expect(tooMuch).toMatchObject({ code: 2 });
-    expect(tooMuch.errors).toContain('of which 0.9 were refunded before');
-    expect(tooMuch.errors).toContain('at most 0.1');
+    expect(tooMuch.errors).toContain('of which ¥0.9 is already refunded');
+    expect(tooMuch.errors).toContain('up to 0.1 possible for');
     expect(await refund(id)).toMatchObject({ code: 0 });
     expect(await granted(account)).toBe(yuan('1'));
   });
@@ -95,7 +95,7 @@ describe('request refund', () => {
     expect((await refund(id, ...part)).errors).toContain('--part 2');
     const numbered = await refund(id, ...part, '--part', '1');
     expect(numbered).toMatchObject({ code: 2 });
-    expect(numbered.errors).toContain('--part 1: the next part is 2');
+    expect(numbered.errors).toContain('invalid --part 1: the next part is 2');
     expect(await granted(account)).toBe(yuan('0.3'));
     expect(await refund(id, ...part, '--part', '2')).toMatchObject({ code: 0 });
     expect(await granted(account)).toBe(yuan('0.6'));
@@ -106,9 +106,9 @@ describe('request refund', () => {
     await refund(id, '--amount', '0.7');
     await rig.applyGrants();
     await rig.damage('grants', { account, grant_id: `refund#${id}` }, 'amount', 0.1);
-    expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
+    expect((await refund(id, '--amount', '0.5')).errors).toContain('up to 0.3 possible for');
     await rig.remove('grants', { account, grant_id: `refund#${id}` });
-    expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
+    expect((await refund(id, '--amount', '0.5')).errors).toContain('up to 0.3 possible for');
   });
 
   it('says before it asks that the calls of its key were refunded when the key leaked', async () => {
@@ -117,7 +117,7 @@ describe('request refund', () => {
     const leaked = `grant new ${account} 1 --id leaked-0123456789ab --new --wait 0`;
     expect(await rig.ops(`${leaked} --yes`)).toMatchObject({ code: 0 });
     expect((await rig.ops(`request refund ${id}`)).errors).toContain(
-      'warning: the grant leaked-0123456789ab returned 1 yuan for calls of this key: is this one among them?',
+      'grant "warning: the grant leaked-0123456789ab" already refunded ¥1 for calls of this key, possibly including this one',
     );
   });
 
@@ -150,16 +150,18 @@ describe('request refund', () => {
 
   it('is refused when what the expiry charged was returned late', async () => {
     const call = await chargedLate('-1', { kind: 'released', end: 'failed' });
-    expect((await refund(call.id)).errors).toContain('was charged nothing');
+    expect((await refund(call.id)).errors).toContain('was not charged, so there is nothing to refund');
     expect(await granted(call.account)).toBeUndefined();
   });
 
   it('is refused for rows that charged nothing, grants, unknown rows and odd amounts', async () => {
     const free = await chargedCall('0');
-    expect((await refund(free.id)).errors).toContain('was charged nothing');
-    expect((await refund(idAt('2026-11-10T12:00:00Z', 'none'))).errors).toContain('the ledger has no row');
+    expect((await refund(free.id)).errors).toContain('was not charged, so there is nothing to refund');
+    expect((await refund(idAt('2026-11-10T12:00:00Z', 'none'))).errors).toContain('see `ledger list`');
     await rig.grant('topped', '5');
-    expect((await refund('grant#start-topped')).errors).toContain('is a grant, no charge');
+    expect((await refund('grant#start-topped')).errors).toContain(
+      'is a grant, not a charge: correct it with a negative `grant new`',
+    );
     const { account, id } = await chargedCall('1');
     for (const amount of ['0', '-1', '1.1', 'all', '0.0000000001'])
       expect(await refund(id, '--amount', amount)).toMatchObject({ code: 2 });

@@ -187,7 +187,9 @@ describe('the file of a report', () => {
         expect(asked).toEqual([`file://${file}`]);
         expect(await page.locator('svg rect.third').count()).toBe(7);
         expect(await page.getByRole('rowheader', { name: hostile }).count()).toBe(1);
-        expect(await page.locator('p').first().innerText()).toContain('6.00 yuan charged (before: 0.25)');
+        expect(await page.locator('p').first().innerText()).toContain(
+          '¥6.00 charged (previous period: ¥0.25',
+        );
         expect(await accessFaults(page)).toEqual([]);
         expect(complaints).toEqual([]);
         await page.context().close();

@@ -38,7 +38,7 @@ describe('response show', () => {
     async (id) => {
       const { code, output, errors } = await rig.ops(`response show ${id}`);
       expect({ code, errors }).toMatchObject({ code: 0 });
-      expect(output).toMatch(/account +acme/);
+      expect(output).toMatch(/There may be more keys: see `key list --account \+acme`/);
       expect(output).toMatch(/status +completed/);
       expect(output).toContain(`2, after resp-${free}`);
       expect(output + errors).not.toMatch(secrets);
@@ -57,8 +57,12 @@ describe('response show', () => {
     [[unknown], 1, 'no ledger row'],
     [['resp-1'], 2, '26 characters'],
     [[`${first}#1`], 2, '26 characters'],
-    [[first, '--content'], 2, '--content needs --reason'],
-    [[first, '--content', '--reason', ' '], 2, '--content needs --reason'],
+    [[first, '--content'], 2, '--content requires --reason, because reading content is recorded'],
+    [
+      [first, '--content', '--reason', ' '],
+      2,
+      '--content requires --reason, because reading content is recorded',
+    ],
   ])('refuses %j', async (words, exit, message) => {
     const { code, errors, output } = await rig.ops(['response', 'show', ...words]);
     expect(code).toBe(exit);
@@ -72,7 +76,9 @@ describe('response show', () => {
     const { code, output, errors } = await rig.ops(words);
     expect(code).toBe(0);
     expect(output).toContain('a secret question');
-    expect(output).toContain('a secret answer');
+    expect(output).toContain(
+      'the secret answer already exists: choose another name, or replace it with `secret set`',
+    );
     expect(output).not.toContain('a sealed state');
     const [read, ...others] = await reads();
     expect(others).toEqual([]);
@@ -133,7 +139,7 @@ describe('response delete', () => {
   it('says what it will do, and does nothing with --dry-run', async () => {
     const { code, output } = await rig.ops(`response delete ${running} --dry-run`);
     expect(code).toBe(0);
-    expect(output).toContain('its run is stopped, and what it used is charged');
+    expect(output).toContain('Stop its run and charge what it used');
     expect(output).toContain('nothing was written');
     expect(await rig.row('responses', { account: 'acme', id: `resp-${running}` })).toBeDefined();
   });

@@ -113,12 +113,12 @@ describe('a restore', () => {
     'of %s loses no charge and no grant since the second, and the books add up',
     async (_name, spoil) => {
       const right = await books();
-      expect(right[2]).toContain('everything adds up');
+      expect(right[2]).toContain('all balances match');
       await spoil();
-      expect((await books())[2]).not.toContain('everything adds up');
+      expect((await books())[2]).not.toContain('all balances match');
       const run = await restore();
       expect(run).toMatchObject({ code: 0 });
-      expect(run.output).toContain('audit: everything adds up');
+      expect(run.output).toContain('Verified audit: all balances match');
       await rig.applyGrants();
       expect(await books()).toEqual(right);
       expect(await copies()).toEqual([]);
@@ -204,9 +204,9 @@ describe('a restore', () => {
           await rig.damage('quotas', { account }, 'spent', 'much');
         else await rig.remove('quotas', { account });
       }
-      expect((await books())[2]).not.toContain('everything adds up');
+      expect((await books())[2]).not.toContain('all balances match');
       const run = await restore('', later);
-      expect(run.output).toContain('audit: everything adds up');
+      expect(run.output).toContain('Verified audit: all balances match');
       const ports = await rig.ports();
       const spent = 3n * call.charge + yuan('0.09');
       const money = { available: 0n, granted: 0n, spent, metered: spent, settled: 5 };
@@ -299,7 +299,9 @@ describe('a restore', () => {
     const [close] = await restoreSteps({ ports: await rig.ports(), input, waiting }, false);
     const prepared = await close?.prepare();
     await rig.put('settings', { name: 'relay_closed', value: false });
-    await expect(prepared?.carryOut()).rejects.toThrow('relay_closed meanwhile: repeat');
+    await expect(prepared?.carryOut()).rejects.toThrow(
+      'someone else changed the setting relay_closed in the meantime: re-run the command',
+    );
   });
 
   it('does not wait for ever for a copy that AWS gave up', async () => {
@@ -316,7 +318,9 @@ describe('a restore', () => {
     const run = { ports: { ...ports, copies, clock }, input, waiting: () => undefined };
     const steps = await restoreSteps(run, true);
     const prepared = await steps.find(({ name }) => name === 'copies')?.prepare();
-    await expect(prepared?.carryOut()).rejects.toThrow('the copy of quotas is gone');
+    await expect(prepared?.carryOut()).rejects.toThrow(
+      'the copy of quotas disappeared before it was complete: re-run the command',
+    );
     expect(made).toEqual(['quotas', 'ledger', 'grants', 'payments']);
   });
 
@@ -325,7 +329,7 @@ describe('a restore', () => {
       AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
     });
     expect(early.code).toBe(1);
-    expect(early.errors).toContain('2026-11-01T00:00:00Z is no second that all of');
+    expect(early.errors).toContain("can't be restored to 2026-11-01T00:00:00Z: choose a time from");
     recovery.off.add('relay-grants');
     const off = await restore();
     expect(off.errors).toContain('relay-grants has no point-in-time recovery');
@@ -335,7 +339,7 @@ describe('a restore', () => {
     await rig.reserve('acme', idAt('2026-11-10T15:00:00Z', 'open'));
     const { code, errors } = await restore();
     expect(code).toBe(1);
-    expect(errors).toContain('calls are open, of acme');
+    expect(errors).toContain('calls of acme are still in flight: they expire within minutes; re-run then');
   });
 
   it('keeps open what was open then and has no row since, for the sweeper', async () => {
@@ -362,7 +366,7 @@ describe('a restore', () => {
     expect(item?.available).toBe(yuan('12') - yuan('0.003096'));
     expect(item?.granted).toBe(yuan('12.3096'));
     expect(await rig.row('ledger', { account: 'acme', id: idAt(after) })).toBeDefined();
-    expect((await books())[2]).toContain('everything adds up');
+    expect((await books())[2]).toContain('all balances match');
   });
 
   it('shows with --dry-run what it would do first, and writes nothing', async () => {

@@ -31,7 +31,7 @@ describe('charge set', () => {
     expect(asked.code).toBe(2);
     expect(asked.output).toContain('~ charges 1\n    input: 0.01 -> 0.015');
     expect((await rig.row('charges', { id: 1 }))?.['input']).toBe(0.01);
-    expect((await rig.ops(`${words} --dry-run`)).output).toContain('nothing was written: --dry-run');
+    expect((await rig.ops(`${words} --dry-run`)).output).toContain('Dry run: nothing was written.');
     // The face that asks must say it before the write, not the mark after it.
     expect(asked.errors).toMatch(/warning: charges 1: models: .* rises by 50 %/);
     expect((await set(words)).code).toBe(0);
@@ -44,7 +44,7 @@ describe('charge set', () => {
 
   it('with a time makes a rule that begins then, and leaves the one in force', async () => {
     const run = await set('charge set 1 input=0.03 --from 2030-01-07T00:00:00+08:00');
-    expect(run.output).toContain('rule 2 prices these models from 2030-01-07T00:00:00+08:00 on');
+    expect(run.output).toContain('for these models at 2030-01-07T00:00:00+08:00');
     expect(await rig.row('charges', { id: 2 })).toMatchObject({
       input: 0.03,
       output: 0.02,
@@ -70,7 +70,7 @@ describe('charge set', () => {
 
   it('warns of what other rows become by it', async () => {
     const run = await set('charge off 1');
-    expect(run.errors).toContain('warning: channels main: models: no row of charges prices gpt-4o, only');
+    expect(run.errors).toContain('warning: channels main: models: no price for gpt-4o, only');
     await rig.put('charges', {
       id: 1,
       type: 'token-billing',
@@ -83,15 +83,18 @@ describe('charge set', () => {
   it.each([
     ['1 input=much', 'input: found "much"'],
     ['1 inputs=1', 'inputs'],
-    ['1 input', 'an attribute is written NAME=VALUE'],
-    ['one input=1', 'one is no id of a rule'],
-    ['9 --from 2030-01-01 input=1', 'there is no rule 9'],
+    ['1 input', 'write attributes as NAME=VALUE, for example models=a,b'],
+    ['one input=1', 'invalid rule id one: run `charge list` for ids'],
+    ['9 --from 2030-01-01 input=1', 'no rule 9: see `charge list`'],
     [
       '1 --from soon input=1',
       "'soon' is invalid. Wanted a time such as 2h, 14:05, yesterday 14:05, next monday",
     ],
-    ['1 --from 2026-01-01 input=1', 'wanted a time to come; without --from rule 1 itself'],
-    ['2 --from 2029-12-31 input=1', 'rule 2 begins at 2030-01-07T00:00:00+08:00 and would take over'],
+    ['1 --from 2026-01-01 input=1', 'must be in the future; to change rule 1 now, leave out --from'],
+    [
+      '2 --from 2029-12-31 input=1',
+      'rule 2 starts later, at 2030-01-07T00:00:00+08:00, and would take over then; change rule 2 itself, without --from',
+    ],
   ])('%j is refused before anything is written', async (words, message) => {
     const before = await rig.row('charges', { id: 1 });
     const run = await set(`charge set ${words}`);
@@ -106,12 +109,14 @@ describe('charge set', () => {
 describe('channel', () => {
   it('off says which models nobody else serves, and on brings it back', async () => {
     const off = await set('channel off main');
-    expect(off.output).toContain('nobody else serves only: calls of them are refused');
+    expect(off.output).toContain('No other enabled channel serves only: calls to them will fail');
     expect(await rig.row('channels', { id: 'main' })).toMatchObject({ state: false, _note: 'mine' });
-    expect((await set('channel off second')).output).toContain('nobody else serves gpt-4o');
+    expect((await set('channel off second')).output).toContain(
+      'No other enabled channel serves gpt-4o: calls to them will fail',
+    );
     for (const id of ['main', 'second']) await set(`channel on ${id}`);
-    expect((await set('channel on main')).output).toContain('channel main is on already');
-    expect((await set('channel off second')).output).toContain('other channels serve all of its models');
+    expect((await set('channel on main')).output).toContain('Channel main is already');
+    expect((await set('channel off second')).output).toContain('Other channels serve all of its models');
   });
 
   it('set changes attributes, and an empty value removes one', async () => {
@@ -130,10 +135,12 @@ describe('channel', () => {
     await rig.put('channels', { ...good, priority: 'high' });
     const run = await set('channel off main');
     expect(run).toMatchObject({ code: 0 });
-    expect(run.output).toContain('its row has a problem, so the last good version of it served');
+    expect(run.output).toContain(
+      'Its row is invalid, so its last valid version was in use: fix it before you enable it again',
+    );
     expect(await rig.row('channels', { id: 'main' })).toMatchObject({ state: false, priority: 'high' });
-    expect((await set('channel off main')).output).toContain('channel main is off already');
-    expect((await set('channel on main')).errors).toContain('channel main is not used: priority');
+    expect((await set('channel off main')).output).toContain('Channel main is already');
+    expect((await set('channel on main')).errors).toContain('channel main is invalid: priority');
     await rig.put('channels', good);
   });
 
@@ -146,7 +153,7 @@ describe('channel', () => {
     });
     const run = await rig.ops('channel show bad');
     expect(run.code).toBe(1);
-    expect(run.errors).toContain('bad is not used: secret:');
+    expect(run.errors).toContain('bad is invalid: secret:');
     expect(run.output + run.errors).not.toContain('pasted-secret');
     await rig.remove('channels', { id: 'bad' });
     await rig.put('settings', { name: 'contact', value: { key: 'pasted-secret' } });
@@ -168,7 +175,7 @@ describe('plan and setting', () => {
     });
     expect(JSON.parse((await rig.ops('plan list --json')).output)).toMatchObject([{ level: 1, price: 30 }]);
     expect((await rig.ops('plan show 1')).output).toContain('price  30');
-    expect((await set('plan new 4 price=1')).errors).toContain('wanted a plan level');
+    expect((await set('plan new 4 price=1')).errors).toContain('expected a plan level');
     await set('plan off 1');
     expect(await rig.row('plans', { level: 1 })).toBeUndefined();
 
@@ -206,14 +213,19 @@ describe('grant', () => {
     }
     expect((await rig.ops('grant list --open')).output).not.toContain('done');
     expect((await rig.ops('grant show acme done')).output).toContain('amount    5');
-    expect((await rig.ops('grant show acme none')).errors).toContain('no grant none');
+    expect((await rig.ops('grant show acme none')).errors).toContain(
+      'has no grant "none": see `grant list --account',
+    );
   });
 });
 
 it.each([
-  ['charge show 99', 'there is no charge 99 (any more): see `charge list`'],
-  ['setting off limts', 'setting limts has no row, so its default holds, if there is such a setting'],
-  ['charge set 99 input=1', 'there is no charge 99 (any more)'],
+  ['charge show 99', 'no charge 99: see `charge list`'],
+  [
+    'setting off limts',
+    'setting limts has no row: it has its default, or does not exist (see docs/tables.md',
+  ],
+  ['charge set 99 input=1', 'no charge 99: see `charge list`'],
 ])('%j says that there is no such row', async (words, message) => {
   const run = await rig.ops(words);
   expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });
@@ -236,7 +248,7 @@ describe('a sheet of many rows', () => {
     expect(sheet).toMatch(/^account,note,.*contact\.email.*,_seen\nsheet,,yes,,5,/);
     writeFileSync(customers, sheet.replace('sheet,,yes,,5,', 'sheet,VIP,yes,,9,'));
     const dry = await rig.ops(['customer', 'apply', customers, '--dry-run']);
-    expect(dry.output).toContain('account sheet: note "VIP", rpm 9; live within 30 seconds');
+    expect(dry.output).toContain('Set note "VIP", rpm 9 for sheet (live within 30 s)');
     expect(await rig.row('accounts', { account: 'sheet' })).toMatchObject({ rpm: 5 });
     expect((await rig.ops(['customer', 'apply', customers])).code).toBe(2);
     const run = await rig.ops(['customer', 'apply', customers, '--yes', '--json']);
@@ -249,14 +261,14 @@ describe('a sheet of many rows', () => {
     const again = await rig.ops(['customer', 'apply', customers, '--yes']);
     expect(again).toMatchObject({
       code: 0,
-      output: expect.stringContaining('nothing to write: nothing differs from the rows') as string,
+      output: expect.stringContaining('Nothing to change.') as string,
     });
 
     await rig.ops(`key set ${hash} rpm=1`);
     const old = readFileSync(keys, 'utf8');
     writeFileSync(keys, old.replace(/a b|"a, b"/, 'a'));
     const late = await rig.ops(['key', 'apply', keys, '--yes']);
-    expect(late.errors).toContain('changed by somebody else meanwhile');
+    expect(late.errors).toContain('in the meantime: review it and try again');
     expect(await rig.row('keys', { hash })).toMatchObject({ models: ['a', 'b'], rpm: 1 });
   });
 
@@ -299,19 +311,19 @@ describe('version', () => {
     expect(same.output).toContain(`version ${version} serves already: nothing to write.`);
     await rig.put('settings', { name: 'contact', value: 7 });
     const undone = await rig.ops(`${words} --yes`);
-    expect(undone.output).toContain('is not served, and would be undone');
+    expect(undone.output).toContain('edits that are not in use yet would be undone');
     expect(undone.output).toContain('value: 7 -> "before@example.com"');
     expect((await rig.row('settings', { name: 'contact' }))?.['value']).toBe('before@example.com');
   });
 
   it.each([
-    ['', 'give either a version or --to'],
-    ['3 --to 2026-11-20', 'give either a version or --to'],
-    ['--to 2020-11-20T14:00', 'the oldest is version 1'],
-    ['--to 2999-11-20T14:00', 'wanted a time before now'],
+    ['', 'specify either a version or --to'],
+    ['3 --to 2026-11-20', 'specify either a version or --to'],
+    ['--to 2020-11-20T14:00', 'the oldest is version 1, published'],
+    ['--to 2999-11-20T14:00', 'must be in the past'],
     ['--to soon', 'Wanted a time such as 2h, 14:05, yesterday 14:05, next monday'],
-    ['--to 9999d', 'the oldest is version 1'],
-    ['999', 'there is no version 999'],
+    ['--to 9999d', 'the oldest is version 1, published'],
+    ['999', 'no version 999: see `version list`'],
   ])('rollback %j is refused', async (words, message) => {
     const run = await set(`version rollback ${words}`.trim());
     expect(run.code).toBe(2);

@@ -86,7 +86,7 @@ describe('without a name for the tables, the tool', () => {
 
   it.each([
     ['another clone', '/somewhere/else', 'are those of /somewhere/else'],
-    ['another program', undefined, 'are not those of a running `npm start`'],
+    ['another program', undefined, 'do not belong to a running `npm start`'],
   ])('refuses the tables of %s, unless the environment names them', async (_whose, of, words) => {
     await sayWhose(of);
     const run = await runOps('key list', environment);
@@ -100,14 +100,26 @@ describe('without a name for the tables, the tool', () => {
 describe('a failure is one line', () => {
   it.each([
     [
-      'no stack runs',
+      'no stack runs in this account and region: check --stack, AWS_PROFILE and AWS_REGION',
       { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' },
       ['key', 'list'],
       1,
-      'no tables answer at http://127.0.0.1:1: run `npm start` first',
+      'no local stack is running at http://127.0.0.1:1: run `npm start` first, or use --stack for a deployed one',
     ],
-    ['a stack name is none', {}, ['key', 'list', '--stack', 'a b'], 2, 'is not a stack name'],
-    ['an option is missing', {}, ['key', 'new'], 2, "missing required argument 'account'"],
+    [
+      'a stack name is none',
+      {},
+      ['key', 'list', '--stack', 'a b'],
+      2,
+      'use letters, digits and -, for example relay-test',
+    ],
+    [
+      'an option is required: there is no terminal to ask',
+      {},
+      ['key', 'new'],
+      2,
+      "missing required argument 'account'",
+    ],
   ])('%s', async (_case, environment, words, code, message) => {
     const run = await runOps(words, environment);
     expect(run.code).toBe(code);
@@ -128,7 +140,7 @@ describe('a failure is one line', () => {
   it('the tables of the stack are not there', async () => {
     const run = await runOps('key list', { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
     expect(run.code).toBe(1);
-    expect(run.errors).toContain('has no tables named relay-*');
+    expect(run.errors).toContain('has no tables named relay-*: `npm start` creates those of the stack relay');
   });
 });
 

@@ -202,7 +202,7 @@ describe('channel list', () => {
     await call('acme', '0.09', { channel: 'gone' }, Date.now() - 12 * dayMs);
     const { errors } = await ledger.ops('channel list');
     expect(errors).toMatch(/^spare: no call since \d{4}-/m);
-    expect(errors).not.toContain('main: no call');
+    expect(errors).not.toContain('main: no calls since');
     expect(await ledger.row('channels', { id: 'spare' })).not.toHaveProperty('_warning');
   });
 });

@@ -68,12 +68,12 @@ const channels: HandEdit[] = [
   channel({ secret: 'ssm:/elsewhere/key' }, 'secret: found an ssm: reference outside'),
   channel({ secret: [] }, 'secret: found an empty list'),
   channel({ secret: 'env:NOT_SET_ANYWHERE' }, 'secret: env:NOT_SET_ANYWHERE cannot be read'),
-  channel({ models: 'served' }, 'models: found "served", wanted a list'),
+  channel({ models: 'served' }, 'models: found "served", expected a list'),
   channel({ models: undefined }, 'models: '),
   channel({ models: [] }, 'models: empty'),
   channel({ models: ['a model'] }, /^models\[0\]: found "a model"/),
   channel({ models: ['web-served'] }, /models: web-served is out of reach/),
-  channel({ models: ['nobody-priced-this'] }, 'models: no row of charges prices nobody-priced-this'),
+  channel({ models: ['nobody-priced-this'] }, 'models: no price for nobody-priced-this'),
   channel({ mapper: { other: 'x' } }, 'mapper: maps other'),
   channel({ mapper: ['served'] }, 'mapper: '),
   channel({ state: 'on' }, /^state: found "on".*the channel is off/),
@@ -105,14 +105,14 @@ const channels: HandEdit[] = [
   params({ max_output_tokens: 0 }, 'params.max_output_tokens: found a number'),
   // Named as DynamoDB names types; a tool may write NULL for nothing beside it.
   params({ L: { S: null, M: { L: true } }, stream: null }, 'params.L: found, but not known here'),
-  channel({ models: null, weight: null }, 'models: found nothing, wanted a list'),
+  channel({ models: null, weight: null }, 'models: missing, expected a list'),
 ];
 
 const charges: HandEdit[] = [
   charge({ type: 'per-token' }, 'type: found "per-token"'),
   charge({ models: 'sold' }, 'models: found "sold"'),
   charge({ models: [] }, 'models: empty'),
-  charge({ models: ['nobody-serves-this'] }, 'models: no channel that is on serves nobody-serves-this'),
+  charge({ models: ['nobody-serves-this'] }, 'models: no enabled channel serves nobody-serves-this'),
   charge({ input: '0,001' }, 'input: found "0,001"'),
   charge({ input: -1 }, 'input: found -1'),
   charge({ output: '2¥' }, 'output: found "2¥"'),
@@ -147,7 +147,7 @@ const charges: HandEdit[] = [
   [
     'charges',
     { id: 3, type: 'non-billing', models: ['gift'] },
-    /the price of gift becomes nothing: calls are free/,
+    /the price of gift drops to zero: calls are free/,
   ],
   charge(
     { models: ['late'], output: 0.0021, from: '2025-12-01' },
@@ -164,10 +164,10 @@ const keys: HandEdit[] = [
   ],
   key({ account: undefined }, 'account: '),
   key({ account: 'customer#1' }, 'account: found "customer#1"'),
-  key({ account: 'nobody' }, 'account: had no row when this was looked up'),
+  key({ account: 'nobody' }, 'account: had no row at the last check'),
   key({ models: 'served' }, 'models: found "served"'),
   key({ models: [] }, 'models: empty'),
-  key({ models: ['gpt-99'] }, 'models: no channel that is on served gpt-99'),
+  key({ models: ['gpt-99'] }, 'models: no enabled channel served gpt-99'),
   key({ enabled: 'yes' }, 'enabled: found "yes"'),
   key({ expires_at: 1_795_000_000 }, 'expires_at: found 1795000000'),
   key({ expires_at: '31.12.2026' }, 'expires_at: found "31.12.2026"'),
@@ -191,7 +191,7 @@ const accounts: HandEdit[] = [
 ];
 
 const plans: HandEdit[] = [
-  plan({ items: [{ ...item, models: ['gpt-99'] }] }, 'items[0].models: no channel that is on serves gpt-99'),
+  plan({ items: [{ ...item, models: ['gpt-99'] }] }, 'items[0].models: no enabled channel serves gpt-99'),
   ['plans', { level: 7 }, 'level: found 7'],
   ['plans', { level: 2, items: [item, item] }, /^items: .*their own id/],
   ['plans', { level: 3, items: [{ ...item, value: '1k' }] }, 'items[0].value: found "1k"'],

@@ -134,7 +134,8 @@ async function untilAnswering(endpoint: string): Promise<void> {
       await fetch(endpoint, { signal: AbortSignal.timeout(1000) });
       return;
     } catch {
-      if (Date.now() > deadline) throw new StartError(`the DynamoDB emulator does not answer on ${endpoint}`);
+      if (Date.now() > deadline)
+        throw new StartError(`the DynamoDB emulator does not respond at ${endpoint}`);
       await sleep(10);
     }
   }
@@ -215,7 +216,7 @@ export function claimDataFolder(folder: string | undefined): () => void {
     const named = `RELAY_DATA is ${folder}`;
     if (errcode === busy)
       throw new StartError(
-        `${named}: another stack works there; stop it, or set RELAY_DATA to another folder`,
+        `${named}, which another stack is using: stop it, or set RELAY_DATA to another folder`,
       );
     throw new StartError(
       `${named}, which cannot be written (${errcode === undefined ? code : `SQLite ${errcode}`})`,

@@ -32,14 +32,16 @@ export interface LocalOptions {
 /** Throws StartError when a value is invalid. */
 export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   const seed = environment['RELAY_SEED'] || 'demo';
-  if (seed !== 'demo' && seed !== 'none') throw new StartError(`RELAY_SEED is ${seed}; wanted: demo or none`);
+  if (seed !== 'demo' && seed !== 'none')
+    throw new StartError(`invalid RELAY_SEED ${seed}: use demo or none`);
   const named = environment['RELAY_COMPUTE'] || 'event';
   // `web` is the name that it had before.
   const compute = named === 'web' ? 'server' : named;
   if (compute !== 'event' && compute !== 'server')
-    throw new StartError(`RELAY_COMPUTE is ${compute}; wanted: event or server`);
+    throw new StartError(`invalid RELAY_COMPUTE ${compute}: use event or server`);
   const log = environment['RELAY_LOG'] || 'file';
-  if (log !== 'file' && log !== 'stderr') throw new StartError(`RELAY_LOG is ${log}; wanted: file or stderr`);
+  if (log !== 'file' && log !== 'stderr')
+    throw new StartError(`invalid RELAY_LOG ${log}: use file or stderr`);
   const data = environment['RELAY_DATA'] || usualDataFolder;
   const endpoint = environment['DYNAMODB_ENDPOINT'];
   const secrets = environment['SECRETS_ENDPOINT'];
@@ -63,7 +65,8 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
 function readPort(environment: NodeJS.ProcessEnv, name: string, usual: number): number {
   const text = environment[name] || String(usual);
   const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65_535) throw new StartError(`${name} is ${text}; wanted: a port number`);
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new StartError(`invalid ${name} ${text}: use a port number`);
   return port;
 }
 

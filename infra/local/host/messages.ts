@@ -56,26 +56,26 @@ export function readyText(
   const tables = isFound ? '' : `AWS_ENDPOINT_URL_DYNAMODB=${dynamodbEndpoint} `;
   const trials =
     key === undefined
-      ? [`no keys yet: ${tables}${tool} key new me`, `${origin}/ shows models and prices`]
+      ? [`no keys yet, create one: ${tables}${tool} key new me`, `models and prices ${origin}/`]
       : [
           `key ${key}`,
           `curl -N ${origin}/v1/chat/completions -H 'Authorization: Bearer ${key}' ` +
             `-H 'Content-Type: application/json' -d '${body}'`,
           `${tables}${tool} customer show demo`,
-          `${origin}/account#${key} is the customer's page`,
+          `account page ${origin}/account#${key}`,
         ];
   return [
     `tables ${dynamodbEndpoint}`,
     ...trials,
-    ...(hasConsole ? [`${origin}/console/ is the operators' console: choose who you are`] : []),
-    `Ctrl-C stops it; ${keptWords(dataFolder)}; log ${logFile}`,
+    ...(hasConsole ? [`operator console ${origin}/console/ (choose a user)`] : []),
+    `press Ctrl-C to stop; ${keptWords(dataFolder)}; log ${logFile}`,
     `relay ready on ${origin}/v1`,
     '',
   ].join('\n');
 }
 
 export const keptWords = (dataFolder: string | undefined): string =>
-  dataFolder === undefined ? 'nothing is kept' : `data stays in ${dataFolder}`;
+  dataFolder === undefined ? 'data is not saved' : `data is saved in ${dataFolder}`;
 
 /** Of these a person must know; everything is in the log. */
 const stackTrouble =
@@ -107,7 +107,7 @@ export function shownTrouble(screen: Screen, logFile: () => string): StackLog {
     if (screen.nowMs() - sinceMs > minuteMs) [sinceMs, shown] = [screen.nowMs(), 0];
     shown += 1;
     if (shown <= shownMax) screen.write(cut(words, screen.columns()));
-    else if (shown === shownMax + 1) screen.write(`more is in ${logFile()}`);
+    else if (shown === shownMax + 1) screen.write(`see ${logFile()} for more`);
   };
 }
 
@@ -118,9 +118,9 @@ function troubleIn(line: string, { fullFolder }: Screen): string | undefined {
   const [, message = 'an error'] = /"(?:message|errorMessage)":"([^"\\]*)/.exec(line) ?? [];
   if (message !== 'fault') return `${name}: ${message}`;
   const folder = fullFolder();
-  if (folder !== undefined) return `${name}: the disk of ${folder} is full: make room, then call again`;
+  if (folder !== undefined) return `${name}: the disk of ${folder} is full: free some space and try again`;
   const [, error = 'an error'] = /"error":"([^"\\]*)/.exec(line) ?? [];
-  return `${name}: a call failed by a fault of the relay or of its tables (${error})`;
+  return `${name}: a call failed because of an error in the relay or its tables (${error})`;
 }
 
 const cut = (words: string, columns: number): string =>

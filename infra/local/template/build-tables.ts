@@ -79,7 +79,7 @@ async function existingTable(
   const { Table } = await client.send(new DescribeTableCommand({ TableName: name }));
   if (shapeOf(Table ?? {}) !== shapeOf(wanted))
     throw new StartError(
-      `table ${name} has another shape than the stack's; remove RELAY_DATA or name another folder`,
+      `table ${name} has another schema than this version: delete the folder RELAY_DATA or use another one`,
     );
   return Table ?? {};
 }

@@ -23,13 +23,13 @@ export function explainDenied(error: unknown, run: DeniedRun): Failure | undefin
   if (!deniedNames.has(error.name) && !deniedNames.has(code)) return undefined;
   const [, action = 'this', arn] = refusal.exec(error.message) ?? [];
   const resource = arn?.split(':').slice(5).join(':');
-  const what = `AWS does not let these credentials do ${action}${resource ? ` on ${resource}` : ''}`;
+  const what = `AWS denied ${action}${resource ? ` on ${resource}` : ''}`;
   return new Failure(`${what}: ${adviceFor(run, error.message)}`, deniedExitCode);
 }
 
 function adviceFor({ command, needed, stack, region = '<region>' }: DeniedRun, message: string): string {
   const policy = policyNameIn(stack, needed, region);
   if (!message.includes('explicit deny'))
-    return `\`${command}\` needs the policy ${policy} on your user or role`;
-  return `a policy denies it. \`${command}\` needs ${policy} on a role of its own, without ${policyNameIn(stack, 'operator', region)}`;
+    return `attach the policy ${policy} to your user or role to run \`${command}\``;
+  return `another policy forbids it. Run \`${command}\` as a role with ${policy} and without ${policyNameIn(stack, 'operator', region)}`;
 }

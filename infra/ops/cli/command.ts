@@ -142,7 +142,7 @@ export function addCommands(
     outputError: (text, write) =>
       write(
         text.startsWith('error: unknown command')
-          ? `${text}${given.name} has ${given.commands.map(({ name }) => name).join(', ')}\n`
+          ? `${text}Commands of ${given.name}: ${given.commands.map(({ name }) => name).join(', ')}\n`
           : text,
       ),
   });
@@ -150,11 +150,12 @@ export function addCommands(
 
 function addCommand(parent: Command, definition: CommandDefinition, { process, terminal }: Hosting): void {
   const command = parent.command(definition.name);
-  if (definition.lists) command.addOption(new Option('--csv', 'print CSV with a header').conflicts('json'));
+  if (definition.lists)
+    command.addOption(new Option('--csv', 'print CSV with a header row').conflicts('json'));
   addTaken(command, definition);
   if (definition.isWriting)
-    command.option('--dry-run', 'show what would be done and write nothing').option('--yes', 'do not ask');
-  command.addOption(new Option('--json', 'print one JSON value, and nothing else, on standard output'));
+    command.option('--dry-run', 'show the effect and write nothing').option('--yes', 'skip confirmation');
+  command.addOption(new Option('--json', 'print the result as JSON'));
   if (!command.options.some(({ long }) => long === region.long)) command.addOption(region);
   command.addHelpText('after', examplesText(examplesOf(definition, commandName(command))));
   command.action(async (...words) => {
@@ -209,16 +210,13 @@ async function openPorts(
 }
 
 /** Some commands have another `--region`, the upstream's: there the environment or the profile names that of the relay. */
-const region = new Option(
-  '--region <name>',
-  'AWS region of the deployed stack (default: by the AWS configuration)',
-);
+const region = new Option('--region <name>', 'AWS region of the stack (default: from the AWS configuration)');
 
 export const addTargetOptions = (program: Command): Command =>
   program
-    .option('--stack <name>', 'the deployed stack of this name (default: relay)')
-    .option('--stage <name>', 'the deployed stack relay-NAME, as `npm run deploy -- --stage NAME` made it')
-    .option('--profile <name>', 'profile of the AWS configuration (default: AWS_PROFILE)');
+    .option('--stack <name>', 'deployed stack (default: relay)')
+    .option('--stage <name>', 'deployed stack relay-NAME, from `npm run deploy -- --stage NAME`')
+    .option('--profile <name>', 'AWS profile (default: AWS_PROFILE)');
 
 function targetOptionsOf(command: Command): TargetOptions {
   const { region: named, ...options } = command.optsWithGlobals<TargetOptions>();
@@ -235,7 +233,7 @@ const shownMax = 50;
 /** For lists that a program has whole. What it leaves open, people see so many of. */
 export const limiting = (rows: string) =>
   ({
-    '--limit <n>': [`${rows} at most (default: ${shownMax}; with --json or --csv all)`, parseCount],
+    '--limit <n>': [`maximum number of ${rows} (default: ${shownMax}; all with --json or --csv)`, parseCount],
   }) as const;
 
 export const limitOf = (format: Format, limit: number | undefined): number =>
@@ -307,7 +305,7 @@ export async function approve(
   if (refusal !== undefined) throw new Failure(refusal);
   if (changes.length === 0) return false;
   if (dryRun) {
-    print('nothing was written: --dry-run');
+    print('Dry run: nothing was written.');
     return false;
   }
   for (const question of questions) await confirm(question, { yes });

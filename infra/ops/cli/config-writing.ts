@@ -23,7 +23,7 @@ export interface WaitOption {
 }
 
 export const waiting = {
-  '--wait <seconds>': ['how long to wait until it is published', parseNumber, 30],
+  '--wait <seconds>': ['how long to wait until the change is published', parseNumber, 30],
 } as const;
 
 export const configWriting = (
@@ -35,7 +35,7 @@ export const configWriting = (
   preview(shown) {
     printDifferences(shown, plan.differences);
     for (const { finding, written } of plan.problems)
-      shown.remark(`${problemWords(finding)}${written ? '' : ' (in the tables already)'}`);
+      shown.remark(`${problemWords(finding)}${written ? '' : ' (not part of this change)'}`);
   },
   async carryOut() {
     const written = await carryOutWrites(ports, plan);
@@ -43,9 +43,9 @@ export const configWriting = (
   },
   print({ print }, { written, version }) {
     const published =
-      version && `version ${version.version} is published (${isoTime(version.publishedAt * 1000)}); `;
-    print(`${formatCount(written.length, 'row is', 'rows are')} written.`);
-    print(`${published ?? ''}live within 10 seconds.`);
+      version && `Published version ${version.version} at ${isoTime(version.publishedAt * 1000)}; live`;
+    print(`Saved ${formatCount(written.length, 'row')}.`);
+    print(`${published ?? 'Live'} within 10 s.`);
   },
   facts: (made) => ({
     differences: plan.differences,
@@ -53,7 +53,7 @@ export const configWriting = (
   }),
 });
 
-export const problemWords = (finding: Finding): string => `problem: ${nameOf(finding)}: ${finding.problem}`;
+export const problemWords = (finding: Finding): string => `error: ${nameOf(finding)}: ${finding.problem}`;
 
 const signs = { added: '+', removed: '-', changed: '~' };
 
@@ -69,8 +69,8 @@ export function printDifferences({ print }: Terminal, differences: RowDifference
 
 function changeWords({ before, after }: AttributeChange): string {
   const [old, next] = [before, after].map((value) => value !== undefined && shorten(JSON.stringify(value)));
-  if (!old) return next || 'not shown: the row has a problem, and this may be a secret';
-  return listWords(before, after) ?? `${old} -> ${next || '(gone)'}`;
+  if (!old) return next || 'hidden: the row is invalid, so this may be a secret';
+  return listWords(before, after) ?? `${old} -> ${next || '(removed)'}`;
 }
 
 /** Of lists of texts only what was added and removed, because long lists of models differ in a few. */

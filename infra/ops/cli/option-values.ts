@@ -7,8 +7,8 @@ import type { TypedPrice } from '../../../shared/operate/prices/first-prices.ts'
 import { shownEndUser, tagsIn } from '../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 
-function refuse(wanted: string): never {
-  throw new InvalidArgumentError(`Wanted ${wanted}.`);
+function refuse(expected: string): never {
+  throw new InvalidArgumentError(`Expected ${expected}.`);
 }
 
 export function parseList(written: string): string[] {
@@ -16,7 +16,7 @@ export function parseList(written: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
-  if (items.length === 0) refuse('names, separated by commas');
+  if (items.length === 0) refuse('names separated by commas');
   return items;
 }
 
@@ -35,12 +35,9 @@ const parseSpan =
   };
 
 /** `48`, `48h` or `7d` as hours. */
-export const parseHours = parseSpan({ '': 1, h: 1, d: 24 }, 'a time, such as 48h or 7d');
+export const parseHours = parseSpan({ '': 1, h: 1, d: 24 }, 'a duration such as 48h or 7d');
 /** `800ms`, `5s` or `2m` as milliseconds. */
-export const parseDuration = parseSpan(
-  { ms: 1, s: 1000, m: 60_000 },
-  'a time with its unit, such as 800ms or 5s',
-);
+export const parseDuration = parseSpan({ ms: 1, s: 1000, m: 60_000 }, 'a duration such as 800ms or 5s');
 
 export function parseCount(written: string): number {
   if (!/^[1-9]\d{0,8}$/.test(written.trim())) refuse('a whole number above 0');
@@ -54,7 +51,7 @@ export function parseModelPrice(
 ): Record<string, TypedPrice> {
   const [, model, prices] = /^([^=]+)=(.+)$/.exec(written.trim()) ?? [];
   if (model === undefined || prices === undefined)
-    refuse('a model and its price, per million tokens, such as gpt-4o=18/72');
+    refuse('a model and its price per million tokens, for example gpt-4o=18/72');
   return { ...earlier, [model.trim()]: parsePricePair(prices) };
 }
 
@@ -65,7 +62,7 @@ const isAmount = (written: string): boolean =>
 /** Yuan per million tokens, as yuan per 1,000. */
 export function parsePrice(written: string): number {
   const price = isAmount(written) ? convertToPerThousand(written) : undefined;
-  if (price === undefined) refuse('yuan per million tokens, with a point for decimals, such as 18 or 0.15');
+  if (price === undefined) refuse('yuan per million tokens with a decimal point, for example 18 or 0.15');
   return price;
 }
 
@@ -73,16 +70,16 @@ export function parsePrice(written: string): number {
 export function parsePricePair(written: string): TypedPrice {
   const [input, output, ...more] = written.trim().split(/[\s/]+/);
   if (input === undefined || output === undefined || more.length > 0)
-    refuse('the prices of input and output per million tokens, such as 18/72');
+    refuse('input and output prices per million tokens, for example 18/72');
   const pair = { input: parsePrice(input), output: parsePrice(output) };
   if (pair.input + pair.output === 0)
-    throw new InvalidArgumentError('A model that costs nothing is named with --free.');
+    throw new InvalidArgumentError('Use --free for models that cost nothing.');
   return pair;
 }
 
 export function parseTokens(written: string): number {
   const number = Number(written);
-  if (!/^\d{1,12}$/.test(written.trim())) refuse('a number of tokens, such as 1200');
+  if (!/^\d{1,12}$/.test(written.trim())) refuse('a number of tokens, for example 1200');
   return number;
 }
 
@@ -109,8 +106,8 @@ export const parseFuture = parseMoment('future');
 
 /** Options of commands that select by what clients name. */
 export const attributing = {
-  '--end-user <name>': ['only those for this end user, as clients name it', parseEndUser],
-  '--tag <name=value>': ['only those with this tag, or with each of a=b,c=d', parseTags],
+  '--end-user <name>': ['only calls for this end user, as named by the client', parseEndUser],
+  '--tag <name=value>': ['only calls with this tag (a=b,c=d: with both)', parseTags],
 } as const;
 
 /** As rows and log lines keep it. */
@@ -130,6 +127,6 @@ function parseTags(written: string): Attribution['tags'] {
 /** Accepts a decimal of 0 or more and returns it as text, because floats do not hold money exactly. */
 export function parseDecimalText(written: string): string {
   const decimal = written.trim().replace(/%$/, '');
-  if (!isAmount(decimal)) refuse('a number, with a point for decimals, such as 7.2');
+  if (!isAmount(decimal)) refuse('a number with a decimal point, for example 7.2');
   return decimal;
 }

@@ -74,17 +74,18 @@ function policiesOf({ policies, optionPolicies = {} }: CommandDefinition, words:
 }
 
 const help = `
-Where it works, which the first line of every run says:
-  AWS_ENDPOINT_URL_DYNAMODB is set   the tables at that address (the local stack of \`npm start\`)
+Target (the first line of output names it):
+  AWS_ENDPOINT_URL_DYNAMODB is set   the tables at that address, such as a local stack
   --stack, --stage, --profile or --region
-                                     a deployed stack, relay unless it is named, with the AWS configuration of your shell
-  none of them                       the stack that \`npm start\` of this clone runs, and no other
+                                     a deployed stack (default: relay), with your shell's AWS credentials
+  none of these                      the local stack that \`npm start\` runs from this clone
 
-What moves money, switches something off or edits channels, prices, plans and settings shows what it is going to do and
-asks; --yes answers, and where nobody is there to ask it is needed. --dry-run shows and writes nothing. --json prints one JSON value, or {"error": {...}}; lists have --csv.
+Commands that move money, turn something off, or change channels, prices, plans or settings show their effect and ask
+first. --yes skips the question and is required when there is no terminal. --dry-run shows the effect and writes nothing.
+--json prints one JSON value, or {"error": {...}}; lists also take --csv.
 
-Exit codes: 0 done; 1 it did not work out, or something was found that needs attention; 2 the command line is wrong, or
---yes is missing; 3 the AWS credentials do not allow it (the message names the policy that does).`;
+Exit codes: 0 success; 1 failed, or something needs attention; 2 invalid command line, or --yes is missing; 3 access
+denied (the message names the missing policy).`;
 
 const programExamples = [
   'init --stack relay',
@@ -117,10 +118,8 @@ export function createProgram(process: ProcessContext, terminal = new Terminal(p
   const program = addTargetOptions(new Command(programName))
     // npx keeps options that stand before the command to itself.
     .usage('<command> [options]')
-    .description(
-      "The operators' tool: customers, keys, channels, prices and money of a relay. A noun and a verb: `key list`.",
-    )
-    .showHelpAfterError('(add --help for more)')
+    .description('Manage the customers, keys, channels, prices and balances of a relay.')
+    .showHelpAfterError('Add --help for usage.')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void process.output.write(text),
@@ -145,7 +144,7 @@ function endOf(error: unknown): Ended {
     return { exitCode: error.exitCode === 0 ? 0 : 2, message: error.message };
   if (error instanceof Failure)
     return { exitCode: error.exitCode, remark: error.message, message: error.message };
-  const bug = `a bug of this tool: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+  const bug = `unexpected error (please report it): ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
   return { exitCode: 1, remark: bug, message: bug };
 }
 

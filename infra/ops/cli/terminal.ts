@@ -173,8 +173,10 @@ export class Terminal {
   /** Asks for confirmation of a change. Throws a Failure unless the answer is yes. */
   readonly confirm = async (question: string, { yes }: { yes?: boolean | undefined }): Promise<void> => {
     if (yes) return;
-    if (!this.isAttended) throw usageFailure(`${question} Nobody is here to answer: repeat with --yes.`);
-    if (!/^y(es)?$/i.test(await this.ask(`${question} [y/N]`))) throw new Failure('nothing was changed');
+    if (!this.isAttended)
+      throw usageFailure(`${question} Re-run with --yes: there is no terminal to confirm.`);
+    if (!/^y(es)?$/i.test(await this.ask(`${question} [y/N]`)))
+      throw new Failure('canceled; nothing was changed');
   };
 
   /** Reads a line that a person types. Throws a Failure if the input ends first. */
@@ -183,14 +185,14 @@ export class Terminal {
 
   /** All of standard input; for values that must not be in the shell's history. */
   readonly readInput = async (prompt: string): Promise<string> => {
-    if (this.isAttended) this.remark(`${prompt} (then Ctrl-D)`);
+    if (this.isAttended) this.remark(`${prompt}, then press Ctrl-D:`);
     return (await this.#asking(text(this.#context.input))).trim();
   };
 
   /** The key of an upstream: from a line that does not show if a person uses the terminal, else all of standard input. */
   readonly readSecret = async (): Promise<string> => {
-    if (!this.isAttended) return this.readInput("The upstream's key");
-    this.remark("The upstream's key? (it does not show)");
+    if (!this.isAttended) return this.readInput('Paste the secret');
+    this.remark('Secret (input is hidden):');
     const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
     return this.#asking(readTyped('', this.#context.input, unseen));
   };
@@ -244,13 +246,14 @@ async function readTyped(question: string, input: ProcessContext['input'], echo:
   const reader = createInterface({ input, output: echo, terminal: true, historySize: 0 });
   const given = new AbortController();
   const ended = once(reader, 'close', { signal: given.signal }).then(() => {
-    throw new Failure('nothing was changed');
+    throw new Failure('canceled; nothing was changed');
   });
   try {
     return (await Promise.race([reader.question(`${question} `), ended])).trim();
   } catch (error) {
     // Ctrl-C.
-    if (error instanceof Error && error.name === 'AbortError') throw new Failure('nothing was changed');
+    if (error instanceof Error && error.name === 'AbortError')
+      throw new Failure('canceled; nothing was changed');
     throw error;
   } finally {
     given.abort();

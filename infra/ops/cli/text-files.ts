@@ -10,7 +10,7 @@ const repository = fileURLToPath(new URL('../../..', import.meta.url));
 
 export const inRepository = (name: string): string => path.join(repository, name);
 
-const unreadable = (path: string) => usageFailure(`the file ${path} cannot be read`);
+const unreadable = (path: string) => usageFailure(`cannot read the file ${path}`);
 
 const readBytes = (path: string): Promise<Buffer> =>
   readFile(path).catch(() => {
@@ -52,9 +52,7 @@ export async function writeLines(file: string, lines: AsyncIterable<string>): Pr
   });
   await pipeline(lines, part.createWriteStream()).catch((error: unknown) => {
     const { code, syscall } = error as NodeJS.ErrnoException;
-    throw syscall === 'write'
-      ? new Failure(`the file ${file}.part cannot be written any further: ${code}`)
-      : error;
+    throw syscall === 'write' ? new Failure(`cannot write to the file ${file}.part: ${code}`) : error;
   });
   await rename(`${file}.part`, file);
 }
@@ -63,7 +61,7 @@ const writing = <Written>(file: string, write: () => Promise<Written>): Promise<
   mkdir(path.dirname(file), { recursive: true })
     .then(write)
     .catch(() => {
-      throw new Failure(`the file ${file} cannot be written`);
+      throw new Failure(`cannot write the file ${file}`);
     });
 
 /** A price list: a JSON text, or the cells of CSV. */

@@ -51,7 +51,7 @@ export const keySheet: Sheet = {
   isShown: (row, nowMs) => judgeKey(row, nowMs).state !== 'invalid',
   plan: (ports, edits) =>
     rowByRow(edits, ({ key, attributes, found }) => {
-      if (!found) throw usageFailure('there is no key with this hash: keys are made with their customers');
+      if (!found) throw usageFailure('no key with this hash: create keys with `key new`');
       return planEditKey(ports, String(key), attributes);
     }),
 };
@@ -115,8 +115,7 @@ export async function planSheet(
   const { table, key, fields } = sheet;
   const [header, ...lines] = csvLines(csv, delimiterOf(csv));
   const names = header?.cells ?? [];
-  if (!names.includes(key))
-    throw usageFailure(`csv: found no column ${key}, wanted the first line as it was`);
+  if (!names.includes(key)) throw usageFailure(`csv: missing column ${key}: keep the header line as it was`);
   const given = fields.filter(({ name }) => names.includes(name));
   const rows = new Map((await ports.tables.scan(table)).map((row) => [String(row[key]), row]));
   const seen = new Set<string>();
@@ -126,7 +125,7 @@ export async function planSheet(
     // A spreadsheet writes the number 41 as `41.0`, too.
     const named = table === 'charges' ? (typedNumber(cell(key)) ?? '') : cell(key);
     const id = String(named);
-    if (id === '' || seen.has(id)) throw lineFailure(number, `found ${id || 'no'} ${id ? 'twice' : key}`);
+    if (id === '' || seen.has(id)) throw lineFailure(number, id ? `duplicate ${id}` : `missing ${key}`);
     seen.add(id);
     const found = rows.get(id);
     try {
@@ -142,8 +141,7 @@ export async function planSheet(
       throw error instanceof Failure ? lineFailure(number, error.message) : error;
     }
   });
-  if (edits.length === 0)
-    return { changes: [], effect: ['nothing to write: nothing differs from the rows'], questions: [] };
+  if (edits.length === 0) return { changes: [], effect: ['Nothing to change.'], questions: [] };
   if (edits.length > max)
     throw usageFailure(`csv: ${formatCount(edits.length, 'row')} differ, wanted at most ${max} at once`);
   return sheet.plan(ports, edits);
@@ -181,11 +179,11 @@ async function rowByRow(
   const words = formatCount(writes.length, 'row');
   return {
     changes: writes.map((write, index) => {
-      const said = `a row was changed by somebody else meanwhile; ${index} of ${words} are written. Begin again: what still differs is shown`;
+      const said = `someone else changed a row in the meantime; ${index} of ${words} are saved. Start again to see what still differs`;
       return Object.assign({}, write, { conflict: new Failure(said) });
     }),
     effect: plans.flatMap(({ effect }) => effect),
-    questions: [...plans.flatMap(({ questions }) => questions), `Write ${words}?`],
+    questions: [...plans.flatMap(({ questions }) => questions), `Save ${words}?`],
     warnings: [...new Set(plans.flatMap(({ warnings = [] }) => warnings))],
   };
 }

@@ -103,9 +103,9 @@ function refuseOther(
   { clone, where = '' }: { clone: string; where?: string | undefined },
 ): void {
   if (found === clone) return;
-  const whose = found === undefined ? 'are not those of a running `npm start`' : `are those of ${found}`;
+  const whose = found === undefined ? 'do not belong to a running `npm start`' : `belong to ${found}`;
   throw usageFailure(
-    `the tables at ${where} ${whose}, and this is ${clone}: run \`npm start\` here, or name the tables by AWS_ENDPOINT_URL_DYNAMODB`,
+    `the tables at ${where} ${whose}, not to this clone (${clone}): run \`npm start\` here, or set AWS_ENDPOINT_URL_DYNAMODB`,
   );
 }
 
@@ -132,11 +132,11 @@ interface SessionTarget extends Target, AwsOverrides {
 export function resolveTarget(options: TargetOptions, environment: NodeJS.ProcessEnv): SessionTarget {
   const { stage, region, profile } = options;
   if (stage !== undefined && options.stack !== undefined)
-    throw usageFailure('--stage NAME is the stack relay-NAME: give --stage or --stack, not both');
+    throw usageFailure('use either --stage or --stack: --stage NAME means the stack relay-NAME');
   const stack = stage === undefined ? options.stack : `${defaultStack}-${stage}`;
   const place = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
   if (stack !== undefined && !stackName.test(stack)) {
-    throw usageFailure(`${stack} is not a stack name: letters, digits and -, such as relay or relay-test`);
+    throw usageFailure(`invalid stack name ${stack}: use letters, digits and -, for example relay-test`);
   }
   const named = environment['AWS_ENDPOINT_URL_DYNAMODB'];
   if (named) return { stack: stack ?? defaultStack, endpoint: named, local: isLoopback(named) };
@@ -147,7 +147,7 @@ export function resolveTarget(options: TargetOptions, environment: NodeJS.Proces
 
 function isLoopback(endpoint: string): boolean {
   const url = URL.parse(endpoint);
-  if (url === null) throw usageFailure('AWS_ENDPOINT_URL_DYNAMODB is not an address');
+  if (url === null) throw usageFailure('AWS_ENDPOINT_URL_DYNAMODB is not a valid URL');
   // A local stack's emulator has an address of its own in 127.0.0.0/8. The URL has it in its usual form.
   return /^(?:localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(url.hostname);
 }
@@ -159,11 +159,11 @@ export function describeTarget(
   environment: NodeJS.ProcessEnv,
 ): string {
   if (target.endpoint !== undefined) {
-    const kind = target.local ? 'local tables' : 'tables';
+    const kind = target.local ? 'Local tables' : 'Tables';
     return `${kind} at ${target.endpoint} (${target.stack}-*)`;
   }
   const profile = target.profile ?? environment['AWS_PROFILE'];
-  return `stack ${target.stack} in ${region ?? 'no region'} (${profile ? `profile ${profile}` : 'default AWS credentials'})`;
+  return `Stack ${target.stack} in ${region ?? 'no region'} (${profile ? `profile ${profile}` : 'default AWS credentials'})`;
 }
 
 // Explains AWS errors to operators: what is wrong and what to do.
@@ -175,25 +175,25 @@ const advices: readonly (readonly [errors: RegExp, Advice])[] = [
   [
     /^ECONNRESET$/,
     ({ where }) =>
-      `${where} broke off before it answered: what was asked may be done. Look, or repeat the command`,
+      `${where} closed the connection before it answered, so the change may have been made: check, or re-run the command`,
   ],
   [
     /^(Throttling|ThrottlingException|ProvisionedThroughputExceededException|RequestLimitExceeded)$/,
-    ({ name, where }) => `${where} takes no more requests for now (${name}): repeat the command in a minute`,
+    ({ name, where }) => `${where} is throttling requests (${name}): re-run the command in a minute`,
   ],
   [
     /^(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT|TimeoutError)$/,
     ({ code, where, target }) =>
       target.local
-        ? `no tables answer at ${where}: run \`npm start\` first, or name a deployed stack with --stack`
-        : `${where} does not answer (${code || 'time-out'}): is the network up, is the region right?`,
+        ? `no local stack is running at ${where}: run \`npm start\` first, or use --stack for a deployed one`
+        : `${where} does not respond (${code || 'timeout'}): check the network and the region`,
   ],
   [
     /^ResourceNotFoundException$/,
     ({ where, target: { local, stack } }) =>
       local
-        ? `${where} has no tables named ${stack}-*: \`npm start\` makes those of the stack relay`
-        : `there is no stack ${stack} in this account and region: see --stack, AWS_PROFILE and AWS_REGION`,
+        ? `${where} has no tables named ${stack}-*: \`npm start\` creates those of the stack relay`
+        : `no stack ${stack} in this account and region: check --stack, AWS_PROFILE and AWS_REGION`,
   ],
   [
     /^((Credentials|Token)ProviderError|(ExpiredToken|UnrecognizedClient|InvalidSignature)Exception)$/,
@@ -213,7 +213,7 @@ export function explainStoreError(
 ): Failure {
   if (error instanceof StoreUnavailable && error.cause !== undefined)
     return explainStoreError(error.cause, target, where);
-  if (!(error instanceof Error)) return new Failure(`${where} could not be reached`);
+  if (!(error instanceof Error)) return new Failure(`cannot reach ${where}`);
   const { name, message } = error;
   const code = 'code' in error ? String(error.code) : '';
   const [, advice] =

@@ -17,7 +17,7 @@ export function refuseName(
   const { path, root } = relay.node;
   if (Token.isUnresolved(name) || !namePattern.test(name))
     throw new Error(
-      `${path}: name is ${JSON.stringify(name)}, wanted a lower-case letter, then at most 26 lower-case letters, digits and dashes`,
+      `${path}: name is ${JSON.stringify(name)}, expected a lower-case letter, then at most 26 lower-case letters, digits and dashes`,
     );
   const other = root.node
     .findAll()

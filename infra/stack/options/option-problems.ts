@@ -26,7 +26,7 @@ const inOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check => [
     found !== undefined &&
     region !== undefined &&
     regionOf(found) !== region &&
-    `is in ${regionOf(found)}, wanted one in ${region}, the region of the stage`,
+    `is in ${regionOf(found)}, expected one in ${region}, the region of the stage`,
 ];
 
 const doorOf = ({ frontDoor = 'cloudfront' }: StageOptions): FrontDoor => frontDoor;
@@ -100,7 +100,7 @@ const checks: readonly Check[] = [
     (options) =>
       typeof options.webAcl === 'string' &&
       options.webAcl.includes(':global/') !== hasDistribution(doorOf(options)) &&
-      `frontDoor is "${doorOf(options)}": wanted an ACL of ${hasDistribution(doorOf(options)) ? 'CloudFront' : 'the region'}`,
+      `frontDoor is "${doorOf(options)}": expected an ACL of ${hasDistribution(doorOf(options)) ? 'CloudFront' : 'the region'}`,
   ],
   [
     'certificateArn',
@@ -110,7 +110,7 @@ const checks: readonly Check[] = [
       if (found === undefined || wanted === undefined || regionOf(found) === wanted) return undefined;
       const reason =
         wanted === region ? 'the region of the API' : 'the one region CloudFront reads certificates from';
-      return `is in ${regionOf(found)}, wanted one in ${wanted}, ${reason}`;
+      return `is in ${regionOf(found)}, expected one in ${wanted}, ${reason}`;
     },
   ],
   needs('domain', 'certificateArn'),
@@ -131,7 +131,7 @@ const checks: readonly Check[] = [
     ({ backupCopies, region }) =>
       backupCopies !== undefined &&
       regionOf(backupCopies.vaultArn) === region &&
-      `is in ${region} itself, wanted one in another region`,
+      `is in ${region} itself, expected one in another region`,
   ],
   [
     'backupCopies',
@@ -251,7 +251,7 @@ function issueProblems(issue: z.core.$ZodIssue, name: string, value: unknown): F
     }));
   let found: unknown = value;
   for (const step of issue.path) found = (found as Record<PropertyKey, unknown>)[step];
-  return [{ field: written, problem: `found ${quoted(found)}, wanted ${issue.message}` }];
+  return [{ field: written, problem: `found ${quoted(found)}, expected ${issue.message}` }];
 }
 
 /** @param kind what the names are: `an option` */

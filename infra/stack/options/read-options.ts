@@ -13,7 +13,7 @@ import { optionNamed, type OptionName, type StageOptions, optionNames } from './
 export function readOptions({ file }: Stage, content: unknown): StageOptions {
   const parsed = z.safeParse(z.record(z.string(), z.unknown()), content);
   if (!parsed.success || Array.isArray(content))
-    throw new Error(`${file}: wanted one JSON object of options`);
+    throw new Error(`${file}: expected one JSON object of options`);
   const { $schema: _, ...given } = parsed.data;
   const problems = Object.entries(given).flatMap(([name, value]) => fieldProblems(name, value));
   // A rule about two fields says nothing new about a field that has a problem of its own.
@@ -74,7 +74,7 @@ export function stageNamed(stage: string | undefined): Stage {
   if (stage === undefined) return { stackName: 'relay', file: 'relay.json' };
   if (!stagePattern.test(stage))
     throw new Error(
-      `stage: found ${JSON.stringify(stage)}, wanted a lower-case name of at most 21 letters, digits, dashes; not schema, nor edge-...`,
+      `stage: found ${JSON.stringify(stage)}, expected a lower-case name of at most 21 letters, digits, dashes; not schema, nor edge-...`,
     );
   return { stackName: `relay-${stage}`, file: `relay.${stage}.json` };
 }
@@ -85,7 +85,7 @@ export function stageNamed(stage: string | undefined): Stage {
 export function stageIn(node: Node): Stage {
   const found: unknown = node.tryGetContext('stage') ?? undefined;
   if (found !== undefined && typeof found !== 'string')
-    throw new Error(`stage: found ${JSON.stringify(found)}, wanted a name`);
+    throw new Error(`stage: found ${JSON.stringify(found)}, expected a name`);
   return stageNamed(found);
 }
 

@@ -97,7 +97,7 @@ function costProblem(row: CloseRow, price: Price): string | undefined {
   const due = dueFor(row, price);
   if (due === undefined || (row.cost !== undefined && due.includes(row.cost))) return undefined;
   const said = row.cost === undefined ? 'nothing' : formatYuan(row.cost);
-  return `it says it would have cost ${said}, wanted ${due.map(formatYuan).join(' or ')} yuan`;
+  return `it says it would have cost ${said}, expected ${due.map(formatYuan).join(' or ')} yuan`;
 }
 
 /** The permitted charges of a settled call, with its search; undefined: the row has no token counts. */
@@ -126,7 +126,7 @@ export function tokensOf(row: CloseRow): TokenCounts | undefined {
  */
 function expiredProblem(row: CloseRow, price: Price): string | undefined {
   if (row.charge < 0n || row.charge > row.reserved)
-    return `it charges ${formatYuan(row.charge)} yuan, wanted its input's price, at most the ${formatYuan(row.reserved)} reserved`;
+    return `it charges ${formatYuan(row.charge)} yuan, expected its input's price, at most the ${formatYuan(row.reserved)} reserved`;
   const { search_price: search = 0n } = row;
   const input = row.charge - search;
   if (input === 0n) return undefined;
@@ -144,5 +144,5 @@ function expiredProblem(row: CloseRow, price: Price): string | undefined {
 
 function unless(row: CloseRow, wanted: NanoYuan[], why: string): string | undefined {
   if (wanted.includes(row.charge)) return undefined;
-  return `it charges ${formatYuan(row.charge)} yuan, wanted ${wanted.map(formatYuan).join(' or ')} (${why})`;
+  return `it charges ${formatYuan(row.charge)} yuan, expected ${wanted.map(formatYuan).join(' or ')} (${why})`;
 }

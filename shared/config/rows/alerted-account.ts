@@ -9,7 +9,7 @@ import type { ValidationResult } from './read-table.ts';
 const wantedMail = 'an e-mail address';
 
 const alertBelow = yuanThat(
-  'yuan: a number above 0, at most 9 decimals, below a trillion',
+  'an amount in yuan above 0, at most 9 decimals, below a trillion',
   (amount) => amount > 0n,
 );
 
@@ -68,11 +68,11 @@ export function readAlertedAccount(raw: unknown, rules: { local: boolean }): Row
 export function validateAccountRow(raw: unknown, rules = { local: false }): ValidationResult {
   const reading = readAlertedAccount(raw, rules);
   if (!('problem' in reading)) return {};
-  return { problem: `${reading.problem}; until this is mended, ${consequenceOf(raw)}` };
+  return { problem: `${reading.problem}; until it is fixed, ${consequenceOf(raw)}` };
 }
 
 function consequenceOf(raw: unknown): string {
   if (isAccountOff(raw)) return 'the keys of the account are refused';
   const isUsedByCalls = 'row' in readRow(AccountRow, raw);
-  return isUsedByCalls ? 'nobody is reported about the account' : 'the account has no plan and no limits';
+  return isUsedByCalls ? 'no alerts are sent for the account' : 'the account has no plan and no limits';
 }

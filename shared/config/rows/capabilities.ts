@@ -28,13 +28,13 @@ export function readCapabilities(raw: unknown): { can?: Capabilities; warnings: 
   const mark = attributeOf(raw, '_can');
   if (mark === undefined || mark === null) return { warnings: [] };
   const written = plainValue(typeof mark === 'string' ? parseJson(mark) : mark);
-  if (!isRecord(written)) return { warnings: ['_can: cannot be read, wanted a map of what a probe found'] };
+  if (!isRecord(written)) return { warnings: ['_can: invalid, expected the findings of a probe'] };
   const warnings: string[] = [];
   const read = Object.entries(written).filter(([name, value]) => {
     const field = Object.hasOwn(fields, name) ? fields[name as keyof Fields] : undefined;
     const problem = field && z.safeParse(field, value).error?.issues[0]?.message;
-    if (!field) warnings.push(`_can.${name.slice(0, 40)}: is not known here`);
-    else if (problem !== undefined) warnings.push(`_can.${name}: cannot be read, wanted ${problem}`);
+    if (!field) warnings.push(`_can.${name.slice(0, 40)}: unknown`);
+    else if (problem !== undefined) warnings.push(`_can.${name}: invalid, expected ${problem}`);
     return field && problem === undefined;
   });
   const can: Capabilities = z.parse(z.partial(z.object(fields)), Object.fromEntries(read));

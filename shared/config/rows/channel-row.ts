@@ -66,8 +66,8 @@ import {
 // What the calls of a channel cost the operator, by the upstream's name of a model.
 
 const yuanCode = 'CNY';
-const wantedCurrency = 'the code of a currency, such as "USD"';
-const wantedRate = 'yuan for one unit of the currency, and a currency other than CNY beside it';
+const wantedCurrency = 'a currency code such as "USD"';
+const wantedRate = 'yuan per unit of the currency, together with a currency other than CNY';
 
 const CostEntry = z
   .strictObject(
@@ -246,7 +246,7 @@ const vitalFields = ['messages', 'input', 'model', 'stream'];
 const vitalWarnings = ({ set, drop }: { set: object; drop: readonly string[] }): string[] => [
   ...vitalFields
     .filter((name) => Object.hasOwn(set, name))
-    .map((name) => `params.set: sets ${name}, which every call needs as it is`),
+    .map((name) => `params.set: overrides ${name}, which every call needs`),
   ...vitalFields
     .filter((name) => drop.includes(name))
     .map((name) => `params.drop: drops ${name}, which every call needs`),
@@ -254,18 +254,18 @@ const vitalWarnings = ({ set, drop }: { set: object; drop: readonly string[] }):
 
 /** What is suspicious in a row that is used, each as `attribute: ...`. */
 const channelWarnings = (row: ChannelRow): string[] => [
-  ...(row.models.length === 0 ? ['models: empty, so this channel serves nothing'] : []),
+  ...(row.models.length === 0 ? ['models: empty, so this channel serves no models'] : []),
   // Where a probe was answered, the address is right as it is.
   ...(usesDialectPath(row) && new URL(row.endpoint).pathname === '/' && !row.can?.dialects?.length
-    ? ['endpoint: has no path; most upstreams want /v1 at the end']
+    ? ['endpoint: has no path; most upstreams need /v1 at the end']
     : []),
   ...Object.keys(row.mapper)
     .filter((name) => !row.models.includes(name))
     .map((name) => `mapper: maps ${name}, which is not in models`),
   ...row.models
     .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
-    .map((name) => `models: ${name} is out of reach, since web- and -official are cut from what clients ask`),
-  ...strangeCosts(row).map((name) => `cost: has ${name}, which is no model's name at the upstream`),
+    .map((name) => `models: ${name} is unreachable: the relay removes web- and -official from model names`),
+  ...strangeCosts(row).map((name) => `cost: has ${name}, which is not a model name of the upstream`),
   ...vitalWarnings(row.params),
   ...strangeRules(row),
   ...conflictsWithProbe(row),
@@ -284,10 +284,8 @@ function strangeRules({ models, mapper, params: { model_rules: rules = {} } }: C
     Object.keys(own).flatMap((rule) => (Object.hasOwn(ruleForms, rule) ? [] : [[name, rule.slice(0, 40)]])),
   );
   return [
-    ...strangers.map((name) => `params.model_rules: has ${name}, which is the name of no model here`),
-    ...unknown.map(
-      ([name, rule]) => `params.model_rules.${name}: has ${rule}, which is no rule that is known here`,
-    ),
+    ...strangers.map((name) => `params.model_rules: has ${name}, which is not a model of this channel`),
+    ...unknown.map(([name, rule]) => `params.model_rules.${name}: has ${rule}, which is not a known rule`),
   ];
 }
 
@@ -303,8 +301,8 @@ function conflictsWithProbe(row: ChannelRow): string[] {
   const unknown = efforts ? [...new Set(said)].filter((effort) => !efforts.includes(effort)) : [];
   const everywhere = models.some((model) => quirksOf(row, model).systemPosition === 'anywhere');
   return [
-    ...unspoken.map((name) => `dialect: is ${name}, but the probe found ${listed(dialects)} alone`),
-    ...unknown.map((effort) => `params.efforts: has ${effort}, but the probe found ${listed(efforts)} alone`),
+    ...unspoken.map((name) => `dialect: is ${name}, but the probe found only ${listed(dialects)}`),
+    ...unknown.map((effort) => `params.efforts: has ${effort}, but the probe found only ${listed(efforts)}`),
     ...(can.system_anywhere === false && everywhere
       ? ['params.system: is "anywhere", but the probe found that a system message must come first']
       : []),
@@ -328,9 +326,11 @@ export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules)
   const secrets = checkReferences(listChannelSecrets(reading.row), rules);
   const problems = [
     ...findTypeProblems(reading.row, rules),
-    ...strangersOf(row).map((name) => `dialect: found ${name}, wanted names that are in models`),
+    ...strangersOf(row).map((name) => `dialect: found ${name}, expected names from models`),
     ...secrets.problems,
-    row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
+    row.secret?.length === 0
+      ? 'secret: found an empty list, expected a reference or no attribute'
+      : undefined,
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
   const said = [...channelWarnings(row), ...secrets.warnings, ...warnings];
@@ -344,7 +344,7 @@ const strangersOf = ({ dialect, models }: ChannelRow): string[] =>
 function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
   if (!state.success)
-    return { problem: `${problem}; until state can be read, the channel is off`, off: true };
+    return { problem: `${problem}; until state is valid, the channel is disabled`, off: true };
   return state.data ? { problem } : { problem, off: true };
 }
 

@@ -41,11 +41,11 @@ const isAscending = (tiers: readonly { above: number }[]): boolean =>
 export const tiers = z.optional(
   z
     .array(Tier, wantedTiers)
-    .check(z.refine(isAscending, 'tiers in the order of above, each with an above of its own')),
+    .check(z.refine(isAscending, 'tiers in ascending order of above, each different')),
 );
 
 const wantedTier =
-  'a service tier but the standard one: up to 32 of the characters a-z 0-9 _ -, a letter first';
+  'a service tier other than the standard one: up to 32 characters a-z 0-9 _ -, starting with a letter';
 const isTier = (name: string): boolean => /^[a-z][a-z0-9_-]{0,31}$/.test(name) && !standardTiers.has(name);
 const wantedFactor = 'a factor of more than 0 and at most 100, with at most 6 decimals';
 const isFactor = (value: number): boolean => value > 0 && value <= 100 && parseFactor(value) !== undefined;
@@ -91,7 +91,7 @@ export const readCharge = (raw: unknown): RowReading<ChargeRow> =>
 function forgottenPrice({ type, ...row }: ChargeRow, raw: unknown): string[] {
   if (type !== 'token-billing' || row.input + row.output === 0) return [];
   const absent = (['input', 'output'] as const).filter((name) => attributeOf(raw, name) === undefined);
-  return absent.map((name) => `${name}: absent, so ${name} tokens are free (if that is meant, 0 says so)`);
+  return absent.map((name) => `${name}: missing, so ${name} tokens are free (set 0 if intended)`);
 }
 
 /** Below what bills are computed with, a price is rounded away. */
@@ -99,17 +99,17 @@ const isNothing = (price: number): boolean => convertToPico(price) === 0n;
 
 function chargeWarnings(row: ChargeRow): string[] {
   const { type, models, input, output } = row;
-  const empty = models.length === 0 ? ['models: empty, so this rule prices nothing'] : [];
+  const empty = models.length === 0 ? ['models: empty, so this rule has no effect'] : [];
   if (type === 'non-billing') {
-    const idle = input > 0 || output > 0 ? ['input, output: without effect, as the type is non-billing'] : [];
+    const idle = input > 0 || output > 0 ? ['input, output: ignored, because the type is non-billing'] : [];
     return [...empty, ...idle, ...idleWarnings(row)];
   }
   const free =
     isNothing(output) && (isNothing(input) || type === 'times-billing')
-      ? ['input, output: nothing is charged (if that is meant, the type non-billing says so)']
+      ? ['input, output: nothing is charged (use the type non-billing if intended)']
       : [];
   if (type === 'times-billing') {
-    const idle = input > 0 ? ['input: without effect, as the type is times-billing'] : [];
+    const idle = input > 0 ? ['input: ignored, because the type is times-billing'] : [];
     return [...empty, ...free, ...idle, ...idleWarnings(row)];
   }
   return [...empty, ...free, ...partsOfTiers(row), ...limitWarnings(row)];
@@ -121,7 +121,7 @@ function idleWarnings({ type, tiers = [], image_tokens, input_factor, ...row }: 
   const service_tiers = Object.keys(row.service_tiers ?? {}).length;
   const prices = { ...parts, tiers: tiers.length, service_tiers, image_tokens, input_factor };
   return Object.entries(prices).flatMap(([attribute, value = 0]) =>
-    value > 0 ? [`${attribute}: without effect, as the type is ${type}`] : [],
+    value > 0 ? [`${attribute}: ignored, because the type is ${type}`] : [],
   );
 }
 
@@ -130,11 +130,14 @@ function partsOfTiers({ tiers = [], ...row }: ChargeRow): string[] {
   return tiers.flatMap((tier, at) =>
     partPrices
       .filter((name) => row[name] !== undefined && tier[name] === undefined)
-      .map((name) => `tiers[${at}].${name}: absent, so such tokens cost ${tier.input}, the entry's input`),
+      .map(
+        (name) =>
+          `tiers[${at}].${name}: missing, so these tokens cost ${tier.input}, the input price of the tier`,
+      ),
   );
 }
 
 function limitWarnings({ max_output_tokens: most, default_output_tokens: usual }: ChargeRow): string[] {
   if (most === undefined || usual === undefined || usual <= most) return [];
-  return [`default_output_tokens: ${usual} is more than max_output_tokens, so ${most} counts`];
+  return [`default_output_tokens: ${usual} exceeds max_output_tokens, so ${most} applies`];
 }

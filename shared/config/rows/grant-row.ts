@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { accountName, rowId, yuanThat } from './read-row.ts';
 
 const grantAmount = yuanThat(
-  'yuan: a number other than 0, at most 9 decimals, below a trillion (below 0: a correction)',
+  'an amount in yuan: not 0, at most 9 decimals, below a trillion (negative: a correction)',
   (amount) => amount !== 0n,
 );
 

@@ -17,8 +17,8 @@ import { joinNames, type ValidationResult } from './read-table.ts';
 const hashPattern = /^[0-9a-f]{64}$/;
 
 const wantedNoKey =
-  'the SHA-256 of the key: this is a key itself, so it has leaked to whoever may read the table. Delete this row and make ' +
-  'another with `key new`; if `key check` says that it works, then `key leaked`';
+  'the SHA-256 of the key, but this is the key itself, exposed to everyone who can read the table. Delete this row and create ' +
+  'another key with `key new`; if `key check` says that this one works, run `key leaked`';
 
 /** The hash of a row for a list or a message: what stands in its place may be a key, so of that the beginning alone. */
 export const maskHash = (hash: string): string =>
@@ -68,13 +68,11 @@ export type KeyRow = z.infer<typeof KeyRow>;
 /** Validates a row of `keys`. The key of a row with a problem is refused. */
 export function validateKeyRow(raw: unknown): ValidationResult {
   const reading = readRow(KeyRow, raw);
-  if ('problem' in reading)
-    return { problem: `${reading.problem}; until this is mended, the key is refused` };
+  if ('problem' in reading) return { problem: `${reading.problem}; until it is fixed, the key is rejected` };
   const { models } = reading.row;
   return models?.length === 0
     ? {
-        warning:
-          'models: empty, so this key may call nothing (without the attribute it may call every model)',
+        warning: 'models: empty, so this key cannot call any model (remove the attribute to allow all)',
       }
     : {};
 }
@@ -110,10 +108,10 @@ export function findKeyWarnings(raw: unknown, { offered, accounts }: KeyContext)
   const unserved = offered ? listKeyModels(raw).filter((name) => !offered.has(name)) : [];
   return [
     ...(accounts && typeof account === 'string' && !accounts.has(account)
-      ? ['account: had no row when this was looked up, so the key has no plan and no limits of an account']
+      ? ['account: had no row at the last check, so the key has no plan and no account limits']
       : []),
     ...(unserved.length > 0
-      ? [`models: no channel that is on served ${joinNames(unserved)} when this was looked up`]
+      ? [`models: no enabled channel served ${joinNames(unserved)} at the last check`]
       : []),
   ];
 }

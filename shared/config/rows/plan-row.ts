@@ -26,7 +26,7 @@ export const PlanRow = z.strictObject({
   level: integerBetween(1, 3, 'a plan level: 1, 2 or 3'),
   price: z._default(amount, 0),
   items: z._default(
-    z.array(PlanItem, 'a list of entries').check(z.refine(haveOwnIds, 'entries that each have their own id')),
+    z.array(PlanItem, 'a list of entries').check(z.refine(haveOwnIds, 'entries with different ids')),
     [],
   ),
 });

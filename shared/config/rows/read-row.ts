@@ -79,12 +79,12 @@ export function plainValue(value: unknown, keepsNull = false): unknown {
 // Schemas of attributes that the ops-edited tables share. Rows are typed by hand in a console, so a number may arrive as
 // "5", a flag as "true", and a list of strings as a string set; everything else is refused with a reason.
 //
-// Every message here is the end of a sentence that `explainIssues` (wire/json.ts) starts: `priority: found "high", wanted <message>`.
+// Every message here is the end of a sentence that `explainIssues` (wire/json.ts) starts: `priority: found "high", expected <message>`.
 
 const truth = /^\s*(true|false)\s*$/i;
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
-const wantedTime = 'an ISO 8601 time with its zone, such as 2026-12-31T00:00:00Z';
+const wantedTime = 'an ISO 8601 time with a time zone, such as 2026-12-31T00:00:00Z';
 const wantedNames = 'a list (or a string set) of model names, such as ["gpt-4o"]';
 const wantedName = 'a model name: 1 to 128 of the characters A-Z a-z 0-9 . _ : / @ -';
 
@@ -93,7 +93,7 @@ export const text = z.string('a text').check(z.trim(), z.minLength(1, 'a text th
 /** The key of a row. It is not trimmed: blanks around it are refused, because no console shows them. */
 export const rowId = z
   .string('a text')
-  .check(z.regex(/^\S(.*\S)?$/, 'a text on one line, with no blanks before or after it'));
+  .check(z.regex(/^\S(.*\S)?$/, 'a text on one line, without spaces around it'));
 
 /** The name of an account. Parts of a busy one are kept under `<account>#<part>`, and its sums under keys of 1,024 bytes at most. */
 export const accountName = rowId.check(
@@ -109,7 +109,7 @@ function numberThat(wanted: string, accepts: (value: number) => boolean) {
 }
 
 export const amount = numberThat(
-  'a number of 0 or more, with a point for decimals, such as 0.018',
+  'a number of 0 or more, with a decimal point, such as 0.018',
   (value) => value >= 0,
 );
 export const integer = numberThat('a whole number', Number.isSafeInteger);

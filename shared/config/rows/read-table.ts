@@ -24,7 +24,7 @@ interface TableReading<Row> {
   results: RowResult[];
 }
 
-export const lastGoodNotice = 'until this is mended, the last good version is used';
+export const lastGoodNotice = 'until it is fixed, the last valid version stays in use';
 
 /**
  * Reads all rows of a table. A bad row is replaced by its last good version if the current rules accept that

@@ -63,7 +63,7 @@ export function mayReadVariable(name: string, allowed: readonly string[], use: S
 export const allowVariable = (name: string): string =>
   `RELAY_ENV_SECRETS=${/^[A-Z_][A-Z0-9_]{0,63}$/.test(name) ? name : '<its name>'}`;
 
-const notAllowed = 'found an env: reference to a variable that rows may not read';
+const notAllowed = 'found an env: reference to a variable that rows cannot read';
 const notItsOwn = 'found a secret of ';
 
 /** Only the running stack knows its variables and deployment options, so the tool reads the mark that the stack left in the row. */
@@ -125,7 +125,7 @@ export const formatUseKey = ({ purpose, row, reference, host = '' }: NamedSecret
 
 const howToStore = (use: SecretUse): string => {
   const path = buildSecretPath(use, '<name>');
-  return `store the value with \`npx --no relay-ops secret new ${path} --stack <stack>\`, which reads it from standard input, and write ssm:/relay/<stack>/${path} here`;
+  return `store the secret with \`npx --no relay-ops secret new ${path} --stack <stack>\` and use ssm:/relay/<stack>/${path} here`;
 };
 
 /** Why a reference is refused; undefined if it is usable. Never quotes the reference: someone may have typed the secret itself. */
@@ -133,7 +133,7 @@ export function findReferenceProblem(named: NamedSecret, rules: ReferenceRules):
   const { reference, ...use } = named;
   const fix = howToStore(use);
   if (environment.test(reference)) {
-    if (!rules.local) return `found an env: reference, which works on a local stack only; ${fix}`;
+    if (!rules.local) return `found an env: reference, which only works on a local stack; ${fix}`;
     const name = reference.slice('env:'.length);
     if (rules.envSecrets && !mayReadVariable(name, rules.envSecrets, use))
       return `${notAllowed}; start the stack with ${allowVariable(name)} to allow it`;
@@ -142,9 +142,9 @@ export function findReferenceProblem(named: NamedSecret, rules: ReferenceRules):
   if (owner !== use.purpose) return `${notItsOwn}${owner}, wanted one of ${use.purpose}: ${fix}`;
   const binding = compareBinding(reference, use);
   if (binding === 'purpose') return `${notItsOwn}another purpose, wanted one of ${use.purpose}: ${fix}`;
-  if (binding === 'host') return `found a secret that was stored for another host than ${use.host}: ${fix}`;
+  if (binding === 'host') return `found a secret stored for another host than ${use.host}: ${fix}`;
   if (binding === 'unbound' && rules.oldUses && !rules.oldUses.has(formatUseKey(named)))
-    return `found a reference whose path names no purpose${use.host === undefined ? '' : ' and host'}: ${fix}`;
+    return `found a path without a purpose${use.host === undefined ? '' : ' and host'}: ${fix}`;
   return undefined;
 }
 
@@ -153,8 +153,8 @@ function formProblem(reference: string, fix: string): string {
   if (reference.startsWith('secretsmanager:'))
     return `found a secretsmanager: reference without a stack: ${fix}`;
   return (
-    `found a value that is not a reference (not shown); ${fix}` +
-    '; if it was a real key, replace it at the provider, since this table held it'
+    `found a value that is not a reference (hidden); ${fix}` +
+    '; if it was a real key, revoke it at the provider, because this table has exposed it'
   );
 }
 
@@ -171,7 +171,7 @@ export function checkReferences(
     .filter(isUnbound)
     .map(
       ({ at }) =>
-        `${at}: was stored before secrets had a purpose; \`npx --no relay-ops secret move --stack <stack>\` moves it`,
+        `${at}: has a path without a purpose; move it with \`npx --no relay-ops secret move --stack <stack>\``,
     );
   return { problems: [...new Set(problems)], warnings: [...new Set(warnings)] };
 }

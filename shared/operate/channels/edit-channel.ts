@@ -37,13 +37,13 @@ export async function planAddChannel(
   const { id } = input;
   const row = channelRowOf(input);
   const { row: read, warning } = checkRow(target, row);
-  const conflict = usageFailure(`nothing was written: there is a channel ${id} already; choose another --id`);
+  const conflict = usageFailure(`nothing was written: channel ${id} already exists; choose another --id`);
   const there = await tables.get('channels', id);
   const isSame = there !== undefined && canonicalJson(plainRow(there)) === canonicalJson(row);
   if (there !== undefined && !isSame) throw conflict;
   return {
     changes: isSame ? [] : [{ kind: 'create', table: 'channels', row, conflict }],
-    effect: [`channel ${id} is written, switched ${read.state ? 'on' : 'off'}; live within 10 seconds.`],
+    effect: [`Create channel ${id}, ${read.state ? 'enabled' : 'disabled'} (live within 10 s)`],
     questions: [],
     warnings: warning === undefined ? [] : [warning],
   };
@@ -61,7 +61,7 @@ function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow;
   const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, stack));
   if (foreign === undefined) return reading;
   throw usageFailure(
-    `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
+    `nothing was written: stack ${stack} can't read ${foreign}; use ssm:/relay/${stack}/... or secretsmanager:${stack}/...`,
   );
 }
 
@@ -77,8 +77,8 @@ export async function planSwitchChannel(
     ? await planStop(ports, bad)
     : await planSetRow(ports, { table: 'channels', key: id, attributes: { state: on } });
   if (plan.changes.length === 0)
-    return { ...plan, effect: [`channel ${id} is ${on ? 'on' : 'off'} already`] };
-  if (on) return { ...plan, effect: [`channel ${id} is switched on; live within 10 seconds.`] };
+    return { ...plan, effect: [`Channel ${id} is already ${on ? 'enabled' : 'disabled'}`] };
+  if (on) return { ...plan, effect: [`Enable channel ${id} (live within 10 s)`] };
   const others = listUsableChannels(plan.edit.before.channels, ports.target).filter(
     (row) => row.state && row.id !== id,
   );
@@ -87,14 +87,14 @@ export async function planSwitchChannel(
   return {
     ...plan,
     effect: [
-      `channel ${id} is switched off; live within 10 seconds.`,
+      `Disable channel ${id} (live within 10 s)`,
       bad
-        ? 'its row has a problem, so the last good version of it served: mend it before it is switched on'
+        ? 'Its row is invalid, so its last valid version was in use: fix it before you enable it again'
         : lost.length > 0
-          ? `nobody else serves ${lost.join(', ')}: calls of them are refused`
-          : 'other channels serve all of its models',
+          ? `No other enabled channel serves ${lost.join(', ')}: calls to them will fail`
+          : 'Other channels serve all of its models',
     ],
-    questions: [`Switch channel ${id} off?`],
+    questions: [`Disable channel ${id}?`],
   };
 }
 

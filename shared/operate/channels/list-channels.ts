@@ -23,9 +23,9 @@ import { Failure, usageFailure } from '../plan.ts';
 /** Throws a Failure if there is no such channel, or if the relay would not use its row. */
 export async function findChannel({ tables, target }: OperatorPorts, id: string) {
   const raw = await tables.get('channels', id);
-  if (raw === undefined) throw usageFailure(`there is no channel ${id}: see \`channel list\``);
+  if (raw === undefined) throw usageFailure(`no channel ${id}: see \`channel list\``);
   const reading = readChannel(raw, target);
-  if ('problem' in reading) throw new Failure(`channel ${id} is not used: ${reading.problem}`);
+  if ('problem' in reading) throw new Failure(`channel ${id} is invalid: ${reading.problem}`);
   return { raw, channel: reading.row, warnings: reading.warning === undefined ? [] : [reading.warning] };
 }
 
@@ -51,8 +51,7 @@ export async function readChannelSecret(
   // Someone may have written another purpose's secret into the table by hand.
   const owners = findReferenceOwners(await tables.scan('settings'), target.owners);
   const problem = findReferenceProblem(named, { ...target, owners });
-  if (problem !== undefined)
-    throw new Failure(`the relay does not use channel ${channel.id}: secret: ${problem}`);
+  if (problem !== undefined) throw new Failure(`channel ${channel.id} is invalid: secret: ${problem}`);
   return secrets.read(named.reference, named);
 }
 

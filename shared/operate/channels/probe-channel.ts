@@ -4,7 +4,7 @@
  * charges for the calls. Calls are built and read as by the relay; what came of one is decided by status and machine-readable
  * fields, never by a text. Writes nothing unless the upstream answers to the end.
  */
-import { formatYuan, computeCost, findPrice } from '../../billing/price.ts';
+import { computeCost, findPrice } from '../../billing/price.ts';
 import type { Capabilities } from '../../config/rows/capabilities.ts';
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
@@ -26,7 +26,7 @@ import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/canon
 import { asRecord, parseJson } from '../../wire/json.ts';
 import { compileRows } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
-import { Failure } from '../plan.ts';
+import { formatMoney, Failure } from '../plan.ts';
 import { addModelRules } from './edit-channel.ts';
 import { countDroppedFields } from '../requests/list-requests.ts';
 import { carryOutWrites } from '../rows.ts';
@@ -60,12 +60,10 @@ export async function planProbe(ports: OperatorPorts, input: TestInput) {
   return {
     changes: [{ endpoint }],
     effect: [
-      `at most ${callsMax} calls to ${endpoint}, model ${upstreamModelOf(channel, model)}`,
+      `Send up to ${callsMax} calls to ${endpoint}, model ${upstreamModelOf(channel, model)}`,
       ...(await estimateProbeCost(ports, model)),
     ],
-    questions: [
-      `Send them, and write what they show as _can on the channel ${input.id}, and in params.model_rules what is known otherwise?`,
-    ],
+    questions: [`Send the calls and save the findings to channel ${input.id} (_can and params.model_rules)?`],
     probed,
     raw,
   };
@@ -81,11 +79,11 @@ async function estimateProbeCost(ports: OperatorPorts, model: string): Promise<s
   const cost = computeCost(price, expected) * (price.type === 'times-billing' ? BigInt(callsMax) : 1n);
   const money =
     price.type === 'non-billing'
-      ? `no rule of charges has a price for ${model}`
-      : `${formatYuan(cost)} yuan by rule ${price.rule} of charges, by which clients pay; the upstream's price may be another`;
+      ? `unknown, ${model} has no price`
+      : `${formatMoney(cost)} at your price for customers (rule ${price.rule}); the provider's price may differ`;
   return [
-    `expected: ${expected.prompt_tokens} input and ${expected.completion_tokens} output tokens (at most ${tokensMax * callsMax} output tokens)`,
-    `expected cost: ${money}`,
+    `Expected usage: ${expected.prompt_tokens} input and ${expected.completion_tokens} output tokens (at most ${tokensMax * callsMax} output tokens)`,
+    `Expected cost: ${money}`,
   ];
 }
 
@@ -131,7 +129,9 @@ export async function carryOutProbe(
     ...(asksForUsage(channel) && { usage_streaming: spoken.answer.hasUsage }),
     dialects: dialectNames.filter((name) => spoken.dialects.includes(name)),
   };
-  const conflict = new Failure('nothing was written: somebody changed the row meanwhile; repeat the command');
+  const conflict = new Failure(
+    'nothing was written: someone else changed the channel in the meantime; re-run the command',
+  );
   const unchanged = Object.fromEntries(dependedOn.map((name) => [name, raw[name]]));
   const rules = deriveRules(channel, can, unasked);
   const isNew = Object.keys(rules).length > 0;
@@ -202,7 +202,7 @@ async function outcomeOf(ports: OperatorPorts, call: DirectCall): Promise<ProbeO
   const { called, built } = call;
   const { status, ok, body } = await sendCall(ports, call);
   // A web page says nothing that helps.
-  const shown = /^\s*</.test(body) ? 'a web page' : cleanText(body, called.secret) || 'an empty body';
+  const shown = /^\s*</.test(body) ? 'a web page' : cleanText(body, called.secret) || 'empty body';
   const said = `status ${status}: ${shown}`;
   const type = channelTypes[called.channel.type];
   const withheld = listWithheldTexts(built.known);
@@ -236,9 +236,9 @@ function classifyFailure(failure: CallerFault | UpstreamFailure, said: string): 
   if (failure instanceof CallerFault) return { kind: 'refused', said };
   const { kind, status = 0 } = failure;
   if (status === 402 || (kind === 'secret' && status === 0))
-    throw new Failure(`nothing was written: the account at the upstream has no credit left (${said})`);
+    throw new Failure(`nothing was written: your account with the provider has no credit left (${said})`);
   if (status === 408 || status === 429 || (status >= 502 && status <= 599))
-    throw new Failure(`nothing was written: the upstream does not answer at the moment (${said})`);
+    throw new Failure(`nothing was written: the upstream is unavailable (${said})`);
   return { kind: kind === 'secret' || status === 401 || status === 403 ? 'denied' : 'unusable', said };
 }
 
@@ -274,13 +274,13 @@ async function findDialects(ask: Ask, { wanted, others }: Record<'wanted' | 'oth
     const outcome = await ask(dialect, requestFor([]));
     if (outcome?.kind === 'answered' && outcome.hasVectors)
       throw new Failure(
-        'nothing was written: the model answers with vectors only, and a probe asks what conversations can; `channel test` asks it',
+        'nothing was written: this is an embedding model, and a probe needs a chat model; use `channel test`',
       );
   }
   throw new Failure(
     denied
-      ? `nothing was written: the upstream refuses the key (${denied.text})`
-      : `nothing was written: the upstream answers in no dialect. ${said.map(({ text }) => text).join('; ')}`,
+      ? `nothing was written: the upstream rejects the API key (${denied.text})`
+      : `nothing was written: the upstream supports no known dialect. ${said.map(({ text }) => text).join('; ')}`,
   );
 }
 
@@ -328,7 +328,9 @@ async function findEfforts(ask: Ask, dialect: string) {
 function applyDecision(outcome: ProbeOutcome, decide: ProbeQuestion['decide']): boolean | undefined {
   if (outcome.kind === 'answered') return decide(outcome);
   if (outcome.kind === 'denied')
-    throw new Failure(`nothing was written: the upstream refuses the key by now (${outcome.said})`);
+    throw new Failure(
+      `nothing was written: the upstream has started to reject the API key (${outcome.said})`,
+    );
   return outcome.kind === 'unusable' ? undefined : false;
 }
 

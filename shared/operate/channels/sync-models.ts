@@ -29,11 +29,11 @@ export async function planSync(ports: OperatorPorts, input: SyncInput) {
   const { added, removed, models, mapper } = differenceOf(channel, names, input);
   const ending = models.flatMap((model) => {
     const day = ends.get(upstreamModelOf(channel, model));
-    return day === undefined ? [] : [`the vendor shuts ${model} down on ${day}`];
+    return day === undefined ? [] : [`the provider shuts down ${model} on ${day}`];
   });
   const rules = deriveNewRules(channel, models, listed);
-  const summary = `the upstream lists ${formatCount(names.length, 'model')}: ${added.length} to add, ${removed.length} to remove`;
-  const told = Object.entries(rules).map(([model, own]) => `of ${model} it says: ${JSON.stringify(own)}`);
+  const summary = `The provider lists ${formatCount(names.length, 'model')}: ${added.length} to add, ${removed.length} to remove`;
+  const told = Object.entries(rules).map(([model, own]) => `Rules for ${model}: ${JSON.stringify(own)}`);
   const isSame = added.length + removed.length + told.length === 0;
   const isRefused = !isSame && models.length === 0;
   const params = told.length > 0 ? { params: addModelRules(raw, rules) } : {};
@@ -44,14 +44,16 @@ export async function planSync(ports: OperatorPorts, input: SyncInput) {
     key: { id: raw['id'] },
     attributes,
     unchanged: { models: raw['models'], mapper: raw['mapper'], params: raw['params'] },
-    conflict: new Failure('nothing was written: somebody changed the row meanwhile; repeat the command'),
+    conflict: new Failure(
+      'nothing was written: someone else changed the channel in the meantime; re-run the command',
+    ),
   };
   return {
     changes: isSame ? [] : [write],
-    effect: [isSame ? `${summary}; nothing to write.` : `${summary}.`, ...told],
-    questions: isSame ? [] : [`Write this to the channel ${input.id}?`],
+    effect: [isSame ? `${summary}. Nothing to change.` : `${summary}.`, ...told],
+    questions: isSame ? [] : [`Save to channel ${input.id}?`],
     ...(isRefused && {
-      refusal: 'nothing was written: no model would be left; is this the right upstream and key?',
+      refusal: 'nothing was written: no models would be left. Check the endpoint and the API key',
     }),
     added,
     removed,
@@ -101,14 +103,14 @@ async function listUpstreamModels(ports: OperatorPorts, channel: ChannelRow, sec
   const { models: list } = channelSetups[channel.type];
   if ('unlisted' in list) throw new Failure(list.unlisted);
   if (channel.secret !== undefined && secret === undefined)
-    throw new Failure('without the key, its models cannot be listed');
+    throw new Failure('cannot list the models without the API key');
   const found = new Set<string>();
   const rules = new Map<string, WrittenRules>();
   const ends = new Map<string, string>();
   let after: string | undefined;
   for (let pages = 0; pages === 0 || after !== undefined; pages += 1) {
     // Of a part of the list, the models of the rest would be taken from the channel.
-    if (pages === pagesMax) throw new Failure(`the list of models goes on after ${pagesMax} pages`);
+    if (pages === pagesMax) throw new Failure(`the list of models has more than ${pagesMax} pages`);
     const page = await readPage(ports, list, { channel, secret, after });
     for (const name of page.models) found.add(name);
     for (const [name, own] of page.rules ?? []) rules.set(name, own);
@@ -135,8 +137,10 @@ async function readPage(
   const answer = await callUpstream(ports, request, { secret, timeoutMs });
   const page = answer.ok ? list.read(parseJson(answer.body)) : undefined;
   if (page) return page;
-  const said = cleanText(answer.body, secret) || 'an empty body';
-  throw new Failure(`GET ${url.split('?')[0]}: no list of models came back (${answer.status}): ${said}`);
+  const said = cleanText(answer.body, secret) || 'empty body';
+  throw new Failure(
+    `GET ${url.split('?')[0]} did not return a list of models (status ${answer.status}): ${said}`,
+  );
 }
 
 /**

@@ -54,10 +54,10 @@ export async function prepareDirectChannel(
   const { models, type } = channel;
   const model = wanted ?? models[0];
   if (model === undefined || !models.includes(model))
-    throw usageFailure(`channel ${id} serves ${models.join(', ') || 'no model'}: choose one with --model`);
+    throw usageFailure(`channel ${id} serves ${models.join(', ') || 'no models'}: choose one with --model`);
   if (channelTypes[type].awsScope)
     throw new Failure(
-      `channels of the type ${type} are called with the functions' own role, which this tool does not have: call the relay`,
+      `channels of type ${type} use the IAM role of the functions, which this command does not have: test through the relay instead`,
     );
   const secret = await readChannelSecret(ports, channel, secretEnv);
   return { called: { channel, model, secret }, raw, warnings };
@@ -143,8 +143,8 @@ export async function callUpstream(
     return { status, ok: status >= 200 && status < 300, body: await textOf(reply) };
   } catch (error) {
     if (!(error instanceof TransportError)) throw error;
-    const why = deadline.signal.aborted ? 'time-out' : (error.code ?? error.message);
-    throw new Failure(`no answer: ${cleanText(why, secret)}`);
+    const why = deadline.signal.aborted ? 'timeout' : (error.code ?? error.message);
+    throw new Failure(`the upstream did not respond: ${cleanText(why, secret)}`);
   } finally {
     finished.abort();
   }

@@ -61,7 +61,7 @@ export async function checkTables(ports: OperatorPorts) {
   return summarizeFindings(count(rows) + keys.length + accounts.length + grants, findings);
 }
 
-const noKeys = 'account: has grants, but no key, so nobody can spend them';
+const noKeys = 'this account has grants but no key to spend them';
 
 const accountsOf = (rows: RawRow[]): ReadonlySet<string> =>
   new Set(rows.map((row) => textOf(row, 'account')));

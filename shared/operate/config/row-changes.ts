@@ -160,7 +160,7 @@ export function findProblems(rows: ConfigRows, ports: OperatorPorts, compared: C
   const { stack } = ports.target;
   const references = compileRows(ports, rows, compared).snapshot.channels.flatMap(listChannelSecrets);
   const foreign = references.map(({ reference }) => reference).filter((each) => !isOfStack(each, stack));
-  const unreadableSecrets = new Map(foreign.map((each) => [each, `stack ${stack} may not read it`]));
+  const unreadableSecrets = new Map(foreign.map((each) => [each, `stack ${stack} can't read it`]));
   return compileRows(ports, rows, { ...compared, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
     result.problem === undefined && result.warning === undefined ? [] : [{ ...result, key: String(key) }],
   );
@@ -228,12 +228,12 @@ export function readRowsFile<Table extends TableName>(
 ): FileRows<Table> {
   const content = z.safeParse(File, parseFile(name, text));
   if (!content.success)
-    throw usageFailure(`${name}: wanted a map of lists of rows: {"channels": [{"id": ...}], ...}`);
+    throw usageFailure(`${name}: expected lists of rows by table: {"channels": [{"id": ...}], ...}`);
   const rows: FileRows<Table> = {};
   for (const [tableName, found] of Object.entries(content.data)) {
     const table = tables.find((each) => each === tableName);
     if (table === undefined)
-      throw usageFailure(`${name}: found a table ${tableName}, wanted only ${tables.join(', ')}`);
+      throw usageFailure(`${name}: unknown table ${tableName}, expected only ${tables.join(', ')}`);
     rows[table] = found.map((raw) => plainRow(raw) as RawRow);
     checkKeys(name, table, rows[table]);
   }
@@ -272,7 +272,7 @@ function parseFile(name: string, text: string): unknown {
   } catch (error) {
     // The parser's message quotes the file, so only the position is reported.
     const at = /at position \d+( \(line \d+ column \d+\))?/.exec(error instanceof Error ? error.message : '');
-    throw usageFailure(`${name} is not readable as JSON${at ? `, ${at[0]}` : ''}`);
+    throw usageFailure(`${name} is not valid JSON${at ? `, ${at[0]}` : ''}`);
   }
 }
 
@@ -291,10 +291,10 @@ function checkKeys(file: string, table: TableName, rows: RawRow[]): void {
       const value = row[name];
       const wanted = type === 'N' ? 'number' : 'text';
       const isKey = type === 'N' ? typeof value === 'number' : typeof value === 'string' && value !== '';
-      if (!isKey) throw usageFailure(`${where}.${name}: found no ${wanted}, which is its key`);
+      if (!isKey) throw usageFailure(`${where}.${name}: missing key, expected a ${wanted}`);
     }
     const key = JSON.stringify(names.map(({ name }) => row[name]));
-    if (seen.has(key)) throw usageFailure(`${where}: the row with this key stands there twice`);
+    if (seen.has(key)) throw usageFailure(`${where}: duplicate key`);
     seen.add(key);
   }
 }

@@ -40,9 +40,7 @@ export type ShownVersion = Awaited<ReturnType<typeof showVersion>>;
 export async function showVersion({ config }: OperatorPorts, number: number) {
   const version = await config.version(number);
   if (version.format !== snapshotFormat)
-    throw new Failure(
-      `version ${number} is in a form that this tool does not know: use the tool of its time`,
-    );
+    throw new Failure(`version ${number} has an unknown format: use the release of relay-ops that wrote it`);
   const [snapshot, rows] = await Promise.all([config.snapshot(version), config.rows(version)]);
   const settings = rows.settings.map((row) => ({
     name: String(attributeOf(row, 'name')),
@@ -56,14 +54,14 @@ export async function findVersionAt(
   { config, clock }: OperatorPorts,
   atMs: number,
 ): Promise<PublishedVersion> {
-  if (atMs > clock.now()) throw usageFailure(`--to ${isoTime(atMs)}: wanted a time before now`);
+  if (atMs > clock.now()) throw usageFailure(`--to ${isoTime(atMs)} must be in the past`);
   const versions = await config.versions({ sinceMs: atMs });
   const found = versions.find(({ publishedAt }) => publishedAt * 1000 <= atMs);
   if (found) return found;
   const oldest = versions.at(-1);
   throw usageFailure(
     oldest
-      ? `nothing that served at ${isoTime(atMs)} is kept: the oldest is version ${oldest.version}, published ${isoTime(oldest.publishedAt * 1000)}`
-      : 'nothing was published yet',
+      ? `no version is kept from ${isoTime(atMs)}: the oldest is version ${oldest.version}, published ${isoTime(oldest.publishedAt * 1000)}`
+      : 'no version has been published yet',
   );
 }

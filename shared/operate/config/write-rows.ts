@@ -62,12 +62,10 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
   const plan = planRows(ports, { before, after }, after);
   if (goal.version !== newest?.version) return plan;
   const isSame = plan.changes.length === 0;
-  const said = isSame
-    ? 'nothing to write'
-    : 'what the tables hold beside it is not served, and would be undone';
+  const said = isSame ? 'nothing to change' : 'edits that are not in use yet would be undone';
   return {
     ...plan,
-    effect: [`version ${version} serves already: ${said}.`, ...(isSame ? [] : plan.effect)],
+    effect: [`Version ${version} is already in use: ${said}.`, ...(isSame ? [] : plan.effect)],
   };
 }
 
@@ -96,19 +94,21 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
   const others = warned.length - told.length;
   const refused = problems.filter((each) => each.written).length;
   const removed = changes.length - written.size;
-  const counts = `${formatCount(written.size, 'row')} to write${removed > 0 ? `, ${removed} to delete` : ''}.`;
+  const counts = `Save ${formatCount(written.size, 'row')}${removed > 0 ? `, delete ${removed}` : ''}`;
   return {
     changes: writesOf(changes, before),
-    effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],
-    questions: changes.length === 0 ? [] : [isClosing ? 'Close the relay?' : 'Write this?'],
-    ...(refused > 0 && { refusal: `nothing was written: ${refused} of these rows have a problem` }),
+    effect: [changes.length > 0 ? counts : 'Nothing to change.'],
+    questions: changes.length === 0 ? [] : [isClosing ? 'Close the relay?' : 'Save these changes?'],
+    ...(refused > 0 && {
+      refusal: `nothing was written: ${formatCount(refused, 'row is', 'rows are')} invalid`,
+    }),
     differences: differencesOf(changes, listBadRows([...findings, ...earlier])),
     brought: [...warned.filter(isBrought).map(describeWarning), ...effects],
     warnings: [
       ...told.map(describeWarning),
       ...effects,
       ...(others > 0 && changes.length > 0
-        ? [`${formatCount(others, 'other row has', 'other rows have')} a warning, as before: see \`check\``]
+        ? [`${formatCount(others, 'other row has', 'other rows have')} warnings, as before: see \`check\``]
         : []),
     ],
     problems,
@@ -116,7 +116,7 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
   };
 }
 
-const closing = 'every call of every customer will be refused until the relay is opened again';
+const closing = 'all calls of all customers are rejected until you open the relay again';
 
 /** One row stands between a slip and an outage, whichever way it is written, so the plan says what it does. */
 function closesRelay(changes: readonly RowDifference[], { before, after }: ConfigEdit): boolean {
@@ -154,7 +154,7 @@ function findLaterTakeovers(
     const later = rule && findLaterRules(rules, rule.models, Math.max(nowMs, startMsOf(rule)));
     return (later ?? []).map((each) => {
       const models = each.models.filter((model) => rule?.models.includes(model));
-      return `${nameOf(change)}: rule ${each.id} was announced and prices ${joinNames(models)} from ${isoTime(startMsOf(each))} on`;
+      return `${nameOf(change)}: the announced rule ${each.id} will replace the price of ${joinNames(models)} at ${isoTime(startMsOf(each))}`;
     });
   });
 }
@@ -181,8 +181,8 @@ function writesOf(changes: RowDifference[], raw: ConfigRows): RowWrite[] {
   return ordered.map((change, index): RowWrite => {
     const { table } = change;
     const conflict = new Failure(
-      `${nameOf(change)} was changed by somebody else meanwhile; ${index} of ${ordered.length} rows are written. ` +
-        'Repeat the command: it shows what still differs',
+      `someone else changed ${nameOf(change)} in the meantime; ${index} of ${ordered.length} rows are saved. ` +
+        'Re-run the command to see what still differs',
     );
     const keyName = keyAttributes[table];
     const key = { [keyName]: change.key };
@@ -228,7 +228,7 @@ export async function planSetRow(
   const noun = `${table.slice(0, -1)} ${key}`;
   const before = rows ?? (await ports.config.tables());
   const found = findRow(before, { table, key });
-  if (isNew === true && found) throw usageFailure(`${keyAttributes[table]}: there is a ${noun} already`);
+  if (isNew === true && found) throw usageFailure(`${noun} already exists`);
   if (isNew === false && !found) throw noRow({ table, key });
   if (found) refuseChanged(name, found, seen);
   const typedRow = { ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key };
@@ -236,8 +236,8 @@ export async function planSetRow(
   const plan = planPutting(ports, before, { table, rows: [row] });
   const effect =
     plan.changes.length === 0
-      ? 'nothing to write: the row is like this already.'
-      : `${name} is ${found ? 'changed' : 'made'}; live within 10 seconds.`;
+      ? 'Nothing to change.'
+      : `${found ? 'Update' : 'Create'} ${noun} (live within 10 s)`;
   const variable = findNewVariable(ports, { table, attributes, before });
   return { ...plan, effect: [effect, ...variable] };
 }
@@ -296,7 +296,8 @@ function findNewVariable(
   return listVariables(attributes)
     .filter((name) => !isKnown(name))
     .map(
-      (name) => `env:${name} is read by a stack that was started with it and with ${allowVariable(name)}.`,
+      (name) =>
+        `env:${name} works only if \`npm start\` ran with this variable and with ${allowVariable(name)}`,
     );
 }
 
@@ -318,7 +319,9 @@ export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: 
   const plan = planRows(ports, { before, after });
   return {
     ...plan,
-    effect: [`${nameOf(name)} is deleted; live within 10 seconds. \`version rollback\` brings it back.`],
+    effect: [
+      `Delete ${name.table.slice(0, -1)} ${name.key} (live within 10 s; undo with \`version rollback\`)`,
+    ],
     warnings: plan.brought,
   };
 }
@@ -326,8 +329,8 @@ export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: 
 const noRow = ({ table, key }: RowName): Failure =>
   usageFailure(
     table === 'settings'
-      ? `setting ${key} has no row, so its default holds, if there is such a setting: see docs/tables.md`
-      : `there is no ${table.slice(0, -1)} ${key} (any more): see \`${table.slice(0, -1)} list\``,
+      ? `setting ${key} has no row: it has its default, or does not exist (see docs/tables.md)`
+      : `no ${table.slice(0, -1)} ${key}: see \`${table.slice(0, -1)} list\``,
   );
 
 const findRow = (rows: ConfigRows, { table, key }: RowName): unknown =>
@@ -384,10 +387,10 @@ export async function awaitPublished(
     seen = newest?.version;
     if (clock.now() + pauseMs > untilMs)
       throw new Failure(
-        `the rows are written, but nothing was published of them within ${waitSeconds} s: ` +
+        `the rows are saved but were not published within ${waitSeconds} s: ` +
           (findUnlistedVariables((await config.tables()).channels, ports.target)
             .map((finding) => `${nameOf(finding)}: ${finding.problem}`)
-            .join('; ') || 'see `version list`, and the log of the function `config`'),
+            .join('; ') || 'see `version list` and the log of the function `config`'),
       );
     await clock.sleep(pauseMs);
   }

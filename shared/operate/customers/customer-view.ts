@@ -47,7 +47,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
   const plan = settings.subscriptionEnabled ? describePlan(facts) : null;
   const warnings = [
     !row && `the table accounts has no row ${account}, so it can hold no plan`,
-    reading && 'problem' in reading && `the row in accounts is not used: ${reading.problem}`,
+    reading && 'problem' in reading && `the account row is invalid: ${reading.problem}`,
     grants.length > 0 &&
       keys.rows.length === 0 &&
       hasAllKeys &&

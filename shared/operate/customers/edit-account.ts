@@ -14,7 +14,7 @@ import { disableKeyWrite } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
-import { Failure, quoteShellWord, requireValid, usageFailure } from '../plan.ts';
+import { formatMoney, Failure, quoteShellWord, requireValid, usageFailure } from '../plan.ts';
 import { findAccount, refuseChanged, refuseNaming, updateOf, setAttributes } from '../rows.ts';
 
 interface AccountEdit {
@@ -42,7 +42,7 @@ export async function planEditAccount(
   const attributes = addPlanStart(normalizeMoments(typed, ports.clock.now()), row, ports.clock.now());
   const after = setAttributes(row, attributes);
   requireValid(readAlertedAccount(after, ports.target));
-  const conflict = new Failure(`somebody else made account ${account} meanwhile: see \`customer show\``);
+  const conflict = new Failure(`someone else created ${account} in the meantime: see \`customer show\``);
   const changes: RowWrite[] =
     found.changes.length > 0
       ? [{ kind: 'create', table: 'accounts', row: after, conflict }]
@@ -56,7 +56,7 @@ export async function planEditAccount(
   const isPlanned = names.includes('plan');
   const [held, former] = [planIn(after), planIn(row)];
   if (isPlanned && held?.until !== undefined && held.until <= held.since)
-    throw usageFailure('plan.until: found a time that is not after plan.since, wanted a later one');
+    throw usageFailure('plan.until must be later than plan.since');
   // Asks where the account gets less: no plan, a lower level or an earlier end than now.
   const isCut =
     held && former && (held.level < former.level || (held.until ?? Infinity) < (former.until ?? Infinity));
@@ -64,19 +64,15 @@ export async function planEditAccount(
     changes,
     effect: [
       ...found.effect,
-      ...(changes.length === 0 ? ['nothing to write: the row is like this already'] : []),
-      ...(shown.length > 0 ? [`account ${account}: ${shown.join(', ')}; live within 30 seconds`] : []),
-      ...(isDisabled ? [`every key of ${account} is refused within 30 seconds`] : []),
-      ...(isAccountOff(row) && !isAccountOff(after)
-        ? [`calls of ${account}, which are refused now, are answered again`]
-        : []),
+      ...(changes.length === 0 ? ['Nothing to change'] : []),
+      ...(shown.length > 0 ? [`Set ${shown.join(', ')} for ${account} (live within 30 s)`] : []),
+      ...(isDisabled ? [`Reject all keys of ${account} within 30 s`] : []),
+      ...(isAccountOff(row) && !isAccountOff(after) ? [`Accept calls of ${account} again`] : []),
     ],
     questions: [
-      ...(isDisabled ? [`Refuse every call of ${account}?`] : []),
-      ...(isPlanned && row['plan'] !== undefined && !held ? [`End the plan of account ${account}?`] : []),
-      ...(isPlanned && isCut
-        ? [`Cut the plan of account ${account}, to a lower level or an earlier end?`]
-        : []),
+      ...(isDisabled ? [`Disable ${account}?`] : []),
+      ...(isPlanned && row['plan'] !== undefined && !held ? [`End the plan of ${account}?`] : []),
+      ...(isPlanned && isCut ? [`Downgrade or shorten the plan of ${account}?`] : []),
     ],
     warnings: isPlanned && held ? await planWarnings(ports, held.level) : [],
   };
@@ -93,8 +89,8 @@ function describeAttribute(name: string, value: unknown): string {
   if (value === undefined) return `no ${name}`;
   if (name !== 'plan' || !isRecord(value)) return `${name} ${JSON.stringify(value)}`;
   const { level, since, until } = value as Record<string, string | undefined>;
-  const end = until === undefined ? 'without an end' : `until ${until}`;
-  return `plan ${level}, months counted from ${since}, ${end}`;
+  const end = until === undefined ? 'no end' : `until ${until}`;
+  return `plan level ${level} from ${since}, ${end}`;
 }
 
 function planIn({ account, plan }: RawRow): AccountRow['plan'] {
@@ -106,10 +102,10 @@ async function planWarnings(ports: OperatorPorts, level: number): Promise<string
   const { plans, settings } = await compileSettings(ports);
   const hasLevel = plans.some((plan) => plan.level === level);
   return [
-    ...(hasLevel ? [] : [`the table plans has no level ${level}, so this plan covers nothing`]),
+    ...(hasLevel ? [] : [`there is no plan with level ${level}, so this plan covers nothing`]),
     ...(settings.subscriptionEnabled
       ? []
-      : ['the setting subscription.enabled is not true, so plans cover nothing']),
+      : ['plans cover nothing until the setting subscription.enabled is true']),
   ];
 }
 
@@ -124,7 +120,7 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
     ledger.quota(account),
     listKeys(ports, { account }),
   ]);
-  if (!row) throw usageFailure(`there is no account ${account}: see \`customer list\``);
+  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
   const item = quota?.row ?? createQuotaItem(account);
   const { available } = item;
@@ -133,7 +129,7 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
   const isClosed = row['enabled'] === false && keys.length === 0;
   const now = isoTime(clock.now());
   const next = describeNextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
-  const conflict = new Failure(`the row of ${account} is gone: somebody deleted it meanwhile`);
+  const conflict = new Failure(`someone deleted the row of ${account} in the meantime`);
   const changes: RowWrite[] = [
     {
       kind: 'update',
@@ -146,13 +142,13 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
     ...keys.map(disableKeyWrite),
   ];
   const effect = [
-    `account ${account} and its keys (${keys.length}) are refused within 30 seconds; no row is deleted`,
-    `${formatYuan(available)} yuan are left${reserved > 0n ? `, and calls under way hold ${formatYuan(reserved)} more` : ''}`,
+    `Disable ${account} and ${keys.length === 1 ? 'its key' : `its ${keys.length} keys`} within 30 s; no data is deleted`,
+    `Remaining balance: ${formatMoney(available)}${reserved > 0n ? `, plus ${formatMoney(reserved)} reserved by calls in flight` : ''}`,
   ];
   return {
     changes: isClosed ? [] : changes,
-    effect: isClosed ? [`account ${account} is closed already`, ...next] : effect,
-    questions: isClosed ? [] : [`Close account ${account}?`],
+    effect: isClosed ? [`${account} is already closed`, ...next] : effect,
+    questions: isClosed ? [] : [`Close ${account}?`],
     account,
     available,
     reserved,
@@ -175,12 +171,12 @@ interface Closing {
  */
 function describeNextSteps({ account, available, reserved, today, isClosed }: Closing): string[] {
   const isSure = isClosed && reserved === 0n;
-  const wait = `wait a minute${reserved > 0n ? ', until no call is under way,' : ''} and repeat \`customer close ${quoteShellWord(account)}\`: it says what is left then`;
+  const wait = `wait a minute${reserved > 0n ? ', until no call is in flight,' : ''} and run \`customer close ${quoteShellWord(account)}\` again for the final balance`;
   if (isSure ? available <= 0n : available + reserved <= 0n) return [];
   if (reserved > 0n) return [wait];
   return [
     ...(isSure ? [] : [wait]),
-    `pay the customer ${formatYuan(available)} yuan, by the way they paid`,
+    `pay ${formatMoney(available)} back to the customer`,
     `grant new ${quoteShellWord(account)} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
   ];
 }

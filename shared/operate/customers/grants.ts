@@ -7,7 +7,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { ExactNumber, type OperatorPorts, type RawRow, type RowWrite } from '../operator-ports.ts';
-import { Failure, requireValid, usageFailure, type Plan } from '../plan.ts';
+import { formatMoney, Failure, requireValid, usageFailure, type Plan } from '../plan.ts';
 import { carryOutWrites, findAccount } from '../rows.ts';
 
 export interface GrantInput {
@@ -44,11 +44,11 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
     effect: [...found.effect, grantEffect({ account, amount, grantId })],
     questions: [
       amount < 0n
-        ? `Take ${formatYuan(-amount)} yuan from account ${account}?`
-        : `Grant ${formatYuan(amount)} yuan to account ${account}?`,
+        ? `Take ${formatMoney(-amount)} from ${account}?`
+        : `Credit ${formatMoney(amount)} to ${account}?`,
     ],
     ...(refusal !== undefined && { refusal }),
-    warnings: isAccountOff(found.row) ? [`account ${account} is off: its keys are refused`] : [],
+    warnings: isAccountOff(found.row) ? [`${account} is disabled: its keys are rejected`] : [],
     account,
     grantId,
     amount,
@@ -62,7 +62,9 @@ export const grantRow = (facts: RawRow, amount: NanoYuan): RawRow => ({
 });
 
 export const grantEffect = ({ account, amount, grantId }: Omit<GrantPlan, keyof Plan<RowWrite>>): string =>
-  `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`;
+  amount < 0n
+    ? `Take ${formatMoney(-amount)} from ${account} (grant "${grantId}")`
+    : `Credit ${formatMoney(amount)} to ${account} (grant "${grantId}")`;
 
 /** For so long a second command with the same amount is taken for a repeat of the first. */
 export const repeatMs = 10 * 60_000;
@@ -86,7 +88,7 @@ async function findRepeatedGrant({ pages, clock }: OperatorPorts, account: strin
       parseYuan(written) === amount && (parseGeneratedTime(grantId) ?? 0) > clock.now() - repeatMs,
   );
   return again
-    ? `${again.amount} yuan were granted to ${account} minutes ago, as ${again.grantId}: if this is the same grant, it is made; if it is another, name it with --id`
+    ? `¥${again.amount} was credited to ${account} minutes ago (grant "${again.grantId}"). If this is another grant, give it its own --id`
     : undefined;
 }
 
@@ -98,25 +100,25 @@ async function writeGrant(ports: OperatorPorts, plan: GrantPlan): Promise<RowWri
     const isCertain =
       error instanceof Failure &&
       (error.exitCode !== 1 || changes.some(({ conflict }) => conflict === error));
-    throw isCertain ? error : wrapWriteError(error, `it is not known whether ${nameOf(plan)} is written`);
+    throw isCertain ? error : wrapWriteError(error, `${nameOf(plan)} may or may not be written`);
   });
   if (made.some(({ table }) => table === 'grants')) return made;
   // A command that is repeated with the same id finds the row of its earlier run.
   const there = await grantOf(ports, plan);
   if (there && parseYuan(there.amount) === amount) return made;
   throw new Failure(
-    `there is a grant ${grantId} of ${there?.amount ?? 'another amount'} already: choose another --id`,
+    `grant "${grantId}" already exists with ${there ? `¥${there.amount}` : 'another amount'}: choose another --id`,
   );
 }
 
 type GrantOf = Pick<GrantPlan, 'account' | 'grantId'>;
 
-const nameOf = ({ account, grantId }: GrantOf): string => `grant ${grantId} of account ${account}`;
+const nameOf = ({ account, grantId }: GrantOf): string => `grant "${grantId}" of ${account}`;
 
 /** Whoever repeats a command of which only the reply was lost moves the money twice, under another id. */
 const wrapWriteError = (error: unknown, what: string): Failure =>
   new Failure(
-    `${error instanceof Error ? error.message : String(error)}; ${what}: see \`grant show\` before you repeat this`,
+    `${error instanceof Error ? error.message : String(error)}; ${what}: check with \`grant show\` before you try again`,
   );
 
 async function grantOf({ ledger }: OperatorPorts, { account, grantId }: GrantOf) {
@@ -190,7 +192,6 @@ export async function showGrant(
   { account, id }: { account: string; id: string },
 ): Promise<WrittenGrant> {
   const found = await grantOf(ports, { account, grantId: id });
-  if (!found)
-    throw usageFailure(`account ${account} has no grant ${id}: see \`grant list --account ${account}\``);
+  if (!found) throw usageFailure(`${account} has no grant "${id}": see \`grant list --account ${account}\``);
   return hideInvalidAmount(found);
 }

@@ -2,14 +2,14 @@
  * Creates a customer: the account, a first grant and a key, in that order; and the text to send. A run that broke off before its
  * key may be repeated: the grant has a fixed id, so it is applied once. An account with a key is a customer, so it is refused.
  */
-import { formatYuan, parseYuan } from '../../billing/price.ts';
+import { parseYuan } from '../../billing/price.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { compileSettings } from '../config/row-changes.ts';
 import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { Failure, usageFailure } from '../plan.ts';
+import { formatMoney, Failure, usageFailure } from '../plan.ts';
 import { planEditAccount } from './edit-account.ts';
 import { awaitApplied, planGrantAmount, type GrantMade } from './grants.ts';
 
@@ -37,16 +37,16 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
     input.grant === undefined
       ? undefined
       : await planGrantAmount(ports, { account, amount: input.grant, reason, id: firstGrantId, new: true });
-  if (grant && grant.amount < 0n) throw usageFailure('--grant: wanted yuan above 0');
+  if (grant && grant.amount < 0n) throw usageFailure('--grant must be above 0');
   const earlier = await findEarlierRun(ports, account);
   const granted = earlier.grants.find(({ grantId }) => grantId === firstGrantId);
   if (granted && parseYuan(granted.amount) !== grant?.amount)
     throw usageFailure(
-      `an earlier run granted ${granted.amount} yuan to ${account}: repeat it with --grant ${granted.amount}`,
+      `an earlier run already credited ¥${granted.amount} to ${account}: re-run with --grant ${granted.amount}`,
     );
   const key = await planCreateKey(ports, { account, attributes: { models } });
   const { settings } = await compileSettings(ports);
-  const yuan = grant && `${formatYuan(grant.amount)} yuan`;
+  const yuan = grant && formatMoney(grant.amount);
   const changes: RowWrite[] = [
     ...edit.changes,
     ...(grant && !granted ? grant.changes.filter(({ table }) => table === 'grants') : []),
@@ -55,17 +55,17 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
   return {
     changes,
     effect: [
-      ...(earlier.row ? [`account ${account} exists and has no key: only what is missing is created`] : []),
+      ...(earlier.row ? [`Complete customer ${account}, which exists without a key`] : []),
       ...(edit.changes.length > 0 ? edit.effect : []),
       ...(grant
-        ? [granted ? `its ${yuan} were granted by an earlier run` : (grant.effect.at(-1) ?? '')]
+        ? [granted ? `${yuan} was already credited by an earlier run` : (grant.effect.at(-1) ?? '')]
         : []),
-      `a key: ${key.rights}`,
+      `Create a key (${key.rights})`,
     ],
     warnings: [...edit.warnings, ...(key.warnings ?? [])],
     questions: [
       ...edit.questions,
-      yuan ? `Make customer ${account} with ${yuan}?` : `Make customer ${account}?`,
+      yuan ? `Create customer ${account} with ${yuan}?` : `Create customer ${account}?`,
     ],
     account,
     rights: key.rights,
@@ -91,14 +91,14 @@ async function findEarlierRun(ports: OperatorPorts, account: string) {
   ]);
   if (isAccountOff(row))
     throw usageFailure(
-      `customer ${account} exists and is switched off: \`customer on ${account}\` lets it call again`,
+      `customer ${account} exists but is disabled: enable it with \`customer on ${account}\``,
     );
   const item = quota && 'row' in quota ? quota.row : undefined;
   const hasCalled = item !== undefined && (item.settled > 0 || item.open.size > 0 || item.spent > 0n);
   const isUnreadable = quota !== undefined && item === undefined;
   if (hasCalled || isUnreadable || keys.length > 0)
     throw usageFailure(
-      `customer ${account} exists: see \`customer show ${account}\`; \`key new ${account}\` creates another key, \`key rotate\` replaces a lost one, \`grant new\` tops up`,
+      `customer ${account} already exists: use \`key new ${account}\` for another key, \`key rotate\` to replace a lost key, or \`grant new\` to top up`,
     );
   return { row, grants: grants.flat() };
 }
@@ -143,25 +143,25 @@ export function writeWelcome(
   const address = baseUrl ?? '(the address of this relay)/v1';
   const link = isLinked ? buildAccountLink(baseUrl, secretKey) : undefined;
   const warnings = [
-    baseUrl === undefined && 'The address of the relay is not known here: put it in.',
-    isLinked && !pages.account && 'There is no link: the setting account_page is false.',
+    baseUrl === undefined && 'The address of the relay is unknown: add it to the message.',
+    isLinked && !pages.account && 'The message has no link: the setting account_page is false.',
     made?.problem ??
       (made?.isApplied === false &&
-        'The grant is not applied yet. It will be within minutes: see `customer show`.'),
+        'The grant is pending and will be applied within minutes: see `customer show`.'),
   ];
   return {
     message: [
-      `Your account ${account} is ready${grant ? `, with ${formatYuan(grant.amount)} yuan` : ''}.`,
+      `Your account ${account} is ready${grant ? ` with a balance of ${formatMoney(grant.amount)}` : ''}.`,
       '',
       `Base URL: ${address}`,
       `API key:  ${secretKey}`,
       '',
-      `Use them in any OpenAI client: OPENAI_BASE_URL=${address} OPENAI_API_KEY=<the key>`,
+      `For any OpenAI client, set OPENAI_BASE_URL=${address} and OPENAI_API_KEY=<your key>`,
       ...(baseUrl === undefined || !pages.models ? [] : [`Models and prices: ${pageOf(baseUrl)}/`]),
       ...(pages.account
-        ? [`Balance, usage and limits: ${link ?? `${pageOf(address)}/account (it asks for the key)`}`]
+        ? [`Balance, usage and limits: ${link ?? `${pageOf(address)}/account (asks for your key)`}`]
         : []),
-      'Whoever has the key spends your balance: keep it out of code and chats. If it gets lost, tell us at once.',
+      'Anyone who has this key can spend your balance: keep it out of code and chats. If it leaks, tell us at once.',
     ],
     warnings: warnings.filter((warning) => typeof warning === 'string'),
   };

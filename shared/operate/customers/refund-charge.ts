@@ -9,7 +9,7 @@ import { isoTime } from '../../wire/iso-time.ts';
 import { nameLeakGrant } from '../keys/leaked-key.ts';
 import { findLateCharge } from '../ledger/ledger.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
-import { Failure, usageFailure } from '../plan.ts';
+import { Failure, formatMoney, usageFailure } from '../plan.ts';
 import { grantEffect, grantRow, repeatMs, type GrantPlan } from './grants.ts';
 
 export interface RefundInput {
@@ -31,22 +31,22 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const written = new Map(grants.map(({ grantId, amount }) => [grantId, amount]));
   const earlier = await readEarlierParts(ports, id, written);
   const left = earlier.reduce((sum, part) => sum - part.amount, charge);
-  const before = left === charge ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
-  const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
+  const before = left === charge ? '' : `, of which ${formatMoney(charge - left)} is already refunded`;
+  const charged = `Request ${id} (${model}) was charged ${formatMoney(charge)}${before}`;
   if (left <= 0n) throw new Failure(`${charged}: nothing is left to refund`);
   const amount = input.amount === undefined ? left : parseYuan(input.amount);
   if (amount === undefined || amount <= 0n || amount > left)
     throw usageFailure(
-      `${charged}; --amount ${input.amount}: wanted yuan above 0, at most ${formatYuan(left)}`,
+      `${charged}; invalid --amount ${input.amount}: use more than 0 and at most ${formatYuan(left)}`,
     );
   const number = earlier.length + 1;
   if (input.part !== undefined && input.part !== number)
-    throw usageFailure(`${charged}; --part ${input.part}: the next part is ${number}`);
+    throw usageFailure(`${charged}; invalid --part ${input.part}: the next part is ${number}`);
   const grantId = nameRefundPart(id, number);
   const reason = input.reason ?? `refund of ${id}`;
   const row = grantRow({ account, grant_id: grantId, reason, _created: isoTime(nowMs) }, amount);
   const conflict = new Failure(
-    'somebody else refunded this request meanwhile and nothing was written: look at it again, then repeat',
+    'nothing was written: someone else refunded this request in the meantime. Review it and try again',
   );
   // A command that was stopped after its write looks like this one.
   const last = earlier.at(-1);
@@ -57,11 +57,11 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   return {
     changes: [{ kind: 'create', table: 'grants', row, conflict }],
     effect: [charged, grantEffect({ account, amount, grantId })],
-    questions: [`Refund ${formatYuan(amount)} yuan to account ${account}?`],
+    questions: [`Refund ${formatMoney(amount)} to ${account}?`],
     ...(isRepeated && {
       refusal:
-        `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${nameRefundPart(id, number - 1)}: if this is the same ` +
-        `part, it is made; if it is another, say so: request refund ${id} --amount ${formatYuan(amount)} --part ${number}`,
+        `${formatMoney(amount)} of this request was refunded minutes ago (grant "${nameRefundPart(id, number - 1)}"). ` +
+        `To refund another part: request refund ${id} --amount ${formatYuan(amount)} --part ${number}`,
     }),
     warnings: returned === undefined ? [] : [describeReturned(leaked, returned)],
     account,
@@ -71,19 +71,19 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
 }
 
 const describeReturned = (grantId: string, amount: NanoYuan): string =>
-  `the grant ${grantId} returned ${formatYuan(amount)} yuan for calls of this key: is this one among them?`;
+  `grant "${grantId}" already refunded ${formatMoney(amount)} for calls of this key, possibly including this one`;
 
 /** With all that the call was charged: its late charge, which may be below zero, is no call of its own. */
 async function findChargedRow(ports: OperatorPorts, written: string): Promise<CloseRow> {
   const id = written.trim().replace(/^(chatcmpl-|resp-|late#)/, '');
   const reading = await ports.ledger.request(id);
-  if (!reading) throw new Failure(`the ledger has no row ${id}: see \`ledger list\``);
-  if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
+  if (!reading) throw new Failure(`no ledger row ${id}: see \`ledger list\``);
+  if ('problem' in reading) throw new Failure(`the ledger row cannot be read: ${reading.problem}`);
   const { row } = reading;
   if (row.kind === 'grant')
-    throw new Failure(`${id} is a grant, no charge: \`grant new\` with an amount below 0 corrects it`);
+    throw new Failure(`${id} is a grant, not a charge: correct it with a negative \`grant new\``);
   const charge = row.charge + ((await findLateCharge(ports, row))?.charge ?? 0n);
-  if (charge <= 0n) throw new Failure(`request ${id} was charged nothing, so nothing can be refunded`);
+  if (charge <= 0n) throw new Failure(`request ${id} was not charged, so there is nothing to refund`);
   return { ...row, charge };
 }
 

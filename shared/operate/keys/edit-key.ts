@@ -52,12 +52,12 @@ export async function planCreateKey(
   if (state === 'invalid') throw usageFailure(`nothing was written: ${rights}`);
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const found = await findAccount(ports, account, true);
-  const off = `account ${account} is off: the key is refused until \`customer on ${account}\``;
+  const off = `customer ${account} is disabled: the key is rejected until you run \`customer on ${account}\``;
   const called = listKeyModels(row);
   return {
     // Without a conflict: nobody else can have made a row of this key's hash. The reply to an earlier try was lost.
     changes: [...found.changes, { kind: 'create', table: 'keys', row }],
-    effect: [...found.effect, `a key of account ${account}: ${rights}`],
+    effect: [...found.effect, `Create a key for ${account} (${rights})`],
     questions: [],
     warnings: [
       ...(isAccountOff(found.row) ? [off] : []),
@@ -97,7 +97,7 @@ async function findUnservedModels(
   if (models === undefined) return [];
   const offered = listOfferedNames(compileRows(ports, await ports.config.tables()).snapshot);
   const unserved = models.filter((name) => !offered.has(name));
-  return unserved.length === 0 ? [] : [`no channel that is on serves ${joinNames(unserved)}`];
+  return unserved.length === 0 ? [] : [`no enabled channel serves ${joinNames(unserved)}`];
 }
 
 const hourMs = 3_600_000;
@@ -112,12 +112,12 @@ export async function planRotateKey(
   { written, graceHours }: { written: string; graceHours: number },
 ): Promise<NewKeyPlan & { oldName: string; oldWorksUntil: string }> {
   if (!(graceHours >= 0 && graceHours <= graceHoursMax))
-    throw usageFailure(`--grace ${graceHours}: wanted hours from 0 to ${graceHoursMax}`);
+    throw usageFailure(`--grace must be at most ${graceHoursMax} hours`);
   const old = await findKey(ports, written);
   const nowMs = ports.clock.now();
   const { state, why, row: read } = judgeKey(old.row, nowMs);
   if (read === undefined || state !== 'usable')
-    throw new Failure(`${old.name} does not work (${why}), so a copy would not either`);
+    throw new Failure(`${old.name} does not work (${why}), so a copy would not work either`);
   const earlier = (await listKeys(ports, { account: read.account })).filter(
     (each) => each.row['_replaces'] === old.hash && each.state === 'usable',
   );
@@ -134,11 +134,11 @@ export async function planRotateKey(
         unchanged: { enabled: old.row['enabled'], expires_at: old.row['expires_at'] },
       },
     ],
-    effect: [`a new key of account ${read.account}: ${why}`, `${old.name} works until ${end}`],
-    questions: [graceHours === 0 ? `Refuse ${old.name} at once?` : `Let ${old.name} end at ${end}?`],
+    effect: [`Create a key for ${read.account} (${why})`, `Let ${old.name} expire at ${end}`],
+    questions: [graceHours === 0 ? `Replace ${old.name} and disable it now?` : `Replace ${old.name}?`],
     warnings: earlier.map(
       ({ row }) =>
-        `it was rotated before: ${textOf(row, 'hint')} replaces it already; nobody has that key? key off ${textOf(row, 'hash').slice(0, 12)}`,
+        `this key was already replaced by ${textOf(row, 'hint')}; if that key is lost: key off ${textOf(row, 'hash').slice(0, 12)}`,
     ),
     together: true,
     account: read.account,
@@ -164,7 +164,7 @@ export async function planEditKey(ports: OperatorPorts, written: string, typed: 
   const attributes = normalizeMoments(typed, nowMs);
   const isEnabled = Object.hasOwn(attributes, 'enabled') && attributes['enabled'] !== false;
   if (isEnabled && row['enabled'] === false && row['_leaked'] !== undefined)
-    throw usageFailure(`${name} was disabled because it leaked: make another with \`key new\``);
+    throw usageFailure(`${name} was disabled because it leaked: create another with \`key new\``);
   const account = textOf(attributes, 'account');
   const isMoved = account !== '' && account !== key.account;
   if (isMoved) await findAccount(ports, account);
@@ -175,11 +175,11 @@ export async function planEditKey(ports: OperatorPorts, written: string, typed: 
     changes,
     effect: [
       changes.length === 0
-        ? `nothing to write: ${name} is like this already`
-        : `${name} within 30 seconds: ${rights}${state === 'usable' ? '' : ` (${state})`}`,
-      ...(isMoved ? [`${account} pays for ${name}; earlier calls stay with ${key.account}`] : []),
+        ? `Nothing to change: ${name} is already like this`
+        : `Update ${name} (live within 30 s): ${rights}${state === 'usable' ? '' : ` (${state})`}`,
+      ...(isMoved ? [`Charge calls of ${name} to ${account}; earlier calls stay with ${key.account}`] : []),
     ],
-    questions: isMoved ? [`Let ${account} pay for ${name}?`] : [],
+    questions: isMoved ? [`Move ${name} to ${account}?`] : [],
     warnings: await findUnservedModels(
       ports,
       attributes['models'] === undefined ? undefined : listKeyModels(attributes),
@@ -209,10 +209,10 @@ export const disableKeyWrite = (hash: string): RowWrite => ({
 /** The relay refuses the key, and its row stays. */
 export async function planDisableKey(ports: OperatorPorts, written: string) {
   const { hash, name, account } = await findKey(ports, written);
-  const conflict = new Failure('the row is gone: somebody deleted it, so the key is refused already');
+  const conflict = new Failure('someone deleted this key, so it is already rejected');
   return {
     changes: [{ ...disableKeyWrite(hash), conflict }],
-    effect: [`the relay refuses ${name} within 30 seconds`],
+    effect: [`Disable ${name} within 30 s`],
     questions: [`Disable ${name}?`],
     warnings: await warnOfMadeKeys(ports, { hash, account }),
     name,
@@ -229,5 +229,5 @@ export async function warnOfMadeKeys(
   const names = made.map(({ row }) => `${textOf(row, 'hint')} (hash ${textOf(row, 'hash').slice(0, 12)})`);
   return made.length === 0
     ? []
-    : [`it has made keys that work on, each to be disabled for itself: ${names.join(', ')}`];
+    : [`this key created other keys, which keep working until you disable each: ${names.join(', ')}`];
 }

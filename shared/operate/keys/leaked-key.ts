@@ -8,7 +8,7 @@ import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime, dayMs } from '../../wire/iso-time.ts';
 import { chargedOf, selectRows, sumRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { formatCount, Failure, quoteShellWord, usageFailure } from '../plan.ts';
+import { formatCount, Failure, formatMoney, quoteShellWord, usageFailure } from '../plan.ts';
 import { carryOutKey, warnOfMadeKeys, successorOf, type MadeKey } from './edit-key.ts';
 import { findKey, judgeKey, listKeys, type FoundKey } from './list-keys.ts';
 
@@ -33,7 +33,7 @@ export async function planLeakedKey(
   const earlier = await findEarlierLeak(ports, found);
   const nowMs = ports.clock.now();
   const since = sinceMs ?? (earlier ? Date.parse(earlier.at) : nowMs) - dayMs;
-  if (since >= nowMs) throw usageFailure('--since: wanted a time before now');
+  if (since >= nowMs) throw usageFailure('--since must be in the past');
   const { state, why, row: read } = judgeKey({ ...row, enabled: true }, nowMs);
   const hasSuccessor = !earlier && !alone && state === 'usable';
   const refused: RowWrite = {
@@ -46,15 +46,17 @@ export async function planLeakedKey(
   };
   const successor: RowWrite = { kind: 'create', table: 'keys', row: successorOf(found, nowMs) };
   const effect = [
-    `the relay refuses ${name} within 30 seconds`,
+    `Disable ${name} within 30 s`,
     hasSuccessor
-      ? `a new key of account ${account}: ${why}`
-      : `no successor is made${alone ? '' : `: it would not work (${why})`}`,
+      ? `Create a key for ${account} (${why})`
+      : alone
+        ? 'Create no replacement'
+        : `Create no replacement: it would not work (${why})`,
   ];
   return {
     changes: earlier ? [] : [refused, ...(hasSuccessor ? [successor] : [])],
     effect: earlier ? describeEarlierLeak(name, earlier) : effect,
-    questions: earlier ? [] : [`Refuse ${name} at once?`],
+    questions: earlier ? [] : [`Disable ${name} now?`],
     warnings: await warnOfMadeKeys(ports, found),
     together: true as const,
     account,
@@ -75,7 +77,7 @@ type EarlierLeak = NonNullable<Awaited<ReturnType<typeof findEarlierLeak>>>;
 async function findEarlierLeak(ports: OperatorPorts, { hash, row }: FoundKey) {
   const { _leaked: at, account } = row;
   if (typeof at !== 'string') return undefined;
-  if (typeof account !== 'string') throw usageFailure('the row of this key has no account');
+  if (typeof account !== 'string') throw usageFailure('this key has no customer');
   const found = (await listKeys(ports, { account })).find((each) => each.row['_replaces'] === hash);
   const of = (name: string): string => textOf(found?.row, name);
   return { at, successor: found && { state: found.state, hash: of('hash'), hint: of('hint') } };
@@ -84,10 +86,10 @@ async function findEarlierLeak(ports: OperatorPorts, { hash, row }: FoundKey) {
 function describeEarlierLeak(name: string, { at, successor }: EarlierLeak): string[] {
   const hash = successor?.hash.slice(0, 12);
   return [
-    `${name} was disabled as leaked at ${at}: nothing to write`,
+    `${name} was already disabled as leaked at ${at}`,
     successor
-      ? `its successor is ${successor.hint} (hash ${hash}, ${successor.state}). Nobody has it? key rotate ${hash} --grace 0`
-      : 'no successor was made: key new makes a key',
+      ? `Its replacement is ${successor.hint} (hash ${hash}, ${successor.state}). If it is lost: key rotate ${hash} --grace 0`
+      : 'No replacement was created: use key new',
   ];
 }
 
@@ -111,7 +113,7 @@ export async function carryOutLeakedKey(
   } catch (error) {
     // The successor is made and must be shown, whatever is wrong with the ledger. What nobody expected is met again where its use is shown.
     if (!successor && !(error instanceof Failure)) throw error;
-    const problem = error instanceof Failure ? error.message : 'something unexpected went wrong';
+    const problem = error instanceof Failure ? error.message : 'unexpected error';
     return { successor, use: undefined, problem };
   }
 }
@@ -168,15 +170,15 @@ const spentOf = ({ sum }: KeyUse): bigint => chargedOf({ figures: sum });
 /** The text that the customer is sent: lines, ready to send. */
 export function writeLeakMessage({ plan: { account, hint }, secretKey, use }: Leak): string[] {
   return [
-    `Your key ${hint} (account ${account}) was found in a place where others can read it. We have switched it off.`,
+    `Your key ${hint} (account ${account}) was exposed, so we have disabled it.`,
     ...(use
       ? [
-          `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatYuan(spentOf(use))} yuan. Tell us which of them are not yours.`,
+          `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatMoney(spentOf(use))}. Please tell us which calls are not yours.`,
         ]
       : []),
     ...(secretKey === undefined
       ? []
-      : ['', `Your new key, with the same rights: ${secretKey}`, 'Put it in place of the old one.']),
+      : ['', `Your new key, with the same rights: ${secretKey}`, 'Please replace the old key with it.']),
   ];
 }
 

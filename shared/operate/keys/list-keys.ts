@@ -78,7 +78,7 @@ export async function findKey({ tables }: OperatorPorts, written: string) {
   const isHashPrefix = /^[0-9a-f]{4,64}$/i.test(wanted);
   if (!isHashPrefix && !wanted.startsWith('sk-'))
     throw usageFailure(
-      'wanted 4 or more characters of the hash, or the hint (sk-AbCd...wXyZ): see `key list`',
+      'invalid key: use at least 4 characters of its hash, or its hint (sk-AbCd...wXyZ), from `key list`',
     );
   const fullHash = keyHash(wanted);
   const prefix = wanted.toLowerCase();
@@ -90,10 +90,10 @@ export async function findKey({ tables }: OperatorPorts, written: string) {
       (isHashPrefix && textOf(row, 'hash').startsWith(prefix)),
   );
   const [row] = found;
-  if (row === undefined) throw usageFailure('no key has this hash or hint: see `key list`');
+  if (row === undefined) throw usageFailure('no key with this hash or hint: see `key list`');
   if (found.length > 1)
     throw usageFailure(
-      `${found.length} keys fit: ${found.map(nameOfKey).join(', ')}. Give more of the hash.`,
+      `${found.length} keys match: ${found.map(nameOfKey).join(', ')}. Use more characters of the hash`,
     );
   const of = (name: string): string => textOf(row, name);
   return { hash: of('hash'), hint: of('hint'), account: of('account'), name: nameOfKey(row), row };
@@ -113,7 +113,7 @@ interface KeyState {
 
 /** @param raw the key's row of `keys`; undefined: it has none */
 export function judgeKey(raw: RawRow | undefined, nowMs: number): KeyState {
-  if (raw === undefined) return { state: 'unknown', why: 'no row has the hash of this key' };
+  if (raw === undefined) return { state: 'unknown', why: 'no such key exists' };
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading) return { state: 'invalid', why: reading.problem };
   const { row } = reading;
@@ -122,19 +122,19 @@ export function judgeKey(raw: RawRow | undefined, nowMs: number): KeyState {
 }
 
 const reasons: Record<NonNullable<ReturnType<typeof findKeyRefusal>> | 'usable', (row: KeyRow) => string> = {
-  kind: ({ agent }) => `agent is ${agent}; only api may chat`,
+  kind: ({ agent }) => `agent is ${agent}; only api keys can make calls`,
   disabled: () => 'enabled is false',
   expired: ({ expires_at: expiresAt = 0 }) => `it expired at ${isoTime(expiresAt)}`,
   usable: (row) =>
     [
       row.models === undefined ? 'every model' : `models: ${row.models.join(', ') || 'none'}`,
       ...(row.official ? ['official mode'] : []),
-      ...(row.manage ? ['makes keys'] : []),
+      ...(row.manage ? ['can create keys'] : []),
       ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
-      ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} at once`]),
+      ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} concurrent`]),
       ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
       ...(row.store === undefined ? [] : [row.store ? 'stores responses' : 'stores nothing']),
-      ...(row.budget === undefined ? [] : [`at most ${row.budget.amount} yuan a ${row.budget.period}`]),
+      ...(row.budget === undefined ? [] : [`budget ¥${row.budget.amount} a ${row.budget.period}`]),
     ].join('; '),
 };
 
@@ -143,11 +143,11 @@ export type KeyCheck = Awaited<ReturnType<typeof checkKey>>;
 
 export async function checkKey({ tables, clock }: OperatorPorts, written: string) {
   const secretKey = written.trim();
-  if (secretKey === '') throw usageFailure('no key was given, neither as argument nor on standard input');
+  if (secretKey === '') throw usageFailure('no key given, neither as argument nor on standard input');
   if (!isSecretKey(secretKey))
     return {
       state: 'malformed',
-      why: 'a key is sk- and up to 200 visible characters, without blanks',
+      why: 'a key starts with sk- and has up to 200 visible characters, without spaces',
     } as const;
   const { state, why, row } = judgeKey(await tables.get('keys', keyHash(secretKey)), clock.now());
   const isOff = state === 'usable' && row && isAccountOff(await tables.get('accounts', row.account));
@@ -156,7 +156,7 @@ export async function checkKey({ tables, clock }: OperatorPorts, written: string
   const name = row ? `${hint} of account ${row.account}` : hint;
   const off = {
     state: 'account_off',
-    why: 'the row of its account in accounts is not enabled',
+    why: 'its customer is disabled',
     name,
   } as const;
   return isOff ? off : { state, why, name };

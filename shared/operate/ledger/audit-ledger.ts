@@ -2,7 +2,6 @@
  * Compares every account's item with its grants, ledger rows and daily sums. Reads rows one after the other and
  * keeps sums alone, so that any number of them needs the same memory.
  */
-import { formatYuan } from '../../billing/price.ts';
 import { auditAccount, countClosesWithoutRow, LedgerSums } from '../../billing/audit/account-audit.ts';
 import {
   DailyAudit,
@@ -19,7 +18,7 @@ import { createQuotaItem, findImbalance } from '../../billing/quota-item.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import type { OperatorPorts, Reading } from '../operator-ports.ts';
-import { Failure } from '../plan.ts';
+import { Failure, formatMoney } from '../plan.ts';
 import { readingsOf } from './ledger.ts';
 
 interface AuditInput {
@@ -88,7 +87,7 @@ export async function auditLedger(
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const exitCode = error instanceof Failure ? error.exitCode : 1;
-      throw new Failure(`${why}; go on with --from '${account}'`, exitCode);
+      throw new Failure(`${why}; resume with --from '${account}'`, exitCode);
     }
   }
   const outcomes: Outcome[] = [...audited];
@@ -143,7 +142,7 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
       if (problem !== undefined) findings.push(`${named}: ${problem}`);
       const cause =
         row.kind === 'grant' || problem !== undefined ? undefined : explainChargeAboveReserve(row);
-      if (cause !== undefined) aboveHold.push(`${named}: charged more than it held: ${cause}`);
+      if (cause !== undefined) aboveHold.push(`${named}: charged more than reserved: ${cause}`);
     }
   }
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
@@ -259,10 +258,10 @@ export async function auditBalances(
     const { account, moved } = each.row;
     const difference = findImbalance(each.row);
     if (difference !== undefined) {
-      const finding = `differs by ${formatYuan(difference)} yuan from what was granted and spent`;
+      const finding = `differs by ${formatMoney(difference)} from what was granted and spent`;
       return [{ account, finding }];
     }
-    const finding = `${formatYuan(moved)} yuan are between its parts: an audit of the customer says why`;
+    const finding = `${formatMoney(moved)} is missing between its shards: audit the customer for details`;
     return moved === 0n ? [] : [{ account, finding }];
   });
   return { count: rows.length, findings, next };

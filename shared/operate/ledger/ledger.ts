@@ -175,6 +175,6 @@ export async function findLateCharge(
   const reading = await ledger.request(latePrefix + id);
   if (!reading) return undefined;
   if ('problem' in reading)
-    throw new Failure(`the row of its late charge cannot be read: ${reading.problem}`);
+    throw new Failure(`the ledger row of its late charge cannot be read: ${reading.problem}`);
   return reading.row.kind === 'grant' ? undefined : reading.row;
 }

@@ -2,11 +2,11 @@
  * Repeats closes that log lines report as lost or late. Uses the relay's conditional writes: nothing closes twice, and
  * what an expired reservation did not charge is charged once.
  */
-import { formatYuan, type NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/price.ts';
 import { parseLosses } from '../../billing/audit/loss-lines.ts';
 import { latePrefix, buildLateRow, type CloseRow } from '../../billing/ledger-row.ts';
 import type { CloseRecord, OpenEntry, CloseWrite } from '../../billing/quota-item.ts';
-import { Failure } from '../plan.ts';
+import { formatCount, Failure, formatMoney } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 /** `changes`: the lost closes; what was closed meanwhile is looked up when they are carried out. */
@@ -19,7 +19,7 @@ export type LossOutcome =
 /** @param text log lines */
 export async function planRepairLosses({ ledger }: OperatorPorts, text: string) {
   const losses = parseLosses(text);
-  if (losses.length === 0) throw new Failure('there is no settle_lost or settle_late line in this input');
+  if (losses.length === 0) throw new Failure('the input has no settle_lost or settle_late log lines');
   const closes: CloseWrite[] = [];
   for (const { account, releaseSlot, closeRecord } of losses) {
     const { id } = closeRecord;
@@ -31,10 +31,10 @@ export async function planRepairLosses({ ledger }: OperatorPorts, text: string) 
   }
   const effect = losses.map(({ account, closeRecord: { id, charge } }) =>
     closes.some((close) => close.id === id)
-      ? `${account}: request ${id} is closed and charged ${formatYuan(charge)} yuan`
-      : `${account}: request ${id} is not open any more: charged up to ${formatYuan(charge)} yuan if it expired`,
+      ? `Settle request ${id} of ${account}: charge ${formatMoney(charge)}`
+      : `Request ${id} of ${account} is no longer open: charge up to ${formatMoney(charge)} if it expired`,
   );
-  return { changes: losses, effect, questions: [`Write these ${losses.length} closes?`], closes };
+  return { changes: losses, effect, questions: [`Settle ${formatCount(losses.length, 'request')}?`], closes };
 }
 
 /** One outcome for each lost close, in the order of the log lines. */
@@ -64,7 +64,7 @@ async function checkClosed(ports: OperatorPorts, account: string, wanted: CloseR
   if (!row || row.kind === 'grant' || row.kind === 'cancelled')
     return {
       outcome: 'not closed',
-      finding: `${request} is not open, and the ledger has no row of it yet: repeat in a minute`,
+      finding: `${request} is not open and has no ledger row yet: try again in a minute`,
     };
   const { kind, charge } = row;
   if (kind === wanted.kind && charge === wanted.charge)
@@ -72,7 +72,7 @@ async function checkClosed(ports: OperatorPorts, account: string, wanted: CloseR
   if (kind === 'expired') return chargeDifference(ports, row, wanted);
   return {
     outcome: 'not closed',
-    finding: `${request} was ${kind} meanwhile and charged ${formatYuan(charge)}, not ${formatYuan(wanted.charge)} yuan: a grant can make up for it`,
+    finding: `${request} was ${kind} in the meantime and charged ${formatMoney(charge)} instead of ${formatMoney(wanted.charge)}: correct it with a grant`,
   };
 }
 

@@ -31,7 +31,7 @@ export async function planAnnouncePrice(
   checkBeginning(from, { id, own: attributeOf(rule, 'from'), nowMs: ports.clock.now() });
   const { id: _, ...kept } = plainRow(rule) as RawRow;
   const { plan, id: next } = await planNewRule(ports, { ...kept, ...attributes, from }, rows);
-  const effect = [`rule ${next} prices these models from ${from} on; rule ${id} stays until then.`];
+  const effect = [`Create rule ${next}, which replaces rule ${id} for these models at ${from}`];
   return { plan: { ...plan, effect }, id: next };
 }
 
@@ -87,12 +87,12 @@ export async function planReprice(
   const other = findRule(charges, model, atMs);
   if (other && other.id !== own)
     throw usageFailure(
-      `rule ${other.id} names ${model} too and would price it then: see \`charge show ${other.id}\`, change it by \`charge set\` or delete it by \`charge off\``,
+      `rule ${other.id} also prices ${model} and would take precedence: change it with \`charge set ${other.id}\`, or delete it with \`charge off ${other.id}\``,
     );
   const plan = planAnnounced(ports, priced, { model, announced, atMs });
   const staying = ['tiers', ...partPrices].filter((name) => name in row && !(name in attributes));
   if (staying.length === 0) return plan;
-  const stays = `${staying.join(', ')} of rule ${id} ${staying.length === 1 ? 'is' : 'are'} kept as before: \`charge set ${own}\` changes such prices`;
+  const stays = `${staying.join(', ')} of rule ${id} ${staying.length === 1 ? 'is' : 'are'} unchanged; change ${staying.length === 1 ? 'it' : 'them'} with \`charge set ${own}\``;
   return { ...plan, warnings: [...plan.warnings, stays] };
 }
 
@@ -118,7 +118,7 @@ function planAnnounced(
     .join('; ');
   if (announced === '')
     throw usageFailure(
-      `another price of ${model} is announced and would end this one: ${list}. Decide what becomes of it: keep, delete, or a time to move it to (announced)`,
+      `another price of ${model} is announced and would replace this one: ${list}. Decide what to do with it (announced): keep, delete, or a new start time`,
     );
   const left = rows.flatMap((row) => {
     if (!later.some(({ id }) => id === row['id'])) return [row];
@@ -126,20 +126,20 @@ function planAnnounced(
     return models.length === 0 ? [] : [{ ...row, models }];
   });
   if (announced === 'delete') {
-    const effect = `the announced price of ${model} is deleted: ${list}.`;
+    const effect = `Delete the announced price of ${model}: ${list}`;
     return planEdit(ports, plan, { before, after: { ...after, charges: left } }, effect);
   }
   if (others.length > 0)
-    throw usageFailure(`announced: ${list}: only one can be moved, so change each by \`charge set\``);
+    throw usageFailure(`announced: only one price can be moved, so change each with \`charge set\`: ${list}`);
   const { from } = normalizeMoments({ from: announced }, ports.clock.now());
   if (Date.parse(from) <= atMs)
     throw usageFailure(
-      `announced: found ${announced}, wanted keep, delete, or a time after the new price begins`,
+      `announced: invalid ${announced}, expected keep, delete, or a time after the start of the new price`,
     );
   const row = rows.find((each) => each['id'] === first.id) as RawRow;
   const id = first.models.length === 1 ? first.id : chooseNextId(rows);
   const moved = [...left, { ...(plainRow(row) as RawRow), id, models: [model], from }];
-  const effect = `the announced price of ${model} begins at ${from} instead: ${list}.`;
+  const effect = `Move the announced price of ${model} to ${from}: ${list}`;
   return planEdit(ports, plan, { before, after: { ...after, charges: moved } }, effect);
 }
 
@@ -166,7 +166,7 @@ async function planOwnRule(
   const own = normalizeRow({ ...kept, ...attributes, id, models: [model] });
   const plan = planPutting(ports, rows, { table: 'charges', rows: [{ ...kept, models: others }, own] });
   const effect = [
-    `rule ${id} prices ${model} from now on, rule ${shared} the others; live within 10 seconds.`,
+    `Move ${model} to its own rule ${id}; rule ${shared} keeps the other models (live within 10 s)`,
   ];
   return { plan: { ...plan, effect }, id };
 }
@@ -178,14 +178,14 @@ export function findRuleOfModel(rows: readonly RawRow[], model: string, nowMs: n
   if (rule?.type === 'token-billing' && row) return row;
   throw usageFailure(
     rule
-      ? `rule ${rule.id} prices ${model} by ${rule.type}: see \`charge set\``
-      : `no rule prices ${model}: \`charge new type=token-billing models=${model} input=... output=...\` makes one`,
+      ? `rule ${rule.id} prices ${model} by ${rule.type}: use \`charge set\``
+      : `${model} has no price yet: create a rule with \`charge new type=token-billing models=${model} input=... output=...\``,
   );
 }
 
 function findRuleById({ charges }: ConfigRows, id: number): unknown {
   const rule = charges.find((row) => attributeOf(row, 'id') === id);
-  if (!rule) throw usageFailure(`there is no rule ${id}: see \`charge list\``);
+  if (!rule) throw usageFailure(`no rule ${id}: see \`charge list\``);
   return rule;
 }
 
@@ -193,11 +193,9 @@ function findRuleById({ charges }: ConfigRows, id: number): unknown {
 function checkBeginning(from: string, { id, own, nowMs }: { id: number; own: unknown; nowMs: number }): void {
   const fromMs = Date.parse(from);
   if (fromMs <= nowMs)
-    throw usageFailure(
-      `--from ${from}: wanted a time to come; without --from rule ${id} itself changes at once`,
-    );
+    throw usageFailure(`--from ${from} must be in the future; to change rule ${id} now, leave out --from`);
   if (typeof own === 'string' && fromMs <= Date.parse(own))
     throw usageFailure(
-      `--from ${from}: rule ${id} begins at ${own} and would take over then; change it itself, without --from`,
+      `--from ${from}: rule ${id} starts later, at ${own}, and would take over then; change rule ${id} itself, without --from`,
     );
 }

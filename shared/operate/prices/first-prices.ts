@@ -5,7 +5,7 @@
 import { perMillion, listPricedModels, findRule, convertToPico } from '../../billing/price.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { usageFailure, type Plan } from '../plan.ts';
+import { formatCount, usageFailure, type Plan } from '../plan.ts';
 import { writeNewRule, planImport, type ImportInput, type OwnRule } from './import-charges.ts';
 import { readCharges } from '../rows.ts';
 import { chooseNextId, findServiceGaps } from './list-charges.ts';
@@ -29,13 +29,12 @@ export type FirstPricesPlan = Awaited<ReturnType<typeof planFirstPrices>>;
 
 export async function planFirstPrices(ports: OperatorPorts, { models, free, typed, list }: FirstPrices) {
   const stray = [...free, ...Object.keys(typed)].find((model) => !models.includes(model));
-  if (stray !== undefined) throw usageFailure(`${stray} is none of the models to serve`);
+  if (stray !== undefined) throw usageFailure(`${stray} is not one of the models to serve`);
   const both = free.find((model) => Object.hasOwn(typed, model));
-  if (both !== undefined)
-    throw usageFailure(`${both} is given a price and named as free: it can be one of them`);
+  if (both !== undefined) throw usageFailure(`${both} has a price and is also listed as free: choose one`);
   const nothing = Object.keys(typed).find((model) => isNothing(typed[model]));
   if (nothing !== undefined)
-    throw usageFailure(`${nothing}: the price is too small to charge; --free names what costs nothing`);
+    throw usageFailure(`the price of ${nothing} is too small to charge: use --free for free models`);
   const rows = await ports.tables.scan('charges');
   const { charges } = readCharges(rows);
   refuseOtherPrices(charges, { free, typed }, ports.clock.now());
@@ -76,7 +75,7 @@ function refuseOtherPrices(
     const rule = findRule(charges, model, nowMs);
     if (rule && !isPrice(rule, price))
       throw usageFailure(
-        `${model} is priced already, in another way, by rule ${rule.id}: \`charge show ${rule.id}\` shows it, \`charge set\` changes it; here leave the model's price out`,
+        `${model} already has another price (rule ${rule.id}): leave out its price here, or change the rule with \`charge set ${rule.id}\``,
       );
   }
 }
@@ -92,8 +91,8 @@ const isPrice = (rule: ChargeRow, price: TypedPrice | undefined): boolean =>
 
 const describeRule = ({ models, input, output }: OwnRule): string =>
   input === undefined
-    ? `${models.join(', ')}: free`
-    : `${models.join(', ')}: ${perMillion(input)} yuan per million input tokens, ${perMillion(output ?? 0)} per million output tokens`;
+    ? `Make ${models.join(', ')} free`
+    : `Price ${models.join(', ')} at ¥${perMillion(input)} per million input tokens, ¥${perMillion(output ?? 0)} per million output tokens`;
 
 /** The setting that refuses calls of models without a price. */
 const settingName = 'unpriced_models';
@@ -111,10 +110,10 @@ async function planRefuseUnpriced(ports: OperatorPorts, known: readonly string[]
     return { changes: [], effect: [], questions: [], warnings: isRefusing ? [] : [warning] };
   }
   const lost = (await findServiceGaps(ports)).free.filter((model) => !known.includes(model));
-  const warning = `served and free until now, refused from then on (${lost.length}): ${lost.slice(0, namesMax).join(', ')}`;
+  const warning = `${formatCount(lost.length, 'model')} served for free so far will be rejected: ${lost.slice(0, namesMax).join(', ')}`;
   return {
     changes: [{ kind: 'create', table: 'settings', row: { name: settingName, value: 'refuse' } }],
-    effect: ['calls of models without a price are refused (setting unpriced_models)'],
+    effect: ['Reject calls to models without a price (setting unpriced_models)'],
     questions: [],
     warnings: lost.length > 0 ? [warning] : [],
   };

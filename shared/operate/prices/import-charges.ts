@@ -66,15 +66,15 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
   return {
     changes: charges.map(writeNewRule),
     effect: [
-      `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per million tokens.`,
-      `${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; ${named.length - unpriced.length} priced already, ${formatCount(skipped, 'entry is no chat price', 'entries are no chat prices')}.`,
+      `$1 = ¥${input.rate}, plus ${input.markup} % markup. Prices are in yuan per million tokens.`,
+      `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; skip ${named.length - unpriced.length} with a price and ${formatCount(skipped, 'entry', 'entries')} without a chat price`,
       ...(free.length > 0
         ? [
-            `${formatCount(free.length, 'model costs nothing in this list and is', 'models cost nothing in this list and are')} left out: name with --free which of them may be free: ${free.slice(0, 5).join(', ')}`,
+            `Skip ${formatCount(free.length, 'model that is', 'models that are')} free in this list (use --free to import them): ${free.slice(0, 5).join(', ')}`,
           ]
         : []),
     ],
-    questions: charges.length > 0 ? [`Write ${formatCount(charges.length, 'rule')}?`] : [],
+    questions: charges.length > 0 ? [`Create ${formatCount(charges.length, 'rule')}?`] : [],
     charges,
     missing,
     suspicious: wanted.find(
@@ -92,15 +92,15 @@ function refuseRoundedAway(charges: NewCharge[], prices: ListedPrice[]): void {
   const lost = prices.find((price) => free.has(price.model) && !isFree(price));
   if (lost)
     throw usageFailure(
-      `${lost.model} has a price in the list, but in yuan it is too small to charge: look at --rate, and at the list's unit`,
+      `the price of ${lost.model} is too small to charge in yuan: check --rate and the unit of the list`,
     );
 }
 
 function factorOf({ rate, markup }: ImportInput): bigint {
   const yuan = parseDecimal(rate, factorDecimals) ?? 0n;
   const percent = parseDecimal(markup, factorDecimals) ?? 0n;
-  if (yuan <= 0n) throw usageFailure('--rate: wanted yuan for one dollar, such as 7.2');
-  if (percent < 0n) throw usageFailure('--markup: wanted percent, 0 or more');
+  if (yuan <= 0n) throw usageFailure('--rate must be yuan per dollar, for example 7.2');
+  if (percent < 0n) throw usageFailure('--markup must be 0 or more percent');
   const hundred = 100n * 10n ** BigInt(factorDecimals);
   return divideHalfUp(yuan * (hundred + percent), hundred);
 }
@@ -129,7 +129,7 @@ function selectPrices(list: PriceList, { prefix = '', models }: ImportInput): Pr
     .map((price) => Object.assign({}, price, { model: price.model.slice(prefix.length) }));
   const prices = models ? named.filter(({ model }) => models.includes(model)) : named;
   const some = list.prices.slice(0, 3).map(({ model }) => model);
-  if (prices.length === 0) throw usageFailure(`no name in this list fits; it has ${some.join(', ')}`);
+  if (prices.length === 0) throw usageFailure(`no matching model in this list, which has ${some.join(', ')}`);
   return { ...list, prices: prices.filter(({ model }) => isModelName(model)) };
 }
 
@@ -177,7 +177,7 @@ export function writeNewRule({ id, type, models, ...prices }: OwnRule): RowWrite
   );
   requireValid(readRow(ChargeRow, row), 'nothing was written: ');
   const conflict = new Failure(
-    `rule ${id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
+    `someone else created rule ${id} in the meantime: check \`charge list\` and try again`,
   );
   return { kind: 'create', table: 'charges', row, conflict };
 }

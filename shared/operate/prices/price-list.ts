@@ -35,13 +35,13 @@ export interface PriceList {
 /** Throws a Failure if the list has no price of a chat model. */
 export function readPriceList(source: PriceSource): PriceList {
   const list = typeof source === 'string' ? parseJson(source) : Object.fromEntries(parseCsvEntries(source));
-  if (!isRecord(list)) throw usageFailure('this file is not readable as JSON');
+  if (!isRecord(list)) throw usageFailure('this file is not valid JSON');
   const entries = Object.entries(list);
   const prices = entries.flatMap(([model, entry]): ListedPrice[] => {
     const price = isRecord(entry) && isModelName(model) ? readListedPrice(entry) : undefined;
     return price ? [{ model, ...price, tiers: price.tiers.toSorted((a, b) => a.above - b.above) }] : [];
   });
-  if (prices.length === 0) throw usageFailure('this file has no price of a chat model');
+  if (prices.length === 0) throw usageFailure('this file has no prices of chat models');
   return { prices, skipped: entries.length - prices.length };
 }
 
@@ -50,7 +50,7 @@ export const isModelName = (name: string): boolean => z.safeParse(modelName, nam
 function parseCsvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   const names = head.map((name) => name.toLowerCase());
   for (const wanted of ['model', 'input_cost_per_token', 'output_cost_per_token'])
-    if (!names.includes(wanted)) throw usageFailure(`the first line of a CSV must name the column ${wanted}`);
+    if (!names.includes(wanted)) throw usageFailure(`the CSV header lacks the column ${wanted}`);
   return rows.map((row) => {
     const entry = Object.fromEntries(names.map((name, at) => [name, row[at] || undefined]));
     return [entry['model'] ?? '', entry];

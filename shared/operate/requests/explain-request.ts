@@ -1,5 +1,5 @@
 /** View: everything that is known of a request: its lines in the log, its ledger row, the configuration of its time. */
-import { Failure, deniedExitCode } from '../plan.ts';
+import { formatCount, deniedExitCode, Failure } from '../plan.ts';
 import type { OperatorPorts, LoggedLine } from '../operator-ports.ts';
 import type { PassedOverLine, RequestLog, TriedLine } from '../../relay/ports/telemetry.ts';
 import {
@@ -24,10 +24,10 @@ export async function explainRequest(ports: OperatorPorts, written: string) {
   const { requests, note } = await findLoggedRequests(ports, asked);
   const [logged, ...others] = requests;
   if (others.length > 0)
-    throw new Failure(`several requests begin so: ${requests.map(({ id }) => id).join(', ')}`);
+    throw new Failure(`several requests match: ${requests.map(({ id }) => id).join(', ')}`);
   const id = logged?.id ?? asked.text;
   if (!logged && !asked.isWhole)
-    throw new Failure(`${id}: ${note}; with all 26 characters the ledger can be asked, too`);
+    throw new Failure(`${id}: ${note}; use all 26 characters to search the ledger too`);
   // A call that has ended and has no row was refused or free of charge.
   const found =
     (await findBookedRequest(ports, id)) ?? (logged?.line ? undefined : await findOpenRequest(ports, id));
@@ -49,8 +49,8 @@ export async function explainRequest(ports: OperatorPorts, written: string) {
 function endNote(found: FoundRequest | undefined, logged: LoggedRequest | undefined): string | undefined {
   if (logged?.line) return undefined;
   if (found?.kind === 'booked' && found.row.kind === 'expired' && !found.late)
-    return 'the log has no line of its end: the function died before it could write one';
-  return logged && found?.kind === 'open' ? 'its line in the log is written when it ends' : undefined;
+    return 'the log has no final line: the function died before it could write one';
+  return logged && found?.kind === 'open' ? 'the final log line is written when the call ends' : undefined;
 }
 
 const linesMax = 100;
@@ -73,7 +73,7 @@ export async function findLoggedRequests(
   endedMs?: number,
 ): Promise<{ requests: LoggedRequest[]; note: string | undefined }> {
   const nowMs = clock.now();
-  const unknown = 'it is not known where the log of this relay is; only the tables were asked';
+  const unknown = 'the log groups of this relay are unknown, so only the tables were searched';
   try {
     if (!(await log.source())) return { requests: [], note: unknown };
     const slackMs = endedMs === undefined ? aroundMs : 60_000;
@@ -92,7 +92,7 @@ export async function findLoggedRequests(
     return { requests, note: requests.length > 0 ? undefined : explainMissingLines(timeMs, nowMs) };
   } catch (error) {
     if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
-    return { requests: [], note: `the log could not be read: ${error.message}` };
+    return { requests: [], note: `cannot read the log: ${error.message}` };
   }
 }
 
@@ -104,12 +104,11 @@ const aroundMs = 15 * 60_000;
 /** Why the log has no line of a request. What is deleted and what never was look the same, so both are said. */
 function explainMissingLines(timeMs: number, nowMs: number): string {
   const days = Math.floor((nowMs - timeMs) / dayMs);
-  const when = `the log has no line of it within 15 minutes of ${new Date(timeMs).toISOString()}`;
-  if (timeMs > nowMs + aroundMs) return `${when}, which is still to come: is the id right?`;
+  const when = `the log has no entry within 15 minutes of ${new Date(timeMs).toISOString()}`;
+  if (timeMs > nowMs + aroundMs) return `${when}, which is in the future: check the id`;
   return days >= 1
-    ? `${when}, ${days} days ago: lines are kept for a month unless the stack's option logRetention says otherwise, and ` +
-        'locally until 32 MB of newer ones came'
-    : `${when}: it may still run, or take some seconds to be found`;
+    ? `${when} (${formatCount(days, 'day')} ago). Logs are kept for a month by default (option logRetention), locally up to 32 MB`
+    : `${when}: the call may still run, or its log entry may take a few seconds to appear`;
 }
 
 /** The line of a request as the function wrote it, with what its metrics add. */
@@ -132,7 +131,7 @@ export function explainSteps({ line, events }: LoggedRequest): RequestStep[] {
     ['called', describeCaller(fields)],
     ['for', describeWhom(fields)],
     ['wanted', wanted.join(', ')],
-    ['held', wanted.length > 0 ? undefined : describeReservation(fields)],
+    ['reserved', wanted.length > 0 ? undefined : describeReservation(fields)],
     ...passed_over.map((one): RequestStep => ['passed over', describePassedOver(one)]),
     ...attempts.map((one): RequestStep => [
       `tried${formatPart(' +', one.at, ' ms') ?? ''}`,
@@ -155,17 +154,17 @@ const describeCaller = ({ endpoint = '-', model, alias, account, key_hint }: Req
   joinWords(
     endpoint,
     formatPart('model ', model),
-    formatPart('by the alias ', alias),
-    formatPart('account ', account) ?? 'no account: the key is unknown',
+    formatPart('alias ', alias),
+    formatPart('customer ', account) ?? 'unknown key',
     formatPart('key ', key_hint),
   );
 
 const describeReservation = ({ reserved }: RequestLine): string | undefined =>
   reserved &&
   joinWords(
-    formatPart('a call of the plan entry ', reserved.plan_slot) ?? `${reserved.yuan} yuan`,
+    formatPart('a call of the plan entry ', reserved.plan_slot) ?? `¥${reserved.yuan}`,
     formatPart('at most ', reserved.max_tokens, ' output tokens'),
-    formatPart('lowered by the ', reserved.limited_by),
+    formatPart('limited by the ', reserved.limited_by),
   );
 
 const describeAnswer = ({ status, code, first_text_ms, length, duration_ms, end }: RequestLine): string =>
@@ -173,12 +172,12 @@ const describeAnswer = ({ status, code, first_text_ms, length, duration_ms, end 
     `status ${status ?? '-'}${formatPart(' ', code) ?? ''}`,
     formatPart('first text after ', first_text_ms, ' ms'),
     formatPart('', length, ' characters'),
-    formatPart('over after ', duration_ms, ' ms'),
-    end === 'client_gone' ? 'the client had left' : undefined,
+    formatPart('finished after ', duration_ms, ' ms'),
+    end === 'client_gone' ? 'the client had disconnected' : undefined,
   );
 
 const describePassedOver = ({ why, kind, seconds, ...one }: PassedOverLine): string =>
-  joinWords(placeOf(one), standingWords[why] ?? why, kind, formatPart('for ', seconds, ' s more'));
+  joinWords(placeOf(one), standingWords[why] ?? why, kind, formatPart('for another ', seconds, ' s'));
 
 const describeAttempt = ({ outcome, ms, status, code, broke_at, forms, stood, ...one }: TriedLine): string =>
   joinWords(
@@ -186,9 +185,9 @@ const describeAttempt = ({ outcome, ms, status, code, broke_at, forms, stood, ..
     outcome,
     formatPart(outcome === 'answered' ? 'first content after ' : 'after ', ms, ' ms'),
     formatPart('status ', status),
-    formatPart('it said ', code),
+    formatPart('error code ', code),
     formatPart('broke off at +', broke_at, ' ms'),
-    formatPart('asked in ', forms, ' forms'),
+    formatPart('tried in ', forms, ' forms'),
     formatPart('was ', stood),
   );
 
@@ -196,9 +195,9 @@ const placeOf = ({ channel, secret }: Pick<TriedLine, 'channel' | 'secret'>): st
   `channel ${channel}${formatPart(' (secret ', secret, ')') ?? ''}`;
 
 const standingWords: Readonly<Record<string, string>> = {
-  blocked: 'its upstream said when it may be asked again',
+  blocked: 'waiting for the Retry-After of its upstream',
   resting: 'in cooldown',
-  last: 'failed for this account before',
-  probe: 'its cooldown was over and another call tried it',
-  cannot_carry: 'cannot be sent this call',
+  last: 'failed for this customer before',
+  probe: 'its cooldown was over and another call tested it',
+  cannot_carry: 'does not support this call',
 };

@@ -5,11 +5,10 @@ import { type CloseRow, type LedgerRow, findLedgerTimeMs, formatTags } from '../
 import type { OpenEntry } from '../../billing/quota-item.ts';
 import { requestTimeMs } from '../../wire/ids.ts';
 import { findLateCharge } from '../ledger/ledger.ts';
-import { Failure, usageFailure } from '../plan.ts';
+import { Failure, formatMoney, usageFailure } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import {
   formatDecimal,
-  formatYuan,
   factorDecimals,
   parsePrice,
   priceDecimals,
@@ -53,10 +52,12 @@ export async function findBookedRequest(
   const id = parseId(written);
   const isGrant = id.startsWith('grant#');
   if (!isGrant && requestTimeMs(id) === undefined)
-    throw usageFailure('a request id has 26 characters: the header x-request-id, or what follows chatcmpl-');
+    throw usageFailure(
+      'invalid request id: use the 26 characters of the header x-request-id, or those after chatcmpl-',
+    );
   const reading = await ports.ledger.request(id);
   if (reading === undefined) return undefined;
-  if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
+  if ('problem' in reading) throw new Failure(`the ledger row cannot be read: ${reading.problem}`);
   const { row } = reading;
   const late = await findLateCharge(ports, row);
   return { kind: 'booked', row, late, problem: findRowProblem(row) ?? (late && findRowProblem(late)) };
@@ -81,7 +82,7 @@ export async function findOpenRequest(
 }
 
 export const explainNotFound = (id: string): string =>
-  `no ledger row and no open reservation has the id ${id}: was it refused, or free of charge? Its log line says so`;
+  `no ledger row or open reservation has the id ${id}, so the call was rejected or free`;
 
 const idLength = 26;
 
@@ -97,7 +98,7 @@ export function parseAskedId(written: string) {
   const timeMs = text.length < 10 ? undefined : requestTimeMs(text.padEnd(idLength, '0'));
   if (timeMs === undefined)
     throw usageFailure(
-      'a request id has 26 characters: the header x-request-id, or what follows chatcmpl-; its first 10 or more will do',
+      'invalid request id: use at least the first 10 of the 26 characters of the header x-request-id, or those after chatcmpl-',
     );
   return { text, isWhole: text.length === idLength, timeMs };
 }
@@ -115,28 +116,24 @@ export const keepStepsWithWords = (
  */
 export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
   const booked: RequestStep = ['booked', row.at];
-  if (row.kind === 'grant')
-    return [['amount', `${formatYuan(row.amount)} yuan`], ['reason', row.reason], booked];
+  if (row.kind === 'grant') return [['amount', formatMoney(row.amount)], ['reason', row.reason], booked];
   const { endpoint = '-', model, alias, key, charge } = row;
   const price = parsePrice(row.price);
   const back = row.reserved - charge;
   return keepStepsWithWords([
-    ['began', isoTime(findLedgerTimeMs(row))],
-    [
-      'asked',
-      `${endpoint}, model ${model}${alias === undefined ? '' : ` by the alias ${alias}`}, key ${key}`,
-    ],
+    ['started', isoTime(findLedgerTimeMs(row))],
+    ['called', `${endpoint}, model ${model}${alias === undefined ? '' : `, alias ${alias}`}, key ${key}`],
     ['for', describeWhom(row)],
     ['price', price ? describePrice(price) : row.price],
-    ['agreed', row.tariff],
+    ['tariff', row.tariff],
     ['reserved', describeReserved(row)],
     ['served', describeServing(row)],
     ['ended', late ? describeExpiry(row) : describeEnd(row)],
     ...(price && row.kind === 'settled' ? explainTokens(row, price) : []),
     ['search', searchWords(row)],
     ['charged', describeCharge(row)],
-    ['returned', back > 0n ? `${formatYuan(back)} yuan to the balance` : undefined],
-    ['taken', back < 0n ? `${formatYuan(-back)} yuan more than was reserved` : undefined],
+    ['returned', back > 0n ? `${formatMoney(back)} to the balance` : undefined],
+    ['excess', back < 0n ? `${formatMoney(-back)} more than reserved` : undefined],
     ['because', explainChargeAboveReserve(row)],
     ['bought', describeCost(row)],
     booked,
@@ -144,8 +141,8 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
     ['then', late && describeEnd(late)],
     ['served', late && describeServing(late)],
     ['bought', late && describeCost(late)],
-    ['difference', late && `${formatYuan(late.charge)} yuan, charged late`],
-    ['in all', late && `${formatYuan(charge + late.charge)} yuan`],
+    ['difference', late && `${formatMoney(late.charge)}, charged late`],
+    ['total', late && formatMoney(charge + late.charge)],
     ['booked', late?.at],
   ]);
 }
@@ -155,11 +152,11 @@ export const describeWhom = ({ end_user: endUser, tags }: Pick<CloseRow, 'end_us
   [endUser === undefined ? '' : `end user ${endUser}`, formatTags(tags)].filter(Boolean).join(', ');
 
 function describeReserved(row: CloseRow): string {
-  if (row.official) return 'nothing: official calls deduct nothing';
+  if (row.official) return 'nothing (official call)';
   const [item, month] = row.plan_slot?.split('@') ?? [];
-  const search = row.reserved > 0n ? `, and ${formatYuan(row.reserved)} yuan for its search` : '';
+  const search = row.reserved > 0n ? `, and ${formatMoney(row.reserved)} for its search` : '';
   if (item !== undefined) return `a call of the plan entry "${item}", month from ${month}${search}`;
-  return `${formatYuan(row.reserved)} yuan of the balance`;
+  return `${formatMoney(row.reserved)} of the balance`;
 }
 
 function describeServing({ channel, upstream_model, first_content_ms }: CloseRow): string | undefined {
@@ -170,8 +167,8 @@ function describeServing({ channel, upstream_model, first_content_ms }: CloseRow
 
 function describeCost({ bought, search_bought: search }: CloseRow): string | undefined {
   const parts = [
-    bought === undefined ? [] : `${formatYuan(bought)} yuan, by the channel's cost`,
-    search === undefined ? [] : `${formatYuan(search)} yuan for the search`,
+    bought === undefined ? [] : `${formatMoney(bought)} at the channel's cost`,
+    search === undefined ? [] : `${formatMoney(search)} for the search`,
   ];
   return parts.flat().join(', and ') || undefined;
 }
@@ -179,25 +176,25 @@ function describeCost({ bought, search_bought: search }: CloseRow): string | und
 const searchWords = ({ kind, search_price: price }: CloseRow): string | undefined =>
   price === undefined
     ? undefined
-    : `${formatYuan(price)} yuan${kind === 'expired' ? ', since it may have been made' : ''}`;
+    : `${formatMoney(price)}${kind === 'expired' ? ', because it may have run' : ''}`;
 
 const kindWords: Record<CloseRow['kind'], string> = {
-  settled: 'settled: there was an answer, or a part of one',
-  released: 'released: no answer, so the model costs nothing',
+  settled: 'settled: answered in full or in part',
+  released: 'not charged: the call had no answer',
   expired: 'expired: the function died',
-  cancelled: 'cancelled: it never began',
+  cancelled: 'cancelled: the call never started',
 };
 
 function describeEnd({ kind, end, charge, search_price: search }: CloseRow): string {
   // Free and official calls, and those of a plan, have nothing to pay.
-  const input = charge === 0n ? ', and the balance pays nothing for it' : ', so the input alone is due';
-  const due = search ? ', so what was sent is due' : input;
+  const input = charge === 0n ? ', nothing is charged' : ', only the input is charged';
+  const due = search ? ', only input and search are charged' : input;
   return `${kindWords[kind]}${kind === 'expired' ? due : ''}${end === undefined ? '' : ` (${end})`}`;
 }
 
 function describeExpiry({ charge, search_price: search }: CloseRow): string {
-  const due = search ? 'what was sent' : 'the input';
-  return `expired: nothing was heard of the function for too long${charge === 0n ? '' : `, so ${due} was charged at first`}`;
+  const due = search ? 'input and search' : 'the input';
+  return `expired: the function did not report in time${charge === 0n ? '' : `, with ${due} charged first`}`;
 }
 
 const productNames: Record<TokenKind, string> = {
@@ -219,13 +216,13 @@ export const selectProducts = (products: Product[]): Product[] =>
 function explainTokens(row: CloseRow, price: Price): RequestStep[] {
   const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated, flag } = row;
   const why = flag === undefined ? '' : ` (${flag})`;
-  const source = estimated ? `the relay estimated${why}` : 'the upstream reported';
+  const source = estimated ? `estimated by the relay${why}` : 'reported by the upstream';
   const words = cacheWords(row);
   const tokens = tokensOf(row);
   const isByToken = price.type === 'token-billing' && tokens;
   const products = isByToken ? listProducts(findTier(price.tiers, input), tokens) : [];
   return keepStepsWithWords([
-    ['counted', `${input} input and ${output} output tokens, which ${source}`],
+    ['counted', `${input} input and ${output} output tokens, ${source}`],
     ['cache', words && `of the input: ${words}`],
     ...selectProducts(products).map(formatProduct),
     ['service tier', row.service_tier && `${row.service_tier}${isByToken ? describeFactor(price) : ''}`],
@@ -233,12 +230,10 @@ function explainTokens(row: CloseRow, price: Price): RequestStep[] {
 }
 
 function describeCharge(row: CloseRow): string {
-  const charged = `${formatYuan(row.charge)} yuan`;
+  const charged = formatMoney(row.charge);
   if (row.official && row.cost !== undefined)
-    return `${charged}; outside official mode it would have cost ${formatYuan(row.cost)} yuan`;
-  return row.kind === 'settled' && row.charge > 0n
-    ? `${charged}, rounded once, half up, to 9 decimals`
-    : charged;
+    return `${charged} (${formatMoney(row.cost)} without official mode)`;
+  return row.kind === 'settled' && row.charge > 0n ? `${charged} (rounded half up to 9 decimals)` : charged;
 }
 
 /** Which prompt tokens the upstream's cache held. Empty: none. */
@@ -248,24 +243,24 @@ export const cacheWords = (counts: PartCounts): string =>
     .join(', ');
 
 export function describePrice(price: Price): string {
-  const rule = price.rule === null ? 'no rule names the model' : `rule ${price.rule}`;
+  const rule = price.rule === null ? 'no rule' : `rule ${price.rule}`;
   if (price.type === 'non-billing') return `${rule}: free`;
-  if (price.type === 'times-billing') return `${rule}: ${formatPico(price.perCall)} yuan per call`;
-  const named = Object.entries(price.factors ?? {}).map(([tier, factor]) => `, in ${tier} times ${factor}`);
+  if (price.type === 'times-billing') return `${rule}: ¥${formatPico(price.perCall)} per call`;
+  const named = Object.entries(price.factors ?? {}).map(([tier, factor]) => `, x ${factor} in ${tier}`);
   return `${rule}: ${price.tiers.map(describeTier).join('; ')}${named.join('')}${describeFactor(price)}`;
 }
 
 /** Of the service tier that a price is of. */
 const describeFactor = ({ factor }: TokenPrice): string =>
-  factor === undefined ? '' : `, times ${formatDecimal(factor, factorDecimals)}`;
+  factor === undefined ? '' : `, x ${formatDecimal(factor, factorDecimals)}`;
 
 /** Prices of parts of the input are named only where one differs from that of input. */
 function describeTier({ above, rates }: Tier): string {
   const { input, output } = rates;
-  const parts = inputParts.map(({ name, words }) => `, ${formatRatePerMillion(rates[name])} ${words}`);
+  const parts = inputParts.map(({ name, words }) => `, ¥${formatRatePerMillion(rates[name])} ${words}`);
   const differs = inputParts.some(({ name }) => rates[name] !== input);
   const tier = above > 0 ? `above ${above} input tokens, ` : '';
-  return `${tier}${formatRatePerMillion(input)} yuan per million input tokens${differs ? parts.join('') : ''}, ${formatRatePerMillion(output)} per million output tokens`;
+  return `${tier}¥${formatRatePerMillion(input)} per million input tokens${differs ? parts.join('') : ''}, ¥${formatRatePerMillion(output)} per million output tokens`;
 }
 
 const formatPico = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);

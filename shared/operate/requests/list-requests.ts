@@ -82,11 +82,11 @@ const limitMax = 10_000;
 export function requestSearch(asked: AskedRequests): LogSearch {
   const { status, slowerThanMs, fromMs, toMs, limit, tags = {}, ...names } = asked;
   if (!Number.isInteger(limit) || limit < 1 || limit > limitMax)
-    throw usageFailure(`--limit: found ${limit}, wanted a whole number from 1 to 10,000`);
-  if (fromMs < 0) throw usageFailure('--since: wanted a time after 1970');
-  if (fromMs >= toMs) throw usageFailure('--since: wanted a time before now, and before --until');
+    throw usageFailure('--limit must be a whole number from 1 to 10,000');
+  if (fromMs < 0) throw usageFailure('--since must be after 1970');
+  if (fromMs >= toMs) throw usageFailure('--since must be in the past and before --until');
   if (status === 'slow' && slowerThanMs !== undefined)
-    throw usageFailure('--slower-than has its own measure: give it without --status slow');
+    throw usageFailure("--slower-than can't be combined with --status slow");
   const own: LogCondition[] =
     status === undefined ? [] : [isName(status) ? ofStatus[status] : { field: 'status', is: Number(status) }];
   if (slowerThanMs !== undefined) own.push({ field: 'duration_ms', above: slowerThanMs });
@@ -266,8 +266,8 @@ const dollarsPerByte = 0.005e-9;
 export const formatMegabytes = (bytes: number): string =>
   bytes < 1e9 ? `${(bytes / 1e6).toFixed(bytes < 10e6 ? 2 : 0)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 
-/** `13 MB, 0.000065 dollars`. */
+/** `13 MB ($0.000065)`. */
 export const formatLogCost = (bytes: number | undefined): string =>
   bytes === undefined
     ? 'not known yet; CloudWatch bills 0.005 dollars for each GB'
-    : `${formatMegabytes(bytes)}, ${Number((bytes * dollarsPerByte).toPrecision(2))} dollars`;
+    : `${formatMegabytes(bytes)} ($${Number((bytes * dollarsPerByte).toPrecision(2))})`;

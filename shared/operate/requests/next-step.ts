@@ -17,92 +17,89 @@ const advice: readonly [RegExp, string][] = [
   // An upstream's own code may be one of the relay's, too.
   [
     /^context_length_exceeded /,
-    'the prompt is longer than the model takes: a shorter one, or an alias with a longer model',
+    'the prompt exceeds the context window: shorten it, or use an alias that includes a model with a larger one',
   ],
   [
     /upstream_(refused|status)_404$/,
-    '{channel} has no such address, or no model of this name: its row in channels, endpoint (most end in /v1) and mapper of {model|the model}; <channel sync {channel} --dry-run> lists what it has',
+    '{channel} has a wrong endpoint or does not know {model|the model}: check endpoint (usually ends in /v1) and mapper of the channel; <channel sync {channel} --dry-run> lists its models',
   ],
   [
     / upstream_refused_\d+$/,
-    'the upstream refused the request itself: the customer changes the field that its error names',
+    'the upstream rejected the request as invalid: the customer must fix the field named in the error',
   ],
   [
     /upstream_secret unread$/,
-    'the secret of {unread} is not there or cannot be read, so it was not asked: <check> names the reference; <secret new NAME> stores it, and on one machine the variable of env: is set before the start',
+    'the secret of {unread} is missing or unreadable, so it was skipped: find the reference with <check> and store it with <secret new NAME>; on a local stack, set the variable of env: before `npm start`',
   ],
-  [/ quota_insufficient$/, 'the balance is too low: <grant new {account} AMOUNT --reason WHY>'],
+  [/ quota_insufficient$/, 'the balance is too low: top up with <grant new {account} AMOUNT --reason WHY>'],
   [
     / budget_(spent|reserved)$/,
-    "the key's budget is used up: its row in keys, attribute budget; <key list>, then <key set HASH budget.amount=YUAN>",
+    "the key's budget is used up: raise it with <key set HASH budget.amount=YUAN>; for the hash: <key list>",
   ],
   [
     / balance_reserved$/,
-    'calls under way hold the balance: it comes back by itself; what is there: <customer show {account}>',
+    'calls in flight reserve the balance; it is released when they end: <customer show {account}>',
   ],
-  [/ limit_(rate|concurrency)$/, 'a limit of the key: its row in keys, rpm or max_concurrency (<key list>)'],
+  [
+    / limit_(rate|concurrency)$/,
+    'the key reached its limit: change rpm or max_concurrency of the key (<key list>)',
+  ],
   [
     / limit_(account_\w+|open_entries)$/,
-    'a limit of the account: row {account} in accounts, or the setting limits',
+    'the account reached its limit: change the limits of {account}, or the setting limits',
   ],
-  [
-    /^invalid_api_key /,
-    "the key is not one of this relay, or is not usable: <key check KEY> with the customer's key",
-  ],
+  [/^invalid_api_key /, "the key is unknown or not usable: run <key check KEY> with the customer's key"],
   [
     /^(model_not_allowed|official_not_allowed) /,
-    'the key may not call {model|this}: its row in keys, models and official',
+    'the key is not allowed to call {model|this}: change models or official of the key',
   ],
   [
     /^model_not_found no_price$/,
-    'no rule of charges that can be read prices {model|the model}, so its calls are refused (<check> names rows with mistakes): <charge new type=token-billing models={model|MODEL} input=YUAN output=YUAN>',
+    '{model|the model} has no valid price, so its calls are rejected (<check> lists invalid rules): <charge new type=token-billing models={model|MODEL} input=YUAN output=YUAN>',
   ],
   [
     /^model_not_found /,
     'no enabled channel serves {model|the model}, or it has no price: <channel list>, <charge explain {model|MODEL}>',
   ],
-  [/^relay_closed /, 'the setting relay_closed closes the relay for all'],
+  [/^relay_closed /, 'the relay is closed by the setting relay_closed'],
   [
     /^(insufficient_quota|upstream_unavailable) upstream_account|_(401|402|403)\b|upstream_secret\b/,
-    'our account or key at the upstream of {channel} is refused or empty: <channel test {channel}>, then <secret set NAME>',
+    'the provider of {channel} rejects your account or API key, or it has no credit: <channel test {channel}>, then <secret set NAME>',
   ],
-  [/upstream_secret_store/, 'the secret store did not answer: <doctor>'],
-  [
-    /upstream_connect/,
-    '{channel} cannot be reached: its row in channels, endpoint; <channel test {channel}>',
-  ],
-  [/upstream_loop/, '{channel} leads back to this relay: its row in channels, endpoint'],
+  [/upstream_secret_store/, 'the secret store did not respond: <doctor>'],
+  [/upstream_connect/, '{channel} is unreachable: check its endpoint; <channel test {channel}>'],
+  [/upstream_loop/, '{channel} points back to this relay: fix its endpoint'],
   [
     /first_content_timeout/,
-    '{channel} began no answer in time: its row in channels, first_content_seconds; <channel test {channel}>',
+    '{channel} did not start to answer in time: check first_content_seconds of the channel; <channel test {channel}>',
   ],
   [
     /upstream_(timeout|deadline)/,
-    '{channel} was too slow: its row in channels, time-outs, or the setting limits',
+    '{channel} was too slow: check the timeouts of the channel, or the setting limits',
   ],
   [
     /_429\b|all_channels_cooling/,
-    'the upstreams of {model|it} limit their rate: add a channel or a secret (<channel new ID>)',
+    'all upstreams of {model|it} are rate-limited: add a channel or a secret (<channel new ID>)',
   ],
   [
     /upstream_/,
-    'the upstream failed: <channel test {channel}>; how often: <request list --channel {channel} --status failed --since 1h>',
+    'the upstream failed: <channel test {channel}>; to see how often: <request list --channel {channel} --status failed --since 1h>',
   ],
   [
     /^internal /,
-    'a fault of the relay: the line `fault` with this request_id has its frames (saved query "Faults, with frames")',
+    'internal error of the relay: its stack trace is in the log line `fault` with this request_id (saved query "Faults, with frames")',
   ],
   [
     / not_in_tariff$/,
-    'a rule, an alias, a channel or a setting was edited between its acceptance and its run. Nothing was charged: the customer sends it again',
+    'a rule, alias, channel or setting changed between acceptance and run. Nothing was charged: the customer can send the request again',
   ],
   [
     / background_late$/,
-    'its run began more than a minute after it was accepted. Nothing was charged; <doctor> shows whether functions are throttled',
+    'its run started more than a minute after acceptance. Nothing was charged; check for throttled functions with <doctor>',
   ],
   [
     / store_unavailable$/,
-    'the tables did not answer; nothing was charged. Alarms of the tables say more: docs/observability.md',
+    'the tables did not respond; nothing was charged. See the alarms of the tables: docs/observability.md',
   ],
 ];
 
@@ -132,26 +129,26 @@ export function adviseNextStep(logged: LoggedRequest, target: Target): string | 
   if (code !== '' || reason !== '')
     return fillStep(
       advice.find(([pattern]) => pattern.test(said))?.[1] ??
-        'the customer changes the request: the error that it got names the field',
+        'the customer must change the request: the error names the field',
       known,
     );
   const waitedMs = attempts[0]?.at ?? 0;
   if (waitedMs > slowMs)
     return fillStep(
-      `it waited ${Math.round(waitedMs / 1000)} s before a channel was asked, so no channel is at fault: <doctor> shows whether functions are throttled`,
+      `it waited ${Math.round(waitedMs / 1000)} s before the first attempt, so no channel is at fault: check for throttled functions with <doctor>`,
       known,
     );
   if (line.FirstContentMs !== undefined && line.FirstContentMs > slowMs)
     return fillStep(
-      'it began late: <request list --channel {channel} --status slow --since 1h> shows whether it is the channel; its row in channels has priority and weight',
+      'the first content was late: see if the channel is slow with <request list --channel {channel} --status slow --since 1h>; change its priority or weight',
       known,
     );
   if (line.retries)
     return fillStep(
-      'another channel answered, so the customer saw nothing of it; how often: <channel test {channel}>',
+      'another channel answered, so the customer did not notice; test the failed one: <channel test {channel}>',
       { ...known, channel: attempts[0]?.channel ?? channel },
     );
   if (line.end === 'client_gone')
-    return 'the client left before the end: its own time-out, or somebody stopped it. What was made is charged.';
+    return 'the client disconnected early, by its own timeout or a user. The part of the answer that was generated is charged.';
   return undefined;
 }

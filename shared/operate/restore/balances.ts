@@ -5,14 +5,14 @@
 import { auditAccount, LedgerSums } from '../../billing/audit/account-audit.ts';
 import { matchesRebuilt, rebuildAccount } from '../../billing/audit/rebuilt-account.ts';
 import { findLedgerTimeMs } from '../../billing/ledger-row.ts';
-import { formatYuan, larger, smaller } from '../../billing/price.ts';
+import { larger, smaller } from '../../billing/price.ts';
 import { createQuotaItem, findImbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { listKnownAccounts } from '../ledger/audit-ledger.ts';
 import { readingsOf } from '../ledger/ledger.ts';
 import type { OperatorPorts, Reading } from '../operator-ports.ts';
-import { formatCount, Failure, type Plan } from '../plan.ts';
+import { formatCount, Failure, formatMoney, type Plan } from '../plan.ts';
 
 interface Rebuilt {
   item: QuotaItem;
@@ -40,16 +40,19 @@ export async function planBalances(run: Rebuilding): Promise<Plan<Rebuilt>> {
   for (const account of await listAllAccounts(run)) {
     const evidence = await readEvidence(run, account);
     const { live, rows, copy, open, problems } = evidence;
-    warnings.push(...problems, ...copyFindings(evidence).map((finding) => `at that second, ${finding}`));
+    warnings.push(
+      ...problems,
+      ...copyFindings(evidence).map((finding) => `at the restored time: ${finding}`),
+    );
     const unexplained = sumUnrecordedCharges(evidence);
     const item = rebuildAccount(account, { rows, open, unexplained, last: live?.last ?? copy?.last });
     if (live ? matchesRebuilt(live, item, rows) : rows.rows === 0 && copy === undefined) continue;
     changes.push({ item, seen: live });
-    const was = live ? moneyOf(live) : 'not readable, or gone';
+    const was = live ? moneyOf(live) : 'unreadable or deleted';
     effect.push(`${account}: ${was} -> ${moneyOf(item)}`);
   }
   const questions =
-    changes.length === 0 ? [] : [`Write the balances of ${formatCount(changes.length, 'account')} anew?`];
+    changes.length === 0 ? [] : [`Restore the balances of ${formatCount(changes.length, 'account')}?`];
   return { changes, effect, warnings, questions };
 }
 
@@ -60,7 +63,7 @@ export async function carryOutBalances(
   for (const { item, seen } of changes)
     if (!(await copies.replaceQuota(item, seen)))
       throw new Failure(
-        `the balance of ${item.account} changed meanwhile and was left as it is: repeat the command`,
+        `the balance of ${item.account} changed in the meantime and was not touched: re-run the command`,
       );
 }
 
@@ -148,4 +151,4 @@ const rowOf = (reading: Reading<WholeAccount> | undefined): WholeAccount | undef
   reading && 'row' in reading ? reading.row : undefined;
 
 const moneyOf = ({ available, spent, granted }: QuotaItem): string =>
-  `${formatYuan(available)} left of ${formatYuan(granted)}, ${formatYuan(spent)} spent`;
+  `${formatMoney(available)} left of ${formatMoney(granted)}, ${formatMoney(spent)} spent`;

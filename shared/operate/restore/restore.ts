@@ -6,7 +6,7 @@
  *     close -> quiet -> copies -> rows (ledger, then grants, payments) -> balances -> sums [-> forgive] -> audit -> open -> clean
  */
 import { latePrefix } from '../../billing/ledger-row.ts';
-import { formatYuan, type NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/price.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { isoTime } from '../../wire/iso-time.ts';
@@ -14,7 +14,7 @@ import { grantRow } from '../customers/grants.ts';
 import { auditLedger } from '../ledger/audit-ledger.ts';
 import { readingsOf } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { formatCount, Failure, type Plan } from '../plan.ts';
+import { formatCount, Failure, formatMoney, type Plan } from '../plan.ts';
 import { carryOutWrites } from '../rows.ts';
 import {
   carryOutBalances,
@@ -115,7 +115,7 @@ async function planClosedRow({ tables }: OperatorPorts) {
   const row = await tables.get('settings', key.name);
   const value = row && attributeOf(row, 'value');
   const conflict = new Failure(
-    'somebody else changed the setting relay_closed meanwhile: repeat the command',
+    'someone else changed the setting relay_closed in the meantime: re-run the command',
   );
   const write = (attributes: Record<string, unknown>): RowWrite =>
     row
@@ -126,17 +126,18 @@ async function planClosedRow({ tables }: OperatorPorts) {
 
 async function planClosing({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {
   const { isClosed, write } = await planClosedRow(ports);
-  if (isClosed) return planOf<RowWrite>([], ['the relay is closed already']);
+  if (isClosed) return planOf<RowWrite>([], ['the relay is already closed']);
   const changes = [write({ value: true, _restore: copy })];
-  return planOf(changes, ['calls are refused until the restore is done'], 'Close the relay?');
+  return planOf(changes, ['reject all calls until the restore is complete'], 'Close the relay?');
 }
 
 async function planOpening({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {
   const { note, isClosed, write } = await planClosedRow(ports);
-  if (!isClosed) return planOf<RowWrite>([], ['the relay is open already']);
-  if (note !== copy) return planOf<RowWrite>([], ['the relay stays closed: this restore did not close it']);
+  if (!isClosed) return planOf<RowWrite>([], ['the relay is already open']);
+  if (note !== copy)
+    return planOf<RowWrite>([], ['the relay stays closed because this restore did not close it']);
   const changes = [write({ value: false, _restore: undefined })];
-  return planOf(changes, ['calls are answered again'], 'Open the relay?');
+  return planOf(changes, ['accept calls again'], 'Open the relay?');
 }
 
 // Nothing runs, and each close has its row: else a balance that is made of rows would lose a charge.
@@ -146,7 +147,7 @@ const knownByAllMs = 20_000;
 const pauseMs = 5_000;
 
 function planWaiting(): Plan<string> {
-  return planOf(['wait'], ['waits until all know it, no call is open, and each close has its ledger row']);
+  return planOf(['wait'], ['wait until no call is in flight and every charge has its ledger row']);
 }
 
 async function awaitQuiet({ ports, input, waiting }: Restoring): Promise<Partial<StepReport>> {
@@ -158,10 +159,11 @@ async function awaitQuiet({ ports, input, waiting }: Restoring): Promise<Partial
   };
   if (input.waitMs > 0) {
     while (!(await isClosedFor(config))) {
-      if (clock.now() > untilMs) throw new Failure('the closed relay is not published: see `version list`');
+      if (clock.now() > untilMs)
+        throw new Failure('the closed state of the relay is not published yet: see `version list`');
       await wait('the published configuration', Math.min(pauseMs, input.waitMs));
     }
-    await wait('environments that read it', Math.min(knownByAllMs, input.waitMs));
+    await wait('all environments to read it', Math.min(knownByAllMs, input.waitMs));
   }
   for (;;) {
     const { open, rowless } = await findUnsettled(ports);
@@ -172,11 +174,11 @@ async function awaitQuiet({ ports, input, waiting }: Restoring): Promise<Partial
     }
     if (open.length > 0)
       throw new Failure(
-        `calls are open, of ${open.slice(0, 5).join(', ')}: the sweeper closes them some minutes after their time; repeat then`,
+        `calls of ${open.slice(0, 5).join(', ')} are still in flight: they expire within minutes; re-run then`,
       );
     return {
       said: rowless.map(
-        (each) => `no ledger row has the last close of ${each}: its charge is in no new balance`,
+        (each) => `the last charge of ${each} has no ledger row: the new balance will not include it`,
       ),
     };
   }
@@ -227,17 +229,17 @@ async function planCopies({ ports, input }: Restoring): Promise<Plan<TableName>>
   const states = await statesOf(copies, input);
   const missing = wanted.filter((_, at) => states[at] === undefined);
   const waiting = wanted.filter((_, at) => states[at] !== undefined && states[at] !== 'ACTIVE');
-  if (missing.length === 0 && waiting.length === 0) return planOf<TableName>([], ['the copies are there']);
+  if (missing.length === 0 && waiting.length === 0) return planOf<TableName>([], ['the copies exist']);
   const { fromMs, toMs } = missing.length > 0 ? await copies.window(missing) : { fromMs: 0, toMs: Infinity };
   const at = isoTime(input.atMs);
-  const refusal = `${at} is no second that all of ${missing.join(', ')} can be restored to: from ${isoTime(Math.ceil(fromMs / 1000) * 1000)} to ${isoTime(Math.min(toMs, 8.64e15))}`;
+  const refusal = `${missing.join(', ')} can't be restored to ${at}: choose a time from ${isoTime(Math.ceil(fromMs / 1000) * 1000)} to ${isoTime(Math.min(toMs, 8.64e15))}`;
   return {
     ...planOf(
       [...missing, ...waiting],
       [
-        `${wanted.map((table) => `${target.stack}-${table}`).join(', ')} as of ${at} beside, as ${input.copy}-*`,
+        `restore ${wanted.map((table) => `${target.stack}-${table}`).join(', ')} as of ${at} to copies named ${input.copy}-*`,
       ],
-      `Restore ${missing.length} tables beside, which takes AWS some 20 minutes and more?`,
+      `Restore ${formatCount(missing.length, 'table')} to copies (takes AWS 20 minutes or more)?`,
     ),
     ...((input.atMs < fromMs || input.atMs > toMs) && { refusal }),
   };
@@ -254,7 +256,7 @@ async function makeCopies({ ports, input, waiting }: Restoring, { changes }: Pla
       if (status === 'ACTIVE') break;
       // One that AWS begins to make is there within seconds.
       if (status === undefined && pause === pauseMsMax)
-        throw new Failure(`the copy of ${table} is gone before it was whole: repeat the command`);
+        throw new Failure(`the copy of ${table} disappeared before it was complete: re-run the command`);
       waiting(`the copy of ${table}`);
       await clock.sleep(pause);
     }
@@ -265,7 +267,7 @@ const pauseMsMax = 15_000;
 async function planDropping({ ports, input }: Restoring): Promise<Plan<TableName>> {
   const states = await statesOf(ports.copies, input);
   const there = tablesOf(input).filter((_, at) => isThere(states[at]));
-  return planOf(there, [`${there.length} copies are deleted`], 'Delete the copies?');
+  return planOf(there, [`delete ${formatCount(there.length, 'copy', 'copies')}`], 'Delete the copies?');
 }
 
 async function dropCopies({ ports, input }: Restoring, { changes }: Plan<TableName>): Promise<void> {
@@ -286,10 +288,10 @@ async function planRows({ ports, input }: Restoring): Promise<Plan<string>> {
       }
     if (gone + changed > 0)
       effect.push(
-        `${table}: ${formatCount(gone, 'row that is gone', 'rows that are gone')} and ${changed} that were changed come back, ${formatYuan(sum)} yuan in all`,
+        `${table}: restore ${formatCount(gone, 'deleted row')} and ${formatCount(changed, 'changed row')}, ${formatMoney(sum)} in total`,
       );
   }
-  return planOf(effect, effect, 'Put these rows back?');
+  return planOf(effect, effect, 'Restore these rows?');
 }
 
 async function putRowsBack({ ports, input }: Restoring): Promise<void> {
@@ -315,7 +317,7 @@ async function audit(
 
 async function planSums(run: Restoring): Promise<Plan<string>> {
   const off = (await audit(run)).filter((finding) => finding.startsWith('daily '));
-  return planOf(off, off, `Correct these ${off.length} sums?`);
+  return planOf(off, off, `Correct ${formatCount(off.length, 'daily total')}?`);
 }
 
 async function correctSums(run: Restoring): Promise<void> {
@@ -323,7 +325,7 @@ async function correctSums(run: Restoring): Promise<void> {
 }
 
 function planAudit(): Plan<string> {
-  return planOf(['audit'], ['adds everything up']);
+  return planOf(['audit'], ['verify all balances']);
 }
 
 /** The sweeper closes what the copy had open, and the function `grants` applies what was put back. */
@@ -331,7 +333,7 @@ const reactionMsMax = 10 * 60_000;
 
 async function auditAll(run: Restoring): Promise<StepReport> {
   const reportWithin = async (waitMs: number): Promise<StepReport> =>
-    reportOf(run, 'live', await audit(run, { waitMs }), 'everything adds up');
+    reportOf(run, 'live', await audit(run, { waitMs }), 'all balances match');
   const now = await reportWithin(0);
   return now.isOff ? reportWithin(reactionMsMax) : now;
 }
@@ -339,8 +341,8 @@ async function auditAll(run: Restoring): Promise<StepReport> {
 async function checkCopies(run: Restoring): Promise<StepReport> {
   const { effect } = await planRows(run);
   const { accounts, findings } = await checkBalances(run);
-  const all = [...effect.map((each) => `lost since: ${each}`), ...findings];
-  const fine = `${formatCount(accounts, 'account of the copy adds', 'accounts of the copy add')} up with the ledger, and no row of it is gone or changed`;
+  const all = [...effect.map((each) => `lost since then: ${each}`), ...findings];
+  const fine = `${formatCount(accounts, 'account')} of the copy ${accounts === 1 ? 'matches' : 'match'} the ledger, and no row was deleted or changed since`;
   return reportOf(run, 'copy', all, fine);
 }
 
@@ -382,6 +384,6 @@ async function planForgiving({ ports, input }: Restoring): Promise<Plan<RowWrite
     table: 'grants',
     row: grantRow({ account, grant_id, reason }, amount),
   }));
-  const effect = open.map(([account, amount]) => `${account}: ${formatYuan(amount)} yuan are granted`);
-  return planOf(changes, effect, `Grant this to ${formatCount(changes.length, 'account')}?`);
+  const effect = open.map(([account, amount]) => `credit ${formatMoney(amount)} to ${account}`);
+  return planOf(changes, effect, `Credit ${formatCount(changes.length, 'account')}?`);
 }

@@ -38,9 +38,7 @@ export const azureSetup: ChannelSetup<'api_version'> = {
   problems: ({ endpoint, api_version: version }) =>
     endpoint === '' || version !== undefined || isNewerForm(endpoint)
       ? []
-      : [
-          'api_version: found nothing, wanted one such as "2024-10-21" (or an endpoint that ends in /openai/v1)',
-        ],
+      : ['api_version: missing, expected one such as "2024-10-21" (or an endpoint that ends in /openai/v1)'],
   models: { unlisted: 'Azure lists models, but its channels serve deployments' },
   questions: [
     { attribute: 'endpoint', question: 'Address of the resource, with /openai/v1 if it has that' },

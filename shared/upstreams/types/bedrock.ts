@@ -45,7 +45,7 @@ export const bedrockSetup: ChannelSetup<'region'> = {
   problems: (row, rules) =>
     [
       row.region === undefined &&
-        'region: found nothing, wanted the AWS region of the models, such as "us-east-1"',
+        'region: missing, expected the AWS region of the models, such as "us-east-1"',
       row.secret !== undefined &&
         "secret: found one, but the type bedrock signs with the function's own role; take it out (a Bedrock API key works with the type openai)",
       row.endpoint !== '' && findEndpointProblem(row, rules),
@@ -59,11 +59,11 @@ function findEndpointProblem(
   rules: { local: boolean },
 ): string | undefined {
   if (!isBedrockHost(row, rules))
-    return "endpoint: found another host than Bedrock's in the region, wanted no endpoint, since requests are signed";
+    return "endpoint: found another host than Bedrock's in the region, expected no endpoint, since requests are signed";
   const path = URL.parse(row.endpoint)?.pathname.replace(/\/+$/, '') ?? '';
   return path === ''
     ? undefined
-    : `endpoint: found ${path} at the end, wanted the host alone (or no endpoint): /openai/v1 or /anthropic/v1 is added by the model's dialect`;
+    : `endpoint: found ${path} at the end, expected the host alone (or no endpoint): /openai/v1 or /anthropic/v1 is added by the model's dialect`;
 }
 
 /** Signed requests carry a session token, so they may go only to AWS. */

@@ -34,8 +34,7 @@ export const usesDialectPath = ({ type }: Pick<TypedRow, 'type'>): boolean =>
 export function findTypeProblems(row: TypedRow, rules: EndpointRules): string[] {
   const endpoint = endpointOf(row);
   const problems = [...foreignAttributes(row), ...(channelSetups[row.type].problems?.(row, rules) ?? [])];
-  if (endpoint === undefined)
-    return problems.length > 0 ? problems : ['endpoint: found nothing, wanted a text'];
+  if (endpoint === undefined) return problems.length > 0 ? problems : ['endpoint: missing, expected a text'];
   const refused = findEndpointProblem(endpoint, rules, dialectPaths);
   return refused === undefined ? problems : [...problems, `endpoint: ${refused}`];
 }

@@ -322,21 +322,21 @@ describe('a ledger row is recomputed from itself', () => {
     [
       'cached tokens charged twice',
       { ...ofCache, charge: 54_300_000n },
-      'charges 0.0543 yuan, wanted 0.0463',
+      'charges 0.0543 yuan, expected 0.0463',
     ],
-    ['a cache charged like other input', { ...ofCache, charge: 116_400_000n }, 'wanted 0.0463'],
+    ['a cache charged like other input', { ...ofCache, charge: 116_400_000n }, 'expected 0.0463'],
     [
       'a service tier at the standard price',
       { price: '1:tokens:0.018:0.072:x0.5', service_tier: 'flex' },
-      'wanted 0.0234',
+      'expected 0.0234',
     ],
     [
       'an expiry at the standard price of no number of tokens',
       { kind: 'expired', price: '1:tokens:0.018:0.072:x5', charge: 36_000n },
       'no number of input tokens',
     ],
-    ['a double price', { charge: 93_600_000n }, 'wanted 0.0468'],
-    ['a price for a million', { charge: 46_800n }, 'wanted 0.0468'],
+    ['a double price', { charge: 93_600_000n }, 'expected 0.0468'],
+    ['a price for a million', { charge: 46_800n }, 'expected 0.0468'],
     [
       'a tier that it does not come to',
       { ...ofLong, prompt_tokens: 200_000 },

@@ -43,16 +43,16 @@ describe('what a console makes of a value is understood', () => {
 
   it('NULL in a switch is a mistake, and so off: whoever wrote it may have meant that', () => {
     const off = { account: 'acme', enabled: null };
-    const found = 'found null, wanted true or false; until';
+    const found = 'found null, expected true or false; until';
     expect(validateKeyRow({ hash, ...off })).toEqual({
-      problem: `enabled: ${found} this is mended, the key is refused`,
+      problem: `enabled: ${found} it is fixed, the key is rejected`,
     });
     expect(isAccountOff(off)).toBe(true);
     expect(validateAccountRow(off)).toEqual({
-      problem: `enabled: ${found} this is mended, the keys of the account are refused`,
+      problem: `enabled: ${found} it is fixed, the keys of the account are rejected`,
     });
     expect(read({ state: null })).toEqual({
-      problem: `state: ${found} state can be read, the channel is off`,
+      problem: `state: ${found} state is valid, the channel is disabled`,
       off: true,
     });
   });
@@ -62,7 +62,7 @@ describe('what a console makes of a value is understood', () => {
       row: { account: 'acme', metered: true },
     });
     expect(validateAccountRow({ account: 'acme', metered: 'yes' })).toMatchObject({
-      problem: expect.stringContaining('metered: found "yes", wanted true or false') as string,
+      problem: expect.stringContaining('metered: found "yes", expected true or false') as string,
     });
     expect(readRow(AccountRow, { account: 'acme', metered: 'yes' })).not.toHaveProperty('row');
   });
@@ -73,47 +73,50 @@ describe('what a console makes of a value is understood', () => {
   });
 });
 
-const amount = 'wanted a number of 0 or more, with a point for decimals, such as 0.018';
+const amount = 'expected a number of 0 or more, with a decimal point, such as 0.018';
 const cost = (entry: unknown) => ({ cost: { a: entry } });
 const both = { input: 1, output: 2 };
 const tier = { above: 5, ...both };
 
 describe('a bad attribute of a channel is named, with what was found and what is wanted', () => {
   it.each<[Record<string, unknown>, string]>([
-    [{ priority: 1.5 }, 'priority: found 1.5, wanted a whole number'],
-    [{ priority: '9'.repeat(19) }, 'priority: found "9999999999999999999", wanted a whole number'],
+    [{ priority: 1.5 }, 'priority: found 1.5, expected a whole number'],
+    [{ priority: '9'.repeat(19) }, 'priority: found "9999999999999999999", expected a whole number'],
     [{ weight: -1 }, `weight: found -1, ${amount}`],
-    [{ weight: new Uint8Array(2) }, 'weight: found binary data, wanted a number'],
-    [{ models: null }, 'models: found nothing, wanted a list'],
-    [{ models: [null] }, 'models[0]: found null, wanted a model name'],
-    [{ models: 'gpt-4o' }, 'models: found "gpt-4o", wanted a list (or a string set) of model names'],
-    [{ models: ['ok', 'not ok'] }, 'models[1]: found "not ok", wanted a model name: 1 to 128'],
-    [{ models: new Set(['gpt-*']) }, 'models[0]: found "gpt-*", wanted a model name'],
-    [{ models: ['m'.repeat(129)] }, 'models[0]: found a text that looks like a secret (not shown), wanted'],
-    [{ mapper: { 'a b': 'x' } }, 'mapper.a b: found this name, wanted a model name'],
-    [{ mapper: { a: 5 } }, 'mapper.a: found 5, wanted a text'],
-    [{ type: 'azzure' }, 'type: found "azzure", wanted "openai"'],
-    [{ id: ' main' }, 'id: found " main", wanted a text on one line, with no blanks'],
-    [{ idle_seconds: 0 }, 'idle_seconds: found 0, wanted a number of seconds, more than 0 and at most 900'],
-    [{ params: new Set([1]) }, 'params: found a set, wanted a map {set'],
-    [{ params: { max_output_tokens: 0 } }, 'params.max_output_tokens: found a number, wanted a whole number'],
-    [{ params: { set: { stop: new Set([1]) } } }, 'params.set.stop: found a set, wanted a value that JSON'],
-    [{ params: { sets: {} } }, 'params.sets: found, but not known here (did you mean set?'],
-    [{ secrets: 'x' }, 'secrets: found, but not known here (did you mean secret?'],
-    [{ colour: 'x' }, 'colour: found, but not known here (misspelt?'],
-    [{ model: 'x', wieght: 1 }, 'model, wieght: found, but not known here (did you mean models, weight?'],
-    [{ secret: [] }, 'secret: found an empty list, wanted a reference or no attribute'],
-    [{ max_tokens_field: 'tokens' }, 'found "tokens", wanted "max_tokens" or "max_completion_tokens"'],
-    [cost({ input: 1 }), 'cost.a: found a map, wanted prices of both input and output, or per_call alone'],
-    [cost({ per_call: 1, cached_input: 1 }), 'wanted prices of both input and output'],
+    [{ weight: new Uint8Array(2) }, 'weight: found binary data, expected a number'],
+    [{ models: null }, 'models: missing, expected a list'],
+    [{ models: [null] }, 'models[0]: found null, expected a model name'],
+    [{ models: 'gpt-4o' }, 'models: found "gpt-4o", expected a list (or a string set) of model names'],
+    [{ models: ['ok', 'not ok'] }, 'models[1]: found "not ok", expected a model name: 1 to 128'],
+    [{ models: new Set(['gpt-*']) }, 'models[0]: found "gpt-*", expected a model name'],
+    [{ models: ['m'.repeat(129)] }, 'models[0]: found a text that looks like a secret (not shown), expected'],
+    [{ mapper: { 'a b': 'x' } }, 'mapper.a b: found this name, expected a model name'],
+    [{ mapper: { a: 5 } }, 'mapper.a: found 5, expected a text'],
+    [{ type: 'azzure' }, 'type: found "azzure", expected "openai"'],
+    [{ id: ' main' }, 'id: found " main", expected a text on one line, without spaces'],
+    [{ idle_seconds: 0 }, 'idle_seconds: found 0, expected a number of seconds, more than 0 and at most 900'],
+    [{ params: new Set([1]) }, 'params: found a set, expected a map {set'],
+    [
+      { params: { max_output_tokens: 0 } },
+      'params.max_output_tokens: found a number, expected a whole number',
+    ],
+    [{ params: { set: { stop: new Set([1]) } } }, 'params.set.stop: found a set, expected a value that JSON'],
+    [{ params: { sets: {} } }, 'params.sets: unknown attribute (did you mean set?'],
+    [{ secrets: 'x' }, 'secrets: unknown attribute (did you mean secret?'],
+    [{ colour: 'x' }, 'colour: unknown attribute (misspelled?'],
+    [{ model: 'x', wieght: 1 }, 'model, wieght: unknown attribute (did you mean models, weight?'],
+    [{ secret: [] }, 'secret: found an empty list, expected a reference or no attribute'],
+    [{ max_tokens_field: 'tokens' }, 'found "tokens", expected "max_tokens" or "max_completion_tokens"'],
+    [cost({ input: 1 }), 'cost.a: found a map, expected prices of both input and output, or per_call alone'],
+    [cost({ per_call: 1, cached_input: 1 }), 'expected prices of both input and output'],
     [cost({ input: 1, output: -2 }), `cost.a.output: found -2, ${amount}`],
-    [cost({ ...both, currency: 'USD' }), 'cost.a.rate: found nothing, wanted yuan for one unit'],
-    [cost({ ...both, rate: 7 }), 'cost.a.rate: found 7, wanted yuan for one unit of the currency, and'],
-    [cost({ ...both, currency: '$', rate: 7 }), 'cost.a.currency: found "$", wanted the code'],
-    [cost({ ...both, curency: 'USD' }), 'cost.a.curency: found, but not known here (did you mean currency?'],
-    [cost({ ...both, tiers: [tier, tier] }), 'wanted tiers in the order of above'],
-    [{ cost: { ' a': both } }, "wanted the upstream's name of a model, or *"],
-    [{ cost: 0.5 }, "cost: found 0.5, wanted a map of the upstream's model name, or *, to its prices"],
+    [cost({ ...both, currency: 'USD' }), 'cost.a.rate: missing, expected yuan per unit'],
+    [cost({ ...both, rate: 7 }), 'cost.a.rate: found 7, expected yuan per unit of the currency, together'],
+    [cost({ ...both, currency: '$', rate: 7 }), 'cost.a.currency: found "$", expected a currency code'],
+    [cost({ ...both, curency: 'USD' }), 'cost.a.curency: unknown attribute (did you mean currency?'],
+    [cost({ ...both, tiers: [tier, tier] }), 'expected tiers in ascending order of above'],
+    [{ cost: { ' a': both } }, "expected the upstream's name of a model, or *"],
+    [{ cost: 0.5 }, "cost: found 0.5, expected a map of the upstream's model name, or *, to its prices"],
   ])('%j', (attributes, problem) => {
     expect(read(attributes)).toMatchObject({ problem: expect.stringContaining(problem) as string });
   });
@@ -137,10 +140,10 @@ it.each<[Record<string, unknown>, string]>([
   [{ models: [] }, 'models: empty'],
   [{ endpoint: 'https://api.example.com' }, 'endpoint: has no path'],
   [{ mapper: { other: 'x' } }, 'mapper: maps other, which is not in models'],
-  [{ models: ['web-x', 'y-official'] }, 'models: web-x is out of reach'],
+  [{ models: ['web-x', 'y-official'] }, 'models: web-x is unreachable'],
   [
     { mapper: { 'gpt-4o': 'x' }, cost: { 'gpt-4o': { per_call: 1 }, x: both, '*': { per_call: 1 } } },
-    "cost: has gpt-4o, which is no model's name at the upstream",
+    'cost: has gpt-4o, which is not a model name of the upstream',
   ],
 ])('a channel that is used but looks wrong carries a warning: %j', (attributes, warning) => {
   expect(read(attributes)).toMatchObject({ row: {}, warning: expect.stringContaining(warning) as string });
@@ -159,7 +162,7 @@ describe('times', () => {
   const bad = ['2026-02-30', '2026-02-30T00:00:00Z', '2026-13-01', '2026-12-31T25:00Z', '2026-12-31 10:00'];
   it.each([...bad, '2026-12-31T10:00', 1798675200, 'soon'])('%s is a problem, named once', (written) => {
     expect(key({ expires_at: written })).toEqual(
-      problemThat(/^expires_at: found [^;]*, wanted an ISO 8601 time with its zone, such as [^;]*$/),
+      problemThat(/^expires_at: found [^;]*, expected an ISO 8601 time with a time zone, such as [^;]*$/),
     );
   });
 });
@@ -191,10 +194,10 @@ describe('keys and plans', () => {
     const row = { price: 0, items: [{ ...item, name: '', icon: '' }] };
     expect(readRow(PlanRow, { level: 1, items: [item] })).toMatchObject({ row });
     expect(readRow(PlanRow, { level: 4 })).toEqual(
-      problemThat('level: found 4, wanted a plan level: 1, 2 or 3'),
+      problemThat('level: found 4, expected a plan level: 1, 2 or 3'),
     );
     expect(readRow(PlanRow, { level: 1, items: [item, item] })).toEqual(
-      problemThat('items: found a list, wanted entries that each have their own id'),
+      problemThat('items: found a list, expected entries with different ids'),
     );
   });
 });

@@ -25,7 +25,7 @@ const row = (more: object = {}) => ({
   ...more,
 });
 const tier = (above: number, more: object = {}) => ({ above, input: 0.02, output: 0.04, ...more });
-const amount = 'wanted a number of 0 or more, with a point for decimals, such as 0.018';
+const amount = 'expected a number of 0 or more, with a decimal point, such as 0.018';
 const cache = { cached_input: 0.001, cache_write: 0.0125, cache_write_1h: 0.02 };
 
 describe('a billing rule', () => {
@@ -52,31 +52,34 @@ describe('a billing rule', () => {
   it.each<[object, string]>([
     [
       { from: '2027-01-01T08:00:00' },
-      'from: found "2027-01-01T08:00:00", wanted an ISO 8601 time with its zone',
+      'from: found "2027-01-01T08:00:00", expected an ISO 8601 time with a time zone',
     ],
-    [{ tiers: [tier(200), tier(100)] }, 'wanted tiers in the order of above, each with an above of its own'],
-    [{ tiers: [tier(200), tier(200)] }, 'wanted tiers in the order of above, each with an above of its own'],
-    [{ tiers: [tier(0)] }, 'tiers[0].above: found 0, wanted a whole number of input tokens, 1 or more'],
-    [{ tiers: [{ above: 5, input: 1 }] }, `tiers[0].output: found nothing, ${amount}`],
-    [{ tiers: [tier(5, { cached: 1 })] }, 'tiers[0].cached: found, but not known here'],
-    [{ tiers: tier(5) }, 'wanted a list of {above, input, output,'],
+    [{ tiers: [tier(200), tier(100)] }, 'expected tiers in ascending order of above, each different'],
+    [{ tiers: [tier(200), tier(200)] }, 'expected tiers in ascending order of above, each different'],
+    [{ tiers: [tier(0)] }, 'tiers[0].above: found 0, expected a whole number of input tokens, 1 or more'],
+    [{ tiers: [{ above: 5, input: 1 }] }, `tiers[0].output: missing, ${amount}`],
+    [{ tiers: [tier(5, { cached: 1 })] }, 'tiers[0].cached: unknown attribute'],
+    [{ tiers: tier(5) }, 'expected a list of {above, input, output,'],
     ...['0,018', '-0.1'].map((input): [object, string] => [{ input }, `input: found "${input}", ${amount}`]),
     ...Object.keys(cache).map((name): [object, string] => [{ [name]: -1 }, `${name}: found -1, ${amount}`]),
     ...[0, -1, 100.5, 0.000_000_1, 'half', '0'].map((factor): [object, string] => [
       { service_tiers: { flex: factor } },
-      `service_tiers.flex: found ${JSON.stringify(factor)}, wanted a`,
+      `service_tiers.flex: found ${JSON.stringify(factor)}, expected a`,
     ]),
     ...['default', 'auto', 'standard_only', 'Flex', '1x', 'x'.repeat(33), ''].map(
       (name): [object, string] => [
         { service_tiers: { [name]: 2 } },
-        'wanted a service tier but the standard one',
+        'expected a service tier other than the standard one',
       ],
     ),
-    [{ service_tiers: ['flex'] }, 'service_tiers: found ["flex"], wanted a map of service tiers to factors'],
-    [{ service_tiers: 0.5 }, 'service_tiers: found 0.5, wanted a map of service tiers to factors'],
-    [{ input_factor: 0.9 }, 'input_factor: found 0.9, wanted a number from 1 to 4'],
-    [{ image_tokens: 0.5 }, 'image_tokens: found 0.5, wanted a whole number of 1 or more'],
-    [{ max_output_tokens: 0 }, 'max_output_tokens: found 0, wanted a whole number of 1 or more'],
+    [
+      { service_tiers: ['flex'] },
+      'service_tiers: found ["flex"], expected a map of service tiers to factors',
+    ],
+    [{ service_tiers: 0.5 }, 'service_tiers: found 0.5, expected a map of service tiers to factors'],
+    [{ input_factor: 0.9 }, 'input_factor: found 0.9, expected a number from 1 to 4'],
+    [{ image_tokens: 0.5 }, 'image_tokens: found 0.5, expected a whole number of 1 or more'],
+    [{ max_output_tokens: 0 }, 'max_output_tokens: found 0, expected a whole number of 1 or more'],
   ])('is refused with %j', (more, problem) => {
     expect(readCharge(row(more))).toEqual({ problem: expect.stringContaining(problem) as string });
   });
@@ -84,11 +87,11 @@ describe('a billing rule', () => {
   it.each<[object, string | undefined]>([
     [
       { ...cache, tiers: [tier(5, { cached_input: 0.002, cache_write_1h: 0.1 })] },
-      "tiers[0].cache_write: absent, so such tokens cost 0.02, the entry's input",
+      'tiers[0].cache_write: missing, so these tokens cost 0.02, the input price of the tier',
     ],
     [
       { max_output_tokens: 10, default_output_tokens: 11 },
-      'default_output_tokens: 11 is more than max_output_tokens, so 10 counts',
+      'default_output_tokens: 11 exceeds max_output_tokens, so 10 applies',
     ],
     [
       {
@@ -100,11 +103,11 @@ describe('a billing rule', () => {
         image_tokens: 9,
       },
       ['tiers', 'service_tiers', 'image_tokens', 'input_factor']
-        .map((name) => `${name}: without effect, as the type is times-billing`)
+        .map((name) => `${name}: ignored, because the type is times-billing`)
         .join('; '),
     ],
-    [{ output: undefined }, 'output: absent, so output tokens are free (if that is meant, 0 says so)'],
-    [{ input: undefined }, 'input: absent, so input tokens are free (if that is meant, 0 says so)'],
+    [{ output: undefined }, 'output: missing, so output tokens are free (set 0 if intended)'],
+    [{ input: undefined }, 'input: missing, so input tokens are free (set 0 if intended)'],
     [{ output: 0 }, undefined],
     [{ service_tiers: { flex: '0.5', priority: 2, a_1: 0.000_001, 'on-demand': 100 } }, undefined],
   ])('is used with a warning: %j', (more, warning) => {
@@ -141,8 +144,7 @@ describe('rules with dates', () => {
   const dated = row({ id: 2, from: '2027-01-01' });
 
   it('shadow each other by id where they begin at the same time, also before they do', () => {
-    const warning =
-      'charges 3: models: rule 2 has the lower id and already prices gpt-4o, so that one counts';
+    const warning = 'charges 3: models: rule 2 has a lower id and takes precedence for gpt-4o';
     expect(at('2026-01-01', row(), dated, { ...dated, id: 3 })).toEqual([warning]);
   });
 });

@@ -100,16 +100,16 @@ describe('the snapshot', () => {
     expect(snapshot.channels.map((row) => row.id)).toEqual(['good']);
     expect(snapshot.charges).toEqual([]);
     expect(results).toEqual([
-      { table: 'channels', key: 'bad', problem: 'priority: found "high", wanted a whole number' },
+      { table: 'channels', key: 'bad', problem: 'priority: found "high", expected a whole number' },
       {
         table: 'channels',
         key: 'good',
-        warning: 'models: no row of charges prices gpt-4o, so calls are free',
+        warning: 'models: no price for gpt-4o, so calls are free',
       },
       {
         table: 'charges',
         key: 1,
-        problem: 'type: found "per-token", wanted "non-billing", "times-billing" or "token-billing"',
+        problem: 'type: found "per-token", expected "non-billing", "times-billing" or "token-billing"',
       },
     ]);
   });
@@ -120,17 +120,17 @@ describe('a switch that cannot be read', () => {
     ['relay_closed', { value: 'yes' }, { relayClosed: true }, 'the relay is closed'],
     ['relay_closed', {}, { relayClosed: true }, 'the relay is closed'],
     ['relay_closed', { value: false, until: 'noon' }, { relayClosed: true }, 'the relay is closed'],
-    ['subscription.enabled', { value: 'ja' }, { subscriptionEnabled: false }, 'subscriptions are off'],
+    ['subscription.enabled', { value: 'ja' }, { subscriptionEnabled: false }, 'subscriptions are disabled'],
     [
       'store',
       { value: 'ja' },
       { store: { allKeys: false } },
-      'only keys that say store themselves may store',
+      'only keys with store set to true store responses',
     ],
   ])('%s %j is safe, and says so', (name, row, settings, said) => {
     const { snapshot, results } = compile({ settings: [{ name, ...row }] });
     expect(snapshot.settings).toMatchObject(settings);
-    expect(results[0]?.problem).toContain(`until this can be read, ${said}`);
+    expect(results[0]?.problem).toContain(`until it is fixed, ${said}`);
   });
 
   it('does not close the relay for an unreadable row of another setting', () => {
@@ -138,8 +138,8 @@ describe('a switch that cannot be read', () => {
     const { snapshot, results } = compile({ settings: [limits, { name: 'relay-closed', value: true }] });
     expect(snapshot.settings).toEqual(defaultSettings);
     expect(results.map(({ problem }) => problem)).toEqual([
-      'value.request_seconds: found 5000, wanted a number of seconds, more than 0 and at most 890',
-      expect.stringMatching(/^name: not a setting; the settings are relay_closed, /),
+      'value.request_seconds: found 5000, expected a number of seconds, more than 0 and at most 890',
+      expect.stringMatching(/name: unknown setting; known are relay_closed, /),
     ]);
   });
 });

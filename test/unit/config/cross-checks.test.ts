@@ -23,11 +23,11 @@ describe('a row that is used but deserves a look', () => {
   it('serves a model without a price', () => {
     const channels = [channel({ models: ['gpt-4o', 'a', 'b', 'c', 'd', 'e', 'f'] })];
     expect(warningsOf({ channels, charges: [charge()] })).toEqual([
-      'channels main: models: no row of charges prices a, b, c, d, e and 1 more, so calls are free',
+      'channels main: models: no price for a, b, c, d, e and 1 more, so calls are free',
     ]);
     const refuse = { name: 'unpriced_models', value: 'refuse' };
     expect(warningsOf({ channels, charges: [charge()], settings: [refuse] })[0]).toContain(
-      'so, by the setting unpriced_models, calls are refused',
+      'so calls are rejected (setting unpriced_models)',
     );
     expect(warningsOf({ channels: [channel({ state: false })] })).toEqual([]);
   });
@@ -47,7 +47,7 @@ describe('a row that is used but deserves a look', () => {
     ] as const;
     const charges = [charge({ models: ['gpt-4o', 'gpt-5'] })];
     expect(warningsOf({ channels, charges }, { learned })).toEqual([
-      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that they are asked in it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that limits are lowered to it; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"wants_back":"thinking"}}, so that it is not asked twice; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"efforts":["low","high"]}}, so that it is not asked twice',
+      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that calls use it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that the relay lowers limits to it; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"wants_back":"thinking"}}, so that it needs no second request; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"efforts":["low","high"]}}, so that it needs no second request',
     ]);
     const limited = [channel({ models: ['gpt-4o', 'gpt-5'], params: { max_output_tokens: 9 } })];
     const [refuses] = learned.slice(2);
@@ -91,7 +91,7 @@ describe('a row that is used but deserves a look', () => {
       'secret: ',
       'dialect: ',
       'limit of 9; ',
-      'a limit of 9; set it to what',
+      'a limit of 9; set it to the',
       'write {',
     ])
       expect(shown).toContain(each);
@@ -106,21 +106,21 @@ describe('a row that is used but deserves a look', () => {
     const channels = [channel({ mapper: { 'gpt-4o': 'gpt-4o-2024' } })];
     const charges = [charge({ models: ['gpt-4o', 'gpt-5', 'gpt-4o-2024'] })];
     expect(warningsOf({ channels, charges })).toEqual([
-      "charges 1: models: no channel that is on serves gpt-5, gpt-4o-2024 (gpt-4o-2024 is the upstream's name of gpt-4o)",
+      "charges 1: models: no enabled channel serves gpt-5, gpt-4o-2024 (gpt-4o-2024 is the upstream's name for gpt-4o)",
     ]);
     const planned = channel({ id: 'new', models: ['gpt-5', 'gpt-4o-2024'], state: false });
     expect(warningsOf({ channels: [...channels, planned], charges })).toEqual([]);
   });
 
-  const nothing = 'input, output: nothing is charged (if that is meant, the type non-billing says so)';
+  const nothing = 'input, output: nothing is charged (use the type non-billing if intended)';
   it.each([
     [{ input: 0, output: 0 }, nothing],
     [{ input: 1e-16, output: 4e-13 }, nothing],
-    [{ type: 'non-billing' }, 'input, output: without effect, as the type is non-billing'],
-    [{ type: 'times-billing', input: 5 }, 'input: without effect, as the type is times-billing'],
+    [{ type: 'non-billing' }, 'input, output: ignored, because the type is non-billing'],
+    [{ type: 'times-billing', input: 5 }, 'input: ignored, because the type is times-billing'],
     [
       { type: 'non-billing', input: 0, output: 0, cache_write_1h: 0.1 },
-      'cache_write_1h: without effect, as the type is non-billing',
+      'cache_write_1h: ignored, because the type is non-billing',
     ],
   ])('has a price that looks like a mistake: %j', (attributes, warning) => {
     const rows = { channels: [channel()], charges: [charge(attributes)] };
@@ -130,7 +130,7 @@ describe('a row that is used but deserves a look', () => {
   it('is a plan for models that nobody serves, or for none', () => {
     const rows = { channels: [channel()], charges: [charge()] };
     expect(warningsOf({ ...rows, plans: [plan(['gpt-4o', 'gpt-5'])] })).toEqual([
-      'plans 1: items[0].models: no channel that is on serves gpt-5',
+      'plans 1: items[0].models: no enabled channel serves gpt-5',
     ]);
     expect(warningsOf({ ...rows, plans: [plan([])] })).toEqual([
       'plans 1: items[0].models: empty, so this entry covers nothing',

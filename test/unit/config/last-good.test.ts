@@ -11,7 +11,7 @@ const charge = (attributes: Record<string, unknown> = {}) => ({
   output: 0.02,
   ...attributes,
 });
-const kept = 'until this is mended, the last good version is used';
+const kept = 'until it is fixed, the last valid version stays in use';
 
 /** Compiles good rows, then the changed ones on top of what the first snapshot kept. */
 const afterEdit = (good: Partial<ConfigRows>, changed: Partial<ConfigRows>) => {
@@ -33,9 +33,9 @@ describe('a bad row that is still there', () => {
     expect(snapshot.charges).toMatchObject([{ id: 1, output: 0.02 }]);
     expect(snapshot.plans).toMatchObject([{ level: 1, price: 5 }]);
     expect(results.map(({ problem }) => problem)).toEqual([
-      `priority: found "high", wanted a whole number; ${kept}`,
-      `output: found "cheap", wanted a number of 0 or more, with a point for decimals, such as 0.018; ${kept}`,
-      `price: found -5, wanted a number of 0 or more, with a point for decimals, such as 0.018; ${kept}`,
+      `priority: found "high", expected a whole number; ${kept}`,
+      `output: found "cheap", expected a number of 0 or more, with a decimal point, such as 0.018; ${kept}`,
+      `price: found -5, expected a number of 0 or more, with a decimal point, such as 0.018; ${kept}`,
     ]);
   });
 
@@ -102,7 +102,7 @@ describe('a channel that was switched off', () => {
       { channels: [channel({ state, priority: 'high' })] },
     );
     expect(snapshot.channels).toEqual([]);
-    expect(results[0]?.problem).toBe('priority: found "high", wanted a whole number');
+    expect(results[0]?.problem).toBe('priority: found "high", expected a whole number');
   });
 
   it('is off while its state cannot be read, and while another attribute is mended after that', () => {
@@ -123,7 +123,7 @@ describe('a bad setting', () => {
       { settings: [{ name: 'contact', value: 5 }] },
     );
     expect(snapshot.settings.contact).toBe('ops@example.com');
-    expect(results[0]?.problem).toBe(`value: found 5, wanted a text; ${kept}`);
+    expect(results[0]?.problem).toBe(`value: found 5, expected a text; ${kept}`);
   });
 
   it('never keeps the relay open, nor models free', () => {

@@ -48,7 +48,7 @@ describe('a price per million tokens that was typed as one per 1,000', () => {
   it('is noticed below 1 yuan, and the message names the model, what was found and what it should be', () => {
     expect(doubtsOf('gpt-4o-mini', { input: 0.15, output: 0.0006 })).toEqual([
       `input: 0.15 yuan ${perMillion} for gpt-4o-mini`,
-      'that would be 0.00015 here',
+      'in that case write 0.00015',
     ]);
     const served = { mapper: { cheap: 'gpt-4o-mini' } };
     expect(doubtsOf('cheap', typed([0.15, 0.6]), served).join()).toContain(`${perMillion} for cheap`);
@@ -68,7 +68,7 @@ describe('a price per million tokens that was typed as one per 1,000', () => {
 it('a factor of a service tier that no vendor has is doubted, in prices and in costs', () => {
   const prices = { input: 0.002, output: 0.01, service_tiers: { flex: 0.5, ultrafast: 10, priority: 20 } };
   expect(doubtsOf('m', prices)).toEqual([
-    'service_tiers.priority: 20 is a factor, so such calls cost 20 times the standard price',
+    'service_tiers.priority: 20 is a factor, so these calls cost 20 times the standard price',
   ]);
   const cost = { '*': { input: 0.001, output: 0.005, service_tiers: { fast: 60 } } };
   expect(doubtsOf('m', { ...prices, service_tiers: {} }, { cost })[0]).toContain(
@@ -83,11 +83,11 @@ describe('what a channel pays', () => {
   it('decides alone where it is known, in yuan: a hundred times as much is doubted, less is not', () => {
     const cheap = cost({ input: 0.01, output: 0.02 });
     expect(doubtsOf('small', { input: 0.31, output: 120 }, cheap)).toEqual([
-      'output: 120 yuan per 1,000 tokens is over 100 times the cost of small and looks like a price per million tokens',
-      'that would be 0.12 here',
+      'output: 120 yuan per 1,000 tokens exceeds 100 times the cost of small and looks like a price per million tokens',
+      'in that case write 0.12',
     ]);
     expect(doubtsOf('m', { input: 0.15, output: 0.05 }, cost(dollar))[0]).toContain(
-      '100 times the cost of m',
+      'exceeds 100 times the cost of m and',
     );
     expect(doubtsOf('m', { input: 0.1, output: 0.05 }, cost(dollar))).toEqual([]);
   });
@@ -96,7 +96,7 @@ describe('what a channel pays', () => {
     const paid = { cost: { m: { ...dollar, input: 0.15, output: 0.0006 } } };
     expect(doubtsOf('m', { input: 0.002, output: 0.008 }, paid)).toEqual([
       `cost.m.input: 0.15 USD ${perMillion}`,
-      'that would be 0.00015 here',
+      'in that case write 0.00015',
     ]);
   });
 });
@@ -142,8 +142,8 @@ describe('a rule that changes a price', () => {
       { service_tiers: { flex: 0.5, priority: 3 } },
       'rises by 50 %: input in priority 20 to 30 yuan per million tokens',
     ],
-    [{}, free, 'becomes nothing: calls are free'],
-    [free, {}, 'begins: calls were free'],
+    [{}, free, 'drops to zero: calls are free'],
+    [free, {}, 'is new: calls were free before'],
     [{}, { type: 'times-billing', input: 0 }, 'changes from token-billing to times-billing'],
   ])('from %j to %j is marked: %s', (before, after, mark) => {
     expect(marked([charge({ ...before })], [charge({ ...after })])).toEqual([mark && `${at} ${mark}`]);
@@ -163,7 +163,7 @@ describe('a rule that changes a price', () => {
   it('at a time that was over says that it began at once, and only where it takes the place of another', () => {
     const over = charge({ id: 2, from: '2025-12-01T00:00:00Z', input: 0.011 });
     const said =
-      'from: at 2026-11-22T12:00:00Z this time (2025-12-01T00:00:00Z) was over, so the price began at once';
+      'from: at 2026-11-22T12:00:00Z this time (2025-12-01T00:00:00Z) was already past, so the price took effect at once';
     expect(marked([charge()], [charge(), over])[1]).toBe(said);
     const justNow = { ...over, from: '2026-11-22T11:59:00Z' };
     expect(marked([charge()], [charge(), justNow])[1]).toBeUndefined();

@@ -52,13 +52,13 @@ describe('a reference to a secret', () => {
     const oldUses = new Set([JSON.stringify(['channels', 'a', reference, host])]);
     expect(problemOf(reference, { local: false, oldUses })).toBeUndefined();
     for (const other of [{ host: 'evil.example' }, { purpose: 'search' as const }])
-      expect(problemOf(reference, { local: false, oldUses }, other)).toContain('names no purpose');
-    expect(problemOf(reference, { local: false, oldUses: new Set() })).toContain('names no purpose');
+      expect(problemOf(reference, { local: false, oldUses }, other)).toContain('without a purpose');
+    expect(problemOf(reference, { local: false, oldUses: new Set() })).toContain('without a purpose');
   });
 
   it('is usable from the environment on a local stack only', () => {
     expect(problemOf('env:OPENAI_API_KEY', { local: true })).toBeUndefined();
-    expect(problemOf('env:OPENAI_API_KEY', { local: false })).toContain('on a local stack only');
+    expect(problemOf('env:OPENAI_API_KEY', { local: false })).toContain('only works on a local stack');
   });
 
   it('is usable from the variables that the owner of the stack named, `*` at an end for all that begin so', () => {
@@ -76,9 +76,9 @@ describe('a reference to a secret', () => {
     expect(
       problemOf('env:STRIPE_KEY', rules, { purpose: 'payments', host: 'api.stripe.com' }),
     ).toBeUndefined();
-    expect(problemOf('env:STRIPE_KEY', rules)).toContain('rows may not read');
+    expect(problemOf('env:STRIPE_KEY', rules)).toContain('rows cannot read');
     expect(problemOf('env:BOUND', rules)).toBeUndefined();
-    expect(problemOf('env:BOUND', rules, { host: 'evil.example' })).toContain('rows may not read');
+    expect(problemOf('env:BOUND', rules, { host: 'evil.example' })).toContain('rows cannot read');
   });
 
   it('is a problem of the row that names another variable', () => {
@@ -185,7 +185,9 @@ describe('a secret of another purpose', () => {
         .results[0];
     };
     expect(sent('https://api.stripe.com')?.problem).toBeUndefined();
-    expect(sent('https://evil.example')?.problem).toContain('stored for another host than evil.example');
+    expect(sent('https://evil.example')?.problem).toContain(
+      'found a secret stored for another host than evil.example',
+    );
     const search = (endpoint: string) => ({
       type: 'searxng',
       endpoint,
@@ -194,7 +196,7 @@ describe('a secret of another purpose', () => {
     const { results } = compile({
       settings: [{ name: 'search', value: search('https://evil.example') }],
     });
-    expect(results[0]?.problem).toContain('stored for another host than evil.example');
+    expect(results[0]?.problem).toContain('found a secret stored for another host than evil.example');
   });
 });
 

@@ -97,21 +97,21 @@ describe.each<[string, [unknown, RegExp][]]>([
   [
     'aliases',
     [
-      [['a'], /^value: found \["a"\], wanted a map from public names to lists of models/],
-      [{ fast: 'a' }, /^value\.fast: found "a", wanted a list of 1 to 8 model names/],
-      [{ fast: [] }, /^value\.fast: found \[\], wanted a list of 1 to 8/],
-      [{ fast: 'abcdefghi'.split('') }, /^value\.fast: found .*, wanted a list of 1 to 8/],
+      [['a'], /^value: found \["a"\], expected a map from public names to lists of models/],
+      [{ fast: 'a' }, /^value\.fast: found "a", expected a list of 1 to 8 model names/],
+      [{ fast: [] }, /^value\.fast: found \[\], expected a list of 1 to 8/],
+      [{ fast: 'abcdefghi'.split('') }, /^value\.fast: found .*, expected a list of 1 to 8/],
       [{ fast: ['a b'] }, /^value\.fast/],
       [{ fast: { models: ['a'], on_contxt_length: true } }, /^value\.fast/],
-      [{ 'fa st': ['a'] }, /^value\.fa st: found this name, wanted a model name/],
+      [{ 'fa st': ['a'] }, /^value\.fa st: found this name, expected a model name/],
       [
         { 'web-fast': ['a'] },
-        /^value\.web-fast: found this name, wanted a name that does not begin with web-/,
+        /^value\.web-fast: found this name, expected a name that does not start with web-/,
       ],
-      [{ 'fast-official': ['a'] }, /^value\.fast-official: found this name, wanted a name/],
-      [{ fast: ['a', 'b', 'a'] }, /^value\.fast: found a twice, wanted each model once/],
-      [{ fast: ['a', 'smart'], smart: ['b'] }, /^value\.fast: found the alias smart, wanted models/],
-      [{ fast: ['a', 'fast'] }, /^value\.fast: found the alias fast, wanted models/],
+      [{ 'fast-official': ['a'] }, /^value\.fast-official: found this name, expected a name/],
+      [{ fast: ['a', 'b', 'a'] }, /^value\.fast: found a twice, expected each model once/],
+      [{ fast: ['a', 'smart'], smart: ['b'] }, /^value\.fast: found the alias smart, expected only models/],
+      [{ fast: ['a', 'fast'] }, /^value\.fast: found the alias fast, expected only models/],
     ],
   ],
   [
@@ -124,72 +124,72 @@ describe.each<[string, [unknown, RegExp][]]>([
       'https://a.example/{name}',
       '',
       5,
-    ].map((value): [unknown, RegExp] => [value, /^value: found .*, wanted /]),
+    ].map((value): [unknown, RegExp] => [value, /^value: found .*, expected /]),
   ],
   [
     'alerts',
     [
-      [{ webhook }, /^value\.secret: found nothing/],
+      [{ webhook }, /^value\.secret: missing/],
       [{ webhook: 'http://hooks.example.com', secret: hook }, /^value\.webhook: found http/],
       [{ webhook: 'https://10.0.0.1/', secret: hook }, /^value\.webhook: found 10\.0\.0\.1/],
       [{ secret: 'a-canary-secret' }, /^value\.secret: found a value that is not a reference(?!.*canary)/],
       [{ plan_days: 0 }, /^value\.plan_days: found 0/],
-      [{ mail: 'me' }, /^value\.mail: found, but not known here/],
+      [{ mail: 'me' }, /value\.mail: unknown attribute/],
     ],
   ],
   [
     'notices',
     [
-      [{ text: 'x' }, /^value: found .*wanted a list of at most 20 maps/],
+      [{ text: 'x' }, /^value: found .*expected a list of at most 20 maps/],
       [Array.from({ length: 21 }, () => ({ text: 'x' })), /^value: found .*at most 20 maps/],
-      [['x'], /^value\[0\]: found "x", wanted a map \{text, from, until, models\}/],
-      [[{ text: '' }], /^value\[0\]\.text: found an empty text, wanted a text that is not empty/],
+      [['x'], /^value\[0\]: found "x", expected a map \{text, from, until, models\}/],
+      [[{ text: '' }], /^value\[0\]\.text: found an empty text, expected a text that is not empty/],
       [[{ text: 'x'.repeat(1_000_000) }], /^value\[0\]\.text: .{0,300}at most 500 characters$/],
-      [[{ text: 'x', from: 'Monday' }], /^value\[0\]\.from: found "Monday", wanted an ISO 8601 time/],
-      [[{ text: 'x', from: '2026-12-02', until: '2026-12-02' }], /^value\[0\]\.until: .*not after from/],
+      [[{ text: 'x', from: 'Monday' }], /^value\[0\]\.from: found "Monday", expected an ISO 8601 time/],
+      [[{ text: 'x', from: '2026-12-02', until: '2026-12-02' }], /^value\[0\]\.until: .*later than from/],
       [[{ text: 'x', models: [] }], /^value\[0\]\.models: .*1 to 100 model names/],
     ],
   ],
   [
     'payments',
     [
-      [paid({ live: 'yes' }), /^value\.stripe\.live: found "yes", wanted true or false/],
+      [paid({ live: 'yes' }), /^value\.stripe\.live: found "yes", expected true or false/],
       [paid({ webhook_secret: 'whsec_canary' }), /^value\.stripe\.webhook_secret: found a value(?!.*canary)/],
       [paid({ webhook_secret: [] }), /^value\.stripe\.webhook_secret: /],
       [paid({ link_secret: 'env:LINKS' }), /^value\.stripe\.link_secret: found an env: reference/],
-      [paid({ link_secret: undefined }), /^value\.stripe\.link_secret: found nothing/],
-      [paid({ rates: { usd: 0 } }), /^value\.stripe\.rates\.usd: found 0, wanted yuan for one unit/],
+      [paid({ link_secret: undefined }), /^value\.stripe\.link_secret: missing/],
+      [paid({ rates: { usd: 0 } }), /^value\.stripe\.rates\.usd: found 0, expected yuan per unit/],
       [paid({ rates: { usd: 7.1234567 } }), /at most 6 decimals/],
       [paid({ rates: { USD: 7 } }), /^value\.stripe\.rates/],
-      [paid({ rates: { ugx: 0.002 } }), /^value\.stripe\.rates\.ugx: found a rate, wanted no rate for it/],
+      [paid({ rates: { ugx: 0.002 } }), /^value\.stripe\.rates\.ugx: found a rate, but Stripe/],
       [
         paid({ checkout: { secret_key: 'sk_live_canary', currency: 'usd' } }),
         /^value\.stripe\.checkout\.secret_key: found a value(?!.*canary)/,
       ],
       [
         paid({ checkout: { secret_key: hook, currency: 'eur' } }),
-        /^value\.stripe\.checkout\.currency: found one without a rate/,
+        /^value\.stripe\.checkout\.currency: found a currency without a rate/,
       ],
       [
         paid({ checkout: { secret_key: hook, currency: 'usd', endpoint: 'http://a.example' } }),
         /^value\.stripe\.checkout\.endpoint: found http/,
       ],
-      [paid({ checkout: { currency: 'usd' } }), /^value\.stripe\.checkout\.secret_key: found nothing/],
-      [paid({ unsigned: 'grant' }), /^value\.stripe\.unsigned: found "grant", wanted "park" or "ignore"/],
+      [paid({ checkout: { currency: 'usd' } }), /^value\.stripe\.checkout\.secret_key: missing/],
+      [paid({ unsigned: 'grant' }), /^value\.stripe\.unsigned: found "grant", expected "park" or "ignore"/],
     ],
   ],
   [
     'search',
     [
-      [{ type: 'bing', endpoint: webhook }, /^value\.type: found "bing", wanted "searxng" or "tavily"/],
-      [{ type: 'searxng' }, /^value\.endpoint: found nothing/],
+      [{ type: 'bing', endpoint: webhook }, /^value\.type: found "bing", expected "searxng" or "tavily"/],
+      [{ type: 'searxng' }, /^value\.endpoint: missing/],
       [{ type: 'searxng', endpoint: 'http://search.example.com' }, /^value\.endpoint: found http/],
       [{ type: 'searxng', endpoint: 'http://127.0.0.1:8080' }, /^value\.endpoint: .*this machine itself/],
       [{ type: 'tavily', secret: 'tvly-canary' }, /^value\.secret: found a value(?!.*canary)/],
-      [{ type: 'tavily', results: 11 }, /^value\.results: found 11, wanted a whole number from 1 to 10/],
+      [{ type: 'tavily', results: 11 }, /^value\.results: found 11, expected a whole number from 1 to 10/],
       [{ type: 'tavily', language: 'en' }, /^value\.language: /],
       [{ type: 'tavily', price: -1 }, /^value\.price: found -1/],
-      [{ type: 'tavily', price: 1e-10 }, /^value\.price: found 1e-10, wanted yuan for one search/],
+      [{ type: 'tavily', price: 1e-10 }, /^value\.price: found 1e-10, expected yuan per search/],
       [{ type: 'tavily', cost: 'cheap' }, /^value\.cost: found "cheap"/],
       [{ type: 'tavily', per_minute: 0 }, /^value\.per_minute: found 0/],
     ],
@@ -221,16 +221,14 @@ describe('aliases and the other tables', () => {
     const rows = { channels: [channel(more), channel({ id: 'second', models: ['o3'] })] };
     const value = { 'gpt-4o': ['o3'], fast: ['o3'] };
     expect(compiled(value, rows).snapshot.settings.aliases.map(({ name }) => name)).toEqual(['fast']);
-    expect(warningOf(value, rows)).toBe(
-      'value.gpt-4o: not used, because a channel has a model of this name, which stays that model',
-    );
+    expect(warningOf(value, rows)).toBe('value.gpt-4o: ignored, because a channel has a model of this name');
   });
 
   it('warns of models that nobody serves or may have, and of aliases without any', () => {
     expect(warningOf({ fast: ['gpt-4o'] })).toBeUndefined();
     expect(warningOf({ fast: ['gpt-4o', 'o9'], none: ['o8', 'o9'] })).toBe(
-      'value.fast: skips o9, which no channel that is on serves; ' +
-        'value.none: not offered, because no channel that is on serves any of its models',
+      'value.fast: skips o9, which no enabled channel serves; ' +
+        'value.none: not offered, because no enabled channel serves any of its models',
     );
     const settings = [row({ fast: ['gpt-4o'] }), { name: 'unpriced_models', value: 'refuse' }];
     expect(warningOf({}, { settings })).toContain('not offered');
@@ -241,7 +239,7 @@ describe('aliases and the other tables', () => {
     const charges = [{ id: 1, type: 'non-billing', models: ['fast'] }];
     const warning = (table: string) => warningOf({ fast: ['gpt-4o'] }, { plans, charges }, table);
     expect(warning('plans')).toBeUndefined();
-    expect(warning('charges')).toContain('fast is an alias: the model that answers has its price');
+    expect(warning('charges')).toContain('fast is an alias: set the price of its models');
   });
 });
 
@@ -257,7 +255,10 @@ describe('a row of accounts', () => {
   });
 
   it.each([
-    [{ alert_below: 0 }, /^alert_below: found 0, wanted yuan.*nobody is reported about the account$/],
+    [
+      { alert_below: 0 },
+      /^alert_below: found 0, expected an amount in yuan.*no alerts are sent for the account$/,
+    ],
     [{ contact: 'me@example.com' }, /^contact: .*a map \{email, webhook\}/],
     [{ contact: { email: 'a@b.example.com\nBcc: c@d.example.com' } }, /^contact\.email: /],
     [{ contact: { email: 'a@example.com,b@example.com' } }, /^contact\.email: /],

@@ -34,7 +34,9 @@ describe('a new rule', () => {
 
     const late = rigWithAnother({ overtaken: ['create charges 2'] });
     const { plan: overtaken } = await planNewRule(late.ports, attributes);
-    await expect(carryOutWrites(late.ports, overtaken)).rejects.toThrow('charges 2 was changed by somebody');
+    await expect(carryOutWrites(late.ports, overtaken)).rejects.toThrow(
+      'someone else changed charges 2 in the meantime: review it and try again',
+    );
   });
 
   it('that begins later is never written over one either', async () => {
@@ -69,9 +71,13 @@ describe('another price for one model', () => {
 
   it('is refused where another rule would hide it, now or from then on', async () => {
     const hidden = { ...rule, id: 2 };
-    await expect(planned([shared, hidden])).rejects.toThrow('rule 2 names m too and would price it then');
+    await expect(planned([shared, hidden])).rejects.toThrow(
+      'rule 2 also prices m and would take precedence: change it with `charge set 2`, or delete it with `charge off 2`',
+    );
     const announced = { ...hidden, from: '2126-01-01' };
-    await expect(planned([rule, announced], { from: '2126-01-01' })).rejects.toThrow('rule 2 names m too');
+    await expect(planned([rule, announced], { from: '2126-01-01' })).rejects.toThrow(
+      'rule 2 also prices m and would take precedence: change it with `charge set 2`, or delete it with `charge off 2`',
+    );
     expect(await planned([rule, announced], { from: '2127-01-01' })).toMatchObject([{ row: { id: 3 } }]);
   });
 
@@ -82,7 +88,7 @@ describe('another price for one model', () => {
 
     it('is refused, now and when it begins later, until somebody decides what becomes of that rule', async () => {
       const words =
-        /another price of m is announced and would end this one: rule 2: .*from 2126-01-01T00:00:00Z/;
+        /another price of m is announced and would replace this one: rule 2: .*from 2126-01-01T00:00:00Z/;
       await expect(planned([rule, announced])).rejects.toThrow(words);
       await expect(planned([shared, forBoth], { from: '2125-01-01' })).rejects.toThrow(words);
     });
@@ -118,7 +124,7 @@ describe('another price for one model', () => {
     it('refuses a move to before the new price, a move of several, and other words', async () => {
       const second = { ...announced, id: 3, from: '2127-01-01' };
       for (const choice of ['2020-01-01', 'perhaps'])
-        await expect(planned([rule, announced], { announced: choice })).rejects.toThrow(/found .*wanted/);
+        await expect(planned([rule, announced], { announced: choice })).rejects.toThrow(/invalid .*expected/);
       await expect(planned([rule, announced, second], { announced: '2128-01-01' })).rejects.toThrow(
         'only one',
       );
@@ -129,7 +135,7 @@ describe('another price for one model', () => {
       const warnings = async (changed: object) =>
         (await planSetRow(ports, { table: 'charges', key: 1, attributes: { ...changed } })).warnings;
       expect(await warnings({ input: 1.1 })).toContainEqual(
-        'charges 1: rule 2 was announced and prices m from 2126-01-01T00:00:00Z on',
+        'charges 1: the announced rule 2 will replace the price of m at 2126-01-01T00:00:00Z',
       );
       expect(await warnings({ max_output_tokens: 100 })).toEqual([]);
     });
@@ -140,7 +146,7 @@ describe('another price for one model', () => {
     const { ports } = operatorRig({ rows: { charges: [shared], channels: [served] } });
     expect((await planReprice(ports, { model: 'm', attributes })).warnings).toEqual([
       expect.stringMatching(/^charges 2: .* rises by 200 %/),
-      'cached_input of rule 1 is kept as before: `charge set 2` changes such prices',
+      'cached_input of rule 1 is unchanged; change it with `charge set 2`',
     ]);
   });
 
@@ -149,18 +155,20 @@ describe('another price for one model', () => {
     const { ports } = operatorRig({ rows: { charges: [{ ...rule, tiers, cached_input: 0.1 }] } });
     const kept = async (more: object) =>
       (await planReprice(ports, { model: 'm', attributes: { ...attributes, ...more } })).warnings.filter(
-        (each) => each.includes('kept'),
+        (each) => each.includes('unchanged'),
       );
     expect(await kept({})).toEqual([
-      'tiers, cached_input of rule 1 are kept as before: `charge set 1` changes such prices',
+      'tiers, cached_input of rule 1 are unchanged; change them with `charge set 1`',
     ]);
     expect(await kept({ cached_input: 0.3, tiers: [] })).toEqual([]);
   });
 
   it('is none of a model without a price by tokens', async () => {
-    await expect(planned([])).rejects.toThrow('no rule prices m: `charge new type=token-billing models=m ');
+    await expect(planned([])).rejects.toThrow(
+      'm has no price yet: create a rule with `charge new type=token-billing models=m input=... output=...`',
+    );
     await expect(planned([{ ...rule, type: 'non-billing' }])).rejects.toThrow(
-      'rule 1 prices m by non-billing',
+      'rule 1 prices m by non-billing: use `charge set`',
     );
   });
 });

@@ -16,7 +16,7 @@ describe('the plan to add a channel', () => {
     expect(plan).toMatchObject({ changes: [{ kind: 'create', row }], questions: [] });
     expect(writes).toEqual([]);
     await expect(carryOutWrites(ports, plan)).rejects.toMatchObject({
-      message: expect.stringContaining('there is a channel a already'),
+      message: expect.stringContaining('nothing was written: channel a already exists; choose another --id'),
       exitCode: 2,
     });
   });
@@ -50,7 +50,9 @@ it('the plan to sync a channel takes no model out by a list that does not end', 
     reply: { status: 200, body: JSON.stringify(page) },
   });
   const secrets = { ...ports.secrets, read: async () => 'secret' };
-  await expect(planSync({ ...ports, secrets }, { id: 'a' })).rejects.toThrow('goes on after 20 pages');
+  await expect(planSync({ ...ports, secrets }, { id: 'a' })).rejects.toThrow(
+    'the list of models has more than 20 pages',
+  );
   expect(sent).toHaveLength(20);
 });
 
@@ -65,7 +67,7 @@ it('the plan to sync a channel says when its vendor shuts a model of it down', a
   const reply = { status: 200, body: JSON.stringify({ data }) };
   const { ports } = operatorRig({ rows: { channels: [channel] }, reply });
   const plan = await planSync(ports, { id: 'a', only: [] });
-  expect(plan).toMatchObject({ changes: [], listWarnings: ['the vendor shuts m down on 2027-01-14'] });
+  expect(plan).toMatchObject({ changes: [], listWarnings: ['the provider shuts down m on 2027-01-14'] });
 });
 
 describe('the plan to sync a channel whose vendor says what its models can', () => {
@@ -247,7 +249,7 @@ describe('the test of a channel', () => {
     const { clock } = ports;
     const startMs = clock.now();
     await expect(clock.run(carryOutChannelTest({ ...ports, upstreams }, plan))).rejects.toThrow(
-      'no answer: time-out',
+      'the upstream did not respond: timeout',
     );
     expect(clock.now() - startMs).toBe(30_000);
     expect(clock.pendingTimers).toBe(0);
@@ -256,6 +258,6 @@ describe('the test of a channel', () => {
   it('refuses channels that only the functions may call', async () => {
     const bedrock = { id: 'a', type: 'bedrock', region: 'us-east-1', models: ['m'], state: true };
     const { ports } = operatorRig({ rows: { channels: [bedrock] } });
-    await expect(planChannelTest(ports, { id: 'a' })).rejects.toThrow("the functions' own role");
+    await expect(planChannelTest(ports, { id: 'a' })).rejects.toThrow('the IAM role of the functions');
   });
 });

@@ -27,8 +27,8 @@ describe('the plan to apply a file', () => {
           unchanged: { priority: undefined },
         },
       ],
-      effect: ['2 rows to write.'],
-      questions: ['Write this?'],
+      effect: ['Save 2 rows'],
+      questions: ['Save these changes?'],
     });
     expect(writes).toEqual([]);
     expect(await carryOutWrites(ports, plan)).toHaveLength(2);
@@ -42,7 +42,7 @@ describe('the plan to apply a file', () => {
       'remove channels',
       'remove charges',
     ]);
-    expect(plan.effect).toEqual(['0 rows to write, 2 to delete.']);
+    expect(plan.effect).toEqual(['Save 0 rows, delete 2']);
   });
 
   it('stops at the first row that was overtaken, and says how far it came', async () => {
@@ -50,7 +50,7 @@ describe('the plan to apply a file', () => {
     const file = fileOf({ channels: [channel, { ...channel, id: 'b' }], charges: [charge] });
     const plan = planRows(ports, await editByFile(ports, file, false));
     await expect(carryOutWrites(ports, plan)).rejects.toThrow(
-      'channels a was changed by somebody else meanwhile; 1 of 3 rows are written',
+      'someone else changed channels a in the meantime; 1 of 3 rows are saved',
     );
     expect(writes).toEqual(['create charges 1', 'create channels a']);
   });
@@ -60,7 +60,9 @@ describe('a plan that closes the relay', () => {
   const closed = { name: 'relay_closed', value: true };
   const asks = {
     questions: ['Close the relay?'],
-    warnings: expect.arrayContaining([expect.stringMatching(/every customer will be refused/)]) as unknown,
+    warnings: expect.arrayContaining([
+      expect.stringMatching(/all calls of all customers are rejected until you open the relay again/),
+    ]) as unknown,
   };
 
   it('asks so, whether it sets the setting or restores a version', async () => {
@@ -80,8 +82,8 @@ describe('a plan that closes the relay', () => {
     const { ports } = operatorRig({ rows: { settings: [closed] } });
     const set = async (key: string, value: unknown) =>
       (await planSetRow(ports, { table: 'settings', key, attributes: { value } })).questions;
-    expect(await set('relay_closed', false)).toEqual(['Write this?']);
-    expect(await set('contact', 'ops@example.com')).toEqual(['Write this?']);
+    expect(await set('relay_closed', false)).toEqual(['Save these changes?']);
+    expect(await set('contact', 'ops@example.com')).toEqual(['Save these changes?']);
   });
 });
 
@@ -128,7 +130,7 @@ describe('the plan to set a row', () => {
 describe('the wait for a version', () => {
   it('says what the stack has against a variable that a row names, which it alone knows', async () => {
     const refused =
-      'secret: found an env: reference to a variable that rows may not read; start the stack with RELAY_ENV_SECRETS=HOME to allow it';
+      'secret: found an env: reference to a variable that rows cannot read; start the stack with RELAY_ENV_SECRETS=HOME to allow it';
     const row = { ...channel, secret: 'env:HOME', _problem: refused };
     const { ports } = operatorRig({ published: [{}], rows: { channels: [row] } });
     const local = { ...ports, target: { ...ports.target, local: true } };

@@ -16,11 +16,15 @@ const prices = async (free: string[], typed: Record<string, TypedPrice>) =>
 describe('the first prices', () => {
   it('are those that were asked for, or nothing is written', async () => {
     const other = { input: 0.1, output: 0.3 };
-    await expect(prices([], { priced: other })).rejects.toThrow('priced is priced already, in another way');
-    await expect(prices([], { gratis: other })).rejects.toThrow('by rule 2');
+    await expect(prices([], { priced: other })).rejects.toThrow(
+      ': leave out its price here, or change the rule with `charge set',
+    );
+    await expect(prices([], { gratis: other })).rejects.toThrow('(rule 2)');
     await expect(prices(['priced'], {})).rejects.toThrow('by rule 1');
     await expect(prices([], { new: { input: 1e-16, output: 0 } })).rejects.toThrow('too small to charge');
-    await expect(prices(['new'], { new: other })).rejects.toThrow('new is given a price and named as free');
+    await expect(prices(['new'], { new: other })).rejects.toThrow(
+      'new has a price and is also listed as free: choose one',
+    );
   });
 
   it('may be repeated', async () => {

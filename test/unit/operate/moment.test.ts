@@ -49,6 +49,6 @@ it('is stored as ISO 8601, at any depth, where attributes are times; what is one
 
 it('is refused where it is none, by its place, with the forms that there are', () => {
   expect(() => normalizeMoments({ value: [{ until: 'tomorow' }] }, nowMs)).toThrow(
-    'value[0].until: found "tomorow", wanted a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-',
+    'value[0].until: invalid time "tomorow", expected a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-',
   );
 });

@@ -177,7 +177,7 @@ describe('moving secrets', () => {
     });
     const plan = await planMoveSecrets(ports);
     expect(plan.warnings).toEqual([
-      expect.stringContaining('channels thief is not changed: found a secret of payments'),
+      expect.stringContaining('channels thief is left unchanged: found a secret of payments'),
     ]);
     expect(await carryOutMove(ports, plan, 60)).toMatchObject({
       moved: 6,
@@ -202,7 +202,7 @@ describe('moving secrets', () => {
 
   it('overwrites no other value, and moves the others all the same', async () => {
     stored.set('ssm:/relay/relay/payments/hook', 'newer');
-    await expect(move()).rejects.toThrow('ssm:/relay/relay/payments/hook has another value');
+    await expect(move()).rejects.toThrow('ssm:/relay/relay/payments/hook already has a different value');
     expect(stored.get('ssm:/relay/relay/payments/hook')).toBe('newer');
     expect(rows.channels[0]).toMatchObject({ secret: 'ssm:/relay/relay/channels/a.example.com/shared' });
     expect(JSON.stringify(rows.settings)).toContain('ssm:/relay/relay/hook');

@@ -11,25 +11,25 @@ const refused = (said?: string) => ({
 
 it.each<[RequestLine, string]>([
   [{ code: 'insufficient_quota', reason: 'quota_insufficient' }, 'relay-ops grant new acme AMOUNT'],
-  [refused(), 'the secret of second is not there or cannot be read'],
-  [refused('other'), 'our account or key at the upstream of second is refused or empty'],
+  [refused(), 'the secret of second is missing or unreadable'],
+  [refused('other'), 'the provider of second rejects your account or API key'],
   // The code of the upstream is one of the relay's as well.
-  [{ code: 'model_not_found', reason: 'upstream_refused_404' }, 'second has no such address, or no model'],
+  [{ code: 'model_not_found', reason: 'upstream_refused_404' }, 'second has a wrong endpoint'],
   [
     { code: 'model_not_found', reason: 'upstream_status_404' },
-    'mapper of m; npx --no relay-ops channel sync',
+    'mapper of the channel; npx --no relay-ops channel sync',
   ],
   [{ code: 'model_not_found', reason: 'unknown' }, 'no enabled channel serves m, or it has no price'],
-  [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'prices the model, so its calls are refused'],
+  [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'the model has no valid price'],
   [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'models=MODEL input=YUAN'],
-  [{ code: 'other', reason: 'other' }, 'the error that it got names the field'],
-  [{ code: 'unavailable', reason: 'not_in_tariff' }, 'was edited between its acceptance and its run'],
-  [{ code: 'unavailable', reason: 'background_late' }, 'relay-ops doctor shows whether functions'],
+  [{ code: 'other', reason: 'other' }, 'the customer must change the request: the error names the field'],
+  [{ code: 'unavailable', reason: 'not_in_tariff' }, 'changed between acceptance and run'],
+  [{ code: 'unavailable', reason: 'background_late' }, 'throttled functions with npx --no relay-ops doctor'],
   [
     { FirstContentMs: 15_000, attempts: [{ channel: 'second', at: 14_000, outcome: 'answered', ms: 900 }] },
-    'it waited 14 s before a channel was asked, so no channel is at fault',
+    'it waited 14 s before the first attempt, so no channel is at fault',
   ],
-  [{ FirstContentMs: 60_000 }, 'request list --channel second --status slow --since 1h shows'],
+  [{ FirstContentMs: 60_000 }, 'request list --channel second --status slow --since 1h;'],
 ])('after %j says what to do', (fields, words) => {
   const line = { account: 'acme', model: 'm', channel: 'second', ...fields };
   expect(adviseNextStep({ id: 'x', line: { atMs: 0, fields: line }, events: [] }, target)).toContain(words);

@@ -87,17 +87,17 @@ describe('a probe', () => {
     const priced = probed(able, { more: { charges } });
     const plan = await planProbe(priced.ports, { id: 'a' });
     expect(plan.effect).toEqual([
-      'at most 12 calls to https://api.example.com/v1, model m',
-      'expected: 1800 input and 1800 output tokens (at most 24576 output tokens)',
-      "expected cost: 0.198 yuan by rule 3 of charges, by which clients pay; the upstream's price may be another",
+      'Send up to 12 calls to https://api.example.com/v1, model m',
+      'Expected usage: 1800 input and 1800 output tokens (at most 24576 output tokens)',
+      "Expected cost: ¥0.198 at your price for customers (rule 3); the provider's price may differ",
     ]);
     expect(plan.questions).toHaveLength(1);
     expect(priced.asked).toEqual([]);
     const perCall = [{ id: 3, type: 'times-billing', models: ['m'], output: 0.5 }];
     const counted = await planProbe(probed(able, { more: { charges: perCall } }).ports, { id: 'a' });
-    expect(counted.effect[2]).toContain('expected cost: 6 yuan by rule 3');
+    expect(counted.effect[2]).toContain('Expected cost: ¥6 at');
     const free = await planProbe(probed(able).ports, { id: 'a' });
-    expect(free.effect[2]).toBe('expected cost: no rule of charges has a price for m');
+    expect(free.effect[2]).toBe('Expected cost: unknown, m has no price');
   });
 
   it.each([
@@ -143,17 +143,29 @@ describe('a probe', () => {
   });
 
   it.each([
-    ['web pages', () => page, /in no dialect\. chat: status 200: a web page .*messages: .*responses: /],
-    ['a key that is refused', () => refusal(401), /refuses the key \(chat: status 401/],
-    ['an empty account', () => refusal(402), /has no credit left \(status 402/],
+    ['web pages', () => page, /no known dialect\. chat: status 200: a web page .*messages: .*responses: /],
+    ['a key that is refused', () => refusal(401), /rejects the API key \(chat: status 401/],
+    [
+      'an empty account',
+      () => refusal(402),
+      /nothing was written: your account with the provider has no credit left \(status 402/,
+    ],
     [
       'an empty account, as a 429',
       () => ({ status: 429, body: { error: { code: 'insufficient_quota', message: 'x' } } }),
       /has no credit left/,
     ],
-    ['too many requests', () => refusal(429), /does not answer at the moment \(status 429/],
-    ['an upstream that is down', () => refusal(503), /does not answer at the moment \(status 503/],
-    ['refusals of everything', () => refusal(), /in no dialect\. chat: status 400: .*no/],
+    [
+      'too many requests',
+      () => refusal(429),
+      /nothing was written: the upstream is unavailable \(status 429/,
+    ],
+    [
+      'an upstream that is down',
+      () => refusal(503),
+      /nothing was written: the upstream is unavailable \(status 503/,
+    ],
+    ['refusals of everything', () => refusal(), /no known dialect\. chat: status 400: .*no/],
   ] satisfies [string, Answering, RegExp][])('writes nothing at %s', async (_case, answering, message) => {
     const { run, writes } = probed(answering);
     await expect(run()).rejects.toThrow(message);
@@ -186,8 +198,12 @@ describe('a probe', () => {
   });
 
   it.each([
-    ['a key that is refused by now', 401, /refuses the key by now/],
-    ['too many requests', 429, /at the moment/],
+    [
+      'a key that is refused by now',
+      401,
+      /nothing was written: the upstream has started to reject the API key/,
+    ],
+    ['too many requests', 429, /is unavailable/],
     ['an empty account', 402, /no credit left/],
   ])('writes nothing when it meets %s on the way', async (_case, status, message) => {
     const { run, writes } = probed((asked) => (imageIn(asked) ? refusal(status) : able(asked)));
@@ -211,7 +227,9 @@ describe('a probe', () => {
         ? { body: { object: 'list', data: [{ index: 0, embedding: [1, 2] }], model: 'm', ...usage } }
         : { status: 404, body: 'Not Found' };
     const { run, asked, writes } = probed(vectors);
-    await expect(run()).rejects.toThrow('nothing was written: the model answers with vectors only');
+    await expect(run()).rejects.toThrow(
+      'nothing was written: this is an embedding model, and a probe needs a chat model; use `channel test`',
+    );
     expect(asked.length).toBeLessThanOrEqual(12);
     expect(writes).toEqual([]);
   });
@@ -223,13 +241,15 @@ describe('a probe', () => {
 
   it('writes nothing over a row that was changed meanwhile', async () => {
     const { run } = probed(able, { overtaken: ['update channels a'] });
-    await expect(run()).rejects.toThrow('nothing was written: somebody changed the row meanwhile');
+    await expect(run()).rejects.toThrow(
+      'nothing was written: someone else changed the channel in the meantime; re-run the command',
+    );
   });
 
   it('finds the one dialect whose address and key are right, and warns before the first call', async () => {
     const guarded: Answering = (asked) => (isChat(asked) ? able(asked) : refusal(401));
     const { can, warnings } = await probed(guarded, { attributes: { type: 'anthropic' } }).run();
     expect(can).toMatchObject({ tools: true, dialects: ['chat'] });
-    expect(warnings[0]).toContain('dialect: is messages, but the probe found chat alone');
+    expect(warnings[0]).toContain('dialect: is messages, but the probe found only chat');
   });
 });

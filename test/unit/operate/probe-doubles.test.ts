@@ -57,7 +57,7 @@ const doubles: {
       efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'],
       dialects: ['responses'],
     },
-    warning: 'dialect: is chat, but the probe found responses alone',
+    warning: 'dialect: is chat, but the probe found only responses',
   },
   {
     // The rules about reasoning are not for this model.
@@ -127,7 +127,7 @@ const doubles: {
     model: 'picky',
     attributes: { type: 'anthropic', params: { system: 'first' } },
     can: { ...everything, system_anywhere: false, efforts: [], dialects: ['chat'] },
-    warning: 'dialect: is messages, but the probe found chat alone',
+    warning: 'dialect: is messages, but the probe found only chat',
   },
 ];
 
@@ -149,7 +149,7 @@ describe('the probe of each double', () => {
   it("is refused for Bedrock's, whose requests only the functions sign", async () => {
     const attributes = { type: 'bedrock', region: 'us-east-1' };
     await expect(probe('bedrock', 'us.anthropic.claude-opus-5-5-v1:0', attributes)).rejects.toThrow(
-      "called with the functions' own role, which this tool does not have",
+      'use the IAM role of the functions, which this command does not have',
     );
     expect(vendors.requests('bedrock')).toEqual([]);
   });
@@ -176,7 +176,7 @@ describe('the probe of a double that cannot be asked', () => {
   ])('says that %s refuses the key, and shows none of it', async (vendor, model, attributes) => {
     const message = await failing(vendor, model, { ...attributes, secret });
     expect(message).toMatch(
-      /^nothing was written: the upstream refuses the key \((chat|messages): status 40[01]: /,
+      /^nothing was written: the upstream rejects the API key \((chat|messages): status 40[01]: /,
     );
     expect(message).not.toContain('wrong-key');
   });
@@ -187,7 +187,7 @@ describe('the probe of a double that cannot be asked', () => {
     ['anthropic', { type: 'anthropic' }, /messages: status 404: .*model: missing/],
   ])('names the answer of %s to a model that it does not have', async (vendor, attributes, said) => {
     const message = await failing(vendor, 'missing', attributes);
-    expect(message).toContain('nothing was written: the upstream answers in no dialect.');
+    expect(message).toContain('nothing was written: the upstream supports no known dialect');
     expect(message).toMatch(said);
   });
 });

@@ -20,10 +20,10 @@ const row: CloseRow = {
 it('the story of a request says by which factor its sum was multiplied, and in which service tier', () => {
   const steps = new Map(requestSteps(row));
   expect(steps.get('price')).toBe(
-    'rule 1: 18 yuan per million input tokens, 72 per million output tokens, times 0.5',
+    'rule 1: ¥18 per million input tokens, ¥72 per million output tokens, x 0.5',
   );
-  expect(steps.get('service tier')).toBe('flex, times 0.5');
-  expect(steps.get('charged')).toContain('0.0234 yuan');
+  expect(steps.get('service tier')).toBe('flex, x 0.5');
+  expect(steps.get('charged')).toContain('¥0.0234');
   const unpriced = { ...row, price: '1:tokens:0.018:0.072', service_tier: 'scale', charge: 46_800_000n };
   expect(new Map(requestSteps(unpriced)).get('service tier')).toBe('scale');
   expect(new Map(requestSteps({ ...unpriced, service_tier: undefined })).has('service tier')).toBe(false);
@@ -32,8 +32,8 @@ it('the story of a request says by which factor its sum was multiplied, and in w
 it('the story of a request says what was agreed, and why more was charged than it held', () => {
   const above = { ...row, reserved: 20_000_000n, tariff: '1:tokens:0.018:0.072;flex:x0.5' };
   const steps = new Map(requestSteps(above));
-  expect(steps.get('agreed')).toBe('1:tokens:0.018:0.072;flex:x0.5');
-  expect(steps.get('taken')).toBe('0.0034 yuan more than was reserved');
+  expect(steps.get('tariff')).toBe('1:tokens:0.018:0.072;flex:x0.5');
+  expect(steps.get('excess')).toBe('¥0.0034 more than reserved');
   expect(steps.get('because')).toBe(
     'the upstream reported 350 output tokens, of which the reservation covered 255',
   );
@@ -43,6 +43,6 @@ it('the story of a request says what was agreed, and why more was charged than i
 it('the story of an expired call names its search where the expiry charged it', () => {
   const expired: CloseRow = { ...row, kind: 'expired', price: '1:tokens:0.018:0.072' };
   const ended = (of: CloseRow) => new Map(requestSteps(of, row)).get('ended');
-  expect(ended(expired)).toContain('the input was charged');
-  expect(ended({ ...expired, search_price: 80_000_000n })).toContain('what was sent was charged');
+  expect(ended(expired)).toContain('the input charged first');
+  expect(ended({ ...expired, search_price: 80_000_000n })).toContain('input and search charged first');
 });

@@ -53,15 +53,15 @@ describe('the dialect of a channel for a model', () => {
   });
 
   it.each([
-    [{ dialect: 'palm' }, /^dialect: found "palm", wanted "chat".*, or a map of public model name/],
-    [{ dialect: { m: 'palm' } }, /^dialect.*wanted "chat"/],
-    [{ dialect: { other: 'chat' } }, /^dialect: found other, wanted names that are in models/],
-    [{ dialect: ['chat'] }, /^dialect: found \["chat"\], wanted/],
+    [{ dialect: 'palm' }, /^dialect: found "palm", expected "chat".*, or a map of public model name/],
+    [{ dialect: { m: 'palm' } }, /^dialect.*expected "chat"/],
+    [{ dialect: { other: 'chat' } }, /^dialect: found other, expected names from models/],
+    [{ dialect: ['chat'] }, /^dialect: found \["chat"\], expected/],
     [{ params: { call_ids: 'max9' } }, /^params.call_ids: .*"max64", "max40" or "alnum9"/],
-    [{ params: { efforts: ['huge'] } }, /^params.efforts\[0\]: found "huge", wanted "none", /],
+    [{ params: { efforts: ['huge'] } }, /^params.efforts\[0\]: found "huge", expected "none", /],
     [
       { params: { efforts: [] } },
-      /^params.efforts: found \[\], wanted a list of "none".*, or no attribute instead of an empty list$/,
+      /^params.efforts: found \[\], expected a list of "none".*, or no attribute instead of an empty list$/,
     ],
     [{ params: { wants_back: 'all' } }, /^params.wants_back: /],
     [{ params: { think_tags: 'perhaps' } }, /^params.think_tags: .*true or false/],
@@ -71,11 +71,11 @@ describe('the dialect of a channel for a model', () => {
     [{ params: { model_rules: { '*a*b*c*': {} } } }, /^params.model_rules.*at most three/],
     [
       { params: { model_rules: { m: { thinking: 'deep' } } } },
-      /^params.model_rules.m.thinking: found .*, wanted "adaptive"/,
+      /^params.model_rules.m.thinking: found .*, expected "adaptive"/,
     ],
     [
       { params: { model_rules: { m: { efforts: ['huge'] } } } },
-      /^params.model_rules.m.efforts\[0\]: found "huge", wanted "none", /,
+      /^params.model_rules.m.efforts\[0\]: found "huge", expected "none", /,
     ],
     [
       { params: { model_rules: { m: { forced_calls: 'no' } } } },
@@ -85,7 +85,7 @@ describe('the dialect of a channel for a model', () => {
       { params: { model_rules: { m: { cache_breakpoints: 5 } } } },
       /^params.model_rules.m.cache_breakpoints: .*from 0 to 4/,
     ],
-    [{ can: { tools: true } }, /^can: found, but not known here/],
+    [{ can: { tools: true } }, /can: unknown attribute/],
   ])('%j is refused', (more, problem) => {
     expect(reading({ ...openai, ...more })).toMatchObject({
       problem: expect.stringMatching(problem) as unknown,
@@ -251,7 +251,7 @@ describe('what a probe found', () => {
   });
 
   it.each([
-    [{ dialect: 'messages' }, { dialects: ['chat'] }, /^dialect: is messages, .*found chat alone$/],
+    [{ dialect: 'messages' }, { dialects: ['chat'] }, /^dialect: is messages, .*found only chat$/],
     [
       {
         type: 'anthropic',
@@ -291,20 +291,17 @@ it.each([
 });
 
 it.each([
-  [{ other: { stop: false } }, 'params.model_rules: has other, which is the name of no model here'],
-  [{ 'clau*': {} }, 'params.model_rules: has clau*, which is the name of no model here'],
-  [
-    { m: { effort: 'low', stop: true } },
-    'params.model_rules.m: has effort, which is no rule that is known here',
-  ],
+  [{ other: { stop: false } }, 'params.model_rules: has other, which is not a model of this channel'],
+  [{ 'clau*': {} }, 'params.model_rules: has clau*, which is not a model of this channel'],
+  [{ m: { effort: 'low', stop: true } }, 'params.model_rules.m: has effort, which is not a known rule'],
 ])('rules that mean nothing are a warning, and the row goes on working: %j', (rules, warning) => {
   const read = reading({ ...openai, params: { model_rules: rules } });
   expect(read).toMatchObject({ row: { models: ['m'] }, warning });
 });
 
 it.each([
-  [{ set: { stream: true } }, 'params.set: sets stream, which every call needs as it is'],
-  [{ set: { model: 'x', temperature: 1 } }, 'params.set: sets model, which every call needs as it is'],
+  [{ set: { stream: true } }, 'params.set: overrides stream, which every call needs'],
+  [{ set: { model: 'x', temperature: 1 } }, 'params.set: overrides model, which every call needs'],
   [{ drop: ['messages', 'seed'] }, 'params.drop: drops messages, which every call needs'],
   [{ drop: ['input'] }, 'params.drop: drops input, which every call needs'],
 ])('params that break every call are a warning: %j', (params, warning) => {

@@ -16,7 +16,7 @@ describe('the relay’s own address', () => {
     ['http://[::1]:8787/v1', '127.0.0.1:8787', true],
   ])('%s is no upstream', (endpoint, ownHost, local) => {
     expect(problem(endpoint, ownHost, local)).toBe(
-      'found the address of this relay itself, wanted an upstream',
+      'found the address of this relay itself, expected an upstream',
     );
   });
 

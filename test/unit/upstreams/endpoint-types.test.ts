@@ -16,23 +16,23 @@ describe('a channel of a type with an address of its own', () => {
 
 describe('a row that does not fit its type says what is wanted', () => {
   it.each([
-    [{}, /^endpoint: found nothing, wanted/],
-    [{ type: 'azure', api_version: '2024-10-21' }, /^endpoint: found nothing, wanted/],
+    [{}, /^endpoint: missing, expected/],
+    [{ type: 'azure', api_version: '2024-10-21' }, /^endpoint: missing, expected/],
     [
       { type: 'azure', endpoint: 'https://r.openai.azure.com' },
-      /^api_version: found nothing, wanted .*openai\/v1/,
+      /^api_version: missing, expected .*openai\/v1/,
     ],
     [
       { type: 'azure', endpoint: 'https://r.openai.azure.com', api_version: '?x' },
-      /^api_version: found "\?x", wanted/,
+      /^api_version: found "\?x", expected/,
     ],
     [
       { endpoint: 'https://a.example.com/v1', api_version: 'preview' },
       /^api_version: .*only the types anthropic, azure/,
     ],
     [{ endpoint: 'https://a.example.com/v1', region: 'us-east-1' }, /^region: .*only the type bedrock/],
-    [{ type: 'bedrock' }, /^region: found nothing, wanted/],
-    [{ type: 'bedrock', region: 'evil.example.com/' }, /^region: found .*wanted an AWS region/],
+    [{ type: 'bedrock' }, /^region: missing, expected/],
+    [{ type: 'bedrock', region: 'evil.example.com/' }, /^region: found .*expected an AWS region/],
     [{ type: 'bedrock', region: 'us-east-1', secret: 'ssm:/relay/relay/x' }, /^secret: .*own role/],
     [
       { type: 'bedrock', region: 'us-east-1', endpoint: 'https://evil.example.com/v1' },
@@ -60,9 +60,9 @@ describe('a row that does not fit its type says what is wanted', () => {
         region: 'us-east-1',
         endpoint: 'https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1/',
       },
-      /^endpoint: found \/openai\/v1 at the end, wanted the host alone/,
+      /^endpoint: found \/openai\/v1 at the end, expected the host alone/,
     ],
-    [{ type: 'palm' }, /^type: found "palm", wanted "openai", .*"bedrock"/],
+    [{ type: 'palm' }, /^type: found "palm", expected "openai", .*"bedrock"/],
   ])('%j', (row, problem) => {
     expect(read(row)).toMatchObject({ problem: expect.stringMatching(problem) as unknown });
   });

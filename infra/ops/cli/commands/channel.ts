@@ -36,7 +36,7 @@ const channelFields = ({ target }: Pick<OperatorPorts, 'target'>): RowField[] =>
 
 const channels: RowGroup = {
   table: 'channels',
-  noun: 'a channel',
+  noun: 'channel',
   keyOf: (written) => written,
   fields: channelFields,
   begun: { state: true },
@@ -54,13 +54,13 @@ const channels: RowGroup = {
 };
 
 const asked = {
-  '--secret-env <NAME>': 'take the key from this environment variable instead of the reference',
+  '--secret-env <NAME>': 'read the key from this environment variable instead of the stored secret',
 };
 
 const switchCommand = (on: boolean) =>
   changes(on ? 'on' : 'off', {
-    does: on ? 'switch a channel on' : 'switch a channel off; says which models nobody else serves',
-    takes: { '<id>': 'as `channel list` shows it', ...waiting },
+    does: on ? 'enable a channel' : 'disable a channel; lists the models that lose their last channel',
+    takes: { '<id>': 'channel id from `channel list`', ...waiting },
     examples: on ? ['channel on openai'] : ['channel off openai --dry-run'],
     plan: async (run, id: string, options: WaitOption) =>
       configWriting(run, await planSwitchChannel(run.ports, { id, on }), options),
@@ -68,33 +68,33 @@ const switchCommand = (on: boolean) =>
 
 export const channelCommands: CommandGroup = {
   name: 'channel',
-  does: 'upstreams that the relay calls',
+  does: 'manage the upstreams that the relay calls',
   notes: `
-A secret is given as a reference, never as the value: ssm:/relay/<stack>/channels/<host>/<name>, or the name alone;
-secretsmanager:<stack>/channels/<host>/<name>; or, on a local stack only, env:NAME of a variable that
-RELAY_ENV_SECRETS lists. It goes to that host alone. Store the value first:
+Channels refer to secrets and never contain them: secret=ssm:/relay/<stack>/channels/<host>/<name> (or just the name),
+secret=secretsmanager:<stack>/channels/<host>/<name>, or on a local stack secret=env:NAME, a variable listed in
+RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret first:
   printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret new channels/api.openai.com/openai --stack relay`,
   commands: [
     newCommand(channels),
     shows('list', {
-      does: 'list channels in the order in which they are tried',
+      does: 'list channels in the order the relay tries them',
       lists: true,
       examples: ['channel list', 'channel list --csv'],
       async run({ ports, terminal }) {
         const { channels: listed, knownFrom, problems } = await viewChannels(ports);
         terminal.printList(listed, {
           columns,
-          empty: 'no channels: see `npx --no relay-ops channel new --help`',
+          empty: 'No channels. Create one with `npx --no relay-ops channel new`.',
         });
         if (terminal.format !== 'text') return;
         problems.forEach(terminal.remark);
         for (const { id, problem, warning, ...each } of listed) {
           if (each.isFailing)
             terminal.remark(
-              `${id} fails: all of its ${formatCount(each.failing, 'call')} of ${each.lastCall} did; \`channel test ${id}\` asks it`,
+              `${id} is failing: none of its ${formatCount(each.failing, 'call')} on ${each.lastCall} succeeded. Run \`channel test ${id}\`.`,
             );
-          if (each.isIdle) terminal.remark(`${id}: no call since ${knownFrom}`);
-          if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
+          if (each.isIdle) terminal.remark(`${id}: no calls since ${knownFrom}`);
+          if (problem !== undefined) terminal.remark(`${id} is invalid: ${problem}`);
           if (warning !== undefined) terminal.remark(`${id}: ${warning}`);
         }
       },
@@ -104,10 +104,10 @@ RELAY_ENV_SECRETS lists. It goes to that host alone. Store the value first:
     switchCommand(true),
     switchCommand(false),
     shows('test', {
-      does: 'send one tiny real chat request, with the settings of the channel',
+      does: "send one small chat request with the channel's settings",
       takes: {
-        '<id>': 'id of the channel; it may be switched off',
-        '--model <name>': 'public model name (default: the first of the channel)',
+        '<id>': 'channel id; a disabled channel works too',
+        '--model <name>': "public model name (default: the channel's first)",
         ...asked,
       },
       examples: ['channel test openai --model gpt-4o-mini'],
@@ -119,18 +119,18 @@ RELAY_ENV_SECRETS lists. It goes to that host alone. Store the value first:
         const { url, status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
         const { format, print, printJson } = terminal;
         if (format === 'json') printJson({ url, status, elapsed_ms: elapsedMs, answer: answer ?? null });
-        if (url !== plan.call.built.request.url) print(`It was refused; the answer came to POST ${url}`);
-        print(`status ${status} after ${elapsedMs} ms`);
+        if (url !== plan.call.built.request.url) print(`Rejected there; POST ${url} answered`);
+        print(`Status ${status} after ${elapsedMs} ms`);
         if (answer === undefined)
-          throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);
-        print(`answer (${answer.model}): ${answer.text || `nothing (${answer.ending})`}`);
+          throw new Failure(`the upstream did not return a chat completion: ${body || 'empty body'}`);
+        print(`Answer (${answer.model}): ${answer.text || `empty (${answer.ending})`}`);
       },
     }),
     changes('probe', {
-      does: 'ask the upstream what it can, by a dozen small real calls at most; says the cost, asks, writes _can and model_rules',
+      does: 'detect what an upstream supports with up to a dozen small calls; saves _can and model_rules',
       takes: {
-        '<id>': 'id of the channel; it may be switched off',
-        '--model <name>': 'public model name to ask (default: the first of the channel)',
+        '<id>': 'channel id; a disabled channel works too',
+        '--model <name>': "public model name to test (default: the channel's first)",
         ...asked,
       },
       examples: ['channel probe openai --model gpt-4o-mini'],
@@ -145,11 +145,11 @@ RELAY_ENV_SECRETS lists. It goes to that host alone. Store the value first:
       },
     }),
     changes('sync', {
-      does: 'make the models of a channel those that its upstream lists; shows the difference, asks, writes',
+      does: "sync a channel's models with its provider",
       takes: {
-        '<id>': 'id of the channel',
-        '--only <a,b*>': ['add only these; * stands for anything (default: all)', parseList],
-        '--keep': 'remove none',
+        '<id>': 'channel id',
+        '--only <a,b*>': ['add only these models; * matches anything (default: all)', parseList],
+        '--keep': 'do not remove models',
         ...asked,
       },
       examples: ["channel sync openai --only 'gpt-5*,o4*' --dry-run"],
@@ -157,7 +157,7 @@ RELAY_ENV_SECRETS lists. It goes to that host alone. Store the value first:
         const plan = await planSync(run.ports, { ...options, id });
         const { added, removed, models } = plan;
         plan.listWarnings.forEach(run.terminal.remark);
-        const said = `${formatCount(models.length, 'model is', 'models are')} written; live within 10 seconds.`;
+        const said = `Saved ${formatCount(models.length, 'model')}; live within 10 s.`;
         return {
           ...rowWrites(run, plan, { said, facts: { added, removed, models } }),
           preview: ({ print }) =>
@@ -205,13 +205,13 @@ function printProbe(
   { can, rules, sent, unasked, warnings, dropped }: ProbeResult,
 ): void {
   printTable(capabilities.map((name) => [name, foundText(can[name])]));
-  if (unasked.length > 0) print(`not asked, since no call was left: ${unasked.join(', ')}`);
-  print(`${formatCount(sent, 'call was', 'calls were')} sent.`);
-  if (Object.keys(rules).length > 0) print(`written to params.model_rules: ${JSON.stringify(rules)}`);
+  if (unasked.length > 0) print(`Not tested (no calls left): ${unasked.join(', ')}`);
+  print(`Sent ${formatCount(sent, 'call')}.`);
+  if (Object.keys(rules).length > 0) print(`Saved to params.model_rules: ${JSON.stringify(rules)}`);
   warn(warnings);
   const names = dropped?.map(({ name, calls }) => `${name} (${calls})`) ?? [];
-  if (names.length > 0) print(`fields that customers sent and that did not go up: ${names.join(', ')}`);
-  print('written as _can; live within 10 seconds.');
+  if (names.length > 0) print(`Fields that customers sent and the upstream did not get: ${names.join(', ')}`);
+  print('Saved to _can; live within 10 s.');
 }
 
 const probeFacts = (result: ProbeResult | undefined) =>
@@ -239,8 +239,8 @@ const storeCommand = (verb: 'new' | 'set', does: string) =>
   changes(verb, {
     does,
     takes: {
-      '<name>': 'path within the stack, which names the purpose: channels/<host>/<name>',
-      '--secretsmanager': 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)',
+      '<name>': 'path in the stack, such as channels/<host>/<name>',
+      '--secretsmanager': 'store it in Secrets Manager (default: SSM Parameter Store, which is free)',
     },
     examples: [`printf %s "$OPENAI_API_KEY" | secret ${verb} channels/api.openai.com/openai --stack relay`],
     async plan({ ports, terminal }, name: string, { secretsmanager: managed = false }: StoreOptions) {
@@ -256,22 +256,22 @@ const storeCommand = (verb: 'new' | 'set', does: string) =>
 
 export const secretCommands: CommandGroup = {
   name: 'secret',
-  does: 'keys and signing secrets, stored in AWS',
+  does: 'store API keys and signing secrets in AWS',
   notes: `
-Rows name a secret by its reference; the value is stored in AWS, and no command shows it. The path names the purpose, and nothing
-else may read the secret. If it is sent to a host, the path names that host too:
+Rows refer to secrets; the values are stored in AWS, and no command shows them. The path names what may read the
+secret, and the host it may be sent to:
   channels/<host>/<name>, search/<host>/<name>, payments/<name> (Stripe's key: payments/api.stripe.com/<name>),
   alerts/<name>, console/<name>, canary/<name>
-channels/api.openai.com/openai becomes /relay/<stack>/channels/api.openai.com/openai. On a local stack there is no store: rows
-have env:NAME there.`,
+channels/api.openai.com/openai becomes /relay/<stack>/channels/api.openai.com/openai. A local stack has no secret store:
+its rows use env:NAME.`,
   commands: [
-    storeCommand('new', 'store a value from standard input, encrypted, and print its reference'),
-    storeCommand('set', 'write another value over one that is stored'),
+    storeCommand('new', 'store a secret from standard input and print its reference'),
+    storeCommand('set', 'replace a stored secret'),
     changes('move', {
-      does: 'move secrets whose paths name no purpose: copy them, update the rows, remove the old ones; safe to repeat',
+      does: 'move secrets to paths that name a purpose: copies them, updates rows, deletes the old ones; safe to repeat',
       takes: {
         '--wait <seconds>': [
-          'how long to wait until the rows are live; old secrets are removed 20 s later (0: at once, for a closed relay)',
+          'how long to wait until the rows are live; old secrets are deleted 20 s later (0: at once, for a closed relay)',
           parseNumber,
           60,
         ],
@@ -284,12 +284,10 @@ have env:NAME there.`,
           carryOut: () => carryOutMove(ports, plan, wait),
           print({ print, remark }, { moved, removed, kept }) {
             print(
-              `Updated ${formatCount(moved, 'row')}, removed ${formatCount(removed.length, 'old secret')}.`,
+              `Updated ${formatCount(moved, 'row')}, deleted ${formatCount(removed.length, 'old secret')}.`,
             );
             for (const reference of kept)
-              remark(
-                `${reference} is kept because another row names it: fix that row, then repeat the command`,
-              );
+              remark(`Kept ${reference}: another row still uses it. Fix that row, then re-run.`);
           },
           facts: (made) => made ?? {},
         });

@@ -15,7 +15,7 @@ import {
   type WrittenRates,
 } from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
-import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
   planNewRule,
@@ -61,10 +61,10 @@ import { attributesIn, attributesMean, offCommand, showCommand, type RowGroup } 
 
 const rules: RowGroup = {
   table: 'charges',
-  noun: 'a rule',
+  noun: 'rule',
   keyOf(written) {
     if (/^-?\d+$/.test(written)) return Number(written);
-    throw usageFailure(`${written} is no id of a rule: see \`charge list\``);
+    throw usageFailure(`invalid rule id ${written}: run \`charge list\` for ids`);
   },
   examples: { show: ['charge show 4'], off: ['charge off 4 --dry-run'] },
 };
@@ -84,14 +84,14 @@ const partOption = (count: PartCount): string =>
 
 export const chargeCommands: CommandGroup = {
   name: 'charge',
-  does: 'billing rules: what models cost',
+  does: 'manage prices (billing rules)',
   notes: `
-FILE is a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, or a CSV with the columns
-model, input_cost_per_token and output_cost_per_token, and further ones as that list names them. Prices of the cache, tiers and maxima are taken over. Models that a rule
-prices already are left alone.`,
+\`charge import\` reads a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, or a CSV with
+the columns model, input_cost_per_token and output_cost_per_token (and others named as in that list). It also imports cache
+prices, tiers and token limits, and skips models that already have a price.`,
   commands: [
     shows('list', {
-      does: 'list the rules in the order in which they are looked at',
+      does: 'list rules in the order the relay matches them',
       lists: true,
       examples: ['charge list', 'charge list --csv'],
       run: async ({ ports, terminal }) => {
@@ -101,28 +101,30 @@ prices already are left alone.`,
           terminal.printList(charges, {
             columns,
             json: withTime,
-            empty: 'no rules: every model is free, unless the setting unpriced_models refuses it',
+            empty: 'No rules: all models are free unless the setting unpriced_models is "refuse".',
           });
         for (const { id, by, byId, models } of shadowed)
           terminal.remark(
-            `${id}: ${byId ? 'a rule with a lower id' : `rule ${by}, with a later date,`} prices ${models.join(', ')}`,
+            `Rule ${id}: ${byId ? 'a rule with a lower id' : `rule ${by}, with a later date,`} overrides ${models.join(', ')}`,
           );
         problems.forEach(terminal.remark);
       },
     }),
     shows('explain', {
-      does: 'what a call costs by the rules in the table: the sum, line by line',
-      needs: { '--input <tokens>': ['all input tokens, cached and written ones included', parseTokens] },
+      does: 'calculate what a call costs, line by line',
+      needs: {
+        '--input <tokens>': ['all input tokens, including cached and cache-write tokens', parseTokens],
+      },
       takes: {
-        '<model>': 'public name',
+        '<model>': 'public model name',
         ...Object.fromEntries(
           inputParts.map(({ count, words }) => [
             partOption(count),
-            [`of the input: ${words}`, parseTokens, 0] as const,
+            [`input tokens ${words}`, parseTokens, 0] as const,
           ]),
         ),
-        '--output <tokens>': ['output tokens, reasoning included', parseTokens, 0],
-        '--at <time>': ['when the call begins (default: now)', parseFuture],
+        '--output <tokens>': ['output tokens, including reasoning', parseTokens, 0],
+        '--at <time>': ['start time of the call (default: now)', parseFuture],
       },
       examples: ['charge explain gpt-4o --input 1200 --cached 1024 --output 350'],
       async run({ ports, terminal }, model: string, options: ExplainOptions) {
@@ -147,13 +149,13 @@ prices already are left alone.`,
           price: text,
         };
         terminal.printAs(json, () => {
-          const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
+          const since = rule?.from === undefined ? '' : `, price since ${isoTime(rule.from)}`;
           print(`${model} at ${isoTime(atMs)}${since}`);
           printFacts([
             ['price', describePrice(price)],
-            ...(above > 0 ? [['tier', `for more than ${above} input tokens`]] : []),
+            ...(above > 0 ? [['tier', `above ${above} input tokens`]] : []),
             ...selectProducts(products).map(formatProduct),
-            ['total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
+            ['total', `${formatMoney(cost)} (rounded half up to 9 decimals)`],
             ['ledger', text],
           ]);
         });
@@ -161,7 +163,7 @@ prices already are left alone.`,
     }),
     showCommand(rules),
     changes('new', {
-      does: 'make a rule, as the table has it: prices per 1,000 tokens',
+      does: 'create a rule; prices are per 1,000 tokens, as in the table',
       takes: { '<attributes...>': attributesMean, ...waiting },
       examples: ['charge new type=token-billing models=gpt-4o input=0.018 output=0.072'],
       async plan(run, words: string[], options: WaitOption) {
@@ -169,12 +171,12 @@ prices already are left alone.`,
       },
     }),
     changes('set', {
-      does: 'set attributes of a rule, as the table has them: prices per 1,000 tokens',
+      does: 'change a rule; prices are per 1,000 tokens, as in the table',
       takes: {
-        '<id>': 'as `charge list` shows it',
+        '<id>': 'rule id from `charge list`',
         '<attributes...>': attributesMean,
         '--from <time>': [
-          'let a rule of its own begin then, such as "next monday", and leave this one until then',
+          'apply the change from this time on, such as "next monday", as a new rule',
           parseFutureText,
         ],
         ...waiting,
@@ -193,14 +195,14 @@ prices already are left alone.`,
       },
     }),
     changes('price', {
-      does: 'give one model another price; of a rule with other models it gets one of its own',
+      does: 'set the price of one model, per million tokens',
       takes: {
-        '<model>': 'public name',
-        '<in/out>': ['yuan per million tokens of input and output, such as 18/72', parsePricePair],
-        '--cached <yuan>': ['per million tokens of input read from the cache', parsePrice],
-        '--from <time>': ['when it begins, such as 2d or "next monday" (default: at once)', parseFutureText],
+        '<model>': 'public model name',
+        '<in/out>': ['yuan per million input and output tokens, such as 18/72', parsePricePair],
+        '--cached <yuan>': ['yuan per million cached input tokens', parsePrice],
+        '--from <time>': ['start time, such as 2d or "next monday" (default: now)', parseFutureText],
         '--announced <choice>':
-          'what becomes of a price announced for later: keep, delete, or a time to move it to',
+          'what to do with a price announced for later: keep, delete, or a new start time',
         ...waiting,
       },
       examples: [
@@ -220,15 +222,15 @@ prices already are left alone.`,
     }),
     offCommand(rules),
     changes('import', {
-      does: 'make rules from a price list in US dollars',
-      needs: { '--rate <yuan>': ['yuan for one US dollar', parseDecimalText] },
+      does: 'create rules from a public price list in US dollars',
+      needs: { '--rate <yuan>': ['yuan per US dollar', parseDecimalText] },
       takes: {
-        '<file>': 'JSON or CSV',
-        '--markup <percent>': ['added on top, in percent', parseDecimalText, '0'],
-        '--only-served': 'only models that a channel serves, also under the names that a mapper gives them',
-        '--prefix <text>': 'only entries whose names begin so; it is cut off',
-        '--models <names>': ['only these, by their names without the prefix', parseList],
-        '--free <names>': ['models that may be free, where the list has no price above 0', parseList],
+        '<file>': 'price list, JSON or CSV',
+        '--markup <percent>': ['markup in percent', parseDecimalText, '0'],
+        '--only-served': 'only models that a channel serves, including mapped names',
+        '--prefix <text>': 'only entries with this prefix; the prefix is removed',
+        '--models <names>': ['only these models, without the prefix', parseList],
+        '--free <names>': ['models to make free if the list has no price for them', parseList],
       },
       examples: [
         'charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run',
@@ -241,15 +243,15 @@ prices already are left alone.`,
         return writes({
           plan,
           preview({ print, printTable, remark, warn }) {
-            if (missing.length > 0) remark(`not in the list: ${missing.join(', ')}`);
+            if (missing.length > 0) remark(`Not in the price list: ${missing.join(', ')}`);
             if (charges.length > 0) printTable(chargeTable(charges));
             if (suspicious !== undefined)
-              warn([`more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`]);
-            if (charges.length === 0) print('nothing to write');
+              warn([`${suspicious} and others cost more than $1 per 1,000 tokens: is the list per token?`]);
+            if (charges.length === 0) print('Nothing to import.');
           },
           carryOut: () => carryOutWrites(ports, plan),
           print: ({ print }, written) =>
-            print(`${formatCount(written.length, 'rule is', 'rules are')} written; live within 10 seconds.`),
+            print(`Created ${formatCount(written.length, 'rule')}; live within 10 s.`),
           facts: () => ({ charges, missing }),
         });
       },

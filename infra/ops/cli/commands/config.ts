@@ -31,21 +31,21 @@ import { readTextFile, writeTextFile } from '../text-files.ts';
 import { chargeTable } from './charge.ts';
 
 const notes = `
-The tables channels, charges, plans and settings are the configuration. Each edit of them is published as a numbered
-version within seconds; \`version --help\` says how long they are kept. A file is {"channels": [...], "charges": [...], "plans": [...],
-"settings": [...]}, as \`config export\` writes it; tables that it does not name are left alone.`;
+The configuration is the tables channels, charges, plans and settings. Every edit is published as a numbered version
+within seconds. A file is {"channels": [...], "charges": [...], "plans": [...], "settings": [...]}, as written by
+\`config export\`; tables missing from the file are left unchanged.`;
 
 export const checkCommand = shows('check', {
-  does: 'say which rows have problems or warnings; exit code 1 when a row has a problem',
+  does: 'validate all rows; exits 1 if a row is invalid',
   lists: true,
   takes: {
-    '--file <file>': 'the rows of this JSON file, put over those of the tables: before an edit',
-    '--alone': 'the rows of the file alone; reads no table',
+    '--file <file>': 'validate the tables with the rows of this JSON file applied',
+    '--alone': 'validate only the file; read no tables',
   },
   notes,
   examples: ['check', 'check --file rows.json'],
   async run({ ports, terminal }, { file, alone = false }: { file?: string; alone?: boolean }) {
-    if (alone && file === undefined) throw usageFailure('--alone goes with --file');
+    if (alone && file === undefined) throw usageFailure('--alone requires --file');
     const checked =
       file === undefined
         ? await checkTables(ports)
@@ -54,11 +54,11 @@ export const checkCommand = shows('check', {
     const { rows, problems, warnings } = checked;
     const found = [...problems, ...warnings];
     const text = (): void => {
-      for (const each of problems) print(`problem  ${nameOf(each)}: ${each.problem}`);
+      for (const each of problems) print(`error    ${nameOf(each)}: ${each.problem}`);
       for (const each of warnings) print(`warning  ${nameOf(each)}: ${each.warning}`);
     };
     terminal.printAs(checked, text, [['table', 'key', 'problem', 'warning'], found]);
-    const summary = `${formatCount(rows, 'row')}, ${problems.length} with a problem, ${warnings.length} with a warning`;
+    const summary = `${formatCount(rows, 'row')} checked: ${formatCount(problems.length, 'error')}, ${formatCount(warnings.length, 'warning')}`;
     if (problems.length > 0) throw new Failure(summary);
     if (format === 'text') print(`${summary}.`);
   },
@@ -66,32 +66,32 @@ export const checkCommand = shows('check', {
 
 export const configCommands: CommandGroup = {
   name: 'config',
-  does: 'the configuration as a whole, in a file',
+  does: 'export and apply the whole configuration as a file',
   notes,
   commands: [
     shows('export', {
-      does: 'write the four tables to one JSON file, for version control',
+      does: 'export the configuration to a JSON file, for version control',
       takes: {
-        '<file>': 'the file, which is written over',
-        '--skip-bad': 'leave rows with a problem out',
+        '<file>': 'output file; overwritten if it exists',
+        '--skip-bad': 'leave out invalid rows',
       },
       examples: ['config export rows.json'],
       async run({ ports, terminal }, path: string, options: { skipBad?: boolean }) {
         const { text, rows, problems } = await exportRows(ports);
         problems.map(problemWords).forEach(terminal.remark);
         if (problems.length > 0 && !options.skipBad)
-          throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
+          throw new Failure('nothing was exported: fix these rows, or leave them out with --skip-bad');
         await writeTextFile(path, text);
         terminal.printAs({ file: path, rows }, () =>
-          terminal.print(`${formatCount(rows, 'row is', 'rows are')} in ${path}.`),
+          terminal.print(`Exported ${formatCount(rows, 'row')} to ${path}.`),
         );
       },
     }),
     changes('apply', {
-      does: 'make the tables hold the rows of a file; writes only what differs',
+      does: 'apply the rows of a file to the tables; rows not in the file are left unchanged',
       takes: {
-        '<file>': 'JSON, as `config export` writes it',
-        '--prune': 'delete rows that the file does not have, of the tables that it names',
+        '<file>': 'JSON file from `config export`',
+        '--prune': 'also delete rows that are missing from the file, in the tables it contains',
         ...waiting,
       },
       examples: ['config apply rows.json --dry-run'],
@@ -109,41 +109,39 @@ export const configCommands: CommandGroup = {
 
 export const versionCommands: CommandGroup = {
   name: 'version',
-  does: 'published versions of the configuration: list, compare, roll back',
+  does: 'list, compare and roll back published versions of the configuration',
   notes: `
-Each edit of channels, charges, plans or settings is published as a numbered version within seconds. All versions that served
-within the last 7 days are kept, and at least the newest 50; of a flood of edits the newest 1,000.`,
+Every edit of channels, charges, plans or settings is published as a numbered version within seconds. The relay keeps
+versions for 7 days after their last use, at least the newest 50 and at most the newest 1,000.`,
   commands: [
     shows('list', {
-      does: 'list the published versions, newest first',
+      does: 'list published versions, newest first',
       lists: true,
-      takes: { '--limit <n>': ['versions at most', parseCount, 10] },
+      takes: { '--limit <n>': ['maximum number of versions', parseCount, 10] },
       examples: ['version list', 'version list --limit 100 --csv'],
       async run({ ports, terminal }, { limit }: { limit: number }) {
         const { served, versions, kept, edited } = await listVersions(ports, limit);
-        const empty = 'nothing was published yet: the relay serves no model';
+        const empty = 'No version has been published yet: the relay serves no models.';
         terminal.printList(versions, { columns: versionColumns, empty });
-        if (served !== undefined) terminal.print(`version ${served} is served.`);
-        if (kept > versions.length) terminal.remark(`${kept} versions are kept: see --limit`);
-        if (edited)
-          terminal.remark(
-            'The tables hold edits that are not published: within seconds they are, see `version diff`.',
-          );
+        if (served !== undefined) terminal.print(`Current version: ${served}`);
+        if (kept > versions.length)
+          terminal.remark(`${kept} versions are available: use --limit to see more`);
+        if (edited) terminal.remark('The tables have unpublished edits: see `version diff`.');
       },
     }),
     shows('show', {
-      does: 'show what a version serves',
-      takes: { '<version>': ['as `version list` lists them', parseNumber] },
+      does: 'show the channels, prices, plans and settings of a version',
+      takes: { '<version>': ['version number from `version list`', parseNumber] },
       examples: ['version show 11'],
       run: async ({ ports, terminal }, number: number) =>
         printVersion(terminal, await showVersion(ports, number)),
     }),
     shows('diff', {
-      does: 'what changed: from version A to B, from A to the newest, from the newest to the tables',
+      does: 'compare two versions; without B, A with the newest; without both, the newest with the tables',
       lists: true,
       takes: {
-        '[A]': ['number of a version', parseNumber],
-        '[B]': ['number of a version (default: the newest)', parseNumber],
+        '[A]': ['version number', parseNumber],
+        '[B]': ['version number (default: the newest)', parseNumber],
       },
       examples: ['version diff 11 12', 'version diff'],
       async run({ ports, terminal }, a: number | undefined, b: number | undefined) {
@@ -152,19 +150,19 @@ within the last 7 days are kept, and at least the newest 50; of a flood of edits
           all.map(({ name, ...values }) => Object.assign({ attribute: name }, row, values)),
         );
         const text = (): void => {
-          terminal.print(`from ${from} to ${to}:`);
+          terminal.print(`Changes from ${from} to ${to}:`);
           printDifferences(terminal, differences);
-          if (differences.length === 0) terminal.print('no difference.');
+          if (differences.length === 0) terminal.print('No differences.');
         };
         const names = ['table', 'key', 'change', 'attribute', 'before', 'after'];
         terminal.printAs(differences, text, [names, attributes]);
       },
     }),
     changes('rollback', {
-      does: 'write the rows of an earlier version back to the tables',
+      does: 'restore the rows of an earlier version',
       takes: {
-        '[version]': ['as `version list` lists them', parseNumber],
-        '--to <time>': ['the version that served then', parsePast],
+        '[version]': ['version number from `version list`', parseNumber],
+        '--to <time>': ['the version in use at this time', parsePast],
         ...waiting,
       },
       examples: ['version rollback 11 --dry-run', 'version rollback --to "yesterday 14:00"'],
@@ -179,10 +177,12 @@ async function planBack(
   number: number | undefined,
   to: number | undefined,
 ): Promise<ConfigPlan> {
-  if ((number === undefined) === (to === undefined)) throw usageFailure('give either a version or --to');
+  if ((number === undefined) === (to === undefined)) throw usageFailure('specify either a version or --to');
   if (to === undefined) return planRollback(ports, number ?? 0);
   const { version, publishedAt } = await findVersionAt(ports, to);
-  terminal.print(`version ${version}, published ${isoTime(publishedAt * 1000)}, served at ${isoTime(to)}`);
+  terminal.print(
+    `Version ${version}, published ${isoTime(publishedAt * 1000)}, was in use at ${isoTime(to)}.`,
+  );
   return planRollback(ports, version);
 }
 
@@ -211,8 +211,8 @@ function printVersion(
 ): void {
   if (format === 'json') return printJson(snapshot);
   const { version, publishedAt, channels, charges, plans, models } = snapshot;
-  print(`version ${version}, published ${isoTime(publishedAt * 1000)}`);
-  print(`models: ${models.join(' ') || 'none'}`);
+  print(`Version ${version}, published ${isoTime(publishedAt * 1000)}`);
+  print(`Models: ${models.join(' ') || 'none'}`);
   const tables = [
     textTable(channelColumns, channels),
     chargeTable(charges),

@@ -15,18 +15,17 @@ interface ConsoleCommandOptions {
 }
 
 export const consoleCommand = shows('console', {
-  does: 'pages in a browser: customers, keys, channels, prices, settings, requests, statements, versions, audit',
+  does: 'open the operator console in a browser',
   takes: {
-    '--read-only': 'show no forms that write; needs the policy support alone',
-    '--port <n>': ['on this port of 127.0.0.1; 0: a free one', parseNumber, 0],
-    '--check': 'read what the first pages read, then end',
-    '--revoke <person>':
-      'of the console that the stack deploys: end the sessions of a person (the name that its pages show), or of `all`',
-    '--history <day>': 'of that console: what was written through it on a day, such as 2026-11-27, in UTC',
+    '--read-only': 'hide all forms; requires only the policy support',
+    '--port <n>': ['port on 127.0.0.1; 0 picks a free one', parseNumber, 0],
+    '--check': 'check that your credentials are sufficient, then exit',
+    '--revoke <person>': 'end the sessions of a person, or of `all`, in the hosted console',
+    '--history <day>': 'list the changes made in the hosted console on a UTC day, such as 2026-11-27',
   },
   notes: `
-It listens on 127.0.0.1 alone. The address works once, within a minute; the session ends after 30 minutes without a
-request, or with Ctrl-C. Nothing is written that a page did not show and ask before.`,
+The console listens only on 127.0.0.1. The printed address works once, within a minute. The session ends after 30 idle
+minutes, or with Ctrl-C. Every change is shown and confirmed before it is written.`,
   examples: ['console', 'console --stack relay --read-only'],
   policies: operating,
   optionPolicies: { '--read-only': reading, '--history': reading },
@@ -34,25 +33,27 @@ request, or with Ctrl-C. Nothing is written that a page did not show and ask bef
     const { print, printAs } = terminal;
     if (revoke !== undefined) {
       await ports.consoles.revoke(revoke);
-      return printAs({ revoked: revoke }, () => print(`Sessions of ${revoke} are over.`));
+      return printAs({ revoked: revoke }, () => print(`Ended the sessions of ${revoke}.`));
     }
     if (history !== undefined) {
       const lines = await ports.consoles.history(history);
       for (let more = lines; (more.at(-1)?.number ?? 1) > 1; lines.push(...more))
         more = await ports.consoles.history(history, more.at(-1)?.number);
       return printAs(lines, () => {
-        if (lines.length === 0) print(`Nothing was written through a deployed console on ${history}.`);
+        if (lines.length === 0) print(`No changes were made in the hosted console on ${history}.`);
         for (const line of lines) {
-          if (line.at === undefined) print(`${line.number}: no line: not begun, or the line is gone`);
+          if (line.at === undefined)
+            print(`${line.number}: missing entry: the change never started, or its entry was deleted`);
           else {
-            const { at, by, role, title, effect, result = ['no end'] } = line;
+            const { at, by, role, title, effect, result = ['unfinished'] } = line;
             print(`${at} ${by} (${role}): ${title}: ${effect.join('; ')} -> ${result.join('; ')}`);
           }
         }
       });
     }
     await readFirst(ports, readOnly);
-    if (check) return printAs({ allowed: true }, () => print('The credentials allow what the console does.'));
+    if (check)
+      return printAs({ allowed: true }, () => print('Your credentials are sufficient for the console.'));
     const { stack, local } = ports.target;
     const served = await serveConsole(ports, {
       readOnly,
@@ -65,8 +66,8 @@ request, or with Ctrl-C. Nothing is written that a page did not show and ask bef
         ),
     });
     const { address } = served;
-    printAs({ address }, () => print(`The console, for one browser and within a minute: ${address}`));
-    terminal.remark('Ctrl-C ends it, as do 30 minutes without a request.');
+    printAs({ address }, () => print(`Open the console within a minute (works once): ${address}`));
+    terminal.remark('Press Ctrl-C to stop. It stops by itself after 30 idle minutes.');
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => served.stop());
     return served;
   },

@@ -30,7 +30,7 @@ import {
 } from '../../../../shared/operate/customers/new-customer.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
-import { formatCount, usageFailure, quoteShellWord } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatMoney, quoteShellWord, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -68,25 +68,25 @@ const listing: Policies = [...reading, 'restore'];
 /** Live within 30 seconds. */
 const editing = async (run: CommandRun, account: string, attributes: RawRow) => {
   const plan = await planEditAccount(run.ports, { account, attributes });
-  return rowWrites(run, plan, { said: 'It is written; live within 30 seconds.', facts: { account } });
+  return rowWrites(run, plan, { said: 'Saved; live within 30 s.', facts: { account } });
 };
 
 export const customerCommands: CommandGroup = {
   name: 'customer',
-  does: 'customers: new ones, who spends, who runs dry, switch off, close',
+  does: 'manage customers',
   notes: `
-A customer is a row of the table accounts, with keys and grants. \`grant new\` tops up, \`key new\` makes a key.
-\`customer new\` may be repeated after it broke off: what it grants is granted once.`,
+A customer is an account with keys and grants. Top up with \`grant new\`; create more keys with \`key new\`.
+\`customer new\` is safe to repeat after an interruption: its grant is credited only once.`,
   commands: [
     changes('new', {
-      does: 'make the account, its first grant and a key; print a message to send',
+      does: 'create a customer with a first grant and a key; prints a welcome message to send',
       takes: {
-        '<name>': 'of the account, in all tables; it cannot be changed later',
+        '<name>': 'customer name; it cannot be changed later',
         '[attributes...]': attributesMean,
-        '--grant <yuan>': 'how much it begins with (default: nothing)',
-        '--reason <text>': 'of the grant; shown to the customer in their usage',
-        '--models <a,b>': ['the only models the key may call (default: every model)', parseList],
-        '--link': 'put a link into the message that opens the account page with the key',
+        '--grant <yuan>': 'initial balance (default: none)',
+        '--reason <text>': 'reason for the grant, shown to the customer',
+        '--models <a,b>': ['models the key may call (default: all)', parseList],
+        '--link': 'include a link that opens the account page with the key',
         '--wait <seconds>': ['how long to wait until the grant is applied', parseNumber, 15],
       },
       notes: attributesHelp(newAccountFields),
@@ -102,7 +102,7 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
       ) {
         const attributes = words.length === 0 ? {} : attributesIn(words, newAccountFields);
         if (Object.hasOwn(attributes, 'models'))
-          throw usageFailure('models: its key has them, not the account: write --models a,b');
+          throw usageFailure('models belong to the key, not to the customer: use --models a,b');
         const plan = await planNewCustomer(ports, { account, attributes, ...input });
         return writes({
           plan,
@@ -110,7 +110,7 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
           print(shown, made) {
             const sent = plan.contact === undefined ? '' : ` to ${plan.contact}`;
             shown.print(
-              `customer ${account} is made. Send this${sent}; the key is stored nowhere and is not shown again:`,
+              `Created customer ${account}. Send this message${sent} now; the key can't be shown again:`,
             );
             const { message, warnings } = writeWelcome(plan, made, link);
             shown.printMessage(message);
@@ -122,18 +122,18 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
     }),
     shows('list', {
       policies: listing,
-      does: 'balance, plan, spent this month, last call',
+      does: 'list customers with balance, plan, spend this month and last call',
       lists: true,
       takes: {
         ...limiting('customers'),
         '--sort <by>': new Option(
           '--sort <by>',
-          'name; spent: most first, this month; dry: whose balance ends first',
+          'name; spent: highest spend this month first; dry: lowest days of balance left first',
         )
           .choices(['name', 'spent', 'dry'])
           .default('name'),
-        '--name <text>': 'only those whose name contains it (not with spent and dry)',
-        '--after <next>': 'the next page, as the page before said (sorted by name)',
+        '--name <text>': 'only names that contain this text (only with --sort name)',
+        '--after <next>': 'continue after the previous page (only with --sort name)',
       },
       examples: ['customer list --sort spent --limit 10', 'customer list --sort dry', 'customer list --csv'],
       async run(run, options: ListOptions) {
@@ -142,7 +142,7 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
         const customers: Shown[] = page.customers;
         terminal.printList(customers, {
           columns: columnsOf(page.month),
-          empty: 'no customers: make one with `npx --no relay-ops customer new <name>`',
+          empty: 'No customers. Create one with `npx --no relay-ops customer new <name>`.',
         });
         page.problems.forEach(terminal.remark);
         for (const { account, problem, unknown } of customers)
@@ -153,14 +153,14 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
       },
     }),
     shows('show', {
-      does: 'show balance, plan use, calls under way, keys, the last grants and 30 days of use',
+      does: 'show balance, plan, calls in flight, keys, recent grants and 30 days of usage',
       takes: named,
       examples: ['customer show acme'],
       run: async ({ ports, terminal }, name: string) =>
         printCustomer(terminal, await viewCustomer(ports, name)),
     }),
     changes('set', {
-      does: 'set attributes of a customer: note, contact, limits, alert, plan',
+      does: "change a customer's note, contact, limits, alert or plan",
       takes: { ...named, '<attributes...>': attributesMean },
       notes: attributesHelp(accountFields),
       examples: [
@@ -173,19 +173,19 @@ A customer is a row of the table accounts, with keys and grants. \`grant new\` t
       },
     }),
     changes('off', {
-      does: 'refuse every key of a customer from now on (within 30 s)',
+      does: 'disable a customer: all keys are rejected within 30 s',
       takes: named,
       examples: ['customer off acme --yes'],
       plan: (run, account: string) => editing(run, account, { enabled: false }),
     }),
     changes('on', {
-      does: 'let the keys of a customer work again',
+      does: 'enable a customer again',
       takes: named,
       examples: ['customer on acme'],
       plan: (run, account: string) => editing(run, account, { enabled: true, _closed: undefined }),
     }),
     changes('close', {
-      does: 'end a customer: refuse all keys, say what is left and how to pay it back; deletes nothing',
+      does: 'close a customer: disables all keys and shows how to pay back the balance; deletes nothing',
       takes: named,
       examples: ['customer close acme'],
       async plan({ ports }, account: string) {
@@ -231,8 +231,8 @@ async function listed(
     }
     return page;
   }
-  if (after !== undefined) throw usageFailure('--after goes with --sort name');
-  if (name !== undefined) throw usageFailure(`--name does not go with --sort ${sort}`);
+  if (after !== undefined) throw usageFailure('--after requires --sort name');
+  if (name !== undefined) throw usageFailure(`--name can't be combined with --sort ${sort}`);
   return listSpending(ports, { order: sort, limit });
 }
 
@@ -240,11 +240,14 @@ function moreWords(page: CustomerPage | SpendingPage): string | undefined {
   const shown = page.customers.length;
   if ('active' in page)
     return page.active > shown
-      ? `${page.active} customers had a call or a grant this month: see --limit`
+      ? `${page.active} customers had a call or a grant this month: use --limit to see more`
       : undefined;
   const { next, count } = page;
-  if (next !== undefined) return `${count === undefined ? 'more' : `${count} in all`}: add --after '${next}'`;
-  return count !== undefined && count > shown ? `the first ${shown} of ${count}: see --limit` : undefined;
+  if (next !== undefined)
+    return `${count === undefined ? 'More customers' : `${count} customers in total`}: continue with --after '${next}'`;
+  return count !== undefined && count > shown
+    ? `Showing ${shown} of ${count} customers: use --limit to see more`
+    : undefined;
 }
 
 type Shown = ListedCustomer & Partial<Pick<SpendingCustomer, 'daysLeft'>>;
@@ -282,9 +285,9 @@ function printCustomer(terminal: Terminal, view: CustomerView): void {
   terminal.warn(view.warnings);
   const { account, keys, hasAllKeys, grants, hasAllGrants } = view;
   if (!hasAllKeys || (isText && keys.length > keysShown))
-    terminal.remark(`there may be more keys: see \`key list --account ${quoteShellWord(account)}\``);
+    terminal.remark(`There may be more keys: see \`key list --account ${quoteShellWord(account)}\`.`);
   if (!hasAllGrants || (isText && grants.length > grantsShown))
-    terminal.remark(`there are more grants: see \`grant list --account ${quoteShellWord(account)}\``);
+    terminal.remark(`There are more grants: see \`grant list --account ${quoteShellWord(account)}\`.`);
 }
 
 function customerJson(view: CustomerView) {
@@ -327,22 +330,19 @@ const figuresJson = (figures: DailyFigures): object => ({
 function printText(terminal: Terminal, view: CustomerView): void {
   const { account, isOff, item, plan, attributes, written, keys, grants, use } = view;
   const { isWhole, models } = use;
-  terminal.print(`account ${account}${isOff ? ', switched off' : ''}`);
+  terminal.print(`Customer ${account}${isOff ? ' (disabled)' : ''}`);
   terminal.printFacts([
-    ['available', `${formatYuan(item.available)} yuan`],
-    [
-      'reserved',
-      `${formatYuan(sumReserved(item))} yuan, for ${formatCount(item.open.size, 'call')} under way`,
-    ],
-    ['spent', `${formatYuan(item.spent)} yuan, ${formatCount(item.settled, 'call')}`],
-    ['granted', `${formatYuan(item.granted)} yuan`],
+    ['available', formatMoney(item.available)],
+    ['reserved', `${formatMoney(sumReserved(item))} for ${formatCount(item.open.size, 'call')} in flight`],
+    ['spent', `${formatMoney(item.spent)} for ${formatCount(item.settled, 'call')}`],
+    ['granted', formatMoney(item.granted)],
     ...(item.metered === undefined
       ? []
-      : [['metered', `${formatYuan(item.metered)} yuan of what was spent, from no balance`] as const]),
-    ['used', `${useText(use.sum)}, ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
+      : [['metered', `${formatMoney(item.metered)} of the spend, not taken from the balance`] as const]),
+    ['used', `${useText(use.sum)} ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
     ...models.slice(0, modelsShown).map((each) => ['', modelText(each)]),
     ...(models.length > modelsShown
-      ? [['', `and ${formatCount(models.length - modelsShown, 'model')} more: --json has all, also by day`]]
+      ? [['', `and ${formatCount(models.length - modelsShown, 'more model')}: --json lists all, also by day`]]
       : []),
     ['plan', plan ? planText(plan) : 'none'],
     ...(plan?.items ?? []).map((entry) => [
@@ -350,14 +350,14 @@ function printText(terminal: Terminal, view: CustomerView): void {
       `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited calls' : formatCount(entry.value, 'call')}, resets ${isoTime(entry.resets_at * 1000)}`,
     ]),
     ...Object.entries(attributes).map(([name, value]) => [name, cellText(value)]),
-    ...(written._at === undefined ? [] : [['written', writtenText(written)]]),
+    ...(written._at === undefined ? [] : [['changed', writtenText(written)]]),
     ...keys.slice(0, keysShown).map((key, at) => [at === 0 ? 'keys' : '', keyText(key)]),
     ...grants.slice(0, grantsShown).map((grant, at) => [at === 0 ? 'grants' : '', grantText(grant)]),
   ]);
 }
 
 const useText = ({ counts, amounts }: DailyFigures): string =>
-  `${formatYuan(amounts.charged ?? 0n)} yuan, ${formatCount(counts.calls ?? 0, 'call')}, ${counts.failures ?? 0} failed`;
+  `${formatMoney(amounts.charged ?? 0n)} for ${formatCount(counts.calls ?? 0, 'call')} (${counts.failures ?? 0} failed)`;
 
 const modelText = ({ name, figures }: Summed): string => {
   const {
@@ -375,8 +375,8 @@ const keyText = ({ row, state, why }: KeyView): string =>
   `${hintText(row['hint'])} (hash ${shortHash(row['hash'])}): ${state}${state === 'usable' ? `, ${why}` : ''}`;
 
 function grantText({ grantId, amount, applied, problem }: WrittenGrant): string {
-  if (problem !== undefined) return `${grantId}: ${amount} yuan, not used: ${problem}`;
-  return `${grantId}: ${amount} yuan, ${applied === undefined ? 'not applied yet' : `applied ${applied}`}`;
+  if (problem !== undefined) return `${grantId}: ¥${amount}, rejected: ${problem}`;
+  return `${grantId}: ¥${amount}, ${applied === undefined ? 'pending' : `applied ${applied}`}`;
 }
 
 const writtenText = ({ _by, _at }: CustomerView['written']): string =>

@@ -1,6 +1,6 @@
 /** The command `doctor`: what the AWS account and region mean for the relay, and what to set. Changes nothing. */
 import { examineAccount, type StageFile } from '../../../../shared/operate/doctor.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
 import { publishedOptions, readOutputs } from '../../../stack/options/published-options.ts';
 import { readOptions, stageNamed, type Stage } from '../../../stack/options/read-options.ts';
 import { regionProblem } from '../../../stack/options/streaming-regions.ts';
@@ -9,15 +9,14 @@ import { inRepository, readTextFile, readTextFileIfAny } from '../text-files.ts'
 import { parseJson } from '../../../../shared/wire/json.ts';
 
 export const doctorCommand = shows('doctor', {
-  does: 'look at quotas, region, model access and options; exit code 1 when something needs attention',
+  does: 'check region, quotas, model access and options; exits 1 if something needs attention',
   lists: true,
   takes: {
-    '--options <file>': 'the options of the stage (default: relay.json, or relay.<stage>.json)',
+    '--options <file>': 'options file of the stage (default: relay.json or relay.<stage>.json)',
   },
   notes: `
-Reads the region, the deployed stack and its options, quotas of Lambda, DynamoDB and Parameter Store, and access to the
-models that channels call with the functions' own role. Each line says what was found; where something needs attention,
-the next line is what to write or run, word for word.`,
+Checks the region, the deployed stack and its options, the quotas of Lambda, DynamoDB and Parameter Store, and access to
+the Bedrock models that channels call. If something needs attention, the next line is the exact command or option to use.`,
   examples: ['doctor --stack relay', 'doctor --stack relay-test --json'],
   async run({ ports, terminal }, { options }: { options?: string }) {
     const file = await readStageFile(ports.target.stack, options);
@@ -33,8 +32,11 @@ the next line is what to write or run, word for word.`,
     const rows = findings.map(({ set, ...found }) => ({ ...found, ...set }));
     terminal.printAs(findings, text, [['state', 'check', 'found', 'where', 'line'], rows]);
     const count = findings.filter(({ state }) => state === 'attention').length;
-    if (count > 0) throw new Failure(`${count} of ${findings.length} need attention`);
-    if (format === 'text') print(`${findings.length} looked at, nothing needs attention.`);
+    if (count > 0)
+      throw new Failure(
+        `${count} of ${formatCount(findings.length, 'check')} ${count === 1 ? 'needs' : 'need'} attention`,
+      );
+    if (format === 'text') print(`${formatCount(findings.length, 'check')}: nothing needs attention.`);
   },
 });
 
@@ -49,7 +51,7 @@ async function readStageFile(stack: string, named: string | undefined): Promise<
   const file = { name, deploy, options: undefined };
   if (text === undefined) return file;
   const content = parseJson(text);
-  if (content === undefined) return { ...file, problem: `${name} is not JSON` };
+  if (content === undefined) return { ...file, problem: `${name} is not valid JSON` };
   try {
     const options = publishedOptions(readOptions({ ...stage, file: name }, content));
     return { ...file, options };

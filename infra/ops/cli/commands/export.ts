@@ -5,15 +5,15 @@ import { parsePast, type Moment } from '../option-values.ts';
 import { writeLines } from '../text-files.ts';
 
 export const exportCommand = shows('export', {
-  does: 'write everything about people and money to one file: a JSON object a line, with its table and its row',
+  does: 'export all data as JSON Lines',
   takes: {
-    '<file>': 'the file, which is written over once all is there',
-    '--from <time>': ['of the ledger, what began from then on (default: all)', parsePast],
-    '--to <time>': ['of the ledger, what began until then', parsePast],
+    '<file>': 'output file; replaced when the export is complete',
+    '--from <time>': ['ledger rows of calls that started at or after this time (default: all)', parsePast],
+    '--to <time>': ['ledger rows of calls that started before this time', parsePast],
   },
   notes: `
-Channels, prices, plans, settings, customers, keys (hash and hint), grants and the ledger: no secret, no prompt, no answer.
-Memory stays small, whatever the size.`,
+Exports channels, prices, plans, settings, customers, keys (hash and hint), grants and the ledger, but no secrets, prompts
+or answers. Memory use does not grow with the amount of data.`,
   examples: ['export everything.jsonl', 'export november.jsonl --from 2026-11-01 --to 2026-12-01'],
   async run({ ports, terminal }, path: string, { from, to }: { from?: Moment; to?: Moment }) {
     const nowMs = ports.clock.now();
@@ -27,7 +27,7 @@ Memory stays small, whatever the size.`,
     await writeLines(path, lines);
     terminal.printAs({ file: path, rows: Object.fromEntries(counts) }, () => {
       terminal.printFacts([...counts].map(([table, count]) => [table, String(count)]));
-      terminal.print(`written: ${path}`);
+      terminal.print(`Exported to ${path}.`);
     });
   },
 });

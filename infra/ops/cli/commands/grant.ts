@@ -30,7 +30,7 @@ import { cellText, namedValues, type Column } from '../terminal.ts';
 export type Waiting<Input> = Input & { wait: number };
 
 export const applied = {
-  '--wait <seconds>': ['how long to wait until it is applied', parseNumber, 15],
+  '--wait <seconds>': ['how long to wait until the grant is applied', parseNumber, 15],
 } as const;
 
 type GrantOptions = Omit<GrantInput, 'account' | 'amount'>;
@@ -59,24 +59,24 @@ const grantColumns: Column<WrittenGrant>[] = [
   ['account', 'ACCOUNT', ({ account }) => account],
   ['grant_id', 'GRANT', ({ grantId }) => grantId],
   ['amount', 'AMOUNT', ({ amount }) => amount],
-  ['applied', 'APPLIED', ({ applied }) => applied ?? null, ({ applied }) => applied ?? 'not yet'],
+  ['applied', 'APPLIED', ({ applied }) => applied ?? null, ({ applied }) => applied ?? 'pending'],
   ['problem', 'PROBLEM', ({ problem }) => problem, ({ problem }) => problem ?? ''],
 ];
 
 export const grantCommands: CommandGroup = {
   name: 'grant',
-  does: 'top-ups and corrections of balances',
+  does: 'top up and correct balances',
   notes:
-    '\nAmounts are yuan with at most 9 decimals. A negative amount is a correction. The same --id is never applied twice,\nso a command with --id may be repeated.',
+    '\nAmounts are in yuan, with up to 9 decimals. A negative amount takes money back. An id is credited only once, so a\ncommand with --id is safe to repeat.',
   commands: [
     changes('new', {
-      does: 'add to a balance, exactly once',
+      does: 'credit an account once',
       takes: {
-        '<account>': 'as in the table accounts',
-        '<amount>': 'yuan; below 0 is a correction',
-        '--reason <text>': 'shown to the customer in their usage',
-        '--id <id>': 'names the grant: the same id is applied once (default: a new one)',
-        '--new': 'make the account when there is none',
+        '<account>': 'customer from `customer list`',
+        '<amount>': 'yuan; negative to take money back',
+        '--reason <text>': 'shown to the customer',
+        '--id <id>': 'id of the grant; each id is credited only once (default: generated)',
+        '--new': 'create the account if it does not exist',
         ...applied,
       },
       examples: [
@@ -88,25 +88,25 @@ export const grantCommands: CommandGroup = {
       },
     }),
     shows('list', {
-      does: 'list grants, those that are not applied first',
+      does: 'list grants, pending ones first',
       lists: true,
       takes: {
         ...limiting('grants'),
-        '--account <name>': 'only those of this account (default: reads the whole table)',
-        '--open': 'only those that are not applied, or that the relay does not take',
+        '--account <name>': 'only this account (default: all, reads the whole table)',
+        '--open': 'only pending and rejected grants',
       },
       examples: ['grant list --account acme', 'grant list --open', 'grant list --csv'],
       policies: auditing,
       async run({ ports, terminal }, options: Partial<GrantsWanted>) {
         const wanted = { ...options, limit: limitOf(terminal.format, options.limit) };
         const { grants, count } = await listGrants(ports, wanted);
-        terminal.printList(grants, { columns: grantColumns, empty: 'no grants' });
-        if (count > grants.length) terminal.remark(`${count} in all: see --limit`);
+        terminal.printList(grants, { columns: grantColumns, empty: 'No grants.' });
+        if (count > grants.length) terminal.remark(`${count} grants in total: use --limit to see more`);
       },
     }),
     shows('show', {
-      does: 'show one grant, and whether it is applied',
-      takes: { '<account>': 'as in the table grants', '<id>': 'of the grant' },
+      does: 'show a grant and whether it is applied',
+      takes: { '<account>': 'customer from `customer list`', '<id>': 'id of the grant' },
       examples: ['grant show acme invoice-4711'],
       policies: auditing,
       async run({ ports, terminal }, account: string, id: string) {
@@ -116,7 +116,7 @@ export const grantCommands: CommandGroup = {
         terminal.printAs(values, () =>
           terminal.printTable(rows.map(([name, value]) => [name, cellText(value)])),
         );
-        if (found.problem !== undefined) throw new Failure(`the relay does not take it: ${found.problem}`);
+        if (found.problem !== undefined) throw new Failure(`the grant was rejected: ${found.problem}`);
       },
     }),
   ],

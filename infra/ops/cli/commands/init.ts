@@ -96,29 +96,28 @@ const ownAttributesIn = (command: Command): InitOptions['attributes'] =>
   );
 
 export const initCommand = changes('init', {
-  does: 'set up a first upstream, its prices, account and key; prints the key and a curl line',
+  does: 'set up a first channel, its prices, a customer and a key; prints a curl command to try it',
   takes: {
     '--type <type>': typeMeans,
-    '--id <id>': 'name of the channel (default: its type)',
-    '--endpoint <url>': 'base address of the upstream (default: that of its type)',
+    '--id <id>': 'channel id (default: the type)',
+    '--endpoint <url>': 'base URL of the upstream (default: from the type)',
     ...ownOptions,
     '--models <a,b>': ['models to serve', parseList],
-    '--price <model=in/out>': ['yuan per million tokens; may be repeated', parseModelPrice],
-    '--prices <file>': 'public price list in US dollars, as `charge import` reads it',
-    '--rate <yuan>': ['yuan for one US dollar, with --prices', parseDecimalText],
-    '--markup <percent>': ['added on top, with --prices', parseDecimalText],
-    '--free <a,b>': ['models whose calls cost nothing', parseList],
-    '--secret <reference>': "a reference to the upstream's key, which is stored already",
-    '--no-secret': 'the upstream wants no key',
-    '--secret-env <NAME>': "environment variable that has the upstream's key; locally the row names it",
-    '--account <name>': 'who pays',
-    '--amount <yuan>': 'granted to the account, once (default: 0)',
-    '--wait <seconds>': ['how long to wait until it is live', parseNumber, 30],
+    '--price <model=in/out>': ['yuan per million input and output tokens; repeatable', parseModelPrice],
+    '--prices <file>': 'public price list in US dollars, as for `charge import`',
+    '--rate <yuan>': ['yuan per US dollar, for --prices', parseDecimalText],
+    '--markup <percent>': ['markup, for --prices', parseDecimalText],
+    '--free <a,b>': ['models to give away for free', parseList],
+    '--secret <reference>': "reference to the upstream's API key, if it is already stored",
+    '--no-secret': 'the upstream needs no API key',
+    '--secret-env <NAME>': "environment variable that holds the upstream's API key",
+    '--account <name>': 'first customer',
+    '--amount <yuan>': 'initial balance of the customer in yuan (default: 0)',
+    '--wait <seconds>': ['how long to wait until the change is live', parseNumber, 30],
   },
   notes: `
-Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.
-Calls of models without a price are refused: each model wants --price, --prices or --free. Prices are yuan per
-million tokens.`,
+Asks for everything the options leave open. Without a terminal, it reads the upstream's API key from standard input.
+Every model needs a price (--price or --prices) or --free: calls to models without a price are rejected.`,
   examples: [
     'init --stack relay',
     'init --secret-env OPENAI_API_KEY --models gpt-4o-mini --price gpt-4o-mini=1.08/4.32 --account me --amount 10 --yes',
@@ -139,8 +138,11 @@ async function planInit(run: CommandRun, options: InitOptions) {
   const input = { ...facts, models: options.models ?? (await askModels(terminal, ports, { facts, value })) };
   const channel = await planAddChannel(ports, input);
   const prices = await askPrices(run, answer, { models: input.models, options });
-  const account = await answer(options.account, { name: '--account', question: 'Name of the first account' });
-  const question = 'Yuan on its balance (0: none yet)';
+  const account = await answer(options.account, {
+    name: '--account',
+    question: 'Name of the first customer',
+  });
+  const question = 'Initial balance in yuan';
   const amount = await answer(options.amount, { name: '--amount', question, usual: '0' });
   const first = { account, amount, id: 'init', reason: 'first amount', new: true };
   const grant = Number(amount) === 0 ? undefined : await planGrantAmount(ports, first);
@@ -155,10 +157,10 @@ async function planInit(run: CommandRun, options: InitOptions) {
       changes: [...prices.changes, ...channel.changes, ...(grant?.changes ?? []), ...key.changes],
       effect: [
         ...prices.effect,
-        `channel ${input.id}: ${formatCount(input.models.length, 'model')}, ${reference ?? 'no secret'}`,
-        `account ${account}: ${amount} yuan, one new key`,
+        `Create channel ${input.id} with ${formatCount(input.models.length, 'model')} (${reference ?? 'no secret'})`,
+        `Credit ¥${amount} to ${account} and create a key`,
       ],
-      questions: ['Write this?'],
+      questions: ['Continue?'],
       warnings: [...channel.warnings, ...(prices.warnings ?? []), ...prices.unpriced.map(unpricedWords)],
     },
     /** Prices come before the channel that serves the models: no call in between is free. */
@@ -171,12 +173,12 @@ async function planInit(run: CommandRun, options: InitOptions) {
       return { ...(await terminal.revealing(carryOutKey(ports, key))), granted, unpublished };
     },
     print(shown, { granted, unpublished, ...made }) {
-      if (storing) shown.print(`the key is stored: ${storing.reference}`);
+      if (storing) shown.print(`Stored the secret as ${storing.reference}.`);
       if (grant && granted) printSaid(shown, grantSaid(grant, granted));
-      if (unpublished === undefined) shown.print('it is written; live within 10 seconds.');
+      if (unpublished === undefined) shown.print('Saved; live within 10 s.');
       else shown.remark(unpublished);
       printNewKey(shown, { ...key, ...made });
-      if (baseUrl === undefined) shown.remark('BASE_URL is the output BaseUrl of the stack.');
+      if (baseUrl === undefined) shown.remark('Replace BASE_URL with the stack output BaseUrl.');
       shown.print(`\n${curlLine(made.secretKey)}`);
     },
     facts: (made) => ({
@@ -192,7 +194,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
 }
 
 const unpricedWords = (model: string): string =>
-  `${model} has no price: its calls are refused until a rule of charges names it`;
+  `${model} has no price: its calls are rejected until you set one with \`charge price\``;
 
 /** Asks for models, and shows the upstream's list if there is one. */
 async function askModels(
@@ -200,17 +202,17 @@ async function askModels(
   ports: OperatorPorts,
   { facts, value }: { facts: Omit<ChannelInput, 'models'>; value: string | undefined },
 ): Promise<string[]> {
-  if (!isAttended) throw usageFailure('--models is missing, and nobody is here to answer');
+  if (!isAttended) throw usageFailure('--models is required: there is no terminal to ask');
   const { names: listed, warnings } = await listOfferedModels(ports, facts, value);
   warnings.forEach(terminal.remark);
   if (listed.length > 0) terminal.print(listed.join('  '));
   for (;;) {
-    const wanted = typedList(await ask('Models to serve, separated by commas (* stands for anything):'));
+    const wanted = typedList(await ask('Models to serve, separated by commas (* matches anything):'));
     if (wanted.length === 0) continue;
     if (listed.length === 0) return wanted;
     const unlisted = wanted.filter((each) => matchNames([each], listed).length === 0);
     if (unlisted.length === 0) return matchNames(wanted, listed);
-    terminal.remark(`the upstream lists no ${unlisted.join(', ')}`);
+    terminal.remark(`The upstream does not list ${unlisted.join(', ')}.`);
   }
 }
 
@@ -239,7 +241,7 @@ const answerFrom =
   async (option, { name, question, usual }) => {
     if (option !== undefined) return option;
     if (!isAttended && usual !== undefined) return usual;
-    if (!isAttended) throw usageFailure(`${name} is missing, and nobody is here to answer`);
+    if (!isAttended) throw usageFailure(`${name} is required: there is no terminal to ask`);
     let typed = '';
     while (typed === '') typed = (await ask(`${question}${usual ? ` [${usual}]` : ''}:`)) || (usual ?? '');
     return typed;
@@ -251,8 +253,8 @@ async function askUpstream(answer: Answer, options: InitOptions): Promise<Omit<C
   const usual = defaultChannelType;
   const typed = await answer(options.type, { name: '--type', question: `Type (${names})`, usual });
   const type = channelTypeNames.find((each) => each === typed);
-  if (type === undefined) throw usageFailure(`--type ${typed}: wanted one of ${names}`);
-  const id = await answer(options.id, { name: '--id', question: 'Name of the channel', usual: type });
+  if (type === undefined) throw usageFailure(`invalid --type ${typed}: use one of ${names}`);
+  const id = await answer(options.id, { name: '--id', question: 'Channel id', usual: type });
   const { endpoint = '', ...attributes } = await askAttributes(answer, type, options);
   return {
     id,
@@ -299,7 +301,7 @@ async function askSecret(
   if (channelTypes[type].awsScope || secret === false) return {};
   const variable = {
     name: '--secret-env (or --no-secret)',
-    question: "Variable of the shell of `npm start` that has the upstream's key",
+    question: "Environment variable of `npm start` that holds the upstream's API key",
   };
   // A local stack has no secret store; its functions read the environment of `npm start`.
   const use = findSecretUse(channelRowOf({ ...channel, models: [] }));
@@ -317,7 +319,8 @@ async function askSecret(
   };
   const storing = planStoreSecret({ target }, wanted);
   const value = secretEnv === undefined ? await terminal.readSecret() : await secrets.variable(secretEnv);
-  if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
+  if (value === '')
+    throw usageFailure('no API key on standard input; use --no-secret if the upstream needs none');
   return { reference: storing.reference, value, storing };
 }
 
@@ -335,7 +338,7 @@ async function askPrices(
   if (plan.unpriced.length === 0) return plan;
   if (!terminal.isAttended)
     throw usageFailure(
-      `no price for ${plan.unpriced.join(', ')}, and nobody is here to answer: give --price ${plan.unpriced[0]}=INPUT/OUTPUT, --prices FILE or --free ${plan.unpriced[0]}`,
+      `no price for ${plan.unpriced.join(', ')}: use --price ${plan.unpriced[0]}=INPUT/OUTPUT, --prices FILE or --free ${plan.unpriced[0]}`,
     );
   const asked = await askTyped(terminal, plan.unpriced);
   return planFirstPrices(ports, { ...wanted, typed: { ...typed, ...asked }, list });
@@ -347,12 +350,11 @@ async function askList(
   { prices, rate, markup }: InitOptions,
 ): Promise<FirstPrices['list']> {
   const file =
-    prices ??
-    (isAttended ? await ask('File of a public price list in US dollars (Enter: type prices):') : '');
+    prices ?? (isAttended ? await ask('Price list file in US dollars (Enter to type prices):') : '');
   if (file === '') return undefined;
   const source = await readListFile(file);
-  const perDollar = await answer(rate, { name: '--rate', question: 'Yuan for one US dollar' });
-  const onTop = await answer(markup, { name: '--markup', question: 'Percent on top', usual: '0' });
+  const perDollar = await answer(rate, { name: '--rate', question: 'Yuan per US dollar' });
+  const onTop = await answer(markup, { name: '--markup', question: 'Markup in percent', usual: '0' });
   return { list: source, rate: parsed(parseDecimalText, perDollar), markup: parsed(parseDecimalText, onTop) };
 }
 
@@ -362,7 +364,7 @@ async function askTyped({ ask, remark }: Terminal, models: string[]): Promise<Re
   for (const model of models) {
     for (;;) {
       const written = await ask(
-        `Price of ${model}, yuan per million tokens: input/output (Enter: none, its calls are refused):`,
+        `Price of ${model}, input/output in yuan per million tokens (Enter for none; its calls are then rejected):`,
       );
       if (written === '') break;
       try {

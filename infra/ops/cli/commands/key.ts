@@ -32,7 +32,7 @@ import {
   type LeakedKeyMade,
   type LeakedKeyPlan,
 } from '../../../../shared/operate/keys/leaked-key.ts';
-import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { heldKeyFields, keyFields } from '../../fields/key-fields.ts';
@@ -52,7 +52,7 @@ import { sheetCommands } from './sheets.ts';
 import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
 import { textIn } from '../../../../shared/wire/json.ts';
 
-const named = { '<key>': 'hash or hint' };
+const named = { '<key>': 'hash or hint from `key list`' };
 
 interface Edit<Words extends unknown[]> extends Omit<CommandParts, 'needs'> {
   edit: (ports: OperatorPorts, written: string, ...words: Words) => Promise<EditKeyPlan>;
@@ -66,7 +66,7 @@ const editCommand = <Words extends unknown[]>(name: string, { edit, takes, ...pa
     async plan(run, written: string, ...words: Words) {
       const plan = await edit(run.ports, written, ...words);
       const facts = { key: plan.name, rights: plan.rights };
-      return rowWrites(run, plan, { said: 'It is written; live within 30 seconds.', facts });
+      return rowWrites(run, plan, { said: 'Saved; live within 30 s.', facts });
     },
   });
 
@@ -82,13 +82,13 @@ export const figureColumns: Column<Figures>[] = [
 
 export const keyCommands: CommandGroup = {
   name: 'key',
-  does: 'API keys of clients',
+  does: 'manage API keys',
   notes:
-    '\nA key is shown once, when it is made; the tables hold only its hash.\nCommands that take a <key> accept its hash (the first 4 characters or more) or its hint, as `key list` shows them.',
+    '\nA key is shown once, when it is created; the relay stores only its hash. <key> is the hint from `key list`, or at least\n4 characters of the hash.',
   commands: [
     changes('new', {
-      does: 'make a key for an account, and the account if there is none',
-      takes: { '<account>': 'who pays', '[attributes...]': attributesMean },
+      does: 'create a key; creates the customer if it does not exist',
+      takes: { '<account>': 'customer who pays for its calls', '[attributes...]': attributesMean },
       notes: attributesHelp(keyFields),
       examples: [
         'key new acme',
@@ -106,22 +106,22 @@ export const keyCommands: CommandGroup = {
       },
     }),
     shows('list', {
-      does: 'list keys and what the relay makes of them',
+      does: 'list keys and whether they work',
       lists: true,
-      takes: { '--account <name>': 'only those of this account' },
+      takes: { '--account <name>': 'only this customer' },
       examples: ['key list --account acme', 'key list --csv'],
       async run({ ports, terminal }, options: { account?: string }) {
         terminal.printList(await listKeys(ports, options), {
           columns: keyColumns,
           json: keyJson,
-          empty: 'no keys: make one with `npx --no relay-ops key new <account>`',
+          empty: 'No keys. Create one with `npx --no relay-ops key new <account>`.',
         });
       },
     }),
     shows('check', {
-      does: 'say what the relay answers to a key, and why; exit code 0 when it is usable, else 1',
+      does: 'check whether a key works, and why not; exits 1 if it does not',
       takes: {
-        '[key]': 'the whole key (default: read from standard input, which keeps it out of the history)',
+        '[key]': 'the full key (default: read from standard input, to keep it out of the shell history)',
       },
       examples: ['echo "$KEY" | key check'],
       async run({ ports, terminal }, written: string | undefined) {
@@ -129,13 +129,13 @@ export const keyCommands: CommandGroup = {
         const { state, why, name } = await checkKey(ports, secretKey);
         if (terminal.format === 'json') terminal.printJson({ state, why });
         if (state !== 'usable')
-          throw new Failure(`${name ?? 'this'} is ${stateWords[state] ?? state}: ${why}
-The relay answers 401 invalid_api_key.`);
-        if (terminal.format === 'text') terminal.print(`${name} is usable: ${why}`);
+          throw new Failure(`${name ?? 'this key'} is ${stateWords[state] ?? state}: ${why}
+The relay rejects it with 401 invalid_api_key.`);
+        if (terminal.format === 'text') terminal.print(`${name} works: ${why}`);
       },
     }),
     shows('show', {
-      does: 'show all attributes of a key as they are written, and what the relay makes of it',
+      does: 'show all attributes of a key and whether it works',
       takes: named,
       examples: ['key show 3f9a1c', 'key show sk-AbCd...wXyZ --json'],
       async run({ ports, terminal }, written: string) {
@@ -151,7 +151,7 @@ The relay answers 401 invalid_api_key.`);
       },
     }),
     editCommand('set', {
-      does: 'set attributes of a key: customer, name, models, limits, budget, end',
+      does: "change a key's customer, name, models, limits, budget or expiry",
       takes: { '<attributes...>': attributesMean },
       notes: attributesHelp(heldKeyFields),
       examples: [
@@ -165,25 +165,25 @@ The relay answers 401 invalid_api_key.`);
       },
     }),
     changes('off', {
-      does: 'refuse a key from now on (within 30 s)',
+      does: 'disable a key (within 30 s)',
       takes: named,
       examples: ['key off 3f9a1c --stack relay --yes'],
       async plan(run, written: string) {
         const plan = await planDisableKey(run.ports, written);
-        const said = `${plan.name} is disabled; the relay refuses it within 30 seconds.`;
+        const said = `Disabled ${plan.name}; rejected within 30 s.`;
         return rowWrites(run, plan, { said, facts: { key: plan.name } });
       },
     }),
     editCommand('on', {
-      does: 'let a disabled key work again',
+      does: 'enable a disabled key',
       examples: ['key on 3f9a1c'],
       edit: planEnableKey,
     }),
     changes('rotate', {
-      does: 'make a new key with the same rights; the old one expires',
+      does: 'replace a key with a new one with the same rights; the old key expires',
       takes: {
         ...named,
-        '--grace <time>': ['how long the old key still works, such as 48h or 7d', parseHours, 24],
+        '--grace <time>': ['how long the old key keeps working, such as 48h or 7d', parseHours, 24],
       },
       examples: ['key rotate sk-AbCd...wXyZ --grace 7d'],
       async plan({ ports, terminal }, written: string, { grace }: { grace: number }) {
@@ -193,7 +193,7 @@ The relay answers 401 invalid_api_key.`);
           carryOut: () => terminal.revealing(carryOutKey(ports, plan)),
           print(shown, made) {
             printNewKey(shown, { ...plan, ...made });
-            shown.remark(`${plan.oldName} works until ${plan.oldWorksUntil}.`);
+            shown.remark(`${plan.oldName} expires at ${plan.oldWorksUntil}.`);
           },
           facts: (made) => ({
             ...newKeyFacts(plan, made),
@@ -204,25 +204,25 @@ The relay answers 401 invalid_api_key.`);
       },
     }),
     shows('use', {
-      does: 'what a key called and spent since a time, by hour and model',
+      does: 'show the calls and spend of a key by hour and model',
       lists: true,
-      takes: { ...named, '--since <time>': ['such as 2h, yesterday (default: a day ago)', parsePast] },
+      takes: { ...named, '--since <time>': ['start time, such as 2h or yesterday (default: 1d)', parsePast] },
       examples: ['key use 3f9a1c --since 2026-11-20', 'key use 3f9a1c --csv'],
       async run({ ports, terminal }, written: string, { since }: { since?: Moment }) {
         const { hash, account } = await findKey(ports, written);
         const nowMs = ports.clock.now();
         const sinceMs = since?.(nowMs) ?? nowMs - dayMs;
-        if (account === '') throw usageFailure('the row of this key has no account, so it called nothing');
+        if (account === '') throw usageFailure('this key has no customer, so it has no calls');
         const wanted = { account, hash, sinceMs };
         printKeyUse(terminal, await viewKeyUse(ports, wanted));
       },
     }),
     changes('leaked', {
-      does: 'refuse a key at once, make its successor, say what it was used for, what to tell the customer, what to refund',
+      does: 'handle a leaked key: disables it, creates a replacement, and shows its usage, a message to send and a refund',
       takes: {
         ...named,
-        '--since <time>': ['its use from then on is shown (default: a day ago)', parsePast],
-        '--no-successor': 'make no new key',
+        '--since <time>': ['show its usage since this time (default: 1d)', parsePast],
+        '--no-successor': 'do not create a replacement',
       },
       examples: ['key leaked 3f9a1c --since 2026-11-20T09:00:00Z'],
       plan: planLeaked,
@@ -253,7 +253,7 @@ async function planLeaked(
       // At once: what is read afterwards may take long, or fail.
       carryOutLeakedKey(ports, plan, ({ secretKey }) => {
         terminal.reveal(secretKey);
-        if (isText) terminal.print(`The successor is made: ${secretKey}`);
+        if (isText) terminal.print(`Created the replacement: ${secretKey}`);
       }),
     print: (shown, made) => printLeaked(shown, plan, made),
     facts: (made) => leakedFacts(plan, made ?? known),
@@ -269,8 +269,8 @@ export function printNewKey(
   { secretKey, account, rights }: MadeKey & Pick<NewKeyPlan, 'account' | 'rights'>,
 ): void {
   print(`\n  ${secretKey}\n`);
-  print('Copy it now: only its hash is stored, so nobody can show it again.');
-  print(`Account ${account}; ${rights}. It works within 5 seconds.`);
+  print("Save this key now; it can't be shown again.");
+  print(`Customer ${account}; ${rights}. The key works within 5 s.`);
 }
 
 export const newKeyFacts = (
@@ -314,7 +314,7 @@ export const shortHash = (hash: unknown): string => hashText(hash).slice(0, show
 
 const stateWords: Partial<Record<KeyCheck['state'], string>> = {
   kind: 'of the wrong kind',
-  account_off: 'refused with its account',
+  account_off: 'disabled with its customer',
 };
 
 const hourColumns: Column<KeyUse['hours'][number]>[] = [
@@ -324,11 +324,11 @@ const hourColumns: Column<KeyUse['hours'][number]>[] = [
 ];
 
 function printKeyUse(terminal: Terminal, { hours, sum, sinceMs, problems }: KeyUse): void {
-  terminal.printList(hours, { columns: hourColumns, empty: `it called nothing since ${isoTime(sinceMs)}` });
+  terminal.printList(hours, { columns: hourColumns, empty: `No calls since ${isoTime(sinceMs)}.` });
   problems.forEach(terminal.remark);
   const calls = sum.counts.calls ?? 0;
   if (terminal.format === 'text' && calls > 0)
-    terminal.print(`${formatCount(calls, 'call')}, ${formatYuan(sum.amounts.charged ?? 0n)} yuan in all.`);
+    terminal.print(`Total: ${formatCount(calls, 'call')}, ${formatMoney(sum.amounts.charged ?? 0n)}`);
 }
 
 function printLeaked(
@@ -338,20 +338,20 @@ function printLeaked(
 ): void {
   const { print, printMessage, remark } = terminal;
   const hash = plan.use.hash.slice(0, 12);
-  const refused = plan.earlier ? 'was refused before' : 'is refused within 30 seconds';
-  print(`${plan.name} ${refused}. Its use since ${isoTime(plan.use.sinceMs)}:`);
+  const refused = plan.earlier ? 'was already disabled' : 'is disabled within 30 s';
+  print(`${plan.name} ${refused}. Usage since ${isoTime(plan.use.sinceMs)}:`);
   if (use) printKeyUse(terminal, use);
-  else remark(`it could not be read: ${problem}. Ask again: key leaked ${hash}`);
+  else remark(`Its usage could not be read: ${problem}. Try again: key leaked ${hash}`);
   if (!plan.earlier)
     remark(
-      `Calls that still run, and those of the next 30 seconds, are not in it: look again before you refund (key use ${hash}).`,
+      `Calls in flight and those of the next 30 s are not included: check again before you refund (key use ${hash}).`,
     );
-  const once = successor ? '; the new key is stored nowhere and is not shown again' : '';
-  print(`\nSend this to the customer${once}:`);
+  const once = successor ? " now; the new key can't be shown again" : '';
+  print(`\nSend this message to the customer${once}:`);
   printMessage(writeLeakMessage({ plan, secretKey: successor?.secretKey, use }));
   const refund = planLeakRefund({ plan, use });
-  if (use && use.refunded > 0n) print(`${formatYuan(use.refunded)} yuan of it were refunded already.`);
-  if (refund !== undefined) print(`To give back what it spent (choose the amount): ${refundCommand(refund)}`);
+  if (use && use.refunded > 0n) print(`Already refunded: ${formatMoney(use.refunded)}`);
+  if (refund !== undefined) print(`To refund its spend (adjust the amount): ${refundCommand(refund)}`);
 }
 
 function leakedFacts(plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): object {

@@ -18,7 +18,7 @@ import {
 } from '../../../../shared/operate/ledger/ledger.ts';
 import { carryOutRepairLosses, planRepairLosses } from '../../../../shared/operate/ledger/repair-losses.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure, formatMoney } from '../../../../shared/operate/plan.ts';
 import { cacheWords } from '../../../../shared/operate/requests/find-request.ts';
 import { marginOf } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -44,9 +44,9 @@ interface SelectOptions {
 }
 
 const selecting = {
-  '--account <name>': 'only this account',
-  '--from <time>': ['from then on', parsePast],
-  '--to <time>': ['until then', parsePast],
+  '--account <name>': 'only this customer',
+  '--from <time>': ['start time, included', parsePast],
+  '--to <time>': ['end time, not included', parsePast],
   '--model <name>': 'only this model',
   ...attributing,
 } as const;
@@ -65,22 +65,22 @@ const filterOf = (
 
 function parseGroupings(written: string): Grouping[] {
   return parseList(written).map((name) => {
-    if (!isGrouping(name)) throw new InvalidArgumentError(`Wanted ${wantedGroupings}.`);
+    if (!isGrouping(name)) throw new InvalidArgumentError(`Expected ${wantedGroupings}.`);
     return name;
   });
 }
 
 export const ledgerCommands: CommandGroup = {
   name: 'ledger',
-  does: 'what was charged, call by call',
+  does: 'list and total charges, call by call',
   notes: `
-Times are of UTC, such as 7d, yesterday or 2026-11-01, which means its first moment. --from is included, --to is not. A row's time is the
-moment at which its call began; a grant's, at which it was booked.`,
+Times are in UTC, such as 7d, yesterday or 2026-11-01 (midnight). A row has the start time of its call; a grant has the
+time it was applied.`,
   commands: [
     shows('list', {
-      does: 'list the newest rows; with --csv all of them, as they are read',
+      does: 'list the newest ledger rows; --csv prints all rows',
       lists: true,
-      takes: { ...selecting, '--limit <n>': ['rows at most', parseCount, 50] },
+      takes: { ...selecting, '--limit <n>': ['maximum number of rows', parseCount, 50] },
       examples: [
         'ledger list --account acme --limit 20',
         'ledger list --account acme --from 2026-11-01 --to 2026-12-01 --csv > november.csv',
@@ -98,18 +98,20 @@ moment at which its call began; a grant's, at which it was booked.`,
         }
         const { rows, count, problems } = await listLedger(ports, { ...filterOf(ports, options), limit });
         problems.forEach(terminal.remark);
-        terminal.printList(rows, { columns: ledgerColumns, json: formatLedgerRow, empty: 'no ledger rows' });
+        terminal.printList(rows, { columns: ledgerColumns, json: formatLedgerRow, empty: 'No ledger rows.' });
         if (count > rows.length)
-          terminal.remark(`the newest ${rows.length} of ${count}: see --limit, --from, --csv`);
+          terminal.remark(
+            `Showing the newest ${rows.length} of ${count} rows: use --limit, --from or --csv for more`,
+          );
       },
     }),
     shows('total', {
-      does: 'add rows up',
+      does: 'total the ledger',
       lists: true,
       takes: {
         ...selecting,
         '--by <a,b>': [
-          'account, model, day, end_user, tag:NAME, or several of them',
+          'group by account, model, day, end_user or tag:NAME, or several of these',
           parseGroupings,
           ['account'],
         ],
@@ -129,18 +131,17 @@ moment at which its call began; a grant's, at which it was booked.`,
           ...by.map((name, at): Column<Total> => [name, name.toUpperCase(), ({ groups }) => groups[at]]),
           ...columnsIn(({ figures }: Total) => figures, sumColumns),
         ];
-        terminal.printList(totals, { columns, empty: 'no ledger rows' });
+        terminal.printList(totals, { columns, empty: 'No ledger rows.' });
         if (terminal.format !== 'text' || totals.length === 0) return;
         const { charged = 0n, granted = 0n, bought_charged: sold = 0n } = all.amounts;
         const calls = formatCount(all.counts.calls ?? 0, 'call');
-        terminal.print(`all: ${calls}, ${formatYuan(charged)} yuan charged, ${formatYuan(granted)} granted`);
+        terminal.print(`Total: ${calls}, ${formatMoney(charged)} charged, ${formatMoney(granted)} granted`);
         // A margin compares like with like: it is over the calls whose cost is known, and says how many these are.
         const { earned, knownCalls } = marginOf(all);
         terminal.print(
           earned === undefined
-            ? 'margin: unknown, no call has a known cost'
-            : `margin: ${formatYuan(earned)} yuan over the ${knownCalls} of ${calls} whose cost is known, ` +
-                `which were charged ${formatYuan(sold)}`,
+            ? 'Margin: unknown (no call has a known cost)'
+            : `Margin: ${formatMoney(earned)} on ${formatMoney(sold)} charged for the ${knownCalls} of ${calls} with known cost`,
         );
       },
     }),
@@ -157,17 +158,17 @@ interface AuditOptions extends ApproveOptions {
 }
 
 export const auditCommand = shows('audit', {
-  does: 'add all accounts up again; exit code 1 when something does not fit',
+  does: 're-verify all balances; exits 1 on a mismatch',
   lists: true,
   takes: {
-    '--account <name>': 'only this account',
-    '--from <name>': 'only this account and those that sort after it, to go on where an audit ended',
-    '--rebuild-daily': 'correct daily sums of past days that are not those of the ledger rows',
+    '--account <name>': 'only this customer',
+    '--from <name>': 'start at this customer, to resume an interrupted audit',
+    '--rebuild-daily': 'correct daily totals of past days that differ from the ledger',
     '--repair <file>':
-      'first write the closes of settle_lost and settle_late log lines; - reads standard input',
-    '--wait <seconds>': ['how long to wait for ledger rows that are on their way', parseNumber, 15],
-    '--dry-run': 'show what --repair and --rebuild-daily would do and write nothing',
-    '--yes': 'do not ask before --repair writes',
+      'first settle the calls in these settle_lost and settle_late log lines; - reads standard input',
+    '--wait <seconds>': ['how long to wait for pending ledger rows', parseNumber, 15],
+    '--dry-run': 'show the effect of --repair and --rebuild-daily and write nothing',
+    '--yes': 'skip confirmation of --repair',
   },
   examples: ['audit', 'audit --account acme', 'audit --repair lost.log --dry-run'],
   policies: auditing,
@@ -179,8 +180,8 @@ export const auditCommand = shows('audit', {
       ports,
       { account, from, rebuildDaily: rebuildDaily && !dryRun, waitMs: wait * 1000 },
       {
-        auditing: (name) => terminal.count(`auditing ${name} (to go on later: --from '${name}')`),
-        waitingFor: (each) => terminal.remark(`${each}: waiting for ledger rows that may be on their way`),
+        auditing: (name) => terminal.count(`auditing ${name} (resume with --from '${name}')`),
+        waitingFor: (each) => terminal.remark(`${each}: waiting for pending ledger rows`),
       },
     );
     const { accounts, rows, aboveHold, closesWithoutRow, corrected } = audit;
@@ -192,15 +193,15 @@ export const auditCommand = shows('audit', {
     );
     if (closesWithoutRow > 0)
       terminal.remark(
-        `${formatCount(closesWithoutRow, 'close has', 'closes have')} no row of their own: guards of lost replies, which cost nothing`,
+        `${formatCount(closesWithoutRow, 'closed reservation has', 'closed reservations have')} no ledger row: they guard against lost replies and cost nothing`,
       );
-    if (corrected > 0)
-      terminal.remark(`${formatCount(corrected, 'daily sum is', 'daily sums are')} corrected`);
+    if (corrected > 0) terminal.remark(`Corrected ${formatCount(corrected, 'daily total')}.`);
     const audited = `${formatCount(accounts, 'account')} and ${formatCount(rows, 'ledger row')}`;
-    if (findings.length > 0) throw new Failure(`${formatCount(findings.length, 'finding')} in ${audited}`);
-    if (terminal.format === 'text') terminal.print(`${audited}: everything adds up.`);
+    if (findings.length > 0)
+      throw new Failure(`${formatCount(findings.length, 'mismatch', 'mismatches')} in ${audited}`);
+    if (terminal.format === 'text') terminal.print(`Verified ${audited}: all balances match.`);
     if (account !== undefined && rows === 0 && (await ports.ledger.quota(account)) === undefined)
-      terminal.remark(`account ${account} never had a balance: is this its name? See \`customer list\``);
+      terminal.remark(`customer ${account} never had a balance: check the name with \`customer list\``);
   },
 });
 
@@ -217,13 +218,13 @@ async function repairAndPrint(
   const outcomes = await carryOutRepairLosses(ports, plan);
   for (const each of outcomes) {
     if (each.outcome === 'not closed') continue;
-    const charge = `${formatYuan(each.charge)} yuan`;
+    const charge = formatMoney(each.charge);
     const words = {
-      closed: `is closed now, charged ${charge}`,
-      'charged late': `had expired, charged ${charge} more`,
-      'closed before': 'was closed already, as it should be',
+      closed: `settled, ${charge} charged`,
+      'charged late': `had expired, ${charge} more charged`,
+      'closed before': 'was already settled correctly',
     };
-    terminal.remark(`${each.account}: request ${each.id} ${words[each.outcome]}`);
+    terminal.remark(`${each.account}: request ${each.id}: ${words[each.outcome]}`);
   }
 
   return outcomes.flatMap((each) => (each.outcome === 'not closed' ? [each.finding] : []));

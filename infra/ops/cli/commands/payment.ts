@@ -12,21 +12,22 @@ import {
 } from '../../../../shared/operate/payments.ts';
 import { changes, operating, shows, writes, type CommandGroup } from '../command.ts';
 import { parseDecimalText } from '../option-values.ts';
+import { formatMoney } from '../../../../shared/operate/plan.ts';
 import type { Column } from '../terminal.ts';
 
 export const paymentCommands: CommandGroup = {
   name: 'payment',
-  does: 'money in by machine: links for customers, parked payments',
+  does: 'online payments: create payment links, handle parked payments',
   notes:
-    '\nA parked payment was paid but granted to nobody yet: `payment list --parked` says why. docs/payments.md shows the set-up.',
+    '\nA parked payment was paid but not credited: `payment list --parked` shows why. For setup, see docs/payments.md.',
   commands: [
     shows('link', {
-      does: 'sign a reference that makes a payment at Stripe a top-up of an account',
+      does: 'create a signed reference that credits a Stripe payment to a customer',
       needs: {
-        '--amount <number>': ['in the currency, such as 10 or 10.50', parseDecimalText],
-        '--currency <code>': 'three letters, with a rate in the setting payments',
+        '--amount <number>': ['amount in the currency, such as 10 or 10.50', parseDecimalText],
+        '--currency <code>': 'three-letter currency that has a rate in the setting payments',
       },
-      takes: { '<account>': 'as in the table accounts' },
+      takes: { '<account>': 'customer from `customer list`' },
       examples: ['payment link acme --amount 10 --currency usd'],
       policies: operating,
       async run({ ports, terminal }, account: string, options: Omit<LinkInput, 'account'>) {
@@ -37,52 +38,52 @@ export const paymentCommands: CommandGroup = {
           return terminal.printJson({ ...link, minor: Number(link.minor), granted: formatYuan(granted) });
         const mode = live ? '' : ' in test mode';
         print(
-          `reference for a payment of ${formatPayment(link)}${mode}, for which account ${account} is granted ${formatYuan(granted)} yuan:`,
+          `Reference for a payment of ${formatPayment(link)}${mode} that credits ${formatMoney(granted)} to ${account}:`,
         );
         print(reference);
         remark(
-          'For a Payment Link with exactly this price, append ?client_reference_id=<reference> to its address.',
+          'For a Payment Link with exactly this price, append ?client_reference_id=<reference> to its URL.',
         );
-        remark('Or make a checkout, whose address is in the field url of the answer:');
+        remark('Or create a checkout session; its URL is in the field url of the response:');
         checkoutCommand(link).forEach(remark);
       },
     }),
     shows('list', {
-      does: 'list payments, the newest first',
+      does: 'list payments, newest first',
       lists: true,
-      takes: { '--parked': 'only those that wait for a decision' },
+      takes: { '--parked': 'only parked payments' },
       examples: ['payment list --parked'],
       run: async ({ ports, terminal }, options: { parked?: boolean }) =>
         terminal.printList(await listPayments(ports, options), {
           columns,
           json: paymentJson,
-          empty: 'no payments',
+          empty: 'No payments.',
         }),
     }),
     changes('assign', {
-      does: 'grant a parked payment to an account, exactly once',
-      takes: { '<payment>': 'as in payment list', '<account>': 'as in the table accounts' },
+      does: 'credit a parked payment to a customer, once',
+      takes: { '<payment>': 'payment id from `payment list`', '<account>': 'customer from `customer list`' },
       examples: ['payment assign pi_3Qx acme'],
       async plan({ ports }, id: string, account: string) {
         const plan = await planAssignPayment(ports, { id, account });
         return writes({
           plan,
           carryOut: () => carryOutDecision(ports, plan),
-          print: ({ print }) => print(`payment ${id} is granted to ${account}.`),
+          print: ({ print }) => print(`Credited payment ${id} to ${account}.`),
           facts: () => ({ payment: id, account }),
         });
       },
     }),
     changes('reject', {
-      does: 'grant a parked payment to nobody',
-      takes: { '<payment>': 'as in payment list' },
+      does: 'reject a parked payment without crediting it',
+      takes: { '<payment>': 'payment id from `payment list`' },
       examples: ['payment reject pi_3Qx'],
       async plan({ ports }, id: string) {
         const plan = await planRejectPayment(ports, id);
         return writes({
           plan,
           carryOut: () => carryOutDecision(ports, plan),
-          print: ({ print }) => print(`payment ${id} is rejected.`),
+          print: ({ print }) => print(`Rejected payment ${id}.`),
           facts: () => ({ payment: id }),
         });
       },

@@ -16,15 +16,15 @@ import { cellText, namedValues, textTable, type Column, type Terminal } from '..
 import { writeTextFile } from '../text-files.ts';
 
 export const reportCommand = shows('report', {
-  does: 'spend, margin, failures, slow channels, accounts near empty and open marks of a week or month',
+  does: 'report spend, margin, failures, slow channels, low balances and warnings for a week or month',
   takes: {
-    '--html <file>': 'write it as one HTML file with plots, which loads nothing',
-    '--month <month>': 'such as 2026-11',
-    '--week <day>': 'the week, from Monday, that has this day, such as 2026-11-18',
+    '--html <file>': 'write a self-contained HTML file with charts',
+    '--month <month>': 'month, such as 2026-11',
+    '--week <day>': 'week (from Monday) that contains this day, such as 2026-11-18',
   },
   notes: `
-Without --month and --week: the seven days that end today. Days are UTC. Figures come from the sums of \`daily\`, so calls
-that were refused before anything was reserved are in none of them.`,
+Default: the last seven days, including today. Days are in UTC. Calls that were rejected before a reservation are not
+included.`,
   examples: [
     'report',
     'report --week 2026-11-18 --html week.html',
@@ -35,7 +35,7 @@ that were refused before anything was reserved are in none of them.`,
     view.problems.forEach(terminal.remark);
     if (file !== undefined) {
       await writeTextFile(file, masked(await reportFile(view)));
-      terminal.remark(`written: ${file}`);
+      terminal.remark(`Wrote ${file}.`);
     }
     terminal.printAs(reportJson(view), () => file === undefined && printReport(terminal, view));
   },
@@ -119,9 +119,9 @@ const channelColumns: Column<Channel>[] = [
 ];
 
 const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [
-  ['account', 'NEAR EMPTY', ({ account }) => account],
+  ['account', 'LOW BALANCE', ({ account }) => account],
   ['available', 'BALANCE', ({ available }) => formatYuan(available), ({ available }) => plainYuan(available)],
-  ['per_day', 'A DAY', ({ perDay }) => formatYuan(perDay), ({ perDay }) => plainYuan(perDay)],
+  ['per_day', 'PER DAY', ({ perDay }) => formatYuan(perDay), ({ perDay }) => plainYuan(perDay)],
   [
     'days_left',
     'LASTS',
@@ -133,17 +133,17 @@ const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [
 const shown = 10;
 
 const titleOf = ({ period }: ReportView): string =>
-  `${period.title}${period.isRunning ? ', not over yet' : ''} (UTC)`;
+  `${period.title}${period.isRunning ? ', until now' : ''} (UTC)`;
 
 function inShort({ whole, before }: ReportView): string {
   const { calls = 0 } = whole.counts;
   const { earned, knownCalls } = marginOf(whole);
   return (
     `${formatCount(calls, 'call')}, ${failedShare(whole)} failed, ` +
-    `${plainYuan(whole.amounts.charged ?? 0n)} yuan charged (before: ${plainYuan(before.amounts.charged ?? 0n)}), ` +
+    `¥${plainYuan(whole.amounts.charged ?? 0n)} charged (previous period: ¥${plainYuan(before.amounts.charged ?? 0n)}), ` +
     (earned === undefined
-      ? 'margin unknown, no call has a known cost'
-      : `margin ${plainYuan(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`)
+      ? 'margin unknown (no call has a known cost)'
+      : `margin ${plainYuan(earned)} yuan on the ${percent(knownCalls, calls)} of calls with known cost`)
   );
 }
 
@@ -164,12 +164,12 @@ function printReport({ print, printTable }: Terminal, view: ReportView): void {
     if (rows.length === 1) continue;
     print('');
     printTable(rows.slice(0, shown + 1));
-    if (rows.length > shown + 1) print(`and ${rows.length - shown - 1} more: see --json`);
+    if (rows.length > shown + 1) print(`and ${rows.length - shown - 1} more: use --json`);
   }
   if (marks.length === 0) return;
   print('');
   for (const mark of marks.slice(0, shown)) print(`${nameOf(mark)}: ${saidOf(mark)}`);
-  if (marks.length > shown) print(`and ${marks.length - shown} more marks: see check`);
+  if (marks.length > shown) print(`and ${formatCount(marks.length - shown, 'more warning')}: run \`check\``);
 }
 
 function reportFile(view: ReportView): Promise<string> {
@@ -180,15 +180,15 @@ function reportFile(view: ReportView): Promise<string> {
     `${stack}, ${period.title}`,
     html`<h1>${stack}: ${titleOf(view)}</h1>
       <p>${inShort(view)}</p>
-      ${chargedPlot(days, points, '¥ a day')} ${callsPlot(days, points, 'a day')}
+      ${chargedPlot(days, points, '¥ per day')} ${callsPlot(days, points, 'per day')}
       ${fileTable('Days', servedColumns('day'), days)}
       ${fileTable('Models', servedColumns('model'), view.models)}
       ${fileTable('Channels, slowest first', channelColumns, view.channels)}
-      ${fileTable('Accounts near empty', nearEmptyColumns, view.nearEmpty)}
-      ${marks.length > 0 && html`<h2>Open marks</h2>`}
+      ${fileTable('Low balances', nearEmptyColumns, view.nearEmpty)}
+      ${marks.length > 0 && html`<h2>Errors and warnings</h2>`}
       ${marks.map((mark) => html`<p>${nameOf(mark)}: ${saidOf(mark)}</p>`)}
-      ${problems.map((problem) => html`<p>Not counted: ${problem}</p>`)}
-      <p>Amounts are yuan. Calls that were refused before anything was reserved are in no figure.</p>`,
+      ${problems.map((problem) => html`<p>Not included: ${problem}</p>`)}
+      <p>Amounts are in yuan. Calls that were rejected before a reservation are not included.</p>`,
   );
 }
 
@@ -208,7 +208,7 @@ const fileTable = <Row>(title: string, columns: readonly Column<Row>[], rows: re
           return (at === 0 ? head : number)(titled, (row) => text?.(row) ?? cellText(value(row)));
         }),
     })}
-    ${rows.length > fileRowsMax ? html`<p>And ${rows.length - fileRowsMax} more: <code>report --json</code>.</p>` : nothing}`;
+    ${rows.length > fileRowsMax ? html`<p>And ${rows.length - fileRowsMax} more: see <code>report --json</code>.</p>` : nothing}`;
 
 const valuesOf = <Row>(columns: readonly Column<Row>[], rows: readonly Row[]): object[] =>
   rows.map((row) => namedValues(columns, row));

@@ -5,7 +5,7 @@ import { formatYuan } from '../../../../shared/billing/price.ts';
 import { planRefundCharge, type RefundInput } from '../../../../shared/operate/customers/refund-charge.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { formatLedgerRow } from '../../../../shared/operate/ledger/ledger.ts';
-import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, Failure, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   estimateBytes,
   listRequests,
@@ -29,24 +29,25 @@ import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { applied, granting, type Waiting } from './grant.ts';
 
 const notes = `
-An id is what the customer has: the header x-request-id, or the id of an answer (chatcmpl-..., resp-...), or the first 10 or
-more characters of it. The log is searched within 15 minutes of the time in the id.`;
+A request id is the header x-request-id or the id of an answer (chatcmpl-..., resp-...); at least its first 10 characters
+are enough. \`show\` searches the log within 15 minutes of the time in the id.`;
 
 const showRequest = shows('show', {
-  does: 'tell what happened to a request, why, what it cost, and what to do',
+  does: 'explain what happened to a request, what it cost and what to do next',
   takes: {
-    '<id>': 'the header x-request-id, the id of an answer (chatcmpl-...), or the beginning of it',
+    '<id>': 'request id, answer id (chatcmpl-...), or the start of one',
   },
   examples: ['request show chatcmpl-01jd3k5m7n9p1r3t5v7x9z1b3d', 'request show 01jd3k5m7n9p'],
   async run({ ports, terminal }, asked: string) {
     if (asked.startsWith('grant#'))
-      throw usageFailure(`a grant is named within its account: grant show ACCOUNT ${asked.slice(6)}`);
+      throw usageFailure(`this is a grant: run \`grant show ACCOUNT ${asked.slice(6)}\``);
     const { id, found, logged, note, version, servedVersion } = await explainRequest(ports, asked);
     const { print, printFacts } = terminal;
     const steps = logged ? explainSteps(logged) : [];
     const next = logged && adviseNextStep(logged, ports.target);
     const problem = found?.kind === 'booked' ? found.problem : undefined;
-    const wrong = problem === undefined ? undefined : new Failure(`this row does not add up: ${problem}`);
+    const wrong =
+      problem === undefined ? undefined : new Failure(`the charge does not match its ledger row: ${problem}`);
     if (terminal.format === 'json') {
       terminal.printJson({
         id,
@@ -61,22 +62,22 @@ const showRequest = shows('show', {
       return;
     }
     if (logged) {
-      print(`request ${id} in the log`);
-      const now = version === servedVersion ? '' : `, now ${servedVersion}`;
+      print(`Request ${id} (log)`);
+      const now = version === servedVersion ? '' : ` (now ${servedVersion})`;
       printFacts([
         ...steps,
-        ...(version === undefined ? [] : [['version', `${version} of the configuration${now}`] as const]),
+        ...(version === undefined ? [] : [['config', `version ${version}${now}`] as const]),
       ]);
     }
     if (note !== undefined) terminal.remark(note);
-    if (!found) print('Nothing was charged: there is no ledger row.');
+    if (!found) print('Not charged: there is no ledger row.');
     else if (found.kind === 'open') printOpen(terminal, found);
     else {
       const { row, late } = found;
-      print(`${row.kind === 'grant' ? 'grant' : 'request'} ${row.id} of account ${row.account}`);
+      print(`${row.kind === 'grant' ? 'Grant' : 'Request'} ${row.id} of ${row.account} (ledger)`);
       printFacts(requestSteps(row, late));
       if (wrong) throw wrong;
-      print('The charge follows from the row: it adds up.');
+      print('Verified: the charge matches the ledger row.');
     }
     if (next !== undefined) print(`Next: ${next}`);
   },
@@ -99,22 +100,24 @@ interface RequestsOptions {
 }
 
 const listRequestsCommand = shows('list', {
-  does: 'list the requests of a time, or those of them that were refused, failed, retried or slow',
+  does: 'list requests; filter by status, such as refused, failed, retried or slow',
   lists: true,
   takes: {
-    '--account <name>': 'only of this account',
-    '--key <hint>': 'only of the key with this hint, as `key list` shows it',
-    '--model <name>': 'only of this model',
-    '--channel <id>': 'only those whose last channel was this',
+    '--account <name>': 'only this customer',
+    '--key <hint>': 'only the key with this hint from `key list`',
+    '--model <name>': 'only this model',
+    '--channel <id>': 'only requests that this channel handled last',
     ...attributing,
-    '--status <status>': new Option('--status <status>', 'only these').choices(requestStatuses),
-    '--slower-than <time>': ['only those that took longer in all: 800ms, 5s, 2m', parseDuration],
-    '--since <time>': new Option('--since <time>', 'such as 15m, 2d, yesterday 14:05')
+    '--status <status>': new Option('--status <status>', 'only requests with this status').choices(
+      requestStatuses,
+    ),
+    '--slower-than <time>': ['only requests that took longer, such as 800ms, 5s or 2m', parseDuration],
+    '--since <time>': new Option('--since <time>', 'start time, such as 15m, 2d or yesterday 14:05')
       .argParser(parsePast)
       .default(parsePast('1h'), '1h'),
-    '--until <time>': ['a time (default: now)', parsePast],
-    '--limit <n>': ['the newest so many', parseNumber, 50],
-    '--follow': 'then go on with those that end from now on, until Ctrl-C',
+    '--until <time>': ['end time (default: now)', parsePast],
+    '--limit <n>': ['maximum number of requests, newest first', parseNumber, 50],
+    '--follow': 'then print new requests as they finish, until Ctrl-C',
   },
   examples: [
     'request list --model gpt-4o --slower-than 5s --since 2h',
@@ -132,33 +135,33 @@ const listRequestsCommand = shows('list', {
     const asked = { ...named, limit, fromMs: since(nowMs), toMs: until?.(nowMs) ?? nowMs };
     const search = requestSearch(asked);
     if (follow && (until || terminal.format !== 'text'))
-      throw usageFailure('--follow goes on for ever and prints lines: leave out --until, --json and --csv');
+      throw usageFailure("--follow can't be combined with --until, --json or --csv");
     const source = await ports.log.source();
-    if (!source) throw new Failure('it is not known where the log of this relay is');
+    if (!source) throw new Failure('the log groups of this relay are unknown');
     terminal.remark(scopeWords(source, search, estimateBytes(source, search, nowMs), ports.target.local));
     const { requests, scannedBytes } = await listRequests(ports, search);
-    terminal.printList(requests, { columns, empty: 'none' });
+    terminal.printList(requests, { columns, empty: 'No requests found.' });
     if (requests.length >= limit)
-      terminal.remark(`the newest ${limit} alone: see --limit, --since and --until`);
+      terminal.remark(`Showing the newest ${limit}: use --limit, --since or --until for more`);
     terminal.remark(
-      `${formatCount(requests.length, 'request')}; ${formatMegabytes(scannedBytes)} were read. Each one's story: request show ID`,
+      `${formatCount(requests.length, 'request')}; ${formatMegabytes(scannedBytes)} scanned. For details: request show ID`,
     );
     if (!follow) return undefined;
     if (!ports.target.local)
       terminal.remark(
-        `following reads some ${formatLogCost(estimateWatchBytes(ports, source, asked))} an hour`,
+        `--follow scans about ${formatLogCost(estimateWatchBytes(ports, source, asked))} an hour`,
       );
     return { ended: followed(run, asked, requests) };
   },
 });
 
 const refundCommand = changes('refund', {
-  does: 'refund the charge of a call, whole or in part; never more than was charged',
+  does: 'refund a call in full or in part, never more than its charge',
   takes: {
-    '<id>': 'of the ledger row: the header x-request-id, or the id of an answer',
-    '--amount <yuan>': 'only this much (default: all that was not refunded yet)',
-    '--reason <text>': 'shown to the customer in their usage',
-    '--part <number>': ['which part of the refund this is: safe to repeat', parseNumber],
+    '<id>': 'request id or answer id',
+    '--amount <yuan>': 'amount (default: everything not refunded yet)',
+    '--reason <text>': 'shown to the customer',
+    '--part <number>': ['number of this partial refund, which makes it safe to repeat', parseNumber],
     ...applied,
   },
   examples: ['request refund 01jd3k5m7n9p1r3t5v7x9z1b3d --amount 0.5 --reason "answer was cut"'],
@@ -169,7 +172,7 @@ const refundCommand = changes('refund', {
 
 export const requestCommands: CommandGroup = {
   name: 'request',
-  does: 'calls of customers: what happened to them, and refunds',
+  does: 'list, explain and refund calls',
   notes,
   commands: [listRequestsCommand, showRequest, refundCommand],
 };
@@ -198,9 +201,9 @@ function scopeWords(
   isLocal: boolean,
 ): string {
   const [from, to] = [fromMs, toMs].map((ms) => isoTime(ms));
-  const size = bytes === undefined ? 'how much that is, is not known yet' : `some ${formatMegabytes(bytes)}`;
-  const price = isLocal ? '' : '; CloudWatch bills some 0.005 dollars for each GB that is read';
-  return `searches the log groups ${source.groups.join(', ')} from ${from} to ${to}: ${size}${price}`;
+  const size = bytes === undefined ? 'size unknown' : `about ${formatMegabytes(bytes)}`;
+  const price = isLocal ? '' : '; CloudWatch charges about $0.005 per GB scanned';
+  return `Searching the log groups ${source.groups.join(', ')} from ${from} to ${to} (${size}${price})`;
 }
 
 const columns: Column<ListedRequest>[] = [
@@ -229,11 +232,9 @@ type OpenRequest = Extract<FoundRequest, { kind: 'open' }>;
 
 function printOpen(terminal: Terminal, { account, id, entry }: OpenRequest): void {
   const until = isoTime(entry.until * 1000);
-  const reserved = formatYuan(entry.amount);
-  terminal.print(
-    `request ${id} of account ${account} is open: model ${entry.model}, ${reserved} yuan reserved`,
-  );
-  terminal.remark(`It ends by ${until}, or is closed as expired some minutes after that.`);
+  const reserved = formatMoney(entry.amount);
+  terminal.print(`Request ${id} of ${account} is in flight: model ${entry.model}, ${reserved} reserved`);
+  terminal.remark(`It ends by ${until}, or expires a few minutes later.`);
 }
 
 function foundJson(found: FoundRequest): object {

@@ -24,15 +24,15 @@ interface ShowOptions extends ResponseOptions {
 }
 
 const taken = {
-  '<id>': 'resp-..., or its request id',
-  '--account <name>': 'whose it is (default: that of its ledger row)',
+  '<id>': 'response id (resp-...) or request id',
+  '--account <name>': 'customer (default: from the ledger row)',
 };
 const exampleId = 'resp-01jd3k5m7n9p1r3t5v7x9z1b3d';
 
 const totalCommand = shows('total', {
-  does: 'count what is stored for an account, and its bytes; no content is read',
+  does: 'count the stored responses of a customer and their size',
   lists: true,
-  takes: { '<account>': 'as in the table accounts' },
+  takes: { '<account>': 'customer from `customer list`' },
   examples: ['response total acme'],
   policies: operating,
   async run({ ports, terminal }, account: string) {
@@ -40,15 +40,16 @@ const totalCommand = shows('total', {
     const { sums, expired, lastExpires } = view;
     const rows = storedKinds.map((kind) => Object.assign({ kind }, sums[kind]));
     const text = (): void => {
-      terminal.print(`stored for account ${account}`);
+      terminal.print(`Stored responses of ${account}`);
       terminal.printFacts([
         ...rows.map(({ kind, count, bytes }) => [
           kind,
           `${count}${kind === 'events' ? ' batches' : ''}, ${bytes} bytes`,
         ]),
-        ['last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
+        ['last expiry', lastExpires === undefined ? '-' : timeOf(lastExpires)],
       ]);
-      if (expired > 0) terminal.remark(`${expired} items have expired; DynamoDB removes them within days`);
+      if (expired > 0)
+        terminal.remark(`${formatCount(expired, 'expired item')}; DynamoDB deletes them within days`);
     };
     terminal.printAs(view, text, [['kind', 'count', 'bytes'], rows]);
   },
@@ -56,17 +57,17 @@ const totalCommand = shows('total', {
 
 export const responseCommands: CommandGroup = {
   name: 'response',
-  does: 'stored responses of customers',
+  does: 'inspect and delete stored responses',
   notes:
-    '\nThe account of a response is found in the ledger; calls that are free and not counted have no row there: name it with\n--account. What is shown with --content is recorded in the table runtime, with who read it.',
+    '\nThe customer of a response is looked up in the ledger. Free calls have no ledger row: use --account for them. Every read\nwith --content is recorded with your name and reason.',
   commands: [
     totalCommand,
     shows('show', {
-      does: 'show where a stored response stands; its content only if that is asked for',
+      does: 'show the status of a stored response, and its content with --content',
       takes: {
         ...taken,
-        '--content': 'show its items too; this is recorded',
-        '--reason <text>': 'why they are read, with --content',
+        '--content': 'also show input and output; the access is recorded',
+        '--reason <text>': 'reason for reading the content (required with --content)',
       },
       examples: [`response show ${exampleId}`, `response show ${exampleId} --content --reason "ticket 4711"`],
       policies: operating,
@@ -84,7 +85,7 @@ export const responseCommands: CommandGroup = {
       },
     }),
     changes('delete', {
-      does: 'delete a stored response and its events, for good',
+      does: 'permanently delete a stored response and its events',
       takes: taken,
       examples: [`response delete ${exampleId} --account acme --yes`],
       async plan({ ports }, id: string, { account }: ResponseOptions) {
@@ -92,7 +93,7 @@ export const responseCommands: CommandGroup = {
         return writes({
           plan,
           carryOut: () => carryOutDeleteResponse(ports, plan),
-          print: ({ print }) => plan.changes.forEach((deleted) => print(`${deleted.id} is deleted`)),
+          print: ({ print }) => plan.changes.forEach((deleted) => print(`Deleted ${deleted.id}.`)),
           facts: () => ({ ...plan.changes[0] }),
         });
       },
@@ -103,21 +104,21 @@ export const responseCommands: CommandGroup = {
 function printResponse(terminal: Terminal, head: ResponseHead): void {
   if (terminal.format === 'json') return terminal.printJson(head);
   const [previous] = head.ancestors;
-  terminal.print(`response ${head.id}`);
+  terminal.print(`Response ${head.id}`);
   terminal.printFacts([
     ['account', head.account],
     ['status', head.status],
     ['created', timeOf(head.createdAt)],
     ['expires', timeOf(head.expires)],
     ['turn', previous === undefined ? `${head.turn}` : `${head.turn}, after ${previous}`],
-    ['conversation', `${head.conversationLength} characters as JSON`],
+    ['conversation', `${head.conversationLength} characters of JSON`],
     ['background', head.background ? backgroundText(head.background) : 'no'],
   ]);
 }
 
 function backgroundText({ streamed, run, until, events }: NonNullable<ResponseHead['background']>): string {
-  const begun = run === undefined ? 'no run has claimed it' : 'claimed by a run';
-  const kept = streamed ? `, ${events === undefined ? 'events are kept' : formatCount(events, 'event')}` : '';
+  const begun = run === undefined ? 'waiting for a run' : 'claimed by a run';
+  const kept = streamed ? `, ${events === undefined ? 'events stored' : formatCount(events, 'event')}` : '';
   return `${begun}${kept}${events === undefined ? `, until ${timeOf(until)}` : ''}`;
 }
 

@@ -21,24 +21,24 @@ interface RestoreOptions extends ApproveOptions {
 function parseTables(written: string): TableName[] {
   const names = parseList(written);
   if (!names.every((name) => optional.some((known) => known === name)))
-    throw new InvalidArgumentError(`Wanted ${optional.join(',')}, or one of them.`);
+    throw new InvalidArgumentError(`Expected ${optional.join(',')}, or one of them.`);
   return names as TableName[];
 }
 
 export const restoreCommand = shows('restore', {
-  does: 'put the money back as its rows and a second of the last 35 days have it; repeated, it goes on where it ended',
-  needs: { '--to <time>': ['the second that tables are restored to, beside', parsePast] },
+  does: 'restore balances and ledger to a second of the last 35 days; safe to repeat after an interruption',
+  needs: { '--to <time>': ['point in time to restore to', parsePast] },
   takes: {
-    '--drill': 'restore beside, compare, delete the copies; nothing else is touched',
-    '--also <a,b>': ['rows of keys or accounts that are gone come back, too', parseTables],
-    '--forgive': 'grant what calls that ended after that second were charged',
+    '--drill': 'only restore copies, compare them and delete them',
+    '--also <a,b>': ['also restore deleted rows of keys or accounts', parseTables],
+    '--forgive': 'refund calls that ended after this time',
     '--accept <a,b>': [
-      'accounts that were charged what no row says any more, and are to be left so',
+      'accounts with charges that no ledger row explains; leave them as they are',
       parseList,
     ],
-    '--wait <seconds>': ['how long to wait until the relay is quiet', parseNumber, 1200],
-    '--dry-run': 'show the first steps that would do something, and write nothing',
-    '--yes': 'do not ask',
+    '--wait <seconds>': ['how long to wait until no call is in flight', parseNumber, 1200],
+    '--dry-run': 'show the first steps and write nothing',
+    '--yes': 'skip confirmation',
   },
   examples: [
     'restore --to 2026-11-20T12:00:00Z --drill',
@@ -74,7 +74,7 @@ export const restoreCommand = shows('restore', {
     if (terminal.format === 'json') terminal.printJson({ done: !options.dryRun && !off, steps });
     if (off)
       throw new Failure(
-        'what is said above stands in the way: mend it and repeat, or, of a charge whose row is nowhere, repeat with --accept ACCOUNT; the copies stay, and so does a closed relay',
+        'stopped by the findings above: fix them and re-run, or re-run with --accept ACCOUNT for charges without a ledger row. The copies are kept, and a closed relay stays closed.',
       );
   },
 });

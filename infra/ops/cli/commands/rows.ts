@@ -34,13 +34,13 @@ export interface RowGroup {
 
 export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
   shows('show', {
-    does: `show all attributes of ${noun} as they are written, and who wrote it`,
-    takes: { [`<${keyAttributes[table]}>`]: 'as `list` shows it' },
+    does: `show a ${noun} and who changed it last`,
+    takes: { [`<${keyAttributes[table]}>`]: `from \`${noun} list\`` },
     ...(examples.show && { examples: examples.show }),
     run: async ({ ports, terminal }, written: string) => {
       const keyName = keyAttributes[table];
       const shown = await showRow(ports, { table, key: keyOf(written) });
-      if (shown.problem !== undefined) throw new Failure(`${shown.key} is not used: ${shown.problem}`);
+      if (shown.problem !== undefined) throw new Failure(`${shown.key} is invalid: ${shown.problem}`);
       if (terminal.format === 'json') return terminal.printJson(rowJson(keyName, shown));
       const { key, row = {}, warning, by, at } = shown;
       terminal.printTable([
@@ -49,19 +49,16 @@ export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): Command
           .filter(([name]) => name !== keyName)
           .map(([name, value]) => [`  ${name}`, attributeText(value)]),
       ]);
-      if (by !== undefined) terminal.print(`written by ${by}${at === undefined ? '' : ` at ${at}`}`);
+      if (by !== undefined) terminal.print(`Changed by ${by}${at === undefined ? '' : ` at ${at}`}`);
       if (warning !== undefined) terminal.warn([warning]);
     },
   });
 
-export const attributesMean =
-  'NAME=VALUE each; NAME= removes it; a list is a,b, other values are JSON or else text';
+export const attributesMean = 'NAME=VALUE; NAME= removes it; lists are a,b; other values are JSON or text';
 
 /** What the help of a command says of the attributes that it takes. */
 export const attributesHelp = (fields: readonly RowField[]): string =>
-  ['', 'Attributes; docs/tables.md says more of each, and has all of them:', ...fields.map(fieldLine)].join(
-    '\n',
-  );
+  ['', 'Attributes (docs/tables.md documents all of them):', ...fields.map(fieldLine)].join('\n');
 
 function fieldLine({ name, label, help = '', choices = [] }: RowField): string {
   const values = choices.map(([value]) => value).filter((value) => value !== '');
@@ -71,12 +68,12 @@ function fieldLine({ name, label, help = '', choices = [] }: RowField): string {
 }
 
 const writingCommand = (verb: 'new' | 'set', does: string, group: RowGroup): CommandDefinition => {
-  const { table, keyOf, examples, fields = () => [], begun, notes } = group;
+  const { table, noun, keyOf, examples, fields = () => [], begun, notes } = group;
   const isNew = verb === 'new';
   return changes(verb, {
     does,
     takes: {
-      [`<${keyAttributes[table]}>`]: isNew ? 'one that is not taken' : 'as `list` shows it',
+      [`<${keyAttributes[table]}>`]: isNew ? 'a new, unused one' : `from \`${noun} list\``,
       '<attributes...>': attributesMean,
       ...waiting,
     },
@@ -91,16 +88,16 @@ const writingCommand = (verb: 'new' | 'set', does: string, group: RowGroup): Com
 };
 
 export const newCommand = (group: RowGroup): CommandDefinition =>
-  writingCommand('new', `make ${group.noun}; shows it, asks, writes`, group);
+  writingCommand('new', `create a ${group.noun}`, group);
 
 export const setCommand = (group: RowGroup): CommandDefinition =>
-  writingCommand('set', `set attributes of ${group.noun}; shows the difference, asks, writes`, group);
+  writingCommand('set', `change a ${group.noun}`, group);
 
 /** For tables whose rows have no switch: the row is deleted, and comes back by a rollback. */
 export const offCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
   changes('off', {
-    does: `delete ${noun}; \`version rollback\` brings it back`,
-    takes: { [`<${keyAttributes[table]}>`]: 'as `list` shows it', ...waiting },
+    does: `delete a ${noun}; undo with \`version rollback\``,
+    takes: { [`<${keyAttributes[table]}>`]: `from \`${noun} list\``, ...waiting },
     examples: examples.off ?? [],
     plan: async (run, written: string, options: WaitOption) =>
       configWriting(run, await planRemoveRow(run.ports, { table, key: keyOf(written) }), options),
@@ -116,14 +113,14 @@ export function attributesIn(
   fields: readonly RowField[] = [],
   row: RawRow = {},
 ): RawRow {
-  if (written.length === 0) throw usageFailure('give one attribute at least, such as models=a,b');
+  if (written.length === 0) throw usageFailure('specify at least one attribute, for example models=a,b');
   const texts = new Map<string, string>();
   const others: RawRow = {};
   const names = fields.map((field) => field.name);
   for (const pair of written) {
     const [, name, value] = /^([a-z][a-z0-9_.]*)=(.*)$/s.exec(pair) ?? [];
     if (name === undefined || value === undefined)
-      throw usageFailure('an attribute is written NAME=VALUE, such as models=a,b');
+      throw usageFailure('write attributes as NAME=VALUE, for example models=a,b');
     if (!/^[[{]/.test(value) && names.includes(name)) texts.set(name, value);
     else if (name.includes('.') && !names.includes(name)) throw unknownPart(name, names);
     else others[name] = value === '' ? undefined : wholeValue(name, value, names);
@@ -135,15 +132,15 @@ export function attributesIn(
 function wholeValue(name: string, value: string, names: readonly string[]): unknown {
   const parts = names.filter((each) => each.startsWith(`${name}.`));
   if (parts.length > 0 && !/^[[{]/.test(value))
-    throw usageFailure(`${name}: has parts, written ${parts.map((part) => `${part}=...`).join(', ')}`);
+    throw usageFailure(`${name} is set by its fields: ${parts.map((part) => `${part}=...`).join(', ')}`);
   return jsonOrText(value);
 }
 
 /** No attribute of a row has a point in its name. */
 function unknownPart(name: string, names: readonly string[]): Failure {
   const nearest = findNearestName(name, names);
-  const meant = nearest === undefined ? 'write the whole attribute, as JSON' : `did you mean ${nearest}?`;
-  return usageFailure(`${name}: found, but not known here (${meant})`);
+  const meant = nearest === undefined ? 'or write the whole attribute as JSON' : `did you mean ${nearest}?`;
+  return usageFailure(`unknown attribute ${name} (${meant})`);
 }
 
 /** Text that is no JSON is meant as it stands. */
@@ -179,7 +176,7 @@ function listCommand(table: ConfigTable, { does, attributes, empty }: Shape): Co
       name,
       name.toUpperCase(),
       ({ row }) => row?.[name],
-      ({ row }) => (row ? attributeText(row[name]) : '(not shown)'),
+      ({ row }) => (row ? attributeText(row[name]) : '(hidden)'),
     ]),
     ['problem', '', ({ problem }) => problem],
     ['warning', '', ({ warning }) => warning],
@@ -194,7 +191,7 @@ function listCommand(table: ConfigTable, { does, attributes, empty }: Shape): Co
       terminal.printList(rows, { columns, empty, json: (row) => rowJson(keyName, row) });
       if (terminal.format !== 'text') return;
       for (const { key, problem, warning } of rows) {
-        if (problem !== undefined) terminal.remark(`${key} is not used: ${problem}`);
+        if (problem !== undefined) terminal.remark(`${key} is invalid: ${problem}`);
         if (warning !== undefined) terminal.remark(`${key}: ${warning}`);
       }
     },
@@ -203,7 +200,7 @@ function listCommand(table: ConfigTable, { does, attributes, empty }: Shape): Co
 
 const plans: RowGroup = {
   table: 'plans',
-  noun: 'a plan',
+  noun: 'plan',
   keyOf: parseCount,
   examples: {
     new: [`plan new 1 price=30 'items=[{"id": "chat", "value": 100, "models": ["gpt-4o"]}]'`],
@@ -216,15 +213,16 @@ const plans: RowGroup = {
 /** Subscription levels, and what calls they cover. */
 export const planCommands: CommandGroup = {
   name: 'plan',
-  does: 'subscription levels: what they cost and cover',
+  does: 'manage subscription plans',
   notes: `
-A plan covers calls of the customers that hold it (\`customer set acme plan.level=1\`), while the setting subscription.enabled is true. Its items
-are a list: '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}]'; value: calls a month, -1 unlimited.`,
+A plan covers calls of its subscribers (\`customer set acme plan.level=1\`) while the setting subscription.enabled is true.
+Its items are a list, for example '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}]'. value is the
+number of calls a month; -1 is unlimited.`,
   commands: [
     listCommand('plans', {
-      does: 'list the plans and what they cover',
+      does: 'list plans and what they cover',
       attributes: ['price', 'items'],
-      empty: 'no plans: calls are paid from balances',
+      empty: 'No plans: all calls are paid from balances.',
     }),
     newCommand(plans),
     showCommand(plans),
@@ -235,25 +233,26 @@ are a list: '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}
 
 const settings: RowGroup = {
   table: 'settings',
-  noun: 'a setting',
+  noun: 'setting',
   keyOf: (written) => written,
   examples: { show: ['setting show limits'], off: ['setting off contact'] },
 };
 
 export const settingCommands: CommandGroup = {
   name: 'setting',
-  does: 'settings of the whole relay; docs/tables.md has all of them',
-  notes: '\nA setting without a row has its default. `off` deletes the row.',
+  does: 'manage relay-wide settings',
+  notes:
+    '\ndocs/tables.md documents all settings. A setting without a row has its default; `off` deletes the row.',
   commands: [
     listCommand('settings', {
-      does: 'list the settings that have a row',
+      does: 'list settings that differ from the default',
       attributes: ['value'],
-      empty: 'no settings: all have their defaults',
+      empty: 'No settings: all have their defaults.',
     }),
     showCommand(settings),
     changes('set', {
-      does: 'set a setting; shows the difference, asks, writes',
-      takes: { '<name>': 'as in docs/tables.md', '<value>': 'JSON, or else text', ...waiting },
+      does: 'change a setting',
+      takes: { '<name>': 'setting name from docs/tables.md', '<value>': 'JSON or text', ...waiting },
       examples: [
         'setting set unpriced_models refuse',
         `setting set limits '{"account_rpm": 600, "account_concurrency": 50}'`,

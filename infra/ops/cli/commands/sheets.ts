@@ -17,22 +17,22 @@ export const sheetCommands = (
   readers: Policies = reading,
 ): CommandDefinition[] => [
   shows('export', {
-    does: 'write all of them to one file of CSV, to be edited as a sheet',
-    takes: { '<file>': 'the file, which is written over' },
+    does: 'export to a CSV file, for editing in a spreadsheet',
+    takes: { '<file>': 'output file; overwritten if it exists' },
     examples: [`${noun} export ${noun}s.csv`],
     policies: readers,
     async run({ ports, terminal }, path: string) {
       const { header, lines } = await sheetLines(ports, sheet);
       await writeTextFile(path, header + lines.join(''));
       terminal.printAs({ file: path, rows: lines.length }, () =>
-        terminal.print(`${formatCount(lines.length, 'row is', 'rows are')} in ${path}.`),
+        terminal.print(`Exported ${formatCount(lines.length, 'row')} to ${path}.`),
       );
     },
   }),
   changes('apply', {
-    does: 'write what differs in a file of CSV: shows it, asks; lines that it lacks stay as they are',
+    does: 'apply changes from a CSV file; rows not in the file are left unchanged',
     takes: {
-      '<file>': 'as `export` writes it, or columns and lines of it',
+      '<file>': 'CSV file from `export`; may omit rows and columns',
       ...(sheet.table === 'charges' && waiting),
     },
     examples: [`${noun} apply ${noun}s.csv --dry-run`],
@@ -43,7 +43,7 @@ export const sheetCommands = (
         plan,
         carryOut: async () => ({ written: await carryOutWrites(run.ports, plan), version: undefined }),
         print: ({ print }, { written }) =>
-          print(`${formatCount(written.length, 'row is', 'rows are')} written; live within 30 seconds.`),
+          print(`Saved ${formatCount(written.length, 'row')}; live within 30 s.`),
         facts: (made) => ({ rows: made?.written.length ?? 0 }),
       });
     },

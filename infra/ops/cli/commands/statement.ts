@@ -5,7 +5,7 @@ import { isAttributedBy, type AttributedBy } from '../../../../shared/billing/le
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import { deniedExitCode, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, deniedExitCode, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   reconcileChannel,
   reconciledColumns,
@@ -31,7 +31,7 @@ import { parseDecimalText, parseNumber } from '../option-values.ts';
 import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { readSheetFile, writeTextFile } from '../text-files.ts';
 
-const ofMonth = { '--month <month>': 'such as 2026-10, in UTC' };
+const ofMonth = { '--month <month>': 'month in UTC, such as 2026-10' };
 
 interface StatementOptions {
   month: string;
@@ -44,16 +44,16 @@ interface StatementOptions {
 }
 
 export const statementCommand = shows('statement', {
-  does: "a customer's month: opening + grants - charges = closing, exact, by day and model",
+  does: 'monthly statement of a customer: opening balance + grants - charges = closing balance',
   lists: true,
   needs: ofMonth,
   takes: {
-    '[account]': 'as `customer list` shows it',
-    '--all': 'of all customers who had a balance, a call or a grant; --html names a folder then',
-    '--by <name>': ['end_user or tag:NAME: the calls by it, in the place of day and model', parseBy],
-    '--html <file>': 'write one HTML file too, ready to send',
-    '--marked': 'make it although it does not add up, with a mark (default: it is refused)',
-    '--wait <seconds>': ['how long to wait until the sums have the last calls', parseNumber, 15],
+    '[account]': 'customer from `customer list`',
+    '--all': 'all customers with a balance, a call or a grant; --html is then a folder',
+    '--by <name>': ['group calls by end_user or tag:NAME instead of day and model', parseBy],
+    '--html <file>': 'also write an HTML file, ready to send',
+    '--marked': 'create it even if it does not add up, with a notice on it',
+    '--wait <seconds>': ['how long to wait until the last calls are counted', parseNumber, 15],
   },
   examples: [
     'statement acme --month 2026-10 --html acme-2026-10.html',
@@ -65,14 +65,14 @@ export const statementCommand = shows('statement', {
   async run(run, account: string | undefined, options: StatementOptions) {
     const { ports, terminal } = run;
     const { month, by, html: file, marked = false, wait, all = false } = options;
-    if (all === (account !== undefined)) throw usageFailure('give either an account or --all');
+    if (all === (account !== undefined)) throw usageFailure('specify either a customer or --all');
     if (account === undefined) return stateAll(run, options);
     const statement = await viewStatement(ports, { account, month, by, waitMs: wait * 1000 });
     if (statement.problems.length > 0 && !marked) refuse(terminal, statement);
     printStatement(terminal, statement);
     if (file === undefined) return;
     await writeTextFile(file, masked(await statementFile(statement)));
-    terminal.remark(`${file} has it as HTML`);
+    terminal.remark(`Wrote ${file}.`);
   },
 });
 
@@ -110,16 +110,19 @@ async function stateAll({ ports, terminal }: CommandRun, options: StatementOptio
       );
   }
   if (terminal.format !== 'csv')
-    terminal.printList(stated, { columns: statedColumns, empty: 'nobody had a balance, a call or a grant' });
+    terminal.printList(stated, {
+      columns: statedColumns,
+      empty: 'No customer had a balance, a call or a grant.',
+    });
   if (left > 0)
     throw new Failure(
-      `${left} statements do not add up${marked ? ', and have a mark' : ', so they are not made'}`,
+      `${formatCount(left, 'statement does', 'statements do')} not add up${marked ? ' and carry a notice' : ' and were not created'}`,
     );
 }
 
 function parseBy(written: string): AttributedBy {
   if (isAttributedBy(written)) return written;
-  throw new InvalidArgumentError('Wanted end_user, or tag: and the name of a tag.');
+  throw new InvalidArgumentError('Expected end_user or tag:NAME.');
 }
 
 const decimalMarks = { dot: '.', comma: ',' } as const;
@@ -129,18 +132,18 @@ interface ReconcileOptions extends Omit<ReconcileInput, 'channel' | 'text' | 'de
 }
 
 export const reconcileCommand = shows('reconcile', {
-  does: "what calls of a channel cost by its row, beside the vendor's invoice, by model",
+  does: "compare a provider's invoice with the recorded cost of a channel, by model",
   lists: true,
   needs: ofMonth,
   takes: {
-    '<channel>': 'as `channel list` shows it',
-    '<file>': "the vendor's CSV (commas, semicolons or tabs), with a model and an amount in each line",
-    '--rate <yuan>': ["yuan for one unit of the invoice's currency", parseDecimalText, '1'],
-    '--model-column <name>': ['the column of models, in any case', String, 'Model'],
-    '--amount-column <name>': ['the column of amounts, in any case', String, 'Amount'],
+    '<channel>': 'channel id from `channel list`',
+    '<file>': 'the invoice as CSV (commas, semicolons or tabs), with a model and an amount in each row',
+    '--rate <yuan>': ["yuan per unit of the invoice's currency", parseDecimalText, '1'],
+    '--model-column <name>': ['column with the model, case-insensitive', String, 'Model'],
+    '--amount-column <name>': ['column with the amount, case-insensitive', String, 'Amount'],
     '--decimal <mark>': new Option(
       '--decimal <mark>',
-      'what stands before decimals (default: dot, if that is clear)',
+      'decimal separator (default: dot, if unambiguous)',
     ).choices(Object.keys(decimalMarks)),
   },
   examples: [
@@ -154,10 +157,10 @@ export const reconcileCommand = shows('reconcile', {
     const text = { delimiter, lines: csvLines(sheet, delimiter) };
     const input = { ...asked, channel, decimal: decimal && decimalMarks[decimal], text };
     const found = await reconcileChannel(ports, input);
-    terminal.print(`${found.channel}, ${found.month}: ${found.read}; in yuan`);
+    terminal.print(`${found.channel}, ${found.month}, in yuan: ${found.read}`);
     terminal.printList([...found.models, found.all], { columns: reconciledColumns, empty: '' });
     if (found.totals.length > 0)
-      terminal.remark(`totals of the invoice, not counted: line ${found.totals.join(', ')}`);
+      terminal.remark(`Skipped totals of the invoice in line ${found.totals.join(', ')}.`);
     terminal.warn(found.warnings);
   },
 });
@@ -166,8 +169,8 @@ export const reconcileCommand = shows('reconcile', {
 function refuse({ remark }: Terminal, { account, month: of, problems }: Statement): never {
   problems.forEach(remark);
   throw new Failure(
-    `the statement of ${account} for ${of} does not add up, so it is not made: run \`audit --account ${account}\`, and ` +
-      '`audit --rebuild-daily` for sums that are not those of the rows; --marked makes it with a mark',
+    `the statement of ${account} for ${of} does not add up and was not created: run \`audit --account ${account}\`, or ` +
+      '`audit --rebuild-daily` to correct daily totals; --marked creates it with a notice',
   );
 }
 
@@ -204,7 +207,7 @@ const figureColumns: readonly (readonly [head: string, title: string, text: (of:
     ['FAILED', 'Failed', figure('failed_calls')],
     ['ON A PLAN', 'On a plan', figure('plan_calls')],
     ['INPUT', 'Input', figure('prompt_tokens')],
-    ['', 'of it cached', figure('cached_tokens')],
+    ['', 'Cached input', figure('cached_tokens')],
     ['OUTPUT', 'Output', figure('completion_tokens')],
     ['CHARGED', 'Yuan', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
   ];
@@ -227,7 +230,7 @@ const balanceOf = ({ opening, granted, charged, metered, closing, month }: State
   { name: '- charged', title: '- calls', yuan: formatYuan(charged) },
   ...(metered === 0n
     ? []
-    : [{ name: '+ metered', title: '+ calls that no balance pays', yuan: formatYuan(metered) }]),
+    : [{ name: '+ metered', title: '+ calls not paid from the balance', yuan: formatYuan(metered) }]),
   { name: 'closing', title: 'Closing balance', yuan: formatYuan(closing) },
 ];
 
@@ -236,11 +239,11 @@ const nameOf = ({ account, month, isRunning }: Statement): string =>
 
 function printText({ print, printFacts, printTable }: Terminal, statement: Statement): void {
   const { grants, days, summed, sum } = statement;
-  print(`${nameOf(statement)}, in yuan; days are UTC`);
+  print(`${nameOf(statement)}, in yuan; days in UTC`);
   printFacts(balanceOf(statement).map(({ name, yuan }) => [name, yuan]));
   for (const { applied = '', grantId, amount, reason = '' } of grants)
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());
-  if (days.length === 0) return print('  no calls');
+  if (days.length === 0) return print('  No calls.');
   printTable(summed ? textTable(groupColumns, summed) : textTable(dayColumns, days));
   const note = noteFailures(sum);
   if (note !== undefined) print(`  ${note}`);
@@ -270,22 +273,22 @@ function statementFile(statement: Statement): Promise<string> {
         columns: [
           head('Time', ({ applied = '' }) => applied),
           column('Name', ({ grantId }) => grantId),
-          column('For', ({ reason = '' }) => wide(reason)),
+          column('Reason', ({ reason = '' }) => wide(reason)),
           number('Yuan', ({ amount }) => amount),
         ],
       })}
       ${
         summed &&
-        html`<h2>Calls by whom they are for</h2>
+        html`<h2>Calls by end user or tag</h2>
           ${table([...summed, { name: 'All', figures: sum }], {
-            caption: 'Calls by whom they are for',
+            caption: 'Calls by end user or tag',
             empty: nothing,
             columns: [head('For', ({ name }) => name), ...figuresIn<Summed>()],
           })}`
       }
-      <h2>Calls by day and model; days are UTC</h2>
+      <h2>Calls by day (UTC) and model</h2>
       ${table([...days, { day: 'All', model: '', figures: sum }], {
-        caption: 'Calls by day and model; days are UTC',
+        caption: 'Calls by day (UTC) and model',
         empty: nothing,
         columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...figuresIn<Day>()],
       })}

@@ -17,17 +17,16 @@ import { namedValues, textTable, type Column, type Terminal } from '../terminal.
 import { readTextFile } from '../text-files.ts';
 
 export const whatIfCommand = shows('what-if', {
-  does: 'say what an edit of prices or channels would have made of the calls of the last seven days',
+  does: 'show how a change of prices or channels would have affected the last 7 days',
   lists: true,
   takes: {
-    '<file>': 'the rows of this JSON file, put over those of the tables, as `config apply` does',
-    '--prune': 'without the rows that the file does not have, of the tables that it names',
+    '<file>': 'JSON file with the changed rows, as for `config apply`',
+    '--prune': 'also treat rows missing from the file as deleted, in the tables it contains',
   },
   notes: `
-Computed from the sums of seven days, today among them; no call is looked at. "exact" is to the last unit. Where sums do not
-say enough (tiers, prices of the cache that were free, prices per call) the middle stands there with how far the truth may
-be from it. Calls are taken to come as they came: a price changes nothing about who calls, and calls of a channel that is
-gone go to any other that serves the model. An edit with rules that begin later is compared at the time of the last.`,
+Uses the daily totals of the last seven days, including today, and assumes the same calls: calls of a removed channel go to
+another channel that serves the model. If the totals are not detailed enough (tiers, free cache prices, prices per call),
+it shows the middle of the possible range and the deviation. Rules with a later start time count as already started.`,
   examples: ['what-if rows.json', 'what-if rows.json --prune --json'],
   async run({ ports, terminal }, path: string, options: { prune?: boolean }) {
     const file = { name: path, text: await readTextFile(path) };
@@ -37,10 +36,12 @@ gone go to any other that serves the model. An edit with rules that begin later 
       csvColumns.map(([name]) => name),
       models.map((each) => namedValues(csvColumns, each)),
     ]);
-    for (const finding of problems) terminal.remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
+    for (const finding of problems) terminal.remark(`error: ${nameOf(finding)}: ${finding.problem}`);
     effects.unreadable.concat(effects.accounts.problems).forEach(terminal.remark);
     if (problems.length > 0)
-      throw new Failure(`${formatCount(problems.length, 'row')} of the edit would not be used`);
+      throw new Failure(
+        `${formatCount(problems.length, 'row')} of the file ${problems.length === 1 ? 'is' : 'are'} invalid`,
+      );
   },
 });
 
@@ -88,25 +89,25 @@ function printText(terminal: Terminal, effects: WhatIf): void {
   const { days, atMs, models, total } = effects;
   const { looked, accounts, sooner } = effects.accounts;
   print(
-    `${formatCount(total.calls, 'call')} from ${days.from} to ${days.to}, by the prices of ${isoTime(atMs)}; in yuan:`,
+    `Impact on ${formatCount(total.calls, 'call')} from ${days.from} to ${days.to}, with the prices of ${isoTime(atMs)}, in yuan:`,
   );
   const changed = models.filter(hasEffect);
   printTable(textTable(columns, [...changed, { ...total, model: 'all models' }]));
   const same = models.length - changed.length;
-  if (same > 0) print(`${formatCount(same, 'model stays as it is', 'models stay as they are')}.`);
+  if (same > 0) print(`${formatCount(same, 'model')} unchanged.`);
   if (total.unknownCostCalls > 0)
     print(
-      `The cost of ${formatCount(total.unknownCostCalls, 'call')} is not in the margin: no channel's row says it.`,
+      `The margin does not include ${formatCount(total.unknownCostCalls, 'call')} of unknown cost: their channels have no cost set.`,
     );
-  printNames(terminal, 'lose their last channel', effects.lost);
-  printNames(terminal, 'become free', effects.free);
-  printNames(terminal, 'would be served without a price', effects.unpriced);
+  printNames(terminal, 'Models that would lose their last channel', effects.lost);
+  printNames(terminal, 'Models that would become free', effects.free);
+  printNames(terminal, 'Models that would be served without a price', effects.unpriced);
   if (looked === 0) return;
   print('');
   print(
-    `accounts that run empty sooner (looked at ${looked} of ${accounts}, those that spent most of late):`,
+    `Customers who would run out sooner (checked the ${looked} of ${accounts} with the highest recent spend):`,
   );
-  if (sooner.length === 0) print('none within a year.');
+  if (sooner.length === 0) print('None within a year.');
   else printTable(textTable(soonerColumns, sooner));
 }
 
@@ -115,7 +116,7 @@ const namesMax = 10;
 function printNames({ print }: Terminal, what: string, names: string[]): void {
   if (names.length === 0) return;
   const more = names.length > namesMax ? ` and ${names.length - namesMax} more` : '';
-  print(`models that ${what}: ${names.slice(0, namesMax).join(', ')}${more}`);
+  print(`${what}: ${names.slice(0, namesMax).join(', ')}${more}`);
 }
 
 const soonerColumns: Column<SoonerEmpty>[] = [

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => emulator.stop());
 
-const problem = 'priority: found "high", wanted a whole number';
+const problem = 'priority: found "high", expected a whole number';
 const validated = (key: string, raw: unknown = { id: key }): ValidatedRow => ({
   table: 'channels',
   key,

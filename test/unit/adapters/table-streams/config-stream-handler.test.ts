@@ -98,11 +98,11 @@ describe('an event of a table that operators edit', () => {
     });
     const key = await readRow(store, 'keys', hash);
     expect(key?.['_problem']).toBe(
-      'official: found a map, wanted true or false; expires_at: found a set, wanted an ISO 8601 time with its zone, ' +
-        'such as 2026-12-31T00:00:00Z; rpm: found 0, wanted a whole number of 1 or more; until this is mended, the key is refused',
+      'official: found a map, expected true or false; expires_at: found a set, expected an ISO 8601 time with a time zone, ' +
+        'such as 2026-12-31T00:00:00Z; rpm: found 0, expected a whole number of 1 or more; until it is fixed, the key is rejected',
     );
     expect((await readRow(store, 'accounts', 'a'))?.['_problem']).toBe(
-      'plan: found 1, wanted a map {level, since, until}; until this is mended, the account has no plan and no limits',
+      'plan: found 1, expected a map {level, since, until}; until it is fixed, the account has no plan and no limits',
     );
     expect(badRows).toEqual([2]);
 
@@ -115,7 +115,7 @@ describe('an event of a table that operators edit', () => {
     const marked = {
       models: { L: [] },
       _warning: {
-        S: 'models: empty, so this key may call nothing (without the attribute it may call every model)',
+        S: 'models: empty, so this key cannot call any model (remove the attribute to allow all)',
       },
     };
     await store.put('accounts', { account: 'a' });

@@ -144,7 +144,7 @@ describe('the newest snapshot', () => {
 });
 
 describe('the marks of rows', () => {
-  const problem = 'priority: found "high", wanted a whole number';
+  const problem = 'priority: found "high", expected a whole number';
 
   test('say what was learned of a channel while it holds, without a new version', async () => {
     await put('channels', channelRow());
