@@ -1,7 +1,4 @@
-/**
- * Decides what operators and customers are reported about accounts: from the table stream of `quotas`, and on a schedule
- * for dates that come near and changes that the stream missed.
- */
+/** Raises alerts about accounts: from the table stream of `quotas`, and hourly for dates and missed changes. */
 import { createAlertAccounts, createAlertStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { createAlertSettings } from '../shared/adapters/dynamodb/config-store.ts';
 import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
@@ -9,7 +6,7 @@ import { readQuotaRecord, createTableStreamHandler } from '../shared/adapters/en
 import { timeSortedIds } from '../shared/adapters/system/node-ports.ts';
 import { createAlertPass } from '../shared/relay/alerts/alert-pass.ts';
 import { balanceWatch } from '../shared/relay/alerts/balance-watch.ts';
-import { composeJobDeps } from './compose/job-parts.ts';
+import { composeJobDeps } from './compose/job-deps.ts';
 
 const { environment, ...job } = composeJobDeps();
 const { client, clock, stack } = job;

@@ -1,11 +1,8 @@
-/**
- * Answers background responses, by the adapters of those that a client waits for: the function `responses` sends it an event
- * for each.
- */
+/** Answers background responses. The function `responses` sends one event for each. */
 import { createEventHandler, createRunJob } from '../shared/adapters/entry/event-handler.ts';
 import { readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../shared/adapters/system/node-ports.ts';
-import { traceRuns } from '../shared/adapters/tracing/traced.ts';
+import { traceRuns } from '../shared/adapters/tracing/call-tracer.ts';
 import { responsesEndpoint } from '../shared/endpoints/responses/responses-endpoint.ts';
 import { backgroundRuns } from '../shared/relay/background-run.ts';
 import type { ChatPorts } from '../shared/relay/ports/chat-ports.ts';

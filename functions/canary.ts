@@ -1,4 +1,4 @@
-/** Makes the scheduled call, where the deployment has one, through the public address, and counts whether it was answered. */
+/** Calls the relay through its public address on a schedule, and counts whether it was answered. */
 import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { createSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readCanary, readEnvironment } from '../shared/adapters/system/environment.ts';

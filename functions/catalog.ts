@@ -1,4 +1,4 @@
-/** Serves all other paths with buffered responses through a Function URL. */
+/** Serves every path that no other function has, with buffered responses. */
 import { createBufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
 import { composePublicHandle } from './compose/public.ts';
 

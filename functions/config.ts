@@ -1,4 +1,4 @@
-/** Publishes the configuration and marks rows with mistakes: on changes to the operators' tables, and on a schedule. */
+/** Publishes the configuration and marks invalid rows, after edits and on a schedule. */
 import { createAccountRows } from '../shared/adapters/dynamodb/account-reader.ts';
 import { createConfigTables, createRowMarks } from '../shared/adapters/dynamodb/row-tables.ts';
 import { createSnapshotStore } from '../shared/adapters/dynamodb/config-store.ts';
@@ -9,7 +9,7 @@ import { createConfigMetrics } from '../shared/adapters/telemetry/log.ts';
 import { createConfigPublisher, createRowMarker } from '../shared/relay/jobs/config-publisher.ts';
 import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { createConfigStreamHandler } from '../shared/adapters/entry/table-streams.ts';
-import { composeJobDeps } from './compose/job-parts.ts';
+import { composeJobDeps } from './compose/job-deps.ts';
 
 const { environment, client, clock, random, log, stack } = composeJobDeps();
 const { envSecrets, local, publicHost } = environment;

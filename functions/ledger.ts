@@ -1,7 +1,4 @@
-/**
- * Consumes the table stream of `quotas`: writes the ledger row of every close, checks that the account balances, and
- * registers what is open.
- */
+/** Writes a ledger row for each close in the stream of `quotas`, checks balances, and registers open entries. */
 import { createLedgerStore } from '../shared/adapters/dynamodb/ledger-store.ts';
 import { createOpenRegistry } from '../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
@@ -10,7 +7,7 @@ import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts'
 import { createLedgerProjector } from '../shared/relay/jobs/ledger-projector.ts';
 import { openWatch } from '../shared/relay/jobs/sweeper.ts';
 import type { QuotaChange } from '../shared/relay/ports/money-stores.ts';
-import { composeJobDeps } from './compose/job-parts.ts';
+import { composeJobDeps } from './compose/job-deps.ts';
 
 const { client, stack, ...deps } = composeJobDeps();
 const registry = createOpenRegistry(client, stack);

@@ -1,4 +1,4 @@
-/** Delivers notices about accounts: from the table stream of `runtime` when one is put, and on a schedule those that failed. */
+/** Delivers notices: new ones from the table stream of `runtime`, failed ones on a schedule. */
 import { createRequestSigner } from '../shared/adapters/aws/aws-signature.ts';
 import { createAlertAccounts, createNoticeStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { createAlertSettings } from '../shared/adapters/dynamodb/config-store.ts';
@@ -9,7 +9,7 @@ import { readAlertAccess } from '../shared/adapters/system/environment.ts';
 import { createHttpsTransport } from '../shared/adapters/transport/https-transport.ts';
 import { createNoticeSender } from '../shared/adapters/transport/notice-sender.ts';
 import { createNotifier } from '../shared/relay/alerts/notifier.ts';
-import { composeJobDeps } from './compose/job-parts.ts';
+import { composeJobDeps } from './compose/job-deps.ts';
 
 const { environment, ...deps } = composeJobDeps();
 const { client, clock, stack } = deps;

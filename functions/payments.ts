@@ -5,7 +5,7 @@ import { createSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { nodeHmac } from '../shared/adapters/system/node-ports.ts';
 import { createBackgroundMetrics } from '../shared/adapters/telemetry/log.ts';
 import { createPaymentsHandle } from '../shared/relay/payments/payments-handle.ts';
-import { composeRequestDeps } from './compose/served-parts.ts';
+import { composeRequestDeps } from './compose/request-deps.ts';
 
 const { environment, hosted, deps: parts } = composeRequestDeps();
 const { client, clock, stack } = parts;

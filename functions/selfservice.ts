@@ -8,7 +8,7 @@ import { generateSecretKey, nodeHmac, generateHex } from '../shared/adapters/sys
 import { createHttpsTransport } from '../shared/adapters/transport/https-transport.ts';
 import { createManagedKeysHandle } from '../shared/relay/account/managed-keys.ts';
 import { addCors } from '../shared/relay/http/http.ts';
-import { composeRequestDeps } from './compose/served-parts.ts';
+import { composeRequestDeps } from './compose/request-deps.ts';
 
 const { environment, hosted, deps: parts } = composeRequestDeps();
 const { client, clock, config, random, stack } = parts;

@@ -32,23 +32,23 @@ import { addCors, type Handle, type HostedHandle } from '../../shared/relay/http
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
-import { composeTracedHandle, loadOnFirstCall, tablesOf } from './late-adapters.ts';
+import { composeTracedHandle, loadOnFirstCall, connectTables } from './late-adapters.ts';
 
-/** How long an environment that starts waits for the configuration; its first request waits for the same read. */
+/** The first request waits for the same read. */
 const prepareMsMax = 2_000;
 
-/** @param clock another one only in tests: of an environment that has slept */
+/** @param clock replaced in tests only, to simulate an environment that slept */
 export const composeAnsweringHandle = (endpoint: Endpoint, clock: Clock = systemClock): HostedHandle =>
   composeAnsweringHandles(readEnvironment(), clock)(endpoint);
 
-/** What calls are answered with, whoever waits for them. */
+/** The ports of every call, of a client or of a background run. */
 export function composeAnsweringPorts(environment: Environment, clock: Clock) {
   const { aws, concurrencyGiven, local, stack, version } = environment;
   const { backgroundFunction: functionName } = environment;
   const log = createJsonLog(version, createRequestMetrics(stack));
-  // Of all that this process asks of the tables while clients wait.
+  // Shared by all calls of the tables that clients wait for.
   const repeats = new RetryBudget();
-  const client = tablesOf(environment, { budget: repeats });
+  const client = connectTables(environment, { budget: repeats });
   const config = createConfigSource({ client, clock, random: systemRandom, log, stack });
   const secrets = createSecretStore({ environment, clock, purpose: 'channels' });
   const searchSecrets = createSecretStore({ environment, clock, purpose: 'search' });
@@ -71,7 +71,7 @@ export function composeAnsweringPorts(environment: Environment, clock: Clock) {
     idempotency: createIdempotencyStore(client, clock, stack),
     inflate: inflateWithZlib,
     sealer: createSealer(readStateKeys()),
-    // Without a key accounts are kept apart as well; only somebody who guesses names could then recognise them.
+    // Without a key, accounts are still kept apart, but a guessed name could be recognised.
     pseudonym: createPseudonym(environment.pseudonymKey ?? stack),
     turnStates: createTurnStateStore(tables),
     refusals: createRefusalCounts(client, stack),
@@ -81,7 +81,6 @@ export function composeAnsweringPorts(environment: Environment, clock: Clock) {
       runs: loadOnFirstCall(async () => (await loadStoredPorts()).runs),
       events: loadOnFirstCall(async () => (await loadStoredPorts()).events),
       results: loadOnFirstCall(async () => (await loadStoredPorts()).results),
-      // Without the function nothing here runs what nobody waits for.
       startRun:
         functionName === undefined
           ? undefined
@@ -92,7 +91,7 @@ export function composeAnsweringPorts(environment: Environment, clock: Clock) {
   };
 }
 
-/** For a host with several endpoints in one process: they share connections, configuration and caches. The first names the handle. */
+/** Composes handles that share connections, configuration and caches. The first endpoint names the handle. */
 export function composeAnsweringHandles(
   environment: Environment,
   clock: Clock = systemClock,

@@ -1,17 +1,14 @@
-/** Adapters that few calls need: each is loaded by the first call that does. */
+/** Adapters that few calls need, loaded by the first call that does. */
 import {
   createTableClient,
   type ClientSettings,
   type TableClient,
 } from '../../shared/adapters/dynamodb/table-client.ts';
 import type { Environment } from '../../shared/adapters/system/environment.ts';
-import type { TracingDeps } from '../../shared/adapters/tracing/traced.ts';
+import type { TracingDeps } from '../../shared/adapters/tracing/call-tracer.ts';
 import type { Handle } from '../../shared/relay/http/http.ts';
 
-/**
- * A port whose adapter is loaded by the first call of it; where that fails, the next call tries again. It has no list of
- * methods, and so none that leaves out an argument.
- */
+/** A port whose adapter is loaded by its first call. After a failed load the next call tries again. */
 export function loadOnFirstCall<Port extends object>(load: () => Promise<Port>): Port {
   let loading: Promise<Port> | undefined;
   const loadAdapter = (): Promise<Port> =>
@@ -25,12 +22,12 @@ export function loadOnFirstCall<Port extends object>(load: () => Promise<Port>):
       const port = await loadAdapter();
       return Reflect.apply(Reflect.get(port, name) as () => unknown, port, args);
     };
-  // Whoever awaits the port must not take it for a promise.
+  // A port that is awaited must not look like a promise.
   return new Proxy({} as Port, { get: (_, name) => (name === 'then' ? undefined : forwardCall(name)) });
 }
 
-/** The client of the tables. AWS's own is loaded by its first call. */
-export const tablesOf = (
+/** AWS's own client is loaded by its first call. */
+export const connectTables = (
   { aws, awsClient }: Pick<Environment, 'aws' | 'awsClient'>,
   settings?: ClientSettings,
 ): TableClient =>
@@ -42,10 +39,10 @@ export const tablesOf = (
       })
     : createTableClient(aws, settings);
 
-/** The first call composes the handle, around ports that note what they do. */
+/** The first call loads tracing and composes the handle around ports that record spans. */
 export function composeTracedHandle(deps: TracingDeps): Handle {
   const traced = loadOnFirstCall(async () => {
-    const { traceHandle: tracedHandle } = await import('../../shared/adapters/tracing/traced.ts');
+    const { traceHandle: tracedHandle } = await import('../../shared/adapters/tracing/call-tracer.ts');
     return { handle: tracedHandle(deps) };
   });
   return (request) => traced.handle(request);

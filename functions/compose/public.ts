@@ -1,7 +1,4 @@
-/**
- * Handles the public read endpoints (models, charge, plans, health, the page), the account endpoints, and
- * unknown paths.
- */
+/** Handles public reads (models, charge, plans, health, the page), the account endpoints, and unknown paths. */
 import { createRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';
 import { createKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { createChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
@@ -10,7 +7,7 @@ import { createAccountHandle } from '../../shared/relay/account/account-handle.t
 import { createCatalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import { addCors, type HostedHandle } from '../../shared/relay/http/http.ts';
 import { loadOnFirstCall } from './late-adapters.ts';
-import { composeRequestDeps } from './served-parts.ts';
+import { composeRequestDeps } from './request-deps.ts';
 
 export function composePublicHandle(given?: Environment): HostedHandle {
   const { environment, hosted, deps: parts } = composeRequestDeps(given);

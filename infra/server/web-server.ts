@@ -11,7 +11,7 @@ import {
   originHeader,
   type HostRequest,
 } from '../../shared/adapters/entry/http-entry.ts';
-import { tooLarge } from '../../shared/adapters/entry/json-body.ts';
+import { refuseTooLarge } from '../../shared/adapters/entry/json-body.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { laneOf, type CallThread, type LaneName, type ThreadCall } from './call-thread.ts';
 import {
@@ -220,7 +220,7 @@ export class WebServer {
 
   #refusalFor(why: TurnedAway | 'too_large'): Refusal {
     if (why !== 'too_large') return refusals[why]();
-    return tooLarge('has more bytes', { bodyBytesMax: this.#parts.options.requestBytesMax });
+    return refuseTooLarge('has more bytes', { bodyBytesMax: this.#parts.options.requestBytesMax });
   }
 
   /** Why no further request is answered. */

@@ -3,7 +3,7 @@ import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { documentClient } from '../support/sdk-tables.ts';
 import { createChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
-import { entryName, imageOf } from '../../shared/adapters/dynamodb/health-items.ts';
+import { formatKey, readHealthImage } from '../../shared/adapters/dynamodb/health-items.ts';
 import type { ChannelHealth, HealthEntry } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { itemBytes } from '../support/item-bytes.ts';
@@ -148,7 +148,7 @@ describe.each([
     for (let key = 463; key < 503; key += 1) await own.change(key, () => rested(key));
     const item = await kind.item();
     expect(itemBytes({ ...item, id: 'cooldowns' })).toBeLessThanOrEqual(4096);
-    const { entries } = imageOf(item);
+    const { entries } = readHealthImage(item);
     expect(entries.size).toBeGreaterThan(200);
     const ends = [...entries.values()].map((entry) => ('untilMs' in entry ? entry.untilMs : 0));
     expect(Math.min(...ends)).toBe(nowMs + (503 - entries.size + 60) * 1000);
@@ -156,10 +156,10 @@ describe.each([
 
   it('drops entries that are over with the next write, and leaves what it cannot read', async () => {
     const later = 'Znotes';
-    const kind = await fresh({ [entryName(5)]: 'F1', [entryName(6)]: later });
+    const kind = await fresh({ [formatKey(5)]: 'F1', [formatKey(6)]: later });
     await (await kind.environment()).change(1, () => rest(30));
     const item = await kind.item();
-    expect(item[entryName(5)]).toBeUndefined();
-    expect(item[entryName(6)]).toBe(later);
+    expect(item[formatKey(5)]).toBeUndefined();
+    expect(item[formatKey(6)]).toBe(later);
   });
 });

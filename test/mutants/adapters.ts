@@ -19,8 +19,8 @@ export const adapters: Mutants = {
   },
   'a configuration is not looked for again for a minute': {
     file: 'shared/adapters/dynamodb/runtime-source.ts',
-    find: 'if (now - held.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await refresh();',
-    replace: 'if (now - held.checkedAt >= 60_000 && now - failedAt >= retryAfterMs) await refresh();',
+    find: 'if (now - config.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await refresh();',
+    replace: 'if (now - config.checkedAt >= 60_000 && now - failedAt >= retryAfterMs) await refresh();',
     noticed: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
     by: /is read in one batch, and its snapshot in another only when it is a new one/,
   },
@@ -47,7 +47,7 @@ export const adapters: Mutants = {
   },
   'an answer in one piece leaves without its text': {
     file: 'shared/adapters/entry/lambda-handlers.ts',
-    find: 'stream.write(rest);',
+    find: 'stream.write(wholeText);',
     replace: "stream.write('');",
     noticed: 'test/unit/adapters/lambda/streamed-body.test.ts',
     by: /is a text, and ends/,

@@ -1,4 +1,8 @@
-import { imageOf, writeOf, type HealthWrite } from '../../shared/adapters/dynamodb/health-items.ts';
+import {
+  readHealthImage,
+  planHealthWrite,
+  type HealthWrite,
+} from '../../shared/adapters/dynamodb/health-items.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import {
   healthKeySpace,
@@ -45,17 +49,17 @@ export class MemoryHealth implements ChannelHealth {
   }
 
   entries(): Promise<ReadonlyMap<number, HealthEntry>> {
-    return Promise.resolve(imageOf(this.#known).entries);
+    return Promise.resolve(readHealthImage(this.#known).entries);
   }
 
   /** The entry of a candidate as the item has it. */
   of(candidateId: string): HealthEntry | undefined {
-    return imageOf(this.#item.now).entries.get(keyOf(candidateId));
+    return readHealthImage(this.#item.now).entries.get(keyOf(candidateId));
   }
 
   /** The entry of a candidate's rate limits of one model. */
   limitOf(candidateId: string, model = 'm'): HealthEntry | undefined {
-    return imageOf(this.#item.now).entries.get(hash53(model, hash53(candidateId)) % healthKeySpace);
+    return readHealthImage(this.#item.now).entries.get(hash53(model, hash53(candidateId)) % healthKeySpace);
   }
 
   /** Sets an entry as another environment would. */
@@ -66,10 +70,11 @@ export class MemoryHealth implements ChannelHealth {
 
   async change(key: number, change: HealthChange): Promise<boolean> {
     for (let tries = 0; tries < 3; tries += 1) {
-      const image = imageOf(this.#known);
+      const image = readHealthImage(this.#known);
       const before = image.entries.get(key);
       const entry = change(before);
-      const write = entry === before ? undefined : writeOf(image, { key, entry, nowMs: this.#clock.now() });
+      const write =
+        entry === before ? undefined : planHealthWrite(image, { key, entry, nowMs: this.#clock.now() });
       if (!write) return false;
       this.sent += 1;
       await this.beforeWrite();

@@ -5,9 +5,7 @@ import { callAws, buildJsonCall, readReply, type AwsCall } from './aws-request.t
 import { describeStack, type StackAddress } from './deployed-stack.ts';
 
 interface AwsAccountDeps extends StackAddress {
-  /** Read by the client of the tables. */
   tableLimits: AwsAccount['tableLimits'];
-  /** Converts an error to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
 
@@ -67,7 +65,7 @@ export function createAwsAccount(deps: AwsAccountDeps): AwsAccount {
   };
 }
 
-// The parts of AWS's replies that are read. The source of each shape is the page of its action.
+// Only the fields that are read. The source of each shape is the page of its action.
 
 const replies = {
   // https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html

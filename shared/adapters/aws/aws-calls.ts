@@ -1,7 +1,6 @@
 /**
- * Calls of AWS's JSON services without the SDK's layers, for what callers wait for: one signed request on a kept
- * connection, its checksum checked. Must never repeat a call whose caller asked for one attempt, unless the service
- * refused its signature.
+ * Calls AWS's JSON services without the SDK's layers: one signed request on a kept connection, its checksum checked. Must
+ * never repeat a call whose caller asked for one attempt, unless the service refused its signature.
  */
 import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
@@ -11,28 +10,27 @@ import type { Repeats } from '../../relay/ports/store-errors.ts';
 import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
 import { createSigner } from './aws-signature.ts';
 
-/** After a longer freeze of the function, idle connections are closed before they are used again. */
+/** A function that was frozen longer closes idle connections before it uses them. */
 const idleConnectionMs = 60_000;
-/** Plenty where one call at a time is served; a host of many says how many it needs. */
+/** Enough for one call at a time. Servers set `connectionsMax`. */
 const socketsMax = 50;
-/** Doubled with each attempt; the pause is random below it. */
+/** Doubles with each attempt. The actual pause is random below it. */
 const firstPauseMs = 50;
 
-export interface AwsCallsParts {
+export interface AwsCallsSettings {
   service: AwsService;
   aws: AwsAccess;
   connectMsMax: number;
-  /** Of one attempt. */
   tryMsMax: number;
   attempts: number;
   write?: ((input: object, operation: string) => string) | undefined;
   read?: ((text: string) => unknown) | undefined;
   agent?: HttpAgent | undefined;
-  /** Absent: the one that the environment names, or the region's own. */
+  /** Overrides the environment's and the region's endpoint. */
   endpoint?: string | undefined;
-  /** What repeats draw from. Absent: one of its own. */
+  /** Limits repeats over all calls of the process. */
   budget?: RetryBudget | undefined;
-  /** What is asked, and what comes back. */
+  /** Counts requests and reply bytes. */
   meter?: { request(): void; reply(bytes: number): void } | undefined;
 }
 
@@ -44,7 +42,7 @@ export interface CallOptions {
 /** Throws NoReply, or a ServiceRefusal that has the name of the service's error. */
 export type AwsCalls = (operation: string, input: object, options?: CallOptions) => Promise<unknown>;
 
-export function createAwsCalls(parts: AwsCallsParts): AwsCalls {
+export function createAwsCalls(parts: AwsCallsSettings): AwsCalls {
   const {
     service,
     aws,
@@ -68,7 +66,7 @@ export function createAwsCalls(parts: AwsCallsParts): AwsCalls {
     untilMs: number,
   ): Promise<unknown> => {
     connection ??= connectToService(
-      endpoint ? new URL(endpoint) : endpointOf(service, aws.region),
+      endpoint ? new URL(endpoint) : resolveEndpoint(service, aws.region),
       agent,
       aws.connectionsMax,
     );
@@ -82,7 +80,7 @@ export function createAwsCalls(parts: AwsCallsParts): AwsCalls {
       ...signed,
       'content-length': String(Buffer.byteLength(body)),
     };
-    // As one list Node takes them without a look at each.
+    // Node takes a flat list without checking each header.
     const headers = Object.entries(all).flat();
     const tryMsMax = untilMs - performance.now();
     meter?.request();
@@ -102,7 +100,7 @@ export function createAwsCalls(parts: AwsCallsParts): AwsCalls {
       const untilMs = performance.now() + tryMsMax;
       let credentials: AwsCredentials | undefined;
       try {
-        // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
+        // Credentials may take half of the time: a try without time for its reply leaves an unknown outcome.
         credentials = 'current' in given ? await given.current(tryMsMax / 2) : given;
         const members = await callOnce(target, body, credentials, untilMs);
         budget.give(drawnTokens);
@@ -115,14 +113,14 @@ export function createAwsCalls(parts: AwsCallsParts): AwsCalls {
           'drop' in given &&
           given.drop(credentials)
         ) {
-          // The service refused the signature before it looked at the call, so this was no attempt.
+          // The service refused the signature before it read the call, so this does not count as an attempt.
           hasCorrected = true;
           tries -= 1;
           continue;
         }
         if (error instanceof NoReply && error.wasKept) connection?.dropIdle();
-        if (tries >= attempts || !mayPass(error)) throw error;
-        // A service that puts off answers: one hot item must not end the repeats of all others.
+        if (tries >= attempts || !isTransient(error)) throw error;
+        // A throttled item costs no tokens: it must not stop the repeats of other calls.
         drawnTokens = isThrottled(error) ? 0 : budget.draw(error);
         if (drawnTokens === 0 && !isThrottled(error)) throw error;
         await pause(Math.random() * firstPauseMs * 2 ** tries);
@@ -132,8 +130,8 @@ export function createAwsCalls(parts: AwsCallsParts): AwsCalls {
 }
 
 /**
- * What a process may still repeat, in tokens, as the SDK's standard mode has it: a store that fails for long is then asked once
- * a call, not three times. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+ * Limits a process's repeats by tokens, as the SDK's standard mode does: a store that fails for long gets one request a call
+ * instead of three. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
  */
 export class RetryBudget implements Repeats {
   #tokens = tokensMax;
@@ -142,7 +140,7 @@ export class RetryBudget implements Repeats {
     return this.draw(undefined) > 0;
   }
 
-  /** What a repeat after this error costs, taken; 0: there is not so much left. */
+  /** Takes the tokens that a repeat after this error costs. Returns 0 if too few are left. */
   draw(error: unknown): number {
     const cost = error instanceof NoReply && error.code === 'ETIMEDOUT' ? 10 : 5;
     if (cost > this.#tokens) return 0;
@@ -150,7 +148,7 @@ export class RetryBudget implements Repeats {
     return cost;
   }
 
-  /** After an answer: what the repeat that got it had cost, or one token where none was needed. */
+  /** After an answer: returns the tokens of the repeat that got it, or adds one if none was needed. */
   give(drawn: number): void {
     this.#tokens = Math.min(tokensMax, this.#tokens + (drawn || 1));
   }
@@ -159,7 +157,7 @@ export class RetryBudget implements Repeats {
 const tokensMax = 500;
 
 /**
- * What AWS's logs show of a caller: the product, and its owner's name for the application.
+ * Names the product and the owner's application in AWS's logs.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-appid.html
  */
 export const composeUserAgent = (variables: NodeJS.ProcessEnv): string =>
@@ -177,7 +175,6 @@ export const pause = (milliseconds: number): Promise<void> =>
     setTimeout(resolve, milliseconds);
   });
 
-/** Where requests go, and on which connections. */
 interface ServiceConnection {
   host: string;
   path: string;
@@ -194,7 +191,6 @@ function connectToService(
   const secure = url.protocol === 'https:';
   const settings = { keepAlive: true, timeout: idleConnectionMs, maxSockets };
   const agent = given ?? (secure ? new HttpsAgent(settings) : new HttpAgent(settings));
-  // As the SDK sends it.
   const path = `${url.pathname}/`.replace(/\/+/g, '/');
   const hostname = url.hostname.replace(/^\[|\]$/g, '');
   return {
@@ -222,7 +218,7 @@ interface Reply {
   bytes: Buffer;
 }
 
-/** Sends the request and takes the whole reply. Throws NoReply. */
+/** Sends the request and reads the whole reply. Throws NoReply. */
 function exchange({ secure, options }: ServiceConnection, sent: SentRequest): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const request = (secure ? requestOverHttps : requestOverHttp)({ ...options, headers: sent.headers });
@@ -243,7 +239,7 @@ function exchange({ secure, options }: ServiceConnection, sent: SentRequest): Pr
       request.destroy();
     };
     request.once('socket', (socket) => {
-      // `reusedSocket` is false where the request waited for a connection of which there are no more.
+      // `reusedSocket` is false for a request that waited for a free connection.
       wasKept = isUsable(socket);
       isConnected = wasKept;
       if (isConnected) return;
@@ -270,16 +266,16 @@ function exchange({ secure, options }: ServiceConnection, sent: SentRequest): Pr
         resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes });
       });
     });
-    // As a text it leaves in one write with the head.
+    // A string body leaves in one write with the head.
     request.end(sent.body);
   });
 }
 
-/** What is written on it next goes out: connected, its handshake done, not closed. */
+/** Connected, handshake done, not closed. */
 const isUsable = (socket: Socket & { secureConnecting?: boolean }): boolean =>
   !socket.connecting && socket.secureConnecting !== true && !socket.destroyed;
 
-/** What the reply says. Throws NoReply for one that was damaged on its way. */
+/** Throws NoReply for a reply that was damaged on its way. */
 function readMembers({ headers, bytes, status }: Reply, read: (text: string) => unknown): unknown {
   const checksum = headers['x-amz-crc32'];
   const requestId = readRequestId(headers);
@@ -288,21 +284,21 @@ function readMembers({ headers, bytes, status }: Reply, read: (text: string) => 
   try {
     return bytes.length === 0 ? {} : read(bytes.toString());
   } catch {
-    // Something between may answer with a page of its own; its status is what counts.
+    // A proxy may answer with its own page. Only its status counts.
     if (status >= 300) return {};
     throw new NoReply('EBADREPLY', { sent: true, requestId });
   }
 }
 
-/** Where AWS's services are, as the SDK finds them: a variable of the environment, else the region's own address. */
+/** Addresses of AWS's services, as the SDK finds them: from a variable, else from the region. */
 
 interface AwsService {
-  /** As in signatures and in host names. */
+  /** Used in signatures and host names. */
   name: string;
   /** `x-amz-target` before its dot. */
   target: string;
   contentType: string;
-  /** The variable that names another address for this service alone. */
+  /** Overrides the address of this service alone. */
   variable: string;
 }
 
@@ -327,7 +323,7 @@ export const secretsManager: AwsService = {
   variable: 'AWS_ENDPOINT_URL_SECRETS_MANAGER',
 };
 
-/** Regions of other partitions, and what their host names end with. */
+/** Regions of other partitions, and the suffix of their host names. */
 const partitions: [RegExp, string][] = [
   [/^cn-/, 'amazonaws.com.cn'],
   [/^eusc-de-/, 'amazonaws.eu'],
@@ -337,8 +333,8 @@ const partitions: [RegExp, string][] = [
   [/^us-isof-/, 'csp.hci.ic.gov'],
 ];
 
-/** Throws when FIPS or dual-stack is asked for, so that a request for FIPS never silently gets a plain endpoint. */
-export function endpointOf(
+/** Throws when FIPS or dual-stack is requested: such a request must never get a plain endpoint. */
+export function resolveEndpoint(
   { name, variable }: Pick<AwsService, 'name' | 'variable'>,
   region: string,
   variables = process.env,
@@ -350,17 +346,16 @@ export function endpointOf(
   return new URL(given || `https://${name}.${region}.${suffix}`);
 }
 
-// Failures of calls of AWS's services. A refusal has its service's text, so it must never reach a client or the log whole.
+// Failures of calls. A refusal quotes the service, so clients and logs must never get it whole.
 
-/** There was no reply, or none that can be trusted. */
+/** No reply arrived, or a damaged one. */
 export class NoReply extends Error {
   override readonly name = 'NoReply';
   readonly code: string;
-  /** The service may have carried the call out. */
+  /** The service may have executed the call. */
   readonly sent: boolean;
-  /** The connection was a kept one, which the service may have closed before. */
+  /** The service may have closed this kept connection before the request. */
   readonly wasKept: boolean;
-  /** Of a reply that was damaged. */
   readonly requestId: string | undefined;
 
   constructor(
@@ -379,10 +374,10 @@ export class NoReply extends Error {
   }
 }
 
-/** The service refused the call or failed. Has all members of its error, and its status as the SDK's errors have it. */
+/** The service refused the call or failed. Keeps all fields of its error, and the status where the SDK has it. */
 export class ServiceRefusal extends Error {
   readonly $metadata: { httpStatusCode: number };
-  /** AWS's name of the call, which its support asks for. */
+  /** AWS's support asks for it. */
   readonly requestId: string | undefined;
 
   constructor(
@@ -398,7 +393,7 @@ export class ServiceRefusal extends Error {
   }
 }
 
-/** Services differ in its name. */
+/** Its name differs by service. */
 const readRequestId = (headers: IncomingHttpHeaders): string | undefined =>
   (headers['x-amzn-requestid'] ?? headers['x-amz-request-id'] ?? headers['x-amzn-request-id'])?.toString();
 
@@ -408,7 +403,7 @@ function readErrorName(code: unknown): string {
   return first.split('#').at(-1) ?? first;
 }
 
-/** Errors that a service returns before it changes anything; a retry of the same call may succeed. */
+/** The service changed nothing and may accept a retry. */
 export const busyErrors: ReadonlySet<string> = new Set([
   'ProvisionedThroughputExceededException',
   'RequestLimitExceeded',
@@ -417,15 +412,14 @@ export const busyErrors: ReadonlySet<string> = new Set([
   'TransactionInProgressException',
 ]);
 
-/** Whether the same call may succeed a moment later. */
-export const mayPass = (error: unknown): boolean =>
+export const isTransient = (error: unknown): boolean =>
   error instanceof NoReply ||
   (error instanceof ServiceRefusal && (error.$metadata.httpStatusCode >= 500 || isThrottled(error)));
 
 const isThrottled = (error: unknown): boolean =>
   error instanceof ServiceRefusal && busyErrors.has(error.name);
 
-/** The credentials have ended, or are not known any more. The service did not look at the call. */
+/** The credentials expired or are unknown. The service did not look at the call. */
 const refusesCredentials = (error: unknown): boolean =>
   error instanceof ServiceRefusal &&
   (error.name === 'ExpiredTokenException' || error.name === 'UnrecognizedClientException');

@@ -1,5 +1,5 @@
 /**
- * AWS Signature Version 4, for every request that the relay signs. Must never put a secret anywhere but into the key.
+ * Signs requests with AWS Signature Version 4. A secret must only ever enter the signing key.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  */
 import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
@@ -10,7 +10,6 @@ import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
 export interface RequestToSign {
   method?: string | undefined;
   host: string;
-  /** As it is sent. */
   path: string;
   query?: URLSearchParams;
   headers: Record<string, string>;
@@ -19,17 +18,17 @@ export interface RequestToSign {
   atMs: number;
 }
 
-/** Returns the headers that sign a request, to be sent beside its own. The signing key of a day is kept. */
+/** Returns the headers to add to a request. Caches the signing key of a day. */
 export function createSigner(
   service: string,
   region: string,
 ): (request: RequestToSign) => Record<string, string> {
   let cachedKey: { of: string; key: KeyObject } | undefined;
-  const keyOf = (secret: string, day: string): KeyObject => {
+  const deriveKey = (secret: string, day: string): KeyObject => {
     const of = `${day} ${secret}`;
     if (cachedKey?.of !== of) {
       const steps = [day, region, service, 'aws4_request'];
-      // Node takes eight times as long with a key that it has to import each time.
+      // Importing the key for each request takes eight times as long.
       cachedKey = { of, key: createSecretKey(steps.reduce(computeHmac, Buffer.from(`AWS4${secret}`))) };
     }
     return cachedKey.key;
@@ -48,7 +47,7 @@ export function createSigner(
     const head = lines.map(([name, value]) => `${name}:${value}\n`).join('');
     const canonicalRequest = `${method}\n${encodePath(path)}\n${encodeQuery(query)}\n${head}\n${names}\n${hash('sha256', body)}`;
     const text = `AWS4-HMAC-SHA256\n${date}\n${scope}\n${hash('sha256', canonicalRequest)}`;
-    const signature = computeHmac(keyOf(secretAccessKey, day), text).toString('hex');
+    const signature = computeHmac(deriveKey(secretAccessKey, day), text).toString('hex');
     return {
       ...added,
       authorization: `AWS4-HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`,
@@ -56,7 +55,7 @@ export function createSigner(
   };
 }
 
-/** Headers that proxies and clients change, so they are not signed. */
+/** Proxies and clients change these headers. */
 const unsignedHeaders = /^(authorization|connection|expect|te|upgrade|user-agent|x-amzn-trace-id)$/;
 
 const computeHmac = (key: Buffer | KeyObject, text: string): Buffer =>
@@ -65,7 +64,7 @@ const computeHmac = (key: Buffer | KeyObject, text: string): Buffer =>
 const percentEncode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** Every service but S3 signs the path encoded once more. */
+/** Every service but S3 signs the path encoded twice. */
 const encodePath = (path: string): string =>
   path === '/' ? path : percentEncode(path.replace(/\/+/g, '/')).replaceAll('%2F', '/');
 
@@ -77,21 +76,18 @@ const encodeQuery = (query: URLSearchParams | undefined): string =>
         .toSorted()
         .join('&');
 
-/** Returns the request's headers together with those of its signature. */
 export type RequestSigner = (
   request: Pick<UpstreamRequest, 'method' | 'url' | 'headers' | 'body'>,
   scope: AwsScope,
 ) => Promise<Record<string, string>>;
 
 export interface SigningDeps {
-  /** The credentials of the function's own role, or of an operator. */
   aws: AwsAccess;
   clock: Pick<Clock, 'now'>;
 }
 
 const credentialsMsMax = 10_000;
 
-/** For requests to services and upstreams that authenticate by a role. */
 export const createRequestSigner =
   ({ aws: { credentials: given }, clock }: SigningDeps): RequestSigner =>
   async ({ method, url, headers, body }, { service, region }) => {

@@ -1,24 +1,24 @@
 /**
- * Credentials of a process that outlives them: those that are valid are used while the next ones are asked for. Must
- * never fail a call that valid ones can sign, and never let one wait without end.
+ * Renews the credentials of a process that outlives them, while valid ones stay in use. A renewal must never fail a call
+ * that valid credentials can sign, nor make it wait forever.
  */
 import type { AwsCredentials, CredentialSource } from '../system/environment.ts';
 import { within } from '../../relay/retry.ts';
 import { systemClock } from '../system/node-ports.ts';
 import { NoReply } from './aws-calls.ts';
 
-/** The next ones are asked for so long before those in use expire. */
+/** Renewal starts this long before credentials expire. */
 const earlyMs = 5 * 60_000;
-/** Those without an end may have been replaced by now. */
+/** Credentials without an expiry may be replaced at any time. */
 const endlessMs = 15 * 60_000;
-/** After a renewal that failed, while those in use are valid. */
+/** Pause after a failed renewal, while the old credentials are valid. */
 const retryMs = 1_000;
-/** A renewal that takes longer is given up: the next call begins another. */
+/** The next call abandons a slower renewal and starts another. */
 const renewalMsMax = 10_000;
-/** A service that refuses all credentials must not make each call ask for new ones. */
+/** Keeps a service that refuses all credentials from causing a renewal for each call. */
 const dropPauseMs = 10_000;
 
-/** `forceRefresh`: those that it gave before are to be replaced. */
+/** `forceRefresh`: do not return cached credentials. */
 type CredentialProvider = (options?: { forceRefresh?: boolean }) => Promise<AwsCredentials>;
 
 interface CachedCredentials {
@@ -41,10 +41,9 @@ export function createCredentialSource(provide: CredentialProvider): CredentialS
     cached = { value, untilMs, renewsMs };
   };
 
-  /** One renewal at a time. */
   const renew = (): Promise<AwsCredentials> => {
     if (renewal) return renewal;
-    // What the provider itself remembers may be what is to be replaced.
+    // The provider's cache may hold the credentials that must be replaced.
     const asked = provide({ forceRefresh: wasGiven });
     renewal = asked;
     const endRenewal = (): void => {
@@ -69,7 +68,7 @@ export function createCredentialSource(provide: CredentialProvider): CredentialS
   return {
     current(waitMsMax) {
       const nowMs = Date.now();
-      if (!cached || nowMs >= cached.untilMs) return inTime(waitMsMax, renew());
+      if (!cached || nowMs >= cached.untilMs) return waitForCredentials(waitMsMax, renew());
       if (nowMs >= cached.renewsMs) void renew().catch(() => undefined);
       return cached.value;
     },
@@ -83,8 +82,10 @@ export function createCredentialSource(provide: CredentialProvider): CredentialS
   };
 }
 
-/** Throws NoReply. */
-async function inTime(waitMsMax: number, asked: Promise<AwsCredentials>): Promise<AwsCredentials> {
+async function waitForCredentials(
+  waitMsMax: number,
+  asked: Promise<AwsCredentials>,
+): Promise<AwsCredentials> {
   const work = asked.catch(() => undefined);
   const found = await within(systemClock, waitMsMax, { work, late: undefined });
   if (!found) throw new NoReply('ECREDENTIALS', { sent: false });

@@ -1,4 +1,4 @@
-/** Asks CloudFormation about a deployed stack. Never repeats a request, and never changes a stack by itself. */
+/** Reads a deployed stack from CloudFormation. Never repeats a request, never changes a stack. */
 import type { DeployedStack } from '../../operate/operator-ports.ts';
 import { callAws, buildQueryCall, readXmlText, type AwsCaller } from './aws-request.ts';
 import { ServiceRefusal } from './aws-calls.ts';
@@ -7,7 +7,7 @@ export interface StackAddress extends AwsCaller {
   stack: string;
 }
 
-/** @returns undefined when there is no such stack. Throws a ServiceRefusal, or the error of the network. */
+/** @returns undefined if the stack does not exist. Throws a ServiceRefusal, or the network's error. */
 export async function describeStack(address: StackAddress): Promise<DeployedStack | undefined> {
   const xml = await queryStacks({ Action: 'DescribeStacks' }, address).catch((error: unknown) => {
     const isRefused = error instanceof ServiceRefusal && error.name === 'ValidationError';
@@ -22,7 +22,7 @@ export async function describeStack(address: StackAddress): Promise<DeployedStac
   };
 }
 
-/** @returns the answer's XML. Throws a ServiceRefusal, or the error of the network. */
+/** @returns XML. Throws a ServiceRefusal, or the network's error. */
 export const queryStacks = (
   parameters: { Action: string } & Record<string, string>,
   { stack, ...caller }: StackAddress,
@@ -32,7 +32,6 @@ export const queryStacks = (
     buildQueryCall('cloudformation', { ...parameters, StackName: stack, Version: '2010-05-15' }),
   );
 
-/** The outputs of the one stack that was asked for. */
 const readOutputs = (xml: string): Map<string, string> =>
   new Map(
     xml.split('<member>').flatMap((member) => {
@@ -42,7 +41,7 @@ const readOutputs = (xml: string): Map<string, string> =>
     }),
   );
 
-/** The base URL of a relay. Undefined: it cannot be read, e.g. without permission to describe stacks. */
+/** Undefined if it cannot be read, for example without permission to describe stacks. */
 export async function findBaseUrl(address: StackAddress): Promise<string | undefined> {
   const url = await describeStack(address).then(
     (found) => found?.outputs.get('BaseUrl'),
@@ -51,7 +50,6 @@ export async function findBaseUrl(address: StackAddress): Promise<string | undef
   return url?.startsWith('https://') ? url : undefined;
 }
 
-/** The log groups of a relay's calls. Undefined: there is no such stack. */
 export async function findLogGroups(address: StackAddress): Promise<{ groups: string[] } | undefined> {
   const groups = (await describeStack(address))?.outputs.get('CallLogGroups')?.split(',');
   return groups && { groups };

@@ -1,14 +1,14 @@
 /**
- * Sends an event to another function of the stack, which runs without its sender: one signed request, for which no SDK client
- * is needed. Must never wait for the function. https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+ * Invokes another function of the stack by one signed request and never waits for its result.
+ * https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
  */
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/store-errors.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 import type { UpstreamTransport } from '../../relay/ports/host.ts';
-import { endpointOf } from './aws-calls.ts';
+import { resolveEndpoint } from './aws-calls.ts';
 
 export interface FunctionInvokerDeps {
-  /** Signs with the function's own role. */
+  /** Signs with the function's role. */
   transport: UpstreamTransport;
   region: string;
   functionName: string;
@@ -21,13 +21,13 @@ const lambda = {
   variable: 'AWS_ENDPOINT_URL_LAMBDA',
 };
 
-/** Throws StoreBusy where nothing was done, StoreUnavailable where that is not known or does not help. */
+/** Throws StoreBusy if nothing was started, StoreUnavailable if that is unknown or a retry is useless. */
 export const createFunctionInvoker =
   ({ transport, region, functionName }: FunctionInvokerDeps) =>
   async (event: object): Promise<void> => {
     const path = `/2015-03-31/functions/${encodeURIComponent(functionName)}/invocations`;
     const { status } = await sendEvent(transport, {
-      url: new URL(path, endpointOf(lambda, region)).href,
+      url: new URL(path, resolveEndpoint(lambda, region)).href,
       headers: { 'content-type': lambda.contentType, 'x-amz-invocation-type': 'Event' },
       body: JSON.stringify(event),
       connectTimeoutMs: tryMsMax,

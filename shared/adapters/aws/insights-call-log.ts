@@ -1,7 +1,7 @@
 /**
- * Searches logs by CloudWatch Logs Insights: one query, polled for a bounded time. Locally the stack answers the same calls.
- * Never writes, and never puts what is searched for into a query but quoted.
- * https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_StartQuery.html, API_GetQueryResults.html
+ * Searches logs with CloudWatch Logs Insights: one query, polled for a bounded time. The local stack answers the same calls.
+ * Search terms enter a query only as checked, quoted text.
+ * https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_StartQuery.html
  */
 import * as z from 'zod/mini';
 import type {
@@ -18,13 +18,12 @@ import { callAws, buildJsonCall, readReply, type AwsCaller } from './aws-request
 import { dayMs } from '../../wire/iso-time.ts';
 
 export interface CallLogDeps extends AwsCaller {
-  /** Where the log is. `endpoint` absent: CloudWatch. Undefined: it is not known. */
+  /** Undefined if unknown. Without `endpoint` it is CloudWatch. */
   place(): Promise<(LogSource & { endpoint?: string | undefined }) | undefined>;
-  /** Converts an error to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
 
-/** The first result comes within a second or so; a month of a busy log takes half a minute. */
+/** A result takes about a second, a month of a busy log 30 s. */
 const pollMs = [200, 500, 1_000, 2_000] as const;
 const searchMsMax = 60_000;
 
@@ -39,9 +38,9 @@ const resultsReply = z.object({
 
 export function createInsightsCallLog(deps: CallLogDeps): CallLog {
   let location: ReturnType<CallLogDeps['place']> | undefined;
-  /** Another deployment, or another start of a local stack, may have another one. */
+  /** A new deployment or a restarted local stack may have another one. */
   const forget = (): void => void (location = undefined);
-  /** It is asked for once: a page that is watched searches every second. */
+  /** Cached, because a watched page searches every second. */
   const locateLog = async () => {
     location ??= deps.place();
     let found;
@@ -52,7 +51,7 @@ export function createInsightsCallLog(deps: CallLogDeps): CallLog {
     }
     return found;
   };
-  const rowsOf = async (search: LogSearch, queryString: string): Promise<FoundRows> => {
+  const findRows = async (search: LogSearch, queryString: string): Promise<FoundRows> => {
     const found = await locateLog();
     if (!found) throw new Failure('it is not known where the log of this relay is');
     const call = createCall(found.endpoint);
@@ -66,15 +65,17 @@ export function createInsightsCallLog(deps: CallLogDeps): CallLog {
   return {
     source: async () => {
       const found = await locateLog();
-      return found && { groups: found.groups, kept: await keptIn(found.groups, createCall(found.endpoint)) };
+      return (
+        found && { groups: found.groups, kept: await readRetention(found.groups, createCall(found.endpoint)) }
+      );
     },
     async search(search) {
-      const { rows, scannedBytes } = await rowsOf(search, queryOf(search));
-      return { lines: rows.flatMap(lineOf).toReversed(), scannedBytes };
+      const { rows, scannedBytes } = await findRows(search, composeQuery(search));
+      return { lines: rows.flatMap(readLine).toReversed(), scannedBytes };
     },
     async counts(search, by) {
-      const { rows, scannedBytes } = await rowsOf(search, countsOf(search, by));
-      return { counts: rows.map((row) => countOf(row, by.field)), scannedBytes };
+      const { rows, scannedBytes } = await findRows(search, composeCountQuery(search, by));
+      return { counts: rows.map((row) => readCount(row, by.field)), scannedBytes };
     },
   };
 
@@ -102,8 +103,8 @@ const groupsReply = z.object({
   ),
 });
 
-/** Each by its name: the names that a prefix finds may be more. Undefined: a policy of an older stack does not allow it. */
-async function keptIn(groups: readonly string[], call: Call): Promise<LogSource['kept']> {
+/** Filters by name, because a prefix may find more groups. Undefined: an older stack's policy forbids it. */
+async function readRetention(groups: readonly string[], call: Call): Promise<LogSource['kept']> {
   const nowMs = systemClock.now();
   try {
     const found = await Promise.all(
@@ -158,18 +159,21 @@ async function runQuery(call: Call, { fromMs, toMs, groups, queryString }: Query
   throw new Failure(`the search takes longer than ${searchMsMax / 1000} s: give a shorter time`);
 }
 
-export const queryOf = ({ conditions, limit }: LogSearch): string =>
-  ['fields @timestamp, @message', filterOf(conditions), 'sort @timestamp desc', `limit ${limit}`].join(
+export const composeQuery = ({ conditions, limit }: LogSearch): string =>
+  ['fields @timestamp, @message', composeFilter(conditions), 'sort @timestamp desc', `limit ${limit}`].join(
     '\n| ',
   );
 
-const countsOf = ({ conditions }: LogSearch, { field, stepMs }: { field: string; stepMs: number }): string =>
-  [filterOf(conditions), `stats count(*) as calls by ${composeBin(stepMs)}, ${field}`].join('\n| ');
+const composeCountQuery = (
+  { conditions }: LogSearch,
+  { field, stepMs }: { field: string; stepMs: number },
+): string =>
+  [composeFilter(conditions), `stats count(*) as calls by ${composeBin(stepMs)}, ${field}`].join('\n| ');
 
-const filterOf = (conditions: LogSearch['conditions']): string =>
+const composeFilter = (conditions: LogSearch['conditions']): string =>
   `filter ${conditions.map(formatCondition).join(' and ')}`;
 
-/** In the largest unit: more than 60 of seconds or minutes are taken for 60. */
+/** Uses the largest unit: Insights caps seconds and minutes at 60. */
 function composeBin(stepMs: number): string {
   const minutes = stepMs / 60_000;
   return `bin(${minutes < 1 ? `${60 * minutes}s` : minutes < 60 ? `${minutes}m` : `${minutes / 60}h`})`;
@@ -184,7 +188,7 @@ function formatCondition(condition: LogCondition): string {
   return `${condition.field} like /^${condition.startsWith}/`;
 }
 
-/** Names with other signs stand in backticks. */
+/** Insights wants backticks around names with a hyphen. */
 const quoteField = (field: string): string => (field.includes('-') ? `\`${field}\`` : field);
 
 function quoteValue(value: string): string {
@@ -193,23 +197,23 @@ function quoteValue(value: string): string {
   return `"${value}"`;
 }
 
-const valueOf = (row: Row, name: string): string =>
+const findValue = (row: Row, name: string): string =>
   row.find(({ field }) => field?.startsWith(name))?.value ?? '';
 
-const timeOf = (written: string): number => Date.parse(`${written.replace(' ', 'T')}Z`);
+const parseTime = (written: string): number => Date.parse(`${written.replace(' ', 'T')}Z`);
 
-const countOf = (row: Row, field: string): LineCount => ({
-  startMs: timeOf(valueOf(row, 'bin(')),
-  value: valueOf(row, field),
-  count: Number(valueOf(row, 'calls')),
+const readCount = (row: Row, field: string): LineCount => ({
+  startMs: parseTime(findValue(row, 'bin(')),
+  value: findValue(row, field),
+  count: Number(findValue(row, 'calls')),
 });
 
-/** A line that is no JSON is none of a function. */
-function lineOf(row: Row): FoundLines['lines'] {
+/** Functions write JSON only. Other lines come from the runtime. */
+function readLine(row: Row): FoundLines['lines'] {
   try {
-    const fields: unknown = JSON.parse(valueOf(row, '@message'));
+    const fields: unknown = JSON.parse(findValue(row, '@message'));
     if (typeof fields !== 'object' || fields === null) return [];
-    return [{ atMs: timeOf(valueOf(row, '@timestamp')), fields: { ...fields } }];
+    return [{ atMs: parseTime(findValue(row, '@timestamp')), fields: { ...fields } }];
   } catch {
     return [];
   }

@@ -1,4 +1,4 @@
-/** An account's item, ledger rows and sums of its days, as its own key sees them. */
+/** Reads an account's item, ledger rows and sums for its own key. */
 import { formatAccountId, buildMonthKey } from '../../billing/daily-keys.ts';
 import { grantPrefix, latePrefix } from '../../billing/ledger-row.ts';
 import type { AccountRows } from '../../relay/ports/config-store.ts';
@@ -47,8 +47,6 @@ export function createAccountReader(client: TableClient, stack: string): Account
     },
   };
 }
-
-// Which accounts have a row, by their keys alone.
 
 export const createAccountRows = (client: TableClient, stack: string): AccountRows => ({
   async existing(names) {

@@ -40,19 +40,15 @@ import {
 } from './runtime-items.ts';
 import { chunksOf, buildExpressions, Table, type TableClient } from './table-client.ts';
 
-/** So many of the newest versions have no expiry. */
+/** The newest versions never expire. */
 const keptMax = 50;
-/** A history goes no further back. */
 const historyMax = 1000;
-/**
- * How many older versions one publication checks for expiry. More than one, because version numbers are
- * skipped.
- */
+/** More than one, because version numbers are skipped. */
 const expiredAtOnce = 10;
-/** A megabyte: what a small function sends within the time of a try. */
+/** One megabyte, which a small function can send within one try. */
 const putsAtOnce = 10;
 const expiryAfterSeconds = 7 * 24 * 3600;
-/** A version that expires sooner is not offered any more: a rollback to it could miss parts. */
+/** A version that expires sooner is not offered: a rollback could miss parts. */
 const usableSeconds = 3600;
 
 const isKept = ({ expires }: RuntimeItem): boolean => expires === undefined;
@@ -64,11 +60,10 @@ export function createSnapshotStore(
 ): SnapshotStore {
   const table = new Table(client, stack, 'runtime');
   const nowSeconds = () => Math.floor(clock.now() / 1000);
-  /** For a rollback. Versions that lost a race also expire, but never served. */
+  /** Versions that lost a race also expire, but were never served. */
   const isOffered = (item: RuntimeItem): boolean =>
     isKept(item) || (item['retired'] === true && Number(item['expires']) > nowSeconds() + usableSeconds);
 
-  /** The wanted versions of the numbers, newest first. */
   const readVersions = async (
     from: number,
     to: number,
@@ -84,11 +79,11 @@ export function createSnapshotStore(
     });
   };
 
-  /** @param hasServed a rollback may still find it until then */
+  /** @param hasServed a rollback may still use it until it expires */
   const expire = async (pointer: Pointer, hasServed: boolean): Promise<void> => {
     const [first = '', ...others] = listSnapshotPartIds(pointer);
     others.push(...listFurtherCopies(pointer).flatMap((copy) => listSnapshotPartIds(pointer, copy)));
-    // The first part expires last: a repeat finds an old version by its first part.
+    // The first part expires last, because a repeat finds an old version by it.
     for (const id of [...others, ...listRowsPartIds(pointer), first]) {
       const isRetired = hasServed && id === first;
       const expires = nowSeconds() + expiryAfterSeconds;
@@ -115,7 +110,7 @@ export function createSnapshotStore(
       return readSnapshot(table, pointer);
     },
     rows: async (pointer) => (await readParts(table, listRowsPartIds(pointer))) as ConfigRows,
-    /** It ends where so many numbers in a row have no version. */
+    /** Ends at a gap of `keptMax` numbers. */
     async history(newest, { sinceMs = -Infinity, count = historyMax } = {}) {
       const versions: KeptVersion[] = [];
       const end = Math.max(0, newest.version - historyMax);
@@ -132,9 +127,9 @@ export function createSnapshotStore(
       return (await readVersions(version, version, isOffered))[0];
     },
     async publish(newest, version, content) {
-      const { pointer, head, others } = itemsOf(version, content);
-      // The writer of the first part owns the version and its other parts. Equal content does not prove
-      // ownership: another compile of the same rows may split its bytes at other positions.
+      const { pointer, head, others } = buildItems(version, content);
+      // The writer of the first part owns the version. Equal content does not prove that: another compile may split the same
+      // rows at other positions.
       const own = buildExpressions(
         { ConditionExpression: `${isAbsent} OR ${isOwnVersion}` },
         { ':writer': head.writer },
@@ -157,7 +152,6 @@ export function createSnapshotStore(
   };
 }
 
-/** All attributes except the bytes. */
 const headAttributes = ['id', 'expires', 'retired', ...Object.keys(pointerAttributes), 'by', 'changed'];
 
 const readTexts = (item: RuntimeItem, name: 'by' | 'changed'): { [Name in typeof name]?: string[] } => {
@@ -165,33 +159,32 @@ const readTexts = (item: RuntimeItem, name: 'by' | 'changed'): { [Name in typeof
   return Array.isArray(texts) ? { [name]: texts.map(String) } : {};
 };
 
-// The client repeats a write whose reply was lost, so each condition also accepts the writer's own earlier write.
+// The client repeats writes whose reply was lost, so each condition accepts the writer's own earlier write.
 
 const isAbsent = 'attribute_not_exists(id)';
 const isOwnVersion = 'writer = :writer';
 const hasNoExpiry = 'attribute_exists(id) AND attribute_not_exists(expires)';
 const buildPointerCondition = (which: 'from' | 'to'): string =>
   `(#version = :${which}_version AND #digest = :${which}_digest)`;
-const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer) => ({
+const buildPointerValues = (which: 'from' | 'to', { version, digest }: Pointer) => ({
   [`:${which}_version`]: version,
   [`:${which}_digest`]: digest,
 });
 
 /**
- * @param from the pointer that must still be stored; undefined: no pointer may be stored
- * @param to the caller must own its version, so that a stored pointer to it is the caller's own write
+ * @param from undefined: no pointer may exist. @param to the caller must own it, so a stored pointer to it is its own write
  */
 function buildMoveCondition(from: Pointer | undefined, to: Pointer) {
   return buildExpressions(
     {
       ConditionExpression: `${from ? buildPointerCondition('from') : isAbsent} OR ${buildPointerCondition('to')}`,
     },
-    { ...(from && valuesOf('from', from)), ...valuesOf('to', to) },
+    { ...(from && buildPointerValues('from', from)), ...buildPointerValues('to', to) },
   );
 }
 
-/** What a publication writes: the head with the first part, and all other parts of all copies. */
-function itemsOf(version: number, { snapshot, rows, digest, by = [], changed = [] }: SnapshotContent) {
+/** The head with the first part, and all other parts of all copies. */
+function buildItems(version: number, { snapshot, rows, digest, by = [], changed = [] }: SnapshotContent) {
   const [first = new Uint8Array(), ...parts] = packParts(snapshot);
   const rowParts = packParts(rows);
   const pointer: Pointer = {
@@ -221,8 +214,6 @@ function itemsOf(version: number, { snapshot, rows, digest, by = [], changed = [
   return { pointer, head, others };
 }
 
-// Published versions of the configuration, for operators.
-
 export function createConfigVersions({ tables, target }: Store): ConfigVersions {
   const snapshots = createSnapshotStore(tables, target.stack, { now: () => Date.now() });
   const findNewest = () => snapshots.newest();
@@ -245,7 +236,7 @@ export function createConfigVersions({ tables, target }: Store): ConfigVersions 
   };
 }
 
-// The setting `alerts` of the newest configuration, for background jobs.
+// The setting `alerts`, for background jobs.
 
 export function createAlertSettings(client: TableClient, stack: string): () => Promise<AlertSettings> {
   const snapshots = createSnapshotStore(client, stack, systemClock);

@@ -1,6 +1,6 @@
 /**
- * What a hosted console keeps, as items of `runtime`. No item is ever deleted here: what is over is marked, and DynamoDB removes
- * it by its `expires`; lines of the history have none. A cookie or a text that must come once is stored as its hash.
+ * Stores sessions and history of the hosted console in `runtime`. Never deletes: finished items are marked and expire, lines
+ * of the history stay. Cookies and one-time texts are stored as hashes.
  */
 import { hash } from 'node:crypto';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -13,13 +13,13 @@ import { buildExpressions, Table, type TableClient } from './table-client.ts';
 
 const idleSeconds = 30 * 60;
 const sessionSeconds = 8 * 3600;
-/** An item is written at most so often for use alone. */
+/** Use alone updates an item at most this often. */
 const touchSeconds = 60;
 const keptSeconds = 30 * 60;
 const onceSeconds = 3600;
 const daySeconds = 2 * 86_400;
 const watchSeconds = 5 * 60;
-/** An item has 400 KB at most. */
+/** Below DynamoDB's 400 KB for an item. */
 const keptBytesMax = 350_000;
 const lineCharactersMax = 500;
 const linesMax = 20;
@@ -187,7 +187,7 @@ const buildCountId = (day: string): string => `console-count#${day}`;
 const buildLineId = (day: string, number: number): string => `console-history#${day}#${number}`;
 const buildEndId = (line: string): string => `${line}#end`;
 
-/** A session is good while both are as they were when it began: a mark says more than times of two clocks. */
+/** Ends a person's sessions by changed marks: times of two clocks would be less exact. */
 const listRevocationIds = (person: string): string[] =>
   [person, 'all'].map((each) => `console-revoked#${each}`);
 
@@ -198,7 +198,7 @@ const readRevocation = (items: ReadonlyMap<string, RuntimeItem>, person: string)
 
 const resultOf = (end: RuntimeItem | undefined) => (end ? { result: end['result'] as string[] } : {});
 
-/** A line is evidence of what was done, not a copy of it. */
+/** A line is evidence, not a copy. */
 const shortenTexts = (texts: readonly string[]): string[] => [
   ...texts.slice(0, linesMax).map((text) => text.slice(0, lineCharactersMax)),
   ...(texts.length > linesMax ? [`and ${texts.length - linesMax} more`] : []),

@@ -1,4 +1,4 @@
-/** Converts sums of `daily` to the update that adds them, and items back to sums. Amounts are exact yuan. */
+/** Reads, adds and corrects sums in `daily`. Amounts are exact yuan. */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { formatYuan, parseYuan } from '../../billing/price.ts';
 import {
@@ -43,11 +43,11 @@ import { compareCodeUnits } from '../../wire/json.ts';
 import { type Store, tryReading } from './operator-store.ts';
 import { dayMs } from '../../wire/iso-time.ts';
 
-/** For the transaction that puts these ledger rows: the two are written together or not at all. */
+/** Must run in the transaction that puts these ledger rows. */
 export const countInDaily = (stack: string, rows: readonly LedgerRow[]): TransactWriteItem[] =>
   sumDaily(rows).map((sum) => ({ Update: addToDaily(stack, sum) }));
 
-/** The transaction that corrects the first bucket of a sum, if all its buckets still have the figures that were found. */
+/** Corrects the first bucket if all buckets still have the figures that were found. */
 const buildCorrection = (
   stack: string,
   { key, items, missing, firstDay }: DailyDifference,
@@ -67,7 +67,7 @@ const buildCorrection = (
     return { Update: { TableName, Key, ...update, ConditionExpression, ExpressionAttributeValues } };
   });
 
-/** A call or a grant adds to one of these. */
+/** Every call or grant changes one of these figures. */
 function buildFoundCondition({ counts: { calls = 0, grants = 0 }, amounts: { charged = 0n } } = noFigures) {
   const same = [
     equalsOrAbsent('calls', ':foundCalls', calls === 0),
@@ -113,16 +113,15 @@ export function addToDaily(stack: string, { key, figures, firstDay }: DailySum) 
   };
 }
 
-/** Throws an Error that names the first attribute with an unexpected form. */
 export function dailySumOf(attributes: Attributes): DailySum {
   const figures: DailyFigures = { counts: { ...noFigures.counts }, amounts: { ...noFigures.amounts } };
   for (const name of countNames) {
-    const count = Number(numberIn(attributes, name));
+    const count = Number(readNumber(attributes, name));
     if (!Number.isSafeInteger(count)) throw createFormatError(name);
     if (count !== 0) figures.counts[name] = count;
   }
   for (const name of amountNames) {
-    const amount = parseYuan(numberIn(attributes, name));
+    const amount = parseYuan(readNumber(attributes, name));
     if (amount === undefined) throw createFormatError(name);
     if (amount !== 0n) figures.amounts[name] = amount;
   }
@@ -133,8 +132,8 @@ export function dailySumOf(attributes: Attributes): DailySum {
   };
 }
 
-/** An absent figure is 0; one that is no number is not. */
-function numberIn(attributes: Attributes, name: string): string {
+/** A missing figure is 0, an invalid one is an error. */
+function readNumber(attributes: Attributes, name: string): string {
   const value = attributes[name];
   if (value && value.N === undefined) throw createFormatError(name);
   return value?.N ?? '0';
@@ -142,7 +141,7 @@ function numberIn(attributes: Attributes, name: string): string {
 
 const createFormatError = (name: string): Error => new Error(`daily: ${name} is not what functions write`);
 
-// Reads the daily sums of accounts and channels for operators, and corrects sums.
+// Reads and corrects daily sums, for operators.
 
 export function createDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'addToDaily'> {
   const { tables, target } = store;
@@ -161,12 +160,10 @@ export function createDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'a
 
 const allDays = { from: '', to: '9' };
 
-/** Sorts after every character of a name. */
 const afterAll = '\u{10FFFF}';
 
 const buildDaysRange = ({ from, to }: DayRange) => [`day#${from}`, `day#${to}${afterAll}`] as const;
 
-/** Where a sum's items of these days are. */
 async function findUsedIds(store: Store, id: string, days: DayRange): Promise<string[]> {
   if (!isOfAllAccounts(id)) return [id];
   const pages = await Array.fromAsync(readDailyItems(store, spreadId, buildDaysRange(days)));
@@ -174,11 +171,9 @@ async function findUsedIds(store: Store, id: string, days: DayRange): Promise<st
   return listBucketIds(id, used);
 }
 
-/** The pages of all buckets, which are read side by side. */
 const readBuckets = async (store: Store, ids: readonly string[], range: readonly [string, string]) =>
   (await Promise.all(ids.map((id) => Array.fromAsync(readDailyItems(store, id, range))))).flat();
 
-/** The items of a partition between two sort keys, both inclusive. */
 const readDailyItems = (
   { tables, target }: Store,
   id: string,
@@ -190,10 +185,10 @@ const readDailyItems = (
     ':to': to,
   });
 
-// Reads the sums of months, of what was served, and of minutes for operators.
+// Reads sums of months, models and minutes, for operators.
 
 const keptMs = 3 * dayMs;
-/** DynamoDB refuses a request that names a longer one, whatever else it asks for. */
+/** DynamoDB refuses requests with longer keys. */
 const sortKeyBytesMax = 1024;
 
 export const createSumReader = (store: Store): SumReader => ({
@@ -225,7 +220,7 @@ export const createSumReader = (store: Store): SumReader => ({
   },
   async *minutes(fromMs, toMs) {
     const lastMs = toMs - 1;
-    // Older ones are removed; a wrong range must not read a partition for each day since 1970.
+    // Older minutes are removed. A wrong range must not read a partition for each day since 1970.
     const firstMs = Math.max(fromMs, toMs - keptMs);
     const range = [formatMinutePeriod(formatIso(firstMs)), formatMinutePeriod(formatIso(lastMs))] as const;
     for (let atMs = firstMs - (firstMs % dayMs); atMs <= lastMs; atMs += dayMs)
@@ -242,7 +237,6 @@ const readingOf = <Row>(item: Attributes, read: (item: Attributes) => Row): Read
 const compareByPeriod = (a: Attributes, b: Attributes): number =>
   compareCodeUnits(a['period']?.S ?? '', b['period']?.S ?? '');
 
-/** The buckets of each sum, added up. */
 function sumBuckets(items: readonly Reading<DailySum>[]): Reading<ServedDay>[] {
   const unread = items.flatMap((each) => ('row' in each ? [] : [each]));
   const read = items.flatMap((each) => ('row' in each ? [each.row] : []));

@@ -1,4 +1,4 @@
-/** Grants: their rows, their ledger rows, and the transaction that applies a grant exactly once. */
+/** Reads rows of `grants` and applies each once, in a transaction with its ledger row. */
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { parseYuan } from '../../billing/price.ts';
 import {
@@ -19,7 +19,7 @@ import {
   type TableClient,
 } from './table-client.ts';
 import { buildShardName } from './quotas/quota-items.ts';
-import { partsMax } from './quotas/whole-account.ts';
+import { shardsMax } from './quotas/whole-account.ts';
 import { writeTransaction } from './transactions.ts';
 import { countInDaily } from './daily-sums.ts';
 import { encodeLedgerRow } from './ledger-store.ts';
@@ -31,7 +31,7 @@ import { encodeLedgerRow } from './ledger-store.ts';
  */
 const isNotInLedger = 'attribute_not_exists(id)';
 const isNotMarked = 'attribute_not_exists(#applied)';
-/** Without this condition an update would create a missing row. */
+/** Without it, an update would create a missing row. */
 const rowExists = 'attribute_exists(account)';
 
 export function createGrantStore(client: TableClient, stack: string): GrantStore {
@@ -59,7 +59,7 @@ export function createGrantStore(client: TableClient, stack: string): GrantStore
       throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
     },
     async mark(account, grantId, marks) {
-      await grants.update({ account, grant_id: grantId }, markExpression(marks));
+      await grants.update({ account, grant_id: grantId }, buildMarkUpdate(marks));
     },
     async *unapplied() {
       const { _unapplied: mark } = unappliedMark;
@@ -91,16 +91,15 @@ const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => (
   },
 });
 
-/** What cannot be read counts as one: the write finds out what the item does not take. */
+/** Unreadable counts as one: the write then reports what is wrong with the item. */
 async function readShardCount(quotas: Table, account: string): Promise<number> {
   const parts = Number((await quotas.get({ account }))?.['parts']?.N);
-  return parts <= partsMax ? parts : 1;
+  return parts <= shardsMax ? parts : 1;
 }
 
 /**
- * An account's first grant creates the whole item with its maps, because later writes cannot create parent
- * maps. An account with parts gets the grant in all of them; refused if their number changed since it was read. A
- * negative one may overdraw any of them.
+ * The first grant creates the item with its maps, because later writes cannot create parent maps. All shards get their part,
+ * if their number is unchanged. A negative grant may overdraw any of them.
  */
 function addToBalance(
   quotas: Table,
@@ -137,7 +136,7 @@ function readAppliedGrant({ amount, at }: Attributes): AppliedGrant {
 
 const markNames = { '#applied': '_applied', '#problem': '_problem', '#unapplied': '_unapplied' };
 
-function markExpression({ applied, problem }: GrantMarks) {
+function buildMarkUpdate({ applied, problem }: GrantMarks) {
   const sets = [
     ...(applied === undefined ? [] : ['#applied = :applied']),
     ...(problem === undefined ? [] : ['#problem = :problem']),
@@ -154,12 +153,7 @@ function markExpression({ applied, problem }: GrantMarks) {
   );
 }
 
-// Reads a row of `grants` from the attributes that a scan or a table stream returned.
-
-/**
- * Numbers stay text; the schema of the row parses them exactly. Throws Poisoned when the row lacks the
- * table's key.
- */
+/** Numbers stay text, which the schema parses exactly. Throws Poisoned if the key is missing. */
 export function readGrantImage(attributes: Attributes): GrantImage {
   const texts = Object.entries(attributes).flatMap(([name, { N }]) => (N === undefined ? [] : [[name, N]]));
   const { account, grant_id, ...rest } = { ...valuesOf(attributes), ...Object.fromEntries(texts) };
@@ -168,7 +162,7 @@ export function readGrantImage(attributes: Attributes): GrantImage {
   return { account, grant_id, ...rest };
 }
 
-/** As an operator wrote it, with what the relay made of it. */
+/** For operators, with the relay's marks. */
 export const readWrittenGrant = (item: Attributes): WrittenGrant => ({
   account: item['account']?.S ?? '',
   grantId: item['grant_id']?.S ?? '',

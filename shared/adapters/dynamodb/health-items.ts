@@ -1,51 +1,50 @@
 /**
- * The item `cooldowns` of the table `runtime`: one attribute for each candidate that is not healthy, six characters with a
- * text of at most 33. Every environment reads it every few seconds, so a write leaves no more than one read unit holds; those
- * of several environments at once may exceed it by what each of them adds, until that ends. Holds no secret and no account,
- * only hashes.
+ * The item `cooldowns` of `runtime`: an attribute per unhealthy candidate, 6 characters with a text of up to 33. Every
+ * environment reads it every few seconds, so a write keeps it within one read unit; concurrent writes may exceed that for a
+ * while. Holds hashes only, no secret and no account.
  */
 import { expiryMsOf, type HealthEntry, type CooldownKind } from '../../relay/ports/runtime-stores.ts';
 import type { RuntimeItem } from './runtime-items.ts';
 import { buildExpressions, setAndRemove } from './table-client.ts';
 
-/** Leaves the rest of 4,096 bytes to the item's id. */
+/** The item's id takes the rest of 4,096 bytes. */
 const entriesBytesMax = 4_000;
-/** How many entries that are over one write removes, and how many more for room. */
+/** One write removes so many ended entries, and so many more for room. */
 const removedAtOnce = 20;
 
 const nameLength = 6;
 const nameForm = /^[0-9a-z]{6}$/;
-export const entryName = (key: number): string => key.toString(36).padStart(nameLength, '0');
+export const formatKey = (key: number): string => key.toString(36).padStart(nameLength, '0');
 
-const keyOf = (name: string): number => Number.parseInt(name, 36);
-/** The item as one read or write found it. */
+const parseKey = (name: string): number => Number.parseInt(name, 36);
+/** The item as last read or written. */
 export interface HealthImage {
   readonly entries: ReadonlyMap<number, HealthEntry>;
-  /** The texts of all entries by name, unreadable ones included. */
+  /** All entries by name, unreadable ones included. */
   readonly texts: ReadonlyMap<string, string>;
 }
 
-export function imageOf(item: RuntimeItem | undefined): HealthImage {
+export function readHealthImage(item: RuntimeItem | undefined): HealthImage {
   const entries = new Map<number, HealthEntry>();
   const texts = new Map<string, string>();
   for (const [name, value] of Object.entries(item ?? {})) {
     if (typeof value !== 'string' || !nameForm.test(name)) continue;
     texts.set(name, value);
-    const entry = entryOf(value);
-    if (entry) entries.set(keyOf(name), entry);
+    const entry = parseEntry(value);
+    if (entry) entries.set(parseKey(name), entry);
   }
   return { entries, texts };
 }
 
-/** One conditional write: it is applied if every entry still has the text that the image has, and else changes nothing. */
+/** Applied only if every entry still has the expected text. */
 export interface HealthWrite {
   readonly expected: ReadonlyMap<string, string | undefined>;
-  /** Without a text: the entry is removed. */
+  /** Undefined removes the entry. */
   readonly entries: ReadonlyMap<string, string | undefined>;
 }
 
-/** Undefined: there is no room for the entry, because all others end later. */
-export function writeOf(
+/** Undefined: no room, because all other entries end later. */
+export function planHealthWrite(
   { entries: known, texts }: HealthImage,
   { key, entry, nowMs }: { key: number; entry: HealthEntry | undefined; nowMs: number },
 ): HealthWrite | undefined {
@@ -56,10 +55,10 @@ export function writeOf(
     bytes += sizeOf(name, text) - sizeOf(name, texts.get(name));
     entries.set(name, text);
   };
-  put(entryName(key), entry && formatEntry(entry));
+  put(formatKey(key), entry && formatEntry(entry));
   const others = [...known]
     .filter(([other]) => other !== key)
-    .map(([other, one]) => ({ name: entryName(other), endsMs: expiryMsOf(one) }))
+    .map(([other, one]) => ({ name: formatKey(other), endsMs: expiryMsOf(one) }))
     .toSorted((a, b) => a.endsMs - b.endsMs);
   const over = others.filter(({ endsMs }) => endsMs <= nowMs).slice(0, removedAtOnce);
   for (const { name } of over) put(name, undefined);
@@ -75,17 +74,17 @@ export function writeOf(
 const sizeOf = (name: string, text: string | undefined): number =>
   text === undefined ? 0 : name.length + text.length;
 
-// The text of a candidate's health, 33 characters at most. Every version that runs reads it: forms are only added.
+// All running versions read these texts, so forms may only be added.
 
 const kindLetters: Record<CooldownKind, string> = { rate_limit: 'L', credentials: 'C', failing: 'F' };
 const kinds = new Map(Object.entries(kindLetters).map(([kind, letter]) => [letter, kind as CooldownKind]));
-/** Numbers are written in base 36, whose letters are small; a capital says what follows. */
+/** Numbers are in base 36 with small letters. A capital names the next field. */
 const cooldownForm =
   /^([LCF])([0-9a-z]{1,10})(?:S([0-9a-z]{1,10}))?(?:P([0-9a-z]{1,10}))?(?:A([0-9a-z]{1,8}))?$/;
 const failuresForm = /^N([1-9])T([0-9a-z]{1,10})A([0-9a-z]{1,8})(?:A([0-9a-z]{1,8}))?$/;
 
 const formatNumber = (value: number): string => Math.ceil(value).toString(36);
-const valueOf = (text: string): number => Number.parseInt(text, 36);
+const parseNumber = (text: string): number => Number.parseInt(text, 36);
 
 function formatEntry(entry: HealthEntry): string {
   if (entry.kind === 'failures') {
@@ -99,26 +98,25 @@ function formatEntry(entry: HealthEntry): string {
   return `${kindLetters[kind]}${formatNumber(untilMs)}${stated}${probe}${account}`;
 }
 
-/** Undefined: not of this form, such as a later version's. */
-function entryOf(text: string): HealthEntry | undefined {
+/** Undefined: another form, such as a later version's. */
+function parseEntry(text: string): HealthEntry | undefined {
   const [, letter = '', until, stated, probe, failedBy] = cooldownForm.exec(text) ?? [];
   const kind = kinds.get(letter);
   if (kind !== undefined && until !== undefined)
     return {
       kind,
-      untilMs: valueOf(until),
-      ...(stated !== undefined && { statedUntilMs: valueOf(stated) }),
-      ...(probe !== undefined && { probeUntilMs: valueOf(probe) }),
+      untilMs: parseNumber(until),
+      ...(stated !== undefined && { statedUntilMs: parseNumber(stated) }),
+      ...(probe !== undefined && { probeUntilMs: parseNumber(probe) }),
       ...(failedBy !== undefined && { failedBy }),
     };
   const [, count, last, ...accounts] = failuresForm.exec(text) ?? [];
   if (count === undefined || last === undefined) return undefined;
   const known = accounts.filter((account) => account !== undefined);
-  return { kind: 'failures', count: Number(count), accounts: known, lastMs: valueOf(last) };
+  return { kind: 'failures', count: Number(count), accounts: known, lastMs: parseNumber(last) };
 }
 
-/** One conditional update: every entry that is set or removed must be as the image has it. */
-export function updateOf({ entries, expected }: HealthWrite) {
+export function buildHealthUpdate({ entries, expected }: HealthWrite) {
   const names: Record<string, string> = {};
   const values: Record<string, string> = {};
   const sets: string[] = [];

@@ -1,12 +1,4 @@
-/**
- * Rows of the table `runtime`: {id, request, body, members, state, until, expires}. States of a row:
- *
- *     absent --claim--> running --finish--> completed, or free when nothing was charged
- *                          |                    |
- *        until, or closed by the sweeper     expires (24 h after the claim)
- *
- * The sweeper knows no claims. Its close has a ledger row, which is read when a running request has the key.
- */
+/** Idempotency claims in `runtime`: {id, request, body, members, state, until, expires}. States of a row: */
 import { hash } from 'node:crypto';
 import type {
   ClaimReply,
@@ -21,13 +13,13 @@ import { buildExpressions, Table, type Attributes, type TableClient } from './ta
 const keptSeconds = 24 * 60 * 60;
 
 const neverClaimed = 'attribute_not_exists(id)';
-/** DynamoDB removes expired rows with a delay. */
+/** DynamoDB removes expired rows late. */
 const isExpired = '#expires < :now';
 const isFree = '#state = :free';
-/** Needed because the client repeats a write whose reply was lost. */
+/** The client repeats writes whose reply was lost. */
 const isOwnClaim = '#request = :request';
 
-/** The ledger says that this request's call ended without an answer, or that it has crashed without a charge. */
+/** By the ledger, the call ended without an answer or crashed without a charge. */
 const isClosed = '(#state = :running AND #request = :first)';
 
 const mayClaim = [neverClaimed, isExpired, isFree, isOwnClaim].join(' OR ');
@@ -36,13 +28,13 @@ export function createIdempotencyStore(client: TableClient, clock: Clock, stack:
   const table = new Table(client, stack, 'runtime');
   const ledger = new Table(client, stack, 'ledger');
 
-  const kindIn = async (account: string, id: string): Promise<string | undefined> =>
+  const readCloseKind = async (account: string, id: string): Promise<string | undefined> =>
     (await ledger.get({ account, id }, { ProjectionExpression: 'kind' }))?.['kind']?.S;
 
-  /** `closedId`: the request whose claim may be taken, because its call was closed. */
+  /** @param closedId the closed call whose claim may be taken over */
   const put = async (claim: IdempotencyClaimWrite, closedId?: string): Promise<ClaimReply> => {
     const now = Math.floor(clock.now() / 1000);
-    const row = rowOf(claim, now);
+    const row = buildRow(claim, now);
     const condition = buildExpressions(
       { ConditionExpression: closedId === undefined ? mayClaim : `${mayClaim} OR ${isClosed}` },
       {
@@ -57,11 +49,12 @@ export function createIdempotencyStore(client: TableClient, clock: Clock, stack:
     const { item = {} } = reply;
     const requestId = item['request']?.S ?? '';
     if (closedId === undefined && isRunning(item)) {
-      // Nobody kept whether the request drew a counter.
+      // It is unknown whether the request drew a counter.
       const bucket = bucketOf(requestId, firstCounter);
       const bucketed = formatLedgerPartition({ account: claim.account, bucket });
-      const kind = (await kindIn(claim.account, requestId)) ?? (await kindIn(bucketed, requestId));
-      // A call that was settled is never made again, also if the end of its claim was lost.
+      const kind =
+        (await readCloseKind(claim.account, requestId)) ?? (await readCloseKind(bucketed, requestId));
+      // A settled call is never repeated, even if the end of its claim was lost.
       const mayRepeat = kind === undefined ? Number(item['until']?.N) < now : kind !== 'settled';
       if (mayRepeat) return put(claim, requestId);
       if (kind === 'settled') return answerTakenKey({ ...item, state: { S: 'completed' } }, row);
@@ -76,22 +69,22 @@ export function createIdempotencyStore(client: TableClient, clock: Clock, stack:
         { UpdateExpression: 'SET #state = :state', ConditionExpression: isOwnClaim },
         { ':state': free ? 'free' : 'completed', ':request': claim.requestId },
       );
-      await table.update({ id: rowId(claim) }, write);
+      await table.update({ id: buildRowId(claim) }, write);
     },
   };
 }
 
 const hashText = (text: string): string => hash('sha256', text);
-const rowId = ({ owner, idempotencyKey }: IdempotencyClaimWrite): string =>
+const buildRowId = ({ owner, idempotencyKey }: IdempotencyClaimWrite): string =>
   `request#${hashText(`${owner}\n${idempotencyKey}`)}`;
 
 const isRunning = (item: Attributes): boolean => item['state']?.S === 'running';
 
-function rowOf(claim: IdempotencyClaimWrite, now: number) {
+function buildRow(claim: IdempotencyClaimWrite, now: number) {
   const body = hashText(JSON.stringify(claim.body));
   const members = claim.namesMembers ? hashMembers(claim.body) : undefined;
   return {
-    id: rowId(claim),
+    id: buildRowId(claim),
     request: claim.requestId,
     body,
     ...(members && { members }),
@@ -101,11 +94,11 @@ function rowOf(claim: IdempotencyClaimWrite, now: number) {
   };
 }
 
-/** Beyond these no member is named: a row stays within one write unit. */
+/** Bounds keep a row within one write unit. */
 const membersMax = 24;
 const memberNameMax = 32;
 
-/** Of each member of what was sent, a piece of its hash. Undefined: it has too many, or is no object. */
+/** Short hashes of the body's members, to name the one that differs. Undefined: too many, or no object. */
 function hashMembers(body: unknown): Record<string, string> | undefined {
   const sent: unknown = Array.isArray(body) ? body.at(-1) : undefined;
   if (typeof sent !== 'object' || sent === null) return undefined;

@@ -1,4 +1,4 @@
-/** Counters of keys in the table `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
+/** Counts calls and budgets of keys in `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { type BudgetUse, budgetUseOf, findLedgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../../relay/ports/runtime-stores.ts';
@@ -13,7 +13,7 @@ import {
 } from './table-client.ts';
 
 const minuteSeconds = 60;
-/** A minute's counter is kept a little longer, because clocks of environments differ. */
+/** Kept longer than a minute, because clocks differ. */
 const rateKeptSeconds = 5 * minuteSeconds;
 
 /** The reserve that needs a count repeats within its own time. */
@@ -54,7 +54,7 @@ export function createKeyCounters(client: TableClient, stack: string): KeyCounte
         { ...values, ':left': most - amount, ':zero': 0, ':hold': hold.name },
       );
       const { done, item } = await update(buildCounterId(hold), write);
-      // An earlier try, whose reply was lost, was applied.
+      // An earlier try was applied, but its reply was lost.
       return { done: done || item['hold']?.S === hold.name, ...useOf(item) };
     },
     async use(counter) {
@@ -76,20 +76,17 @@ const useOf = (item: Attributes): BudgetUse => ({
 const buildCounterId = ({ key, period }: { key: string; period: string }): string =>
   `budget#${key}#${period}`;
 
-/**
- * The update, and its values, that adds to what is used and to the number of calls that hold some. Creates the counter if
- * there is none. `expires`: Unix seconds; holds for a counter that has no time yet.
- */
+/** Adds to a counter, and creates it if missing. `expires` applies to a new counter. */
 const buildBudgetChange = (expires: number, { used, running }: BudgetUse) =>
   [
     'ADD used :used, running :running SET #expires = if_not_exists(#expires, :expires)',
     { ':used': used, ':running': running, ':expires': expires },
   ] as const;
 
-/** A month, and some days in which its last calls end. */
+/** A month, and some days for its last calls. */
 const keptSeconds = 40 * 24 * 60 * 60;
 
-/** For the transaction that puts these ledger rows: what the calls did not spend of their budgets becomes free. */
+/** Must run in the transaction that puts these ledger rows. Returns what calls did not spend to their budgets. */
 export function countInBudgets(stack: string, rows: readonly CloseRow[]): TransactWriteItem[] {
   const changes = new Map<string, { use: BudgetUse; expires: number }>();
   for (const row of rows) {

@@ -1,7 +1,4 @@
-/**
- * Looks up keys of the table `keys` by hash, with the row of their account. Reads are eventually consistent
- * and cached.
- */
+/** Finds keys by hash, with the row of their account. Reads are eventually consistent and cached. */
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { KeyRow, findKeyRefusal } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
@@ -12,9 +9,9 @@ import { Table, valuesOf, type Attributes, type TableClient } from './table-clie
 import { ExpiringCache } from '../system/node-ports.ts';
 import { keyHash } from '../../wire/ids.ts';
 
-/** Lifetime of a cached key. A disabled key may work for this long. */
+/** A disabled key may work for this long. */
 const foundLifetimeMs = 30_000;
-/** Lifetime of a cached refusal. A key that was tried before its creation stays unknown for this long. */
+/** A key that was tried before its creation stays unknown for this long. */
 const refusedLifetimeMs = 5000;
 
 interface KeyStoreDeps {
@@ -42,17 +39,17 @@ export function createKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     const reading = readRow(KeyRow, Item);
     if (!('row' in reading)) return { missing: 'invalid_row' };
     const { account } = reading.row;
-    const [read, parts] = await Promise.all([readAccount(account), readParts(account)]);
+    const [read, parts] = await Promise.all([readAccount(account), readShardCount(account)]);
     hasRead = true;
     return { row: reading.row, ...read, parts };
   };
-  /** Without this number a call starts on the first part of a busy account, which is slow but not wrong. */
-  const readParts = async (account: string): Promise<number | undefined> => {
+  /** Without it, calls of a busy account start on the first shard: slow, not wrong. */
+  const readShardCount = async (account: string): Promise<number | undefined> => {
     const Item = await get('runtime', { id: buildShardCountId(account) }).catch(() => undefined);
     const parts: unknown = Item?.['parts'];
     return typeof parts === 'number' ? parts : undefined;
   };
-  /** An account without a valid row has no plan; its balance still pays. */
+  /** Without a valid row an account has no plan, but its balance still pays. */
   const readAccount = async (account: string) => {
     const Item = await get('accounts', { account });
     const reading = Item && readRow(AccountRow, Item);
@@ -72,7 +69,7 @@ export function createKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
 const isUsable = (lookup: KeyLookup, nowMs: number): boolean =>
   'row' in lookup && lookup.accountOff !== true && findKeyRefusal(lookup.row, nowMs) === undefined;
 
-// The item of `runtime` that says how many parts an account has: read with its keys, written by splits.
+// The item of `runtime` with an account's number of shards: read with keys, written by splits.
 
 export const buildShardCountId = (account: string): string => `parts#${account}`;
 

@@ -1,4 +1,4 @@
-/** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
+/** Reads accounts, ledger rows and grants for operators: consistent reads, exact numbers. */
 import { grantPrefix, latePrefix, findLedgerTimeMs, type LedgerRow } from '../../billing/ledger-row.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import { firstCounter } from '../../billing/shares.ts';
@@ -8,11 +8,16 @@ import type { TableName } from '../../tables/table-names.ts';
 import { timeText } from '../../wire/ids.ts';
 import { createDailyReader, createSumReader } from './daily-sums.ts';
 import { readWrittenGrant } from './grant-store.ts';
-import { readPartitionAccount, findLedgerPartitions, decodeLedgerRow, partitionsOf } from './ledger-store.ts';
+import {
+  readPartitionAccount,
+  findLedgerPartitions,
+  decodeLedgerRow,
+  listPartitions,
+} from './ledger-store.ts';
 import { tryReading, type Store } from './operator-store.ts';
-import { buildShardKey, buildShardName, partOf, decodeQuota } from './quotas/quota-items.ts';
+import { buildShardKey, buildShardName, parseShard, decodeQuota } from './quotas/quota-items.ts';
 import { createQuotaStore } from './quotas/quota-store.ts';
-import { listCounters, partsOf, readWhole } from './quotas/whole-account.ts';
+import { listCounters, listShards, readWhole } from './quotas/whole-account.ts';
 import { buildExpressions, Table, type Attributes } from './table-client.ts';
 
 export function createLedgerReader(store: Store): LedgerReader {
@@ -24,9 +29,9 @@ export function createLedgerReader(store: Store): LedgerReader {
   const selectSources = async (selection: LedgerSelection): Promise<AsyncIterable<Attributes[]>[]> => {
     const { account, fromMs, toMs } = selection;
     if (account === undefined) return [ledger.readPages('Scan')];
-    // Who wants all rows compares them with the account's item, which must not be what says where they are.
+    // A full read is compared with the account's item, so that item must not decide which partitions are read.
     if (fromMs === undefined && toMs === undefined)
-      return partitionsOf(account).map((of) => ledger.queryRange(ofAccount, { ':account': of }));
+      return listPartitions(account).map((of) => ledger.queryRange(ofAccount, { ':account': of }));
     return openRanges(ledger, await findLedgerPartitions(tables, target.stack, account), selection);
   };
 
@@ -34,7 +39,7 @@ export function createLedgerReader(store: Store): LedgerReader {
     close: (...given) => quotas.close(...given),
     closedAs: (...given) => quotas.closedAs(...given),
     chargeLate: (...given) => quotas.chargeLate(...given),
-    // An index has no consistent reads, but its entries are a tenth of the rows.
+    // An index read is not consistent, but reads a tenth of the bytes.
     async *ledgerAccounts() {
       for await (const page of ledger.readPages('Scan', { IndexName: 'by_id', ConsistentRead: undefined }))
         yield page.map((item) => readPartitionAccount(item['account']?.S ?? ''));
@@ -44,14 +49,14 @@ export function createLedgerReader(store: Store): LedgerReader {
     ...createSumReader(store),
     async *accounts() {
       for await (const page of tableOf('quotas').readPages('Scan'))
-        yield page.map(partOf).flatMap(({ account, shard }) => (shard === 0 ? account : []));
+        yield page.map(parseShard).flatMap(({ account, shard }) => (shard === 0 ? account : []));
     },
     async *ledger(selection) {
       for (const rows of await selectSources(selection))
         for await (const page of rows)
           yield page
             .map((item) => tryReading(item, nameRow(item), decodeLedgerRow))
-            .filter(inTime(selection));
+            .filter(isInTime(selection));
     },
     async request(id) {
       const byId = buildExpressions({ KeyConditionExpression: 'id = :id' }, { ':id': id });
@@ -78,8 +83,7 @@ function openRanges(
   partitions: readonly string[],
   { fromMs, toMs }: LedgerSelection,
 ): AsyncIterable<Attributes[]>[] {
-  // Request ids start with the time, so the query reads only the requested range. Grants and late charges have
-  // other ids; they are few.
+  // Request ids start with the time. Grants and late charges have other ids, but are few.
   const from = fromMs === undefined ? '0' : timeText(fromMs);
   const to = toMs === undefined ? grantPrefix : timeText(toMs);
   return partitions.flatMap((partition) => [
@@ -99,7 +103,7 @@ function openRanges(
 
 const nameRow = (item: Attributes): string => `${item['account']?.S} ${item['id']?.S}`;
 
-const inTime =
+const isInTime =
   ({ fromMs = -Infinity, toMs = Infinity }: LedgerSelection) =>
   (each: Reading<LedgerRow>): boolean => {
     if (!('row' in each)) return true;
@@ -107,7 +111,7 @@ const inTime =
     return fromMs <= time && time < toMs;
   };
 
-// Reads the items of accounts for operators: one account, or many at once. A part that cannot be read is said.
+// Unreadable shards are reported, not skipped.
 
 function createBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quotas'> {
   return {
@@ -115,7 +119,7 @@ function createBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quota
     async quotas(accounts) {
       const keys = [...new Set(accounts)].map((account) => buildShardKey({ account }));
       const items = await quotas.read(keys);
-      const found = items.map((item) => tryReading(item, partOf(item).account, firstOf));
+      const found = items.map((item) => tryReading(item, parseShard(item).account, readFirstShard));
       const others = found.flatMap((each) => ('row' in each ? each.row.others : []));
       const counters = found.flatMap((each) => ('row' in each ? listCounters(each.row.first) : []));
       const more = await quotas.read([...others, ...counters].map(buildShardKey));
@@ -125,18 +129,17 @@ function createBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quota
   };
 }
 
-/** An account's first part, and the names of the others. */
 interface FirstShard {
   first: QuotaItem;
   others: { account: string; shard: number }[];
 }
 
-function firstOf(item: Attributes): FirstShard {
+function readFirstShard(item: Attributes): FirstShard {
   const first = decodeQuota(item);
-  return { first, others: partsOf(first.account, first.highestShardCount).slice(1) };
+  return { first, others: listShards(first.account, first.highestShardCount).slice(1) };
 }
 
-/** The parts are not of one moment: what moves between them meanwhile shows as `moved`. `quota` reads one account exactly. */
+/** The shards are read at different moments, so transfers between them show as `moved`. `quota` is exact. */
 function mergeReadings(
   { first, others }: FirstShard,
   shards: ReadonlyMap<string, Attributes>,
@@ -155,7 +158,7 @@ function mergeReadings(
   return { row: mergeShards(all) };
 }
 
-/** An item that cannot be read is said, any other error is thrown. */
+/** Reports an unreadable item, and throws any other error. */
 const reportUnreadable =
   (account: string) =>
   (error: unknown): { key: string; problem: string } => {

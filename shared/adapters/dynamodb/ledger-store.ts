@@ -1,4 +1,4 @@
-/** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
+/** Puts rows of `ledger` and counts them in `daily`. Rows may arrive in any order and repeatedly. */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import { mapInputParts } from '../../wire/chat-response.ts';
 import { sumDaily, groupIntoTransactions, type DailySum } from '../../billing/daily-figures.ts';
@@ -25,7 +25,7 @@ import {
 } from './table-client.ts';
 import { writeTransaction } from './transactions.ts';
 import { countInBudgets } from './key-budgets.ts';
-import { tagsOf } from './quotas/quota-items.ts';
+import { decodeTags } from './quotas/quota-items.ts';
 import { addToDaily } from './daily-sums.ts';
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
 import { systemRandom } from '../system/node-ports.ts';
@@ -45,10 +45,10 @@ const isTombstone = '#kind = :cancelled';
 /** DynamoDB's limit. */
 const writesMax = 100;
 
-/** Buckets of a week; more only where rows come late. */
+/** The buckets of a week. */
 const spreadMax = 7 * bucketCount;
 
-/** The batch waits for them, a second at most. */
+/** The batch waits up to a second for these. */
 const minutesTries = { attempts: 2, tryMsMax: 450 };
 
 export function createLedgerStore(
@@ -58,11 +58,11 @@ export function createLedgerStore(
 ): LedgerStore {
   const TableName = physicalNameOf(stack, 'ledger');
   const drawBucket = (): number => Math.floor(random.next() * bucketCount);
-  /** Where this environment adds to the sums of all accounts, one for each transaction at once: others if others are there. */
+  /** Concurrent transactions of this environment use different buckets for the sums of all accounts. */
   const buckets = [0];
-  /** What this environment said of it, for days of now. */
+  /** Buckets that this environment has registered, by day. */
   const spread = new Set<string>();
-  /** Before the first sum of the day is there, or operators would not look for it. */
+  /** Registers a bucket before its first sum, because operators only read registered ones. */
   const registerSpread = async (bucket: number, sums: readonly DailySum[]): Promise<void> => {
     const days = new Set(sums.flatMap(({ key }) => (isOfAllAccounts(key.id) ? (dayOf(key) ?? []) : [])));
     const unsaid = [...days].filter((day) => bucket > 0 && !spread.has(`${day}#${bucket}`));
@@ -72,23 +72,23 @@ export function createLedgerStore(
       spread.add(`${day}#${bucket}`);
     }
   };
-  const putOf = (row: CloseRow) => ({ TableName, Item: encodeLedgerRow(row), ...buildPutCondition(row) });
+  const buildPut = (row: CloseRow) => ({ TableName, Item: encodeLedgerRow(row), ...buildPutCondition(row) });
   return {
     groups: (rows) => groupIntoTransactions(dropDuplicates(rows), writesMax),
     async putCounted(rows) {
       let bucket = buckets.pop() ?? drawBucket();
       let left = [...rows];
       try {
-        // Each turn drops a row that is taken, so that only rows that are put are counted.
+        // Each turn drops rows that exist already, so that only new rows are counted.
         while (left.length > 0) {
-          const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
+          const puts = left.map((row): TransactWriteItem => ({ Put: buildPut(row) }));
           const sums = sumDaily(left, bucket);
           await registerSpread(bucket, sums);
           const counts = sums.map((sum): TransactWriteItem => ({ Update: addToDaily(stack, sum) }));
           const reply = await writeTransaction(client, [...puts, ...counts, ...countInBudgets(stack, left)]);
           if (reply.done) return left;
           if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
-          // The next try may count elsewhere: if this one was done after all, the rows refuse the next one.
+          // Another bucket is safe: if this try was applied after all, its rows refuse the next one.
           if (reply.busy.some((at) => isOfAllAccounts(sums[at - puts.length]?.key.id ?? '')))
             bucket = drawBucket();
           const taken = new Set(reply.conditions);
@@ -103,7 +103,7 @@ export function createLedgerStore(
     },
     async putUncounted(row) {
       try {
-        await callConditionally(() => client.call('PutItem', putOf(row)));
+        await callConditionally(() => client.call('PutItem', buildPut(row)));
       } catch (error) {
         if (isInvalid(error)) throw new Poisoned('ledger: the row is refused', { cause: error });
         throw error;
@@ -115,7 +115,7 @@ export function createLedgerStore(
   };
 }
 
-/** A transaction writes no item twice. */
+/** A transaction must not write an item twice. */
 function dropDuplicates(rows: readonly CloseRow[]): CloseRow[] {
   const byId = new Map<string, CloseRow>();
   for (const row of rows) {
@@ -134,17 +134,16 @@ const buildPutCondition = ({ kind }: CloseRow) =>
         { ':cancelled': 'cancelled' },
       );
 
-// Where an account's rows are: in its own partition, and those of calls that drew a counter in some more.
+// Rows of an account: in its own partition, and for calls that drew a counter, in `ledgerBuckets` more.
 
 const buckets = Array.from({ length: ledgerBuckets }, (_, bucket) => bucket);
 
-/** All that an account may have. */
-export const partitionsOf = (account: string): string[] => [
+export const listPartitions = (account: string): string[] => [
   account,
   ...buckets.map((bucket) => formatLedgerPartition({ account, bucket })),
 ];
 
-/** Only an account that ever had counters has more than one. */
+/** Only accounts that ever had counters use more than one. */
 export async function findLedgerPartitions(
   client: TableClient,
   stack: string,
@@ -152,12 +151,12 @@ export async function findLedgerPartitions(
 ): Promise<string[]> {
   const quotas = new Table(client, stack, 'quotas');
   const item = await quotas.get({ account }, { ProjectionExpression: 'counters' });
-  return item?.['counters'] ? partitionsOf(account) : [account];
+  return item?.['counters'] ? listPartitions(account) : [account];
 }
 
 const idOf = (item: Attributes | undefined): string => item?.['id']?.S ?? '';
 
-/** The newest rows of all these partitions below an id, newest first. `isAll`: there are no more. */
+/** The newest rows of these partitions below an id, newest first. `isAll`: there are no more. */
 export async function readNewestRows(
   ledger: Table,
   partitions: readonly string[],
@@ -169,7 +168,7 @@ export async function readNewestRows(
       ledger.queryNewest(range, { ':account': account, ':before': before }, { Limit }),
     ),
   );
-  // Below the last row of a partition that has more, nothing is known of it.
+  // Rows below the last one of an unfinished partition are unknown.
   const known = found.map(({ items, isAll }) => (isAll ? '' : idOf(items.at(-1))));
   const least = known.reduce((a, b) => (a > b ? a : b), '');
   const items = found.flatMap((page) => page.items).filter((item) => idOf(item) >= least);
@@ -177,11 +176,11 @@ export async function readNewestRows(
   return { items: newest, isAll: least === '' && items.length <= Limit };
 }
 
-// Converts rows of `ledger` to and from DynamoDB attributes. Amounts are exact decimals in yuan.
+// Encoding of rows. Amounts are exact decimals in yuan.
 
 const encodeAmount = (amount: NanoYuan): AttributeValue => ({ N: formatYuan(amount) });
 
-/** That not every row has. */
+/** Amounts that not every row has. */
 const laterAmounts = ['cost', 'bought', 'search_price', 'search_bought'] as const;
 
 export function encodeLedgerRow(row: LedgerRow): Attributes {
@@ -200,20 +199,16 @@ export function encodeLedgerRow(row: LedgerRow): Attributes {
   };
 }
 
-/** No account is named like a part of one. */
+/** Accounts cannot have such names. */
 export const readPartitionAccount = (partition: string): string => partition.replace(/#\d+$/, '');
 
 const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;
 
-/**
- * A row of `ledger` from its attributes. Throws an Error that names the first attribute with an unexpected
- * form.
- */
 export const decodeLedgerRow = (attributes: Attributes): LedgerRow =>
   attributes['kind']?.S === 'grant' ? decodeGrantRow(attributes) : decodeCloseRow(attributes);
 
 export const decodeGrantRow = (attributes: Attributes): GrantLedgerRow => ({
-  ...keyOf(attributes),
+  ...decodeKey(attributes),
   kind: 'grant',
   amount: decodeAmount(attributes['amount'], 'amount'),
   reason: attributes['reason']?.S ?? '',
@@ -227,14 +222,14 @@ export function decodeCloseRow(attributes: Attributes): CloseRow {
     read: (value: AttributeValue | undefined, name: Name) => Value,
   ) => Object.fromEntries(names.map((name) => [name, read(attributes[name], name)])) as Record<Name, Value>;
   return {
-    ...keyOf(attributes),
+    ...decodeKey(attributes),
     kind,
     ...readEach(
       ['endpoint', 'alias', 'end', 'plan_slot', 'budget', 'channel', 'upstream_model', 'flag', 'end_user'],
       (value) => value?.S,
     ),
     service_tier: attributes['service_tier']?.S,
-    tags: attributes['tags'] && tagsOf(attributes['tags']),
+    tags: attributes['tags'] && decodeTags(attributes['tags']),
     ...readEach(['estimated', 'official', 'metered'], (value) => value?.BOOL === true || undefined),
     ...readEach(['prompt_tokens', 'completion_tokens', 'first_content_ms', 'bucket'], decodeCount),
     model: decodeText(attributes['model'], 'model'),
@@ -248,7 +243,7 @@ export function decodeCloseRow(attributes: Attributes): CloseRow {
   };
 }
 
-function keyOf({ account, id, at, bucket }: Attributes): Pick<LedgerRow, 'account' | 'id' | 'at'> {
+function decodeKey({ account, id, at, bucket }: Attributes): Pick<LedgerRow, 'account' | 'id' | 'at'> {
   const written = decodeText(at, 'at');
   if (Number.isNaN(Date.parse(written))) throw createFormatError('at');
   const partition = decodeText(account, 'account');

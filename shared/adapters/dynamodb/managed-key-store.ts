@@ -1,6 +1,6 @@
 /**
- * Rows of `keys` that customers write, and the item `made-keys#<account>` of `runtime`, which has the hashes of all of an account
- * that are theirs. All writes of a change are one transaction. Reads are consistent.
+ * Stores keys that customers manage: rows of `keys`, and the list of their hashes in `made-keys#<account>` of `runtime`. A
+ * change is one transaction. Reads are consistent.
  */
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { KeyRow } from '../../config/rows/key-row.ts';
@@ -22,7 +22,7 @@ const readSeenKey = (stored: Attributes): SeenKey => ({ raw: valuesOf(stored), s
 export function createManagedKeyStore(client: TableClient, stack: string): ManagedKeyStore {
   const keys = new Table(client, stack, 'keys');
   const runtime = new Table(client, stack, 'runtime');
-  /** A change of a row in which no right has changed since it was read. */
+  /** Applies only if no right of the key has changed since it was read. */
   const buildChange = ({ raw, stored }: SeenKey, attributes?: object) => ({
     ...keys.keyInput({ hash: raw['hash'] }),
     ...changeIfUnchanged({ key: 'hash', names: rights, stored: stored as Attributes }, attributes),
@@ -61,14 +61,14 @@ export function createManagedKeyStore(client: TableClient, stack: string): Manag
   };
 }
 
-/** All that decides whether a key works and what it may, and its name. */
+/** Everything that decides what a key may do, and its name. */
 const rights = Object.keys(KeyRow.shape);
 
 const buildListKey = (account: string) => ({ id: `made-keys#${account}` });
 
 const isNew = buildExpressions({ ConditionExpression: 'attribute_not_exists(#hash)' });
 
-/** An item that is gone has no keys, as one that never was. */
+/** A missing item means an empty list. */
 const buildListUpdate = ({ before, after }: { before: readonly string[]; after: readonly string[] }) =>
   buildExpressions(
     {

@@ -1,6 +1,6 @@
 /**
- * Opens the tables of a target, with region and credentials from wherever the SDK finds them: profiles, variables, roles. The
- * one file of stores with the SDK, so nothing that functions load may import it.
+ * Opens a target's tables with the SDK's search for region and credentials. The only store file with the SDK, so functions
+ * must never import it.
  */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { TableTraffic, Target } from '../../operate/operator-ports.ts';
@@ -9,9 +9,8 @@ import type { AwsOverrides } from '../system/environment.ts';
 import type { Store } from './operator-store.ts';
 import { createTableClient, type TableClient } from './table-client.ts';
 
-/** An operator waits longer than a client, and an emulator on this machine needs no second try. */
+/** Operators wait longer than clients. */
 const times = { connectMsMax: 3_000, tryMsMax: 15_000 };
-/** An emulator requires credentials but does not check them. */
 const localAccess = { region: 'us-east-1', credentials: { accessKeyId: 'local', secretAccessKey: 'local' } };
 
 export async function openStore(target: Target, overrides: AwsOverrides = {}): Promise<Store> {
@@ -25,7 +24,7 @@ export async function openStore(target: Target, overrides: AwsOverrides = {}): P
   let client: TableClient | undefined;
   const tables: TableClient = {
     async call(...given) {
-      // Asked before each call, so that what is wrong with them is said by its name.
+      // Resolved before each call, so that a configuration error is named.
       const { region } = await readAccess();
       client ??= createTableClient(
         { region, credentials: createCredentialSource((options) => config.credentials(options)) },

@@ -1,23 +1,22 @@
-/** The tables of a target as operators reach them, and what tells operators what an error means. Functions import it: no SDK. */
+/** An operator's connection to a target. Functions import this file, so it must not use the SDK. */
 import { Failure } from '../../operate/plan.ts';
 import type { TableLimits, TableTraffic, Target, Reading } from '../../operate/operator-ports.ts';
 import type { AwsCredentials } from '../system/environment.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { Table, type Attributes, type TableClient } from './table-client.ts';
 
-/** The connection to the tables of a target. */
 export interface Store {
   target: Target;
   tables: TableClient;
-  /** Undefined when the environment sets no region; every call then fails. */
+  /** Undefined: no region is configured, and every call fails. */
   region: string | undefined;
-  /** For requests to other services. Throws when the environment has no region or no credentials. */
+  /** Throws if region or credentials are missing. */
   aws: () => Promise<{ region: string; credentials: AwsCredentials }>;
-  /** What was asked of the tables so far, each attempt counted. */
+  /** Counts each attempt. */
   traffic: () => TableTraffic;
 }
 
-/** A port whose errors tell an operator what to do. */
+/** Converts all errors of a port, so that they tell an operator what to do. */
 export const explainErrors = <Port extends object>(port: Port, explain: (error: unknown) => Error): Port =>
   new Proxy(port, {
     get(_, name) {
@@ -53,19 +52,18 @@ export async function readTableLimits({ tables }: Store): Promise<TableLimits> {
   };
 }
 
-/** The item of `runtime` with which a local stack says where it is. */
+/** A local stack writes this item of `runtime` to say where it runs. */
 export const localStackId = 'local-log';
 
 interface LocalStack {
-  /** Where its log is searched. */
   log: { endpoint: string; groups: string[] } | undefined;
   /** Ends in `/v1`. */
   baseUrl: string | undefined;
-  /** The folder of the clone that it was started in. */
+  /** The folder that it was started in. */
   clone: string | undefined;
 }
 
-/** Says nothing of local tables that are those of no running stack. */
+/** All undefined if no stack runs on these tables. */
 export async function findLocalStack({ tables, target }: Store): Promise<LocalStack> {
   const Item = await new Table(tables, target.stack, 'runtime').get({ id: localStackId });
   const endpoint = Item?.['endpoint']?.S;
@@ -76,8 +74,6 @@ export async function findLocalStack({ tables, target }: Store): Promise<LocalSt
     clone: Item?.['clone']?.S,
   };
 }
-
-// Rows that may be unreadable.
 
 export function tryReading<Row>(
   item: Attributes,
@@ -91,19 +87,19 @@ export function tryReading<Row>(
   }
 }
 
-// The marks `_by` and `_at` of rows that operators wrote. Configuration and keys ignore attributes with `_`.
+// Marks of rows that operators wrote. The configuration and keys ignore attributes with `_`.
 
 export interface AuthorMarks {
-  /** The ARN of the caller; `local` beside local tables. */
+  /** The caller's ARN, or `local`. */
   _by: string;
-  /** ISO 8601, by the clock of the operator's machine. */
+  /** ISO 8601, by the operator's clock. */
   _at: string;
 }
 
-/** Who writes, and when. Asked before each write, never before a read. */
+/** Called before each write, never before a read. */
 export type RowAuthor = () => Promise<AuthorMarks>;
 
-/** The tables that people edit. Items of other tables say by themselves who wrote them, or are written by functions. */
+/** Tables that people edit. Other tables are written by functions, or record their author themselves. */
 const signedTables: ReadonlySet<TableName> = new Set([
   'channels',
   'charges',

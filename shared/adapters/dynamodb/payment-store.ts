@@ -1,4 +1,7 @@
-/** Payments in DynamoDB. A payment and the grants that follow from it are written in one transaction. */
+/**
+ * Stores payments. A payment and its grants are written in one transaction. Amounts are whole numbers of the currency's
+ * smallest unit.
+ */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Payment, Reversal, PaymentAmount, PaymentChange } from '../../billing/payments.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
@@ -8,8 +11,6 @@ import { unappliedMark, type Grant } from '../../billing/ledger-row.ts';
 import type { PaymentStore } from '../../relay/ports/money-stores.ts';
 import { writeTransaction } from './transactions.ts';
 import type { AuthorMarks, RowAuthor } from './operator-store.ts';
-
-// Converts payments to and from DynamoDB attributes. Amounts are whole numbers of the currency's smallest unit.
 
 function encodePayment({ paid, reversals, ...payment }: Payment): Attributes {
   const flat = Object.entries(reversals).map(([id, { minor, grewFrom, ...rest }]) => [
@@ -23,7 +24,7 @@ function encodePayment({ paid, reversals, ...payment }: Payment): Attributes {
 const states = ['expected', 'parked', 'granted', 'rejected'] as const;
 const reversalStates = ['taken', 'returned', 'void'] as const;
 
-/** Throws Poisoned when an attribute has another form than functions write. */
+/** Throws Poisoned if functions did not write it. */
 function decodePayment(attributes: Attributes): Payment {
   const { id, version, state, at, account, problem, rate, live, amount, reversals } = attributes;
   return {
@@ -34,18 +35,21 @@ function decodePayment(attributes: Attributes): Payment {
       'state',
     ),
     at: requireValue(at?.S, 'at'),
-    ...(amount && { paid: amountOf(attributes) }),
+    ...(amount && { paid: decodeAmount(attributes) }),
     rate: rate?.S,
     account: account?.S,
     problem: problem?.S,
     live: live?.BOOL,
     reversals: Object.fromEntries(
-      Object.entries(requireValue(reversals?.M, 'reversals')).map(([key, value]) => [key, reversalOf(value)]),
+      Object.entries(requireValue(reversals?.M, 'reversals')).map(([key, value]) => [
+        key,
+        decodeReversal(value),
+      ]),
     ),
   };
 }
 
-function reversalOf(value: AttributeValue): Reversal {
+function decodeReversal(value: AttributeValue): Reversal {
   const { kind, state, grew_from, ...rest } = requireValue(value.M, 'reversals');
   const grewFrom = grew_from?.L?.map(({ N }) => BigInt(requireValue(N, 'grew_from')));
   return {
@@ -54,12 +58,12 @@ function reversalOf(value: AttributeValue): Reversal {
       reversalStates.find((each) => each === state?.S),
       'reversals',
     ),
-    ...amountOf(rest),
+    ...decodeAmount(rest),
     ...(grewFrom && { grewFrom }),
   };
 }
 
-function amountOf({ amount, currency }: Attributes): PaymentAmount {
+function decodeAmount({ amount, currency }: Attributes): PaymentAmount {
   const digits = requireValue(amount?.N, 'amount');
   if (!/^\d+$/.test(digits)) throw createFormatError('amount');
   return { minor: BigInt(digits), currency: requireValue(currency?.S, 'currency') };
@@ -77,7 +81,7 @@ const isNewPayment = 'attribute_not_exists(id)';
 const isUnchanged = 'version = :before';
 const isNewGrant = 'attribute_not_exists(grant_id)';
 
-/** @param author absent: a function writes, whose rows need no author */
+/** @param author missing for functions, whose rows need no author */
 export function createPaymentStore(client: TableClient, stack: string, author?: RowAuthor): PaymentStore {
   const payments = new Table(client, stack, 'payments');
   const grants = new Table(client, stack, 'grants');

@@ -1,13 +1,13 @@
 /**
- * Counts of refused and failed calls in `daily`: an item for each account and hour, which removes itself. Must never touch
- * the sums of ledger rows beside them.
+ * Counts refused and failed calls in `daily`, an expiring item per account and hour. Must never touch the sums of ledger
+ * rows there.
  */
 import type { RefusalCounts } from '../../relay/ports/money-stores.ts';
 import { attributesOf, buildExpressions, Table, type TableClient } from './table-client.ts';
 
-/** As other hours of the table. */
+/** Like other hours of the table. */
 const keptSeconds = 3 * 24 * 60 * 60;
-/** Before the name of a code, so that none is taken for another attribute. */
+/** Keeps codes apart from other attributes. */
 const prefix = 'code_';
 const idOf = (account: string): string => `refused#${account}`;
 

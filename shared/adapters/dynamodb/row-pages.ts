@@ -1,4 +1,7 @@
-/** Parts of tables for pages of operators: a bounded number of requests each. Reads may be a second old where the port says nothing else. */
+/**
+ * Reads pages of tables for operators with a bounded number of requests. Reads may be a second old unless the port says
+ * otherwise.
+ */
 import { formatAccountId } from '../../billing/daily-keys.ts';
 import { grantPrefix } from '../../billing/ledger-row.ts';
 import type { RowPages, RowsFound, RowsWanted, RawRow } from '../../operate/operator-ports.ts';
@@ -6,16 +9,16 @@ import type { TableName } from '../../tables/table-names.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { dailySumOf } from './daily-sums.ts';
 import { readWrittenGrant } from './grant-store.ts';
-import { imageOf } from './health-items.ts';
+import { readHealthImage } from './health-items.ts';
 import { findLedgerPartitions, decodeLedgerRow, readNewestRows } from './ledger-store.ts';
 import { tryReading, type Store } from './operator-store.ts';
 import { cooldownsId } from './runtime-items.ts';
 import { readOpenCalls } from './quotas/open-registry.ts';
 import { attributesOf, buildExpressions, Table, valuesOf } from './table-client.ts';
 
-/** One request goes through 1 MB. */
+/** A scan reads 1 MB per request. */
 const scansMax = 2;
-/** Of more rows, the table is asked for as many as one request returns. */
+/** Above this, requests have no limit of rows. */
 const fewMax = 200;
 
 export function createRowPages({ tables, target }: Store): RowPages {
@@ -28,7 +31,7 @@ export function createRowPages({ tables, target }: Store): RowPages {
       return (await tableOf(table).read(wanted)).map(valuesOf);
     },
     async grants(account, limit) {
-      // A query that returns as many as it may says that there are more, whether there are or not.
+      // A query that reaches its limit always reports more.
       const more = { Limit: limit + 1, ConsistentRead: true };
       const found = await tableOf('grants').queryNewest('account = :account', { ':account': account }, more);
       const isAll = found.isAll && found.items.length <= limit;
@@ -45,7 +48,7 @@ export function createRowPages({ tables, target }: Store): RowPages {
       return { days, isAll };
     },
     async requests(account, before, limit) {
-      // Request ids begin with a digit, which sorts before the ids of grants.
+      // Digits of request ids sort before the ids of grants.
       const partitions = await findLedgerPartitions(tables, target.stack, account);
       const wanted = { before: before ?? grantPrefix, Limit: limit };
       const { items, isAll } = await readNewestRows(tableOf('ledger'), partitions, wanted);
@@ -54,7 +57,7 @@ export function createRowPages({ tables, target }: Store): RowPages {
     },
     async health() {
       const item = await tableOf('runtime').get({ id: cooldownsId }, { ConsistentRead: false });
-      return imageOf(item && valuesOf(item)).entries;
+      return readHealthImage(item && valuesOf(item)).entries;
     },
     underWay: (nowMs) => readOpenCalls(tables, target.stack, nowMs),
   };
@@ -64,7 +67,7 @@ async function findRows(of: Table, { table, after, where, limit }: RowsWanted): 
   const key = tableSchemas[table].partitionKey.name;
   const rows: RawRow[] = [];
   let start = after === undefined ? undefined : attributesOf({ [key]: after });
-  // What is filtered out is gone through as well, but not sent.
+  // Filtered rows are read, too, but not sent.
   const requestsMax = where ? scansMax : 1;
   const ConsistentRead = where !== undefined && 'is' in where;
   const few = where === undefined && limit <= fewMax ? { Limit: limit } : {};
@@ -72,7 +75,7 @@ async function findRows(of: Table, { table, after, where, limit }: RowsWanted): 
     const input = {
       TableName: of.name,
       ExclusiveStartKey: start,
-      ...filterOf(where),
+      ...buildFilter(where),
       ...few,
       ConsistentRead,
     };
@@ -86,7 +89,7 @@ async function findRows(of: Table, { table, after, where, limit }: RowsWanted): 
   return { rows: shown, next: String(shown.at(-1)?.[key]) };
 }
 
-function filterOf(where: RowsWanted['where']) {
+function buildFilter(where: RowsWanted['where']) {
   if (!where) return {};
   const [FilterExpression, value] =
     'is' in where ? ['#name = :value', where.is] : ['contains(#name, :value)', where.contains];

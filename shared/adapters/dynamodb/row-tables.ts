@@ -1,7 +1,4 @@
-/**
- * Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional, and says who made it
- * and when.
- */
+/** Reads and writes the tables that operators edit. Every write except `replace` is conditional and records its author. */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { Failure } from '../../operate/plan.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/operator-ports.ts';
@@ -32,21 +29,18 @@ import type { Log } from '../../relay/ports/telemetry.ts';
 
 export function createRowTables({ target, tables }: Store, author: RowAuthor): RowTables {
   const tableOf = (table: TableName) => new Table(tables, target.stack, table);
-  const stepOf = async (write: RowWrite): Promise<TransactWriteItem> => {
+  const buildStep = async (write: RowWrite): Promise<TransactWriteItem> => {
     const signed = await signWrite(write, author);
-    if ('row' in signed) return putOf(tableOf(write.table), signed);
+    if ('row' in signed) return buildPut(tableOf(write.table), signed);
     return buildChange(tableOf(write.table), signed, await readStored(signed));
   };
   const send = async (write: RowWrite): Promise<void> => {
-    const { Put, Update, Delete } = await stepOf(write);
+    const { Put, Update, Delete } = await buildStep(write);
     if (Put) await tables.call('PutItem', Put);
     if (Update) await tables.call('UpdateItem', Update);
     if (Delete) await tables.call('DeleteItem', Delete);
   };
-  /**
-   * What must be unchanged. A JavaScript number has not all the digits that a stored one may have, so a condition is made of
-   * the stored one.
-   */
+  /** Conditions use the stored attributes, because JavaScript numbers may lack digits. */
   const readStored = async ({ table, key, unchanged }: RowChange): Promise<Attributes> => {
     if (!holdsNumber(unchanged)) return attributesOf(unchanged);
     const item = (await tableOf(table).get(key)) ?? {};
@@ -64,10 +58,10 @@ export function createRowTables({ target, tables }: Store, author: RowAuthor): R
       const item = await tableOf(table).get({ [tableSchemas[table].partitionKey.name]: key });
       return item && valuesOf(item);
     },
-    scan: (table) => rowsOf(tableOf(table)),
+    scan: (table) => scanRows(tableOf(table)),
     write: async (write) => (await callConditionally(() => send(write))).done,
     async writeTogether(writes) {
-      const reply = await writeTransaction(tables, await Promise.all(writes.map(stepOf)));
+      const reply = await writeTransaction(tables, await Promise.all(writes.map(buildStep)));
       if (reply.done) return;
       if (reply.invalid) throw reply.error;
       throw new Failure('the row changed meanwhile and nothing was written: look at it again, then repeat');
@@ -75,12 +69,12 @@ export function createRowTables({ target, tables }: Store, author: RowAuthor): R
   };
 }
 
-const rowsOf = async (table: Table): Promise<RawRow[]> =>
+const scanRows = async (table: Table): Promise<RawRow[]> =>
   (await Array.fromAsync(table.readPages('Scan'))).flat().map(valuesOf);
 
 type RowChange = Exclude<RowWrite, { row: RawRow }>;
 
-/** Adds who makes the write, and when. A row that is removed keeps nothing. */
+/** Adds author and time, except to removals. */
 async function signWrite(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
   if (!isSigned(write.table) || write.kind === 'remove') return write;
   const marks = await author();
@@ -88,7 +82,7 @@ async function signWrite(write: RowWrite, author: RowAuthor): Promise<RowWrite> 
   return { ...write, row: { ...write.row, ...marks } };
 }
 
-/** What is in sets, too. */
+/** Includes the contents of sets. */
 const jsonOf = (value: unknown): string | undefined =>
   JSON.stringify(value, (_, each: unknown) =>
     each instanceof Set ? ['a set', ...(each as Set<unknown>)] : each,
@@ -99,8 +93,8 @@ function holdsNumber(value: unknown): boolean {
   return (value instanceof Set ? [...value] : Object.values(value)).some(holdsNumber);
 }
 
-/** A write as an item of a transaction. A single write has the same input. */
-function putOf(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow }>) {
+/** The same input serves transactions and single writes. */
+function buildPut(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow }>) {
   const { TableName, Item } = at.putInput(row);
   for (const [name, value] of Object.entries(row))
     if (value instanceof ExactNumber) Item[name] = { N: value.text };
@@ -112,7 +106,7 @@ function putOf(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow 
   return { Put: { TableName, Item, ...(kind === 'create' && isNew) } };
 }
 
-/** @param stored of what must be unchanged, as it is in the table */
+/** @param stored what must be unchanged, as it is in the table */
 function buildChange(at: Table, write: RowChange, stored: Attributes) {
   const attributes = write.kind === 'update' ? write.attributes : {};
   const key = tableSchemas[write.table].partitionKey.name;
@@ -121,10 +115,10 @@ function buildChange(at: Table, write: RowChange, stored: Attributes) {
   return write.kind === 'remove' ? { Delete: input } : { Update: input };
 }
 
-// Writes the marks of rows with one conditional write per row. Must never recreate a deleted row.
+// Marks rows, one conditional write each. Must never recreate a deleted row.
 
 const atOnceMax = 10;
-/** Ids chosen by operators are shorter and are logged; hashes, in whose place a key may stand, are not. */
+/** Longer keys are not logged: hashes may stand for keys. */
 const loggedKeyLengthMax = 40;
 
 interface RowMarksDeps {
@@ -146,7 +140,7 @@ export const createRowMarks = (deps: RowMarksDeps): RowMarks => ({
   },
 });
 
-/** Returns the error when the store did not answer. Logs a row that cannot be marked. */
+/** Returns the error if the store did not answer. Logs a row that cannot be marked. */
 async function tryMark(
   { client, stack, log }: RowMarksDeps,
   row: ValidatedRow,
@@ -156,7 +150,7 @@ async function tryMark(
     await new Table(client, stack, row.table).update({ [key]: row.key }, buildMarkUpdate(row, key));
   } catch (error) {
     if (error instanceof StoreUnavailable) return error;
-    // The row is full, or its key is a number that no key can have.
+    // The row is full, or its key is an invalid number.
     log.event('mark_failed', failureOf(row, error));
   }
   return undefined;
@@ -173,7 +167,7 @@ const marksOf = ({ raw, result }: ValidatedRow) => [
   { name: '_warning', found: attributeOf(raw, '_warning'), wanted: result.warning },
 ];
 
-/** Without this condition an update would create a missing row. */
+/** Without it, an update would create a missing row. */
 const rowExists = 'attribute_exists(#key)';
 
 function buildMarkUpdate(row: ValidatedRow, key: string) {
@@ -187,11 +181,12 @@ function buildMarkUpdate(row: ValidatedRow, key: string) {
   return buildExpressions(expressions, Object.fromEntries(values), { '#key': key });
 }
 
-/** Reads the four tables that make up the configuration. */
 export const createConfigTables = (client: TableClient, stack: string): ConfigTables => ({
   async rows() {
     const names = ['channels', 'charges', 'plans', 'settings'] as const;
-    const read = names.map(async (table) => [table, await rowsOf(new Table(client, stack, table))] as const);
+    const read = names.map(
+      async (table) => [table, await scanRows(new Table(client, stack, table))] as const,
+    );
     return Object.fromEntries(await Promise.all(read)) as Record<(typeof names)[number], RawRow[]>;
   },
 });

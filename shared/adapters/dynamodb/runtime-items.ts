@@ -1,7 +1,7 @@
 /**
- * Items of the table `runtime` that hold the configuration. The pointer `config` names the newest snapshot.
- * The snapshot's bytes are in `snapshot#<version>#<part>` and, once more for each further copy, in
- * `snapshot#<version>#<part>#<copy>`; the rows it was compiled from in `rows#<version>#<part>`.
+ * Items of `runtime` with the configuration. The pointer `config` names the newest snapshot. Its bytes are in
+ * `snapshot#<version>#<part>` and, for each further copy, `snapshot#<version>#<part>#<copy>`; its source rows in
+ * `rows#<version>#<part>`.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createEmptySnapshot, type Snapshot } from '../../config/snapshot.ts';
@@ -24,7 +24,7 @@ export const listFurtherCopies = ({ copies }: Pointer): number[] =>
 export const listRowsPartIds = ({ version, rowParts }: Pointer): string[] =>
   Array.from({ length: rowParts }, (_, part) => buildRowsPartId(version, part));
 
-/** A pointer's members by the attributes that hold them. */
+/** Fields of a pointer by attribute. */
 export const pointerAttributes = {
   version: 'version',
   format: 'format',
@@ -38,7 +38,7 @@ export const pointerAttributes = {
 export const encodePointer = (pointer: Pointer): RuntimeItem =>
   Object.fromEntries(Object.entries(pointerAttributes).map(([name, member]) => [name, pointer[member]]));
 
-/** Throws when an attribute has an unexpected form. */
+/** Throws for invalid attributes. */
 export const decodePointer = (item: RuntimeItem): Pointer =>
   Object.fromEntries(
     Object.entries(pointerAttributes).map(([name, member]) => {
@@ -50,10 +50,7 @@ export const decodePointer = (item: RuntimeItem): Pointer =>
     }),
   );
 
-/**
- * Reads items by id. Reads are consistent unless they may be old, so that a pointer is never older than an earlier read
- * of it. The map has no entry for an absent item.
- */
+/** Consistent unless `mayBeOld`, so that a pointer is never older than an earlier read. Omits missing items. */
 export async function readItems(
   table: Pick<Table, 'read'>,
   ids: readonly string[],
@@ -66,23 +63,23 @@ export async function readItems(
   return new Map(items.map((item) => [item['id']?.S ?? '', valuesOf(item)]));
 }
 
-/** Reads the snapshot that the pointer names; the caller checks its format. Throws SnapshotBroken. */
+/** The caller checks the format. Throws SnapshotBroken. */
 export async function readSnapshot(table: Table, pointer: Pointer, copy = 0): Promise<Snapshot> {
   const { version, publishedAt } = pointer;
-  // The cast is safe: rows are validated before they are published, and only functions write snapshots.
+  // Safe cast: only functions write snapshots, from validated rows.
   const content = (await readParts(table, listSnapshotPartIds(pointer, copy)).catch((error: unknown) => {
-    // The publisher looks after the first one.
+    // The publisher repairs the first copy.
     if (copy > 0 && error instanceof SnapshotBroken) return readParts(table, listSnapshotPartIds(pointer));
     throw error;
   })) as Snapshot;
-  // A snapshot published by an earlier version of this code lacks newer settings; use their defaults.
+  // Snapshots of earlier versions lack newer settings, which get defaults.
   const { settings: defaults } = createEmptySnapshot(publishedAt);
   const limits = { ...defaults.limits, ...content.settings.limits };
   const settings = { ...defaults, ...content.settings, limits };
   return { ...content, settings, version, publishedAt };
 }
 
-/** Throws SnapshotBroken. Parts never change, so only one that an eventually consistent read misses is read consistently. */
+/** Parts never change, so only missing ones are read again, consistently. Throws SnapshotBroken. */
 export async function readParts(table: Table, ids: string[]): Promise<unknown> {
   const items = await readItems(table, ids, { mayBeOld: true });
   const missing = ids.filter((id) => !items.has(id));
@@ -100,15 +97,15 @@ export async function readParts(table: Table, ids: string[]): Promise<unknown> {
 }
 
 /**
- * An item is read 3,000 units a second at most, and a part of this size takes 12.5. After an edit, 10,000 environments read each
- * part once within 8 s: 2,000 units a second of each of 8 copies, and 15,600, which take 42 s, of a single one.
+ * An item allows 3,000 read units a second, and a part takes 12.5. After an edit, 10,000 environments read each part within
+ * 8 s: 2,000 units a second with 8 copies, 15,600 (42 s) with one.
  */
 export const snapshotCopies = 8;
 const partBytesMax = 100_000;
-/** Far above any real configuration, and far below what would exhaust a function's memory. */
+/** Above any real configuration, below what exhausts a function's memory. */
 const contentBytesMax = 64_000_000;
 
-/** Compressed JSON in parts that each fit into an item; at least one part. */
+/** At least one part. */
 export const packParts = (content: unknown): Uint8Array[] =>
   sliceBytes(gzipSync(JSON.stringify(content)), partBytesMax);
 

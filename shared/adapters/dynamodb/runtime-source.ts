@@ -1,7 +1,6 @@
 /**
- * What an environment knows from the table `runtime`: the configuration that it serves, the health of candidates and the
- * learned facts, all from one read every few seconds. A request must never wait long for a newer configuration while an
- * older one is available, and never for a read of health or facts.
+ * Serves the configuration, the health of candidates and learned facts from one read of `runtime` every few seconds. A
+ * request must never wait long for a newer configuration while an older one is available, and never for health or facts.
  */
 import {
   pickNewestFacts,
@@ -23,7 +22,7 @@ import {
 import { firstTryMsMax, StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 import { keepNewest } from '../system/node-ports.ts';
-import { imageOf, updateOf, writeOf, type HealthImage } from './health-items.ts';
+import { readHealthImage, buildHealthUpdate, planHealthWrite, type HealthImage } from './health-items.ts';
 import {
   cooldownsId,
   readItems,
@@ -34,15 +33,15 @@ import {
 } from './runtime-items.ts';
 import { buildExpressions, setAndRemove, Table, valuesOf, type TableClient } from './table-client.ts';
 
-/** Maximum age of a read. Together with the compile it makes an edit live within 10 s. */
+/** With the compile, an edit is live within 10 s. */
 const freshMs = factsFreshMs;
-/** How long a request waits for a newer configuration when an older one is available. */
+/** A request waits this long for a newer configuration while it has an older one. */
 const waitMsMax = 300;
-/** How long nothing is read anew after a failed read, while there is an older configuration. */
+/** Pause after a failed read, while there is an older configuration. */
 const retryAfterMs = 1000;
-/** How long an answer waits that must not come from an old configuration: for two reads that take a second each. */
+/** For answers that must not come from an old configuration: two reads of a second each. */
 const renewMsMax = 2500;
-/** How long a first request waits, which cannot be answered otherwise. */
+/** The first request cannot be answered otherwise. */
 const firstReadMsMax = 8000;
 const firstPauseMs = 50;
 const pauseMsMax = 400;
@@ -57,13 +56,13 @@ interface ConfigSourceDeps {
 
 interface ServedConfig {
   snapshot: Snapshot;
-  /** Absent: nothing has been published yet. */
+  /** Undefined: nothing is published yet. */
   pointer?: Pointer;
   /** Epoch milliseconds at which the read began. */
   checkedAt: number;
 }
 
-/** An item as this environment last read it. */
+/** An item as last read. */
 export interface ItemView {
   item: RuntimeItem | undefined;
   /** Epoch milliseconds at which the read began. */
@@ -88,7 +87,7 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
   const read = async (startedAt: number): Promise<void> => {
     const tryMsMax = config ? undefined : firstTryMsMax;
     const items = await readItems(table, [pointerId, cooldownsId, learnedId], { tryMsMax });
-    // A read that a freeze of the environment delayed must not overwrite the result of a later one.
+    // A read delayed by a freeze must not overwrite a later one.
     if (config && config.checkedAt > startedAt) return;
     cooldowns = { item: items.get(cooldownsId), readAtMs: startedAt };
     learned = { item: items.get(learnedId), readAtMs: startedAt };
@@ -97,12 +96,12 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
     if (!config || config.checkedAt <= startedAt) config = { ...next, checkedAt: startedAt };
   };
 
-  /** What to hold after a read of the pointer. Reads a snapshot only when the pointer names another one. */
+  /** Reads a snapshot only if the pointer names another one. */
   const follow = async (pointer: Pointer | undefined): Promise<Omit<ServedConfig, 'checkedAt'>> => {
     if (!pointer) return config ?? { snapshot: createEmptySnapshot(Math.floor(clock.now() / 1000)) };
     const { version, digest, format, copies } = pointer;
     if (config?.pointer?.version === version && config.pointer.digest === digest) return config;
-    // Each read draws a copy, so that thousands of environments do not meet on one item, and a repeat not on a throttled one.
+    // Random copies spread thousands of environments, and lead a repeat away from a throttled item.
     const copy = Math.floor(random.next() * copies);
     if (format === snapshotFormat) return { snapshot: await readSnapshot(table, pointer, copy), pointer };
     log.event('config_format_unknown', { version, format });
@@ -110,10 +109,7 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
     throw new StoreUnavailable('The configuration is in a form that this function does not know.');
   };
 
-  /**
-   * Joins the pending read. Starts a new one when the pending read is 8 s old: a freeze interrupted it, so
-   * its result is outdated.
-   */
+  /** Joins the pending read, unless it is 8 s old: then a freeze interrupted it. */
   const joinRead = (): Reading => {
     const startedAt = clock.now();
     if (reading && startedAt - reading.startedAt < freshMs) return reading;
@@ -127,7 +123,7 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
     return started;
   };
 
-  /** Joins the pending read until the given time. Returns its error; undefined: it was read, or the time is up. */
+  /** Waits for a read until a time. Returns its error; undefined: it was read, or the time is up. */
   const joinUntil = async ({ startedAt, done }: Reading, untilMs: number): Promise<unknown> => {
     let failure: unknown;
     const settled = done.catch((error: unknown) => {
@@ -136,7 +132,7 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
       failure = error;
     });
     const leftMs = untilMs - clock.now();
-    // The read has already been pending for as long as a request may wait.
+    // It has been pending as long as a request may wait.
     if (leftMs <= 0) return undefined;
     await within(clock, leftMs, { work: settled, late: undefined });
     return failure;
@@ -148,7 +144,7 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
   };
 
   const renew = async (ageMsMax: number): Promise<Snapshot> => {
-    // Counted from here, so that a read that began later is new enough however long it takes.
+    // A read that began later counts as new, however long it takes.
     const sinceMs = clock.now() - ageMsMax;
     const untilMs = clock.now() + (config ? renewMsMax : firstReadMsMax);
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
@@ -156,7 +152,7 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
       const cause = await joinUntil(joinRead(), untilMs);
       if (config && config.checkedAt > sinceMs) return config.snapshot;
       const isTransient = cause === undefined || cause instanceof StoreUnavailable;
-      // Callers with an older configuration begin again together, so that a store in trouble is asked once a second.
+      // Callers with an older configuration retry together, so that a failing store gets one request a second.
       const waitMs = Math.max(pauseMs, config ? failedAt + retryAfterMs - clock.now() : 0);
       if (!isTransient || clock.now() + waitMs >= untilMs)
         throw new StoreUnavailable('The configuration cannot be read.', { cause });
@@ -172,11 +168,9 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
       return config.snapshot;
     },
     notOlderThan: renew,
-    /** The item `cooldowns` as last read. */
     cooldowns: () => cooldowns,
-    /** The item `learned` as last read. */
     learned: () => learned,
-    /** Reads now, regardless of the last read's age; waits no longer than this, by default 300 ms. Never rejects. */
+    /** Reads now and waits at most this long. Never rejects. */
     refresh,
   } satisfies ConfigSource & Record<string, unknown>;
 }
@@ -185,39 +179,38 @@ interface ViewDeps {
   client: TableClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
-  /** The item as last read with the configuration. */
+  /** As last read with the configuration. */
   view: () => ItemView;
 }
 
 const triesMax = 3;
 
-/** The health of candidates. */
 export function createChannelHealth({ client, clock, stack, view }: ViewDeps): ChannelHealth {
   const table = new Table(client, stack, 'runtime');
-  /** What the last write of this environment met. It overrides an older read. */
+  /** This environment's last write, which overrides older reads. */
   let written = neverRead;
-  /** Each item is parsed once. */
-  let parsed = { item: undefined as RuntimeItem | undefined, image: imageOf(undefined) };
+  let parsed = { item: undefined as RuntimeItem | undefined, image: readHealthImage(undefined) };
   const pickNewestItem = () => {
     const read = view();
     return read.readAtMs >= written.readAtMs ? read.item : written.item;
   };
-  const imageIn = (item: RuntimeItem | undefined): HealthImage => {
-    if (parsed.item !== item) parsed = { item, image: imageOf(item) };
+  const parseImage = (item: RuntimeItem | undefined): HealthImage => {
+    if (parsed.item !== item) parsed = { item, image: readHealthImage(item) };
     return parsed.image;
   };
   return {
-    entries: async () => imageIn(pickNewestItem()).entries,
+    entries: async () => parseImage(pickNewestItem()).entries,
     async change(key, change) {
       let item = pickNewestItem();
       for (let tries = 0; tries < triesMax; tries += 1) {
-        const image = imageIn(item);
+        const image = parseImage(item);
         const before = image.entries.get(key);
         const entry = change(before);
-        const write = entry === before ? undefined : writeOf(image, { key, entry, nowMs: clock.now() });
+        const write =
+          entry === before ? undefined : planHealthWrite(image, { key, entry, nowMs: clock.now() });
         if (!write) return false;
         const returned = { ReturnValues: 'ALL_NEW', ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
-        const reply = await table.update({ id: cooldownsId }, { ...updateOf(write), ...returned });
+        const reply = await table.update({ id: cooldownsId }, { ...buildHealthUpdate(write), ...returned });
         const met = reply.done ? reply.reply.Attributes : reply.item;
         item = met && valuesOf(met);
         written = { item, readAtMs: clock.now() };
@@ -228,44 +221,42 @@ export function createChannelHealth({ client, clock, stack, view }: ViewDeps): C
   };
 }
 
-// What answers taught: the item `learned` has one attribute for each fact, `<fact>|<channel>|<model>`, whose value is the
-// fact's end in epoch milliseconds.
+// The item `learned` has an attribute `<fact>|<channel>|<model>` for each fact. Its value is the fact's end in epoch
+// milliseconds.
 
 const learnedId = 'learned';
 
-/** A channel's id has no bar; a model's name may not contain one either. */
+/** Ids of channels and names of models contain no bar. */
 const form =
   /^(keeps_state|(?:refuses_limit|limit_over_context):\d{1,9}|[a-z_]{3,30}:[\w+-]{0,60})\|([^|]+)\|([^|]+)$/;
 
-const modelName = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
+const nameModel = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
 const nameFact = ({ fact, ...served }: ServedModel & { fact: Fact }): string =>
-  `${fact}|${modelName(served)}`;
+  `${fact}|${nameModel(served)}`;
 
-/** All facts of an item, those that have ended included. */
-const factsOf = (item: RuntimeItem | undefined): LearnedFact[] =>
+const parseFacts = (item: RuntimeItem | undefined): LearnedFact[] =>
   Object.entries(item ?? {}).flatMap(([attribute, untilMs]) => {
     const [, fact, channel, model] = form.exec(attribute) ?? [];
     if (fact === undefined || channel === undefined || model === undefined) return [];
     return typeof untilMs === 'number' ? [{ fact: fact as Fact, channel, model, untilMs }] : [];
   });
 
-/** Keeps the item under 40 KB: every environment reads it every few seconds. */
+/** Keeps the item under 40 KB, because every environment reads it every few seconds. */
 const factsMax = 200;
-/** How many facts that have ended, or that a newer one replaces, one write removes. */
+/** One write removes so many facts that ended or were replaced. */
 const removedAtOnce = 20;
 const settledMax = 2_000;
 const isNewer = 'attribute_not_exists(#fact) OR #fact < :until';
 
 export function createLearnedFacts({ client, clock, stack, view }: ViewDeps): LearnedFacts {
-  /** Facts that this environment learned. They override an older read. */
+  /** Override older reads. */
   const learnedHere = new Map<string, LearnedFact>();
-  /** When this environment last saw for itself that a model needs no state, the oldest first. */
+  /** When this environment last saw that a model needs no state, oldest first. */
   const settledAtMs = new Map<string, number>();
-  let parsed = { item: undefined as RuntimeItem | undefined, facts: factsOf(undefined) };
-  /** The facts of the item as last read, parsed once. */
+  let parsed = { item: undefined as RuntimeItem | undefined, facts: parseFacts(undefined) };
   const readFacts = (): LearnedFact[] => {
     const { item } = view();
-    if (item !== parsed.item) parsed = { item, facts: factsOf(item) };
+    if (item !== parsed.item) parsed = { item, facts: parseFacts(item) };
     return parsed.facts;
   };
   return {
@@ -307,15 +298,14 @@ export function createLearnedFacts({ client, clock, stack, view }: ViewDeps): Le
     },
     isSettled(served, sinceMs) {
       const { readAtMs } = view();
-      const seenAtMs = settledAtMs.get(modelName(served));
+      const seenAtMs = settledAtMs.get(nameModel(served));
       if (readAtMs >= sinceMs || seenAtMs === undefined) return readAtMs >= sinceMs;
       return Math.max(readAtMs, seenAtMs) >= sinceMs - factsFreshMs;
     },
-    settle: (served) => keepNewest(settledAtMs, settledMax, modelName(served), clock.now()),
+    settle: (served) => keepNewest(settledAtMs, settledMax, nameModel(served), clock.now()),
   };
 }
 
-/** For the publisher of the configuration. */
 export const createLearnedFactsReader = ({
   client,
   clock,
@@ -324,6 +314,6 @@ export const createLearnedFactsReader = ({
   async all() {
     const items = await readItems(new Table(client, stack, 'runtime'), [learnedId]);
     const nowMs = clock.now();
-    return pickNewestFacts(factsOf(items.get(learnedId)).filter(({ untilMs }) => untilMs > nowMs));
+    return pickNewestFacts(parseFacts(items.get(learnedId)).filter(({ untilMs }) => untilMs > nowMs));
   },
 });

@@ -1,6 +1,6 @@
 /**
- * The calls of DynamoDB by AWS's own client: what `AWS_CLIENT=sdk` puts in the place of ours while something is wrong with it.
- * Loaded by the first call, since it is larger than a function. Numbers keep all their digits.
+ * Calls DynamoDB by AWS's own client, which `AWS_CLIENT=sdk` selects while ours has a problem. Loaded by its first call,
+ * since it is larger than a function. Numbers keep all digits.
  */
 import * as base from '@aws-sdk/client-dynamodb';
 import * as documents from '@aws-sdk/lib-dynamodb';
@@ -16,11 +16,10 @@ import {
   type TableClient,
 } from './table-client.ts';
 
-/** As `createTableClient` is, with its attempts and times. */
 export function createSdkTableClient(aws: AwsAccess, more: ClientSettings = {}): TableClient {
   const { region, connectionsMax: maxSockets = 50 } = aws;
   const { connectMsMax: connectionTimeout, tryMsMax: requestTimeout } = { ...clientTimes, ...more };
-  // Without throwOnRequestTimeout the SDK prints a warning and keeps waiting.
+  // Otherwise the SDK prints a warning and keeps waiting.
   const times = { connectionTimeout, requestTimeout, throwOnRequestTimeout: true };
   const requestHandler = { ...times, httpAgent: more.agent ?? { maxSockets }, httpsAgent: { maxSockets } };
   const customUserAgent: [string, string][] = [['relay', process.env['RELAY_VERSION'] || 'unreleased']];
@@ -28,14 +27,14 @@ export function createSdkTableClient(aws: AwsAccess, more: ClientSettings = {}):
   return createTableClientBy((maxAttempts) => new base.DynamoDBClient({ ...settings, maxAttempts }), more);
 }
 
-/** @param clientOf makes a client that tries so often: with the SDK that is no setting of a call */
+/** @param clientOf creates a client with so many attempts, which the SDK cannot set for one call */
 export function createTableClientBy(
   clientOf: (attempts: number) => base.DynamoDBClient,
   more: ClientSettings = {},
 ): TableClient {
   const clients = new Map<number, Sender>();
   const reuseClient = (attempts: number): Sender => {
-    const client = clients.get(attempts) ?? documentsOn(clientOf(attempts));
+    const client = clients.get(attempts) ?? createDocumentClient(clientOf(attempts));
     clients.set(attempts, client);
     return client;
   };
@@ -44,11 +43,11 @@ export function createTableClientBy(
       const Command = commands[operation.replace(/Items?$/, 'Command')] ?? commands[`${operation}Command`];
       if (!Command) throw new Error(`The SDK has no ${operation}.`);
       const options = tryMsMax === undefined ? {} : { requestTimeout: tryMsMax };
-      const values = inForm((item) => unmarshall(item, { wrapNumbers: true }), input);
+      const values = convertItems((item) => unmarshall(item, { wrapNumbers: true }), input);
       try {
         const reply = await reuseClient(attempts).send(new Command(values), options);
         more.budget?.give(0);
-        return inForm(marshall, reply) as never;
+        return convertItems(marshall, reply) as never;
       } catch (error) {
         return throwStoreError(convertError(error as SdkError));
       }
@@ -60,20 +59,20 @@ interface Sender {
   send(command: object, options: object): Promise<unknown>;
 }
 
-/** Those of the document client, and for what has no items the plain ones. */
+/** The document client's commands, and plain ones for operations without items. */
 const commands = { ...base, ...documents } as unknown as Record<
   string,
   (new (input: unknown) => object) | undefined
 >;
 
-function documentsOn(client: base.DynamoDBClient): Sender {
-  // It would copy each item for a line that nobody gets.
+function createDocumentClient(client: base.DynamoDBClient): Sender {
+  // The logger would copy each item for nobody.
   client.middlewareStack.remove('loggerMiddleware');
   const values = { unmarshallOptions: { wrapNumbers: true } };
   return documents.DynamoDBDocumentClient.from(client, values);
 }
 
-/** The SDK keeps credentials without an end for good; a source renews its own. */
+/** The SDK never renews credentials without an expiry. */
 function credentialsOf({ credentials: given }: AwsAccess) {
   if (!('current' in given)) return given;
   return async () => ({ expiration: new Date(), ...(await given.current(credentialsMsMax)) });
@@ -86,14 +85,16 @@ interface SdkError extends Error {
   $metadata?: { httpStatusCode?: number; requestId?: string };
 }
 
-/** The error as our client throws it. Whether a call was sent the SDK does not say: only where nobody took it, it was not. */
+/**
+ * Converts to our client's errors. The SDK does not say whether a call was sent, so only refused connections count as unsent.
+ */
 function convertError(error: SdkError): Error {
   const { httpStatusCode: status = 0, requestId } = error.$metadata ?? {};
   const headers = { 'x-amzn-requestid': requestId };
   if (status >= 300)
     return new ServiceRefusal({ status, headers }, { ...error, message: error.message, __type: error.name });
   if (error.name === 'TimeoutError') return new NoReply('ETIMEDOUT', { sent: true });
-  // Only replies are parsed: one that is no JSON was damaged on its way, or is somebody's page.
+  // Only replies are parsed, so this one was damaged or is a proxy's page.
   if (error instanceof SyntaxError) return new NoReply('EBADREPLY', { sent: true, requestId });
   return error.code === undefined ? error : new NoReply(error.code, { sent: !unsent.has(error.code) });
 }
@@ -102,18 +103,18 @@ const unsent: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_A
 
 const item = /^(Attributes|ExclusiveStartKey|ExpressionAttributeValues|Item|Key|LastEvaluatedKey)$/;
 
-/** A request or reply whose items are in the other form: attributes as on the wire, or values with the SDK's own numbers. */
-function inForm(convert: (attributes: Attributes) => unknown, value: unknown, name = ''): unknown {
+/** Converts the items of a request or reply: attributes as on the wire, or values with the SDK's numbers. */
+function convertItems(convert: (attributes: Attributes) => unknown, value: unknown, name = ''): unknown {
   if (item.test(name)) return value && convert(value as Attributes);
   if (Array.isArray(value))
     return value.map((each: Attributes) =>
-      /^(Items|Keys)$/.test(name) ? convert(each) : inForm(convert, each),
+      /^(Items|Keys)$/.test(name) ? convert(each) : convertItems(convert, each),
     );
   if (!isRecord(value) || value instanceof Date) return value;
-  // The replies of a batch are items by table; those of a transaction are a list.
+  // A batch replies with items by table, a transaction with a list.
   const members = Object.entries(value).map(([key, each]) => [
     key,
-    inForm(convert, each, name === 'Responses' ? 'Items' : key),
+    convertItems(convert, each, name === 'Responses' ? 'Items' : key),
   ]);
   return Object.fromEntries(members);
 }

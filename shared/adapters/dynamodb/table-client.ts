@@ -1,7 +1,6 @@
 /**
- * Calls of DynamoDB, for functions and operators: items read in batches and pages, and errors classified as unreachable,
- * busy, invalid, or condition not met. No file of `shared` but this one and the one of transactions inspects these errors.
- * Must not import the SDK: its layers cost more than a call.
+ * Calls DynamoDB for functions and operators, reads batches and pages, and classifies errors. Only this file and
+ * transactions.ts inspect these errors. Must not import the SDK, whose layers cost more than a call.
  */
 import type * as sdk from '@aws-sdk/client-dynamodb';
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/store-errors.ts';
@@ -9,35 +8,30 @@ import { physicalNameOf, type TableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import {
   busyErrors,
-  mayPass,
+  isTransient,
   NoReply,
   dynamodb,
   createAwsCalls,
   pause,
-  type AwsCallsParts,
+  type AwsCallsSettings,
   type CallOptions,
 } from '../aws/aws-calls.ts';
 
-// Attributes of an item in DynamoDB's wire format.
-
 export type Attributes = Record<string, sdk.AttributeValue>;
 
-/** For JSON.parse. Bytes are strings under `B`, or lists of strings under `BS`; everything else under these names is an object. */
-const withBytes = (name: string, value: unknown): unknown => {
+/** For JSON.parse. Only bytes are strings under `B` or lists under `BS`. */
+const restoreBytes = (name: string, value: unknown): unknown => {
   if (name === 'B' && typeof value === 'string') return Buffer.from(value, 'base64');
   return name === 'BS' && Array.isArray(value)
     ? value.map((each: unknown) => (typeof each === 'string' ? Buffer.from(each, 'base64') : each))
     : value;
 };
 
-/** An image in a record of a table stream: Lambda passes bytes as base64 text. */
+/** Lambda passes bytes of stream records as base64 text. */
 export const decodeImage = (image: unknown = {}): Attributes =>
-  JSON.parse(JSON.stringify(image), withBytes) as Attributes;
+  JSON.parse(JSON.stringify(image), restoreBytes) as Attributes;
 
-/**
- * Values in wire format; those that are undefined are left out. Written here because the SDK's conversions are 5 KB of what
- * answering functions would load at their start.
- */
+/** Leaves out undefined values. The SDK's conversions would add 5 KB to every start. */
 export const attributesOf = (values: object): Attributes =>
   Object.fromEntries(
     Object.entries(values).flatMap(([name, value]: [string, unknown]) =>
@@ -55,20 +49,20 @@ function attributeOf(value: unknown): sdk.AttributeValue {
   return typeof value === 'object' && value !== null ? { M: attributesOf(value) } : { NULL: true };
 }
 
-/** Throws where the digits are not those that were meant: the write would name another row, or another amount. */
+/** Throws for inexact numbers: the write would name another row or amount. */
 function digitsOf(value: number | bigint): string {
   if (typeof value === 'number' && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER))
     throw new Error('A number is out of range.');
   return String(value);
 }
 
-/** DynamoDB has no set of other types, and none of nothing. */
+/** DynamoDB has sets of texts and numbers, and no empty ones. */
 function setOf(values: unknown[]): sdk.AttributeValue {
   const texts = values.map(String);
   return typeof values[0] === 'string' ? { SS: texts } : { NS: texts };
 }
 
-/** Numbers are what `Number` makes of them, also out of range: schemas of rows report them. */
+/** Numbers may lose digits or range: schemas of rows report that. */
 export const valuesOf = (attributes: Attributes): Record<string, unknown> =>
   Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, valueOf(value)]));
 
@@ -81,7 +75,6 @@ function valueOf({ S, N, BOOL, M, L, SS, NS, B, BS }: sdk.AttributeValue): unkno
   return S ?? BOOL ?? B ?? null;
 }
 
-/** The operations in use, with inputs and outputs as the SDK has them. */
 export interface TableOperations {
   BatchGetItem: Operation<sdk.BatchGetItemCommandInput, sdk.BatchGetItemCommandOutput>;
   BatchWriteItem: Operation<sdk.BatchWriteItemCommandInput, sdk.BatchWriteItemCommandOutput>;
@@ -106,7 +99,7 @@ export interface TableOperations {
   UpdateItem: Operation<sdk.UpdateItemCommandInput, sdk.UpdateItemCommandOutput>;
 }
 
-/** Times are Unix seconds on the wire, where the SDK has dates. */
+/** Unix seconds on the wire, dates in the SDK. */
 interface RecoveryWindow {
   PointInTimeRecoveryStatus?: string;
   EarliestRestorableDateTime?: number;
@@ -119,7 +112,7 @@ interface Operation<Input, Output> {
 }
 
 export interface TableClient {
-  /** Attributes in DynamoDB's wire format, with exact numbers. Throws StoreUnavailable, or what the store refuses. */
+  /** Throws StoreUnavailable, or the store's refusal. */
   call<Name extends keyof TableOperations>(
     operation: Name,
     input: TableOperations[Name]['input'],
@@ -127,20 +120,18 @@ export interface TableClient {
   ): Promise<TableOperations[Name]['output']>;
 }
 
-/** Time-outs are short: a healthy read takes less than 10 ms. */
-type ClientTimes = Pick<AwsCallsParts, 'attempts' | 'connectMsMax' | 'tryMsMax'>;
+/** A healthy read takes less than 10 ms. */
+type ClientTimes = Pick<AwsCallsSettings, 'attempts' | 'connectMsMax' | 'tryMsMax'>;
 
 /**
- * For requests that a client waits for. A store that takes a second is still waited for, and a reserve that got no answer at
- * all is tried once more within its time.
+ * For requests that a client waits for. A store that takes a second is still awaited, and a reserve without any answer is
+ * tried once more.
  */
 export const clientTimes: ClientTimes = { attempts: 3, connectMsMax: 700, tryMsMax };
-/** For jobs that nobody waits for. */
 export const backgroundTimes: ClientTimes = { attempts: 4, connectMsMax: 1_000, tryMsMax: 3_000 };
 
-/** Other times, addresses and connections than those of a client's call. */
 export type ClientSettings = Partial<
-  ClientTimes & Pick<AwsCallsParts, 'agent' | 'budget' | 'endpoint' | 'meter'>
+  ClientTimes & Pick<AwsCallsSettings, 'agent' | 'budget' | 'endpoint' | 'meter'>
 >;
 
 export function createTableClient(aws: AwsAccess, more: ClientSettings = {}): TableClient {
@@ -151,33 +142,29 @@ export function createTableClient(aws: AwsAccess, more: ClientSettings = {}): Ta
   };
 }
 
-/** Throws StoreUnavailable, with the cause, when the store did not answer; else the error as it is. */
+/** Throws StoreUnavailable if the store did not answer, else the error itself. */
 export function throwStoreError(error: unknown): never {
-  throw mayPass(error) ? new StoreUnavailable('The store did not answer.', { cause: error }) : error;
+  throw isTransient(error) ? new StoreUnavailable('The store did not answer.', { cause: error }) : error;
 }
 
-/** Each call waits for two updates, and none of those holds bytes. */
+/** Updates hold no bytes, and each call waits for two of them. */
 const write = (input: object, operation: string): string =>
   operation === 'UpdateItem' ? JSON.stringify(input) : JSON.stringify(input, replaceBytes);
 
 function replaceBytes(this: Record<string, unknown>, name: string, value: unknown): unknown {
-  // Where it comes to `value`, a Buffer has become an object.
+  // `value` is no Buffer any more: its `toJSON` ran before.
   const bytes = this[name];
   return bytes instanceof Uint8Array ? Buffer.from(bytes).toString('base64') : value;
 }
 
 const read = (text: string): unknown =>
-  /"BS?"\s*:/.test(text) ? JSON.parse(text, withBytes) : JSON.parse(text);
+  /"BS?"\s*:/.test(text) ? JSON.parse(text, restoreBytes) : JSON.parse(text);
 
-/**
- * `done: false`: the condition did not hold. `item`: the item at that time, if it existed and the write
- * requested it.
- */
+/** `done: false`: the condition failed. `item`: the stored item, if requested. */
 export type ConditionalReply<Reply> =
   | { done: true; reply: Reply }
   | { done: false; item: Attributes | undefined };
 
-/** Runs a conditional write. */
 export async function callConditionally<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
   try {
     return { done: true, reply: await call() };
@@ -188,7 +175,7 @@ export async function callConditionally<Reply>(call: () => Promise<Reply>): Prom
   }
 }
 
-/** Runs a conditional write. Throws StoreBusy if it changed nothing, StoreUnavailable if its outcome is unknown. */
+/** Throws StoreBusy if nothing was changed, StoreUnavailable if the outcome is unknown. */
 export async function callOrThrowBusy<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
   try {
     return await callConditionally(call);
@@ -199,25 +186,24 @@ export async function callOrThrowBusy<Reply>(call: () => Promise<Reply>): Promis
   }
 }
 
-/** The store rejects the write permanently. */
 export const isInvalid = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ValidationException';
 
-/** The store refused the call, or never got it. */
+/** The store refused the call or never got it. */
 const hasNoEffect = (error: unknown): boolean =>
   error instanceof NoReply ? !error.sent : error instanceof Error && busyErrors.has(error.name);
 
-/** DynamoDB's limits of one batch. */
+/** DynamoDB's limits. */
 const batchReadsMax = 100;
 const batchWritesMax = 25;
 const batchTriesMax = 5;
-/** Of a batch that the store answered in part; doubled with each try. */
+/** Doubles with each try. */
 const firstPauseMs = 10;
 
 export const chunksOf = <Each>(all: readonly Each[], size: number): Each[][] =>
   Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size));
 
-/** @param send returns what the store did not get to, which is sent again */
+/** @param send returns what the store left out, which is sent again */
 async function sendAll<Each>(all: Each[], send: (some: Each[]) => Promise<Each[]>): Promise<void> {
   let some = all;
   for (let tries = 0; some.length > 0; tries += 1) {
@@ -228,11 +214,10 @@ async function sendAll<Each>(all: Each[], send: (some: Each[]) => Promise<Each[]
 }
 
 export interface ItemsWanted {
-  /** Names of the attributes to read; absent: all. */
   attributes?: string[];
-  /** For items that never change: such a read costs half, and may miss an item that is new. */
+  /** For items that never change: costs half, but may miss a new item. */
   mayBeOld?: boolean;
-  /** The time-out of one try; absent: the client's. */
+  /** Default: the client's. */
   tryMsMax?: number | undefined;
 }
 
@@ -245,7 +230,6 @@ function buildProjection(attributes: string[] | undefined) {
   };
 }
 
-/** The items of a query or scan, page by page to its end. */
 async function* readItemPages(
   client: TableClient,
   operation: 'Query' | 'Scan',
@@ -260,7 +244,6 @@ async function* readItemPages(
   } while (from);
 }
 
-/** The parts of a request that have names and values of attributes in them. */
 interface Expressions {
   ConditionExpression?: string;
   FilterExpression?: string;
@@ -269,10 +252,7 @@ interface Expressions {
   UpdateExpression?: string;
 }
 
-/**
- * Expressions with what they name: `#name` is the attribute of that name, unless `names` says another one; `:name` is a
- * value. Every value must be used, or DynamoDB refuses the request.
- */
+/** `#name` is the attribute of that name, unless `names` maps it; `:name` is a value. DynamoDB refuses unused values. */
 export function buildExpressions<Given extends Expressions>(
   expressions: Given,
   values: object | undefined = {},
@@ -289,21 +269,21 @@ export function buildExpressions<Given extends Expressions>(
   };
 }
 
-/** An update of what is set and what is removed; of nothing: empty. */
+/** Empty if nothing is set or removed. */
 export const setAndRemove = (sets: readonly string[], removes: readonly string[]): string =>
   [sets.length > 0 ? `SET ${sets.join(', ')}` : [], removes.length > 0 ? `REMOVE ${removes.join(', ')}` : []]
     .flat()
     .join(' ');
 
 interface Unchanged {
-  /** The name of the partition key: the change is made if there is an item. */
+  /** The partition key. The item must exist. */
   key: string;
   names: readonly string[];
-  /** The attributes of these names as they were read, with all their digits. One that is not in it must still be absent. */
+  /** Exact attributes as they were read. Names without one must still be absent. */
   stored: Attributes;
 }
 
-/** Sets attributes of an item, and removes those that are undefined, if attributes of it are as they were read. */
+/** Sets attributes and removes undefined ones, if the named ones are as they were read. */
 export function changeIfUnchanged({ key, names, stored }: Unchanged, attributes: object = {}) {
   const old = listPlaceholders('old', names, stored);
   const set = listPlaceholders('new', Object.keys(attributes), attributesOf(attributes));
@@ -315,7 +295,7 @@ export function changeIfUnchanged({ key, names, stored }: Unchanged, attributes:
   );
   return {
     UpdateExpression: set.length > 0 ? UpdateExpression : undefined,
-    // Without the first condition an update would recreate a deleted item.
+    // Without the first condition, an update would recreate a deleted item.
     ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
     ExpressionAttributeNames: {
       '#key': key,
@@ -325,10 +305,7 @@ export function changeIfUnchanged({ key, names, stored }: Unchanged, attributes:
   };
 }
 
-/**
- * Attributes with the suffix of their placeholders in an expression: `old0` for `#old0` (name) and `:old0` (value). Without
- * a value: there is none.
- */
+/** `at` is the suffix of `#old0` (name) and `:old0` (value). */
 const listPlaceholders = (prefix: string, names: readonly string[], values: Attributes) =>
   names.map((name, index) => ({ name, value: values[name], at: `${prefix}${index}` }));
 
@@ -337,7 +314,7 @@ type More<Name extends keyof TableOperations> = Omit<
   'TableName' | 'Key' | 'Item'
 >;
 
-/** One table of a stack. Reads are consistent unless they say otherwise. */
+/** One table of a stack. Reads are consistent by default. */
 export class Table {
   readonly client: TableClient;
   readonly name: string;
@@ -347,7 +324,6 @@ export class Table {
     this.name = physicalNameOf(stack, table);
   }
 
-  /** What a request on one item begins with. */
   keyInput(key: object): { TableName: string; Key: Attributes } {
     return { TableName: this.name, Key: attributesOf(key) };
   }
@@ -357,7 +333,6 @@ export class Table {
     return (await this.client.call('GetItem', input, options)).Item;
   }
 
-  /** What a put of an item begins with. */
   putInput(item: object): { TableName: string; Item: Attributes } {
     return { TableName: this.name, Item: attributesOf(item) };
   }
@@ -370,17 +345,16 @@ export class Table {
     return callConditionally(() => this.client.call('UpdateItem', { ...this.keyInput(key), ...more }));
   }
 
-  /** One page. */
   query(more: More<'Query'>) {
     return this.client.call('Query', { TableName: this.name, ...more });
   }
 
-  /** The items that a condition on the key names, page by page. */
+  /** The items of a key condition, page by page. */
   queryRange(KeyConditionExpression: string, values: object, more: { ConsistentRead?: boolean } = {}) {
     return this.readPages('Query', { ...buildExpressions({ KeyConditionExpression }, values), ...more });
   }
 
-  /** The last ones of them, newest first. `isAll`: there are no more. */
+  /** The last items, newest first. `isAll`: there are no more. */
   async queryNewest(
     KeyConditionExpression: string,
     values: object,
@@ -391,7 +365,6 @@ export class Table {
     return { items: Items, isAll: LastEvaluatedKey === undefined };
   }
 
-  /** Page by page to the end. */
   readPages(
     operation: 'Query' | 'Scan',
     more: Omit<More<'Query'>, 'ConsistentRead'> & { ConsistentRead?: boolean | undefined } = {},
@@ -399,15 +372,12 @@ export class Table {
     return readItemPages(this.client, operation, { TableName: this.name, ConsistentRead: true, ...more });
   }
 
-  /**
-   * The items with these keys, each named once; those that do not exist are left out, and the order is the store's. Reads are
-   * consistent unless they may be old.
-   */
+  /** Each key must be given once. Omits missing items, in any order. Consistent unless `mayBeOld`. */
   async read(keys: readonly Attributes[], wanted?: ItemsWanted): Promise<Attributes[]> {
     return (await Array.fromAsync(this.readBatches(keys, wanted))).flat();
   }
 
-  /** As `read`, for more items than are to be in memory at once. */
+  /** For more items than fit into memory. */
   async *readBatches(
     keys: readonly Attributes[],
     { attributes, mayBeOld = false, tryMsMax }: ItemsWanted = {},
@@ -425,7 +395,6 @@ export class Table {
     }
   }
 
-  /** Also those that do not exist. */
   async remove(keys: readonly object[]): Promise<void> {
     const deletes = keys.map((key) => ({ DeleteRequest: { Key: attributesOf(key) } }));
     for (const batch of chunksOf<sdk.WriteRequest>(deletes, batchWritesMax))

@@ -1,6 +1,6 @@
 /**
- * Tables restored beside those of the stack, what of them the stack has lost, and the writes that put it back. Names of copies
- * are those of a stack of its own. Must never write to a copy, nor write a row that is not as it was read.
+ * Restores tables to a point in time beside the stack's, and puts lost rows back. Copies are named like tables of another
+ * stack. Must never write to a copy, nor a row that is not as it was read.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/pointintimerecovery_restores.html
  */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
@@ -15,8 +15,8 @@ import { tableSchemas, type TableSchema } from '../../tables/table-schemas.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import { createLedgerReader } from './ledger-reader.ts';
 import type { Store } from './operator-store.ts';
-import { encodeQuota, buildShardKey, partOf, decodeQuota } from './quotas/quota-items.ts';
-import { listCounters, partsOf } from './quotas/whole-account.ts';
+import { encodeQuota, buildShardKey, parseShard, decodeQuota } from './quotas/quota-items.ts';
+import { listCounters, listShards } from './quotas/whole-account.ts';
 import {
   chunksOf,
   callConditionally,
@@ -29,7 +29,7 @@ import { writeTransaction } from './transactions.ts';
 
 export function createTableCopies(store: Store): TableCopies {
   const { tables: client, target } = store;
-  const readerOf = (stack: string) => createLedgerReader({ ...store, target: { ...target, stack } });
+  const createReader = (stack: string) => createLedgerReader({ ...store, target: { ...target, stack } });
   return {
     async window(tables) {
       const ends = await Promise.all(tables.map((table) => readWindow(client, target.stack, table)));
@@ -57,8 +57,8 @@ export function createTableCopies(store: Store): TableCopies {
     async remove(copy, table) {
       await client.call('DeleteTable', { TableName: physicalNameOf(copy, table) });
     },
-    quota: (copy, account) => readerOf(copy).quota(account),
-    accounts: (copy) => readerOf(copy).accounts(),
+    quota: (copy, account) => createReader(copy).quota(account),
+    accounts: (copy) => createReader(copy).accounts(),
     async *lost(copy, table) {
       const here = new Table(client, target.stack, table);
       for await (const items of new Table(client, copy, table).readPages('Scan')) {
@@ -105,7 +105,7 @@ const textOf = (item: Attributes): string => canonicalJson(item) ?? '';
 
 const amountOf = ({ charge, amount }: Attributes) => parseYuan((charge ?? amount)?.N ?? '0');
 
-/** A guard's row gives way to that of the call that it guards, so such a one is no loss. */
+/** A tombstone's row gives way to its call's row, so that is no loss. */
 function findLostRow(table: TableName, item: Attributes, found: Attributes | undefined): LostRow[] {
   if (!found) return [{ table, item, amount: amountOf(item), isChanged: false }];
   const isChanged = table === 'ledger' && item['kind']?.S !== 'cancelled' && textOf(item) !== textOf(found);
@@ -117,8 +117,8 @@ const compared = ['available', 'spent', 'granted', 'settled'] as const;
 const writesMax = 100;
 
 /**
- * All of the money goes into part 0; the others stay as empty parts, as when an account becomes quiet. So do counters, before:
- * there are more than a transaction has room for, and a repeat finds what is left.
+ * Puts all money into shard 0 and leaves the others empty, as in a quiet account. Counters go first: they exceed one
+ * transaction, and a repeat finds the remaining ones.
  */
 async function replaceQuota(
   quotas: Table,
@@ -126,10 +126,10 @@ async function replaceQuota(
   seen: WholeAccount | undefined,
 ): Promise<boolean> {
   const { account } = item;
-  const names = [...partsOf(account, shardCountMax), ...listCounters({ account, counters: countersMax })];
+  const names = [...listShards(account, shardCountMax), ...listCounters({ account, counters: countersMax })];
   const found = new Map<number, Attributes>();
   for (const each of await quotas.read(names.map(buildShardKey))) {
-    const of = partOf(each);
+    const of = parseShard(each);
     if (of.account === account) found.set(of.shard, each);
   }
   if (seen && !isAsSeen(found, seen)) return false;
@@ -152,7 +152,7 @@ async function replaceQuota(
   const first = { ...item, highestShardCount, ...(counters.length > 0 && { counters: countersMax }) };
   return put([
     first,
-    ...partsOf(account, highestShardCount)
+    ...listShards(account, highestShardCount)
       .slice(1)
       .map(({ shard }) => createQuotaItem(account, shard)),
   ]);
@@ -165,7 +165,7 @@ const isAsSeen = (found: ReadonlyMap<number, Attributes>, seen: WholeAccount): b
     return now && (['available', 'spent', 'granted'] as const).every((name) => now[name] === part[name]);
   });
 
-/** Whatever these are: what cannot be read is compared as well. */
+/** Compares raw attributes, so also unreadable ones. */
 function buildUnchangedCondition(found: Attributes | undefined) {
   if (!found) return { ConditionExpression: 'attribute_not_exists(account)' };
   const there = compared.filter((name) => found[name] !== undefined);

@@ -1,4 +1,4 @@
-/** Transactions over several items, and what their errors mean. Apart from the client, because few calls need them. */
+/** Writes and reads several items at once, and classifies errors. Apart from the client, because few calls need it. */
 import { randomUUID } from 'node:crypto';
 import type { TransactionCanceledException, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
@@ -6,9 +6,8 @@ import { type Attributes, isInvalid, type TableClient } from './table-client.ts'
 import type { CallOptions } from '../aws/aws-calls.ts';
 
 /**
- * `conditions`: the positions of the writes whose condition did not hold. `refused`: their current items, where
- * asked for. `busy`: the positions of those whose item another write had, or whose partition was throttled. `invalid`: a retry
- * cannot succeed; every other failed transaction may be retried.
+ * `conditions`: positions of writes whose condition failed. `refused`: their items, if requested. `busy`: positions of
+ * conflicting or throttled writes. `invalid`: a retry cannot succeed; any other failure may be retried.
  */
 export type TransactionReply =
   | { done: true }
@@ -23,7 +22,7 @@ export type TransactionReply =
 
 const busyCodes = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
-/** Writes all or nothing. Its token makes a repeat of it one with its first try. */
+/** Writes all or nothing. The token makes a repeat safe. */
 export async function writeTransaction(
   client: TableClient,
   TransactItems: TransactWriteItem[],
@@ -50,13 +49,13 @@ export async function writeTransaction(
   }
 }
 
-/** By name: not every client throws the SDK's class. */
+/** By name, because our client throws its own class. */
 const isCanceled = (error: unknown): error is TransactionCanceledException =>
   error instanceof Error && error.name === 'TransactionCanceledException';
 
 const readTriesMax = 5;
 
-/** Items as of one moment, in the order of their keys; read again if a write was in the way. */
+/** Reads items as of one moment, in the order of keys, again if a write interferes. */
 export async function readAsOfOneMoment(
   client: TableClient,
   TableName: string,

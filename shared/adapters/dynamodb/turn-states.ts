@@ -1,6 +1,6 @@
 /**
- * Sealed states of turns in the table `runtime`: `turn#<hash>` has {body, parts, expires}, further parts are in
- * `turn#<hash>#<part>`. The hash is of account and call id. Items are written once and removed by their expiry.
+ * Encrypted turn states in `runtime`: `turn#<hash>` has {body, parts, expires}, further parts are in `turn#<hash>#<part>`.
+ * The hash is of account and call id. Written once, removed by expiry.
  */
 import { hash } from 'node:crypto';
 import type { Clock } from '../../relay/ports/host.ts';
@@ -8,10 +8,10 @@ import { StateTooLarge, type TurnKey, type TurnStateStore } from '../../relay/po
 import { readItems, sliceBytes, type RuntimeItem } from './runtime-items.ts';
 import { chunksOf, Table, type TableClient } from './table-client.ts';
 
-/** Below DynamoDB's limit of 400 KB for an item, with room for attribute names. */
+/** Below DynamoDB's 400 KB for an item. */
 const partBytesMax = 300_000;
 const partsMax = 4;
-/** DynamoDB answers with 16 MB at most. A client waits, so batches are read side by side. */
+/** DynamoDB replies with up to 16 MB. Batches run in parallel, because a client waits. */
 const idsAtOnce = 50;
 
 interface TurnStateStoreDeps {
@@ -33,20 +33,20 @@ export function createTurnStateStore({ client, clock, stack }: TurnStateStoreDep
       const parts = bodies.length;
       if (parts > partsMax) throw new StateTooLarge(`${bytes.length} bytes`);
       const items = bodies.map((body, part) =>
-        Object.assign({ id: partId(key, part), body, expires }, part === 0 && { parts }),
+        Object.assign({ id: buildPartId(key, part), body, expires }, part === 0 && { parts }),
       );
       await Promise.all(items.map((item) => table.put(item)));
     },
     async read(account, callIds) {
       const keys = callIds.map((callId) => ({ account, callId }));
-      const heads = await readAll(keys.map((key) => partId(key, 0)));
-      // DynamoDB removes expired items with a delay.
+      const heads = await readAll(keys.map((key) => buildPartId(key, 0)));
+      // DynamoDB removes expired items late.
       const nowSeconds = Math.floor(clock.now() / 1000);
       const kept = keys.flatMap((key) => {
-        const head = heads.get(partId(key, 0));
+        const head = heads.get(buildPartId(key, 0));
         if (typeof head?.['expires'] !== 'number' || head['expires'] <= nowSeconds) return [];
         const parts = Math.min(Number(head['parts'] ?? 1), partsMax);
-        const restIds = Array.from({ length: parts - 1 }, (_, index) => partId(key, index + 1));
+        const restIds = Array.from({ length: parts - 1 }, (_, index) => buildPartId(key, index + 1));
         return [{ callId: key.callId, head, restIds }];
       });
       const others = await readAll(kept.flatMap(({ restIds }) => restIds));
@@ -54,7 +54,7 @@ export function createTurnStateStore({ client, clock, stack }: TurnStateStoreDep
         kept.flatMap(({ callId, head, restIds: otherIds }) => {
           const items = [head, ...otherIds.map((id) => others.get(id))];
           const bodies = items.map((item) => item?.['body']).filter((body) => body instanceof Uint8Array);
-          // Without a part there is no state.
+          // A state with a missing part is unusable.
           return bodies.length < items.length ? [] : [[callId, Buffer.concat(bodies).toString()] as const];
         }),
       );
@@ -62,7 +62,7 @@ export function createTurnStateStore({ client, clock, stack }: TurnStateStoreDep
   };
 }
 
-function partId({ account, callId }: TurnKey, part: number): string {
+function buildPartId({ account, callId }: TurnKey, part: number): string {
   const id = `turn#${hash('sha256', `${account}\n${callId}`)}`;
   return part === 0 ? id : `${id}#${part}`;
 }

@@ -1,6 +1,6 @@
 /**
- * What every host needs around a handle, as a chain of middlewares: request id, errors as responses, origin check, stop of
- * loops. Every response has `x-request-id`. Must never reject, because the host would then have no response to send.
+ * Wraps a handle for every host: request id, errors as responses, origin check, loop check. Every response has
+ * `x-request-id`. Must never reject, because the host would have no response to send.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import middy from '@middy/core';
@@ -14,20 +14,17 @@ import { readJsonBody, type SharedHost } from './json-body.ts';
 /** The distribution sends the origin secret in this header. */
 export const originHeader = 'x-relay-origin';
 
-/** A chain of relays, each the upstream of the one before, may be as long. */
+/** Relays may be chained this often, each the upstream of the one before. */
 const hopsMax = 4;
 
-/** What passes through the chain. `request` reads the host's request, once; it throws for what is none. */
+/** `request` reads the host's request once, and throws for an invalid one. */
 interface EnteringRequest {
   id: string;
   startedMs: number;
   request: () => RelayRequest;
 }
 
-/**
- * Returns what answers the request that `read` reads. Size and JSON are no steps: a body is read after its key was checked,
- * so the request has a function for it.
- */
+/** Body size and JSON are not checked here: the relay reads a body after it has checked the key. */
 export function createHttpEntry(hosted: HostedHandle): (read: () => HostRequest) => Promise<RelayResponse> {
   const { clock, ids, local, log, originSecrets } = hosted;
   const chain = middy<EnteringRequest, RelayResponse>({ timeoutEarlyInMillis: 0 })
@@ -60,12 +57,11 @@ export function createHttpEntry(hosted: HostedHandle): (read: () => HostRequest)
     const id = ids.next();
     let relayRequest: RelayRequest | undefined;
     const request = (): RelayRequest => (relayRequest ??= createRelayRequest(read(), { id, local }));
-    // Only Lambda has a context, of which nothing is used here.
+    // middy needs a context, but nothing here uses it.
     return chain({ id, startedMs: clock.now(), request }, {} as Context);
   };
 }
 
-/** @param returns the call came from this relay itself */
 const refuseLoop = (returns: boolean): Refusal =>
   refuse(
     'relay_loop',
@@ -77,12 +73,12 @@ const refuseLoop = (returns: boolean): Refusal =>
 
 const readHops = ({ headers }: RelayRequest): string[] => headers[hopHeader]?.match(/[0-9a-f]{16}/g) ?? [];
 
-/** HEAD is handled like GET, and a streamed body returned early: no host sends one. */
+/** Handles HEAD like GET and closes a streamed body, because hosts send none. */
 async function callHandle(
   request: RelayRequest,
   { handle, originSecrets }: HostedHandle,
 ): Promise<RelayResponse> {
-  // The secret grants access to every function of this stack, so it is removed before the relay gets the headers.
+  // The secret grants access to every function of the stack, so the relay never sees it.
   const { [originHeader]: _secret, [hopHeader]: _passed, ...headers } = request.headers;
   const hops = [...readHops(request), ...originSecrets.slice(-1).map(deriveHopId)].join(', ');
   if (request.method !== 'HEAD') return handle({ ...request, headers, hops });
@@ -91,16 +87,12 @@ async function callHandle(
   return { ...response, body: '' };
 }
 
-/**
- * This stack's name among relays: the same in all of its functions, another one in every other stack, and opaque to
- * upstreams.
- */
+/** Identifies this stack among relays: equal in all of its functions, unique, and opaque to upstreams. */
 const deriveHopId = (secret: string): string => hashText(`hop of ${secret}`).toString('hex').slice(0, 16);
 
 /**
- * Whether a request came through the distribution, which adds a secret. Compares in constant time and always
- * with every accepted secret, so that the duration reveals nothing. An empty list accepts no request.
- * @param sent the value of `originHeader`
+ * The distribution adds a secret. Compares in constant time and with every accepted secret, so that the duration reveals
+ * nothing. An empty list accepts no request.
  */
 export function isFromOrigin(
   sent: string | undefined,
@@ -112,28 +104,27 @@ export function isFromOrigin(
   return matches > 0 && Boolean(sent);
 }
 
-// timingSafeEqual needs equal lengths, which digests have.
+// timingSafeEqual needs equal lengths.
 const hashText = (text: string): Buffer => hash('sha256', text, 'buffer');
 
-// A request as a host passes it to `http-entry`, and its conversion to the relay's request. Its content is
-// not trusted: the origin check runs on the result.
+// The host's request and its conversion. Its content is not trusted: the origin check runs on the result.
 
 export interface HostRequest {
   method: string;
   /** As sent, with escapes and without the query. */
   path: string;
   query: string;
-  /** Names in upper or lower case. */
+  /** Names in any case. */
   headers: Record<string, string | undefined>;
-  /** The host's own name. Part of the base URL unless the distribution sends another name. */
+  /** Part of the base URL unless the distribution sends another name. */
   host: string;
-  /** Text, or bytes when the host does not know whether they are text. Called after the key check, and once: a host need not keep it. */
+  /** Called after the key check, and at most once. Bytes if the host does not know the encoding. */
   body(): string | Uint8Array;
-  /** When the host will end the invocation, in epoch milliseconds. */
+  /** The host ends the invocation then (epoch milliseconds). */
   deadlineMs: number;
-  /** Aborts when the host has to end before. */
+  /** Aborts when the host stops earlier. */
   ends?: AbortSignal;
-  /** Absent: a function, which serves one request at a time. */
+  /** Set by servers, which serve many requests at once. */
   shared?: SharedHost;
 }
 
@@ -145,7 +136,7 @@ export function createRelayRequest(
   const headers = Object.fromEntries(
     Object.entries(received.headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
-  const host = publicHost(headers['x-forwarded-host']) ?? received.host;
+  const host = readPublicHost(headers['x-forwarded-host']) ?? received.host;
   let json: Promise<unknown> | undefined;
   return {
     id,
@@ -163,11 +154,8 @@ export function createRelayRequest(
   };
 }
 
-/**
- * The host that clients use, from the distribution's header. Messages and pages quote it, so it must have the
- * form of a host name.
- */
-function publicHost(forwarded: string | undefined): string | undefined {
+/** From the distribution's header. Messages and pages quote it, so only a valid host name is accepted. */
+function readPublicHost(forwarded: string | undefined): string | undefined {
   return forwarded !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:\d{1,5})?$/i.test(forwarded)
     ? forwarded
     : undefined;

@@ -1,6 +1,5 @@
 /**
- * Reads the JSON body of a request, as it was before its client compressed it. Must never unpack more than a body may have, nor
- * parse more values than there is memory for, whatever a few bytes would become.
+ * Decompresses and parses the JSON body of a request. Must never unpack more bytes or parse more values than memory allows.
  */
 import { smallSize, type BodyReading, type HeldRoom } from '../../relay/http/http.ts';
 import { refuse, type Refusal } from '../../relay/http/refusal.ts';
@@ -8,36 +7,32 @@ import { checkBounds, parseJson } from '../../wire/json.ts';
 import { findUnpacker } from './packed-body.ts';
 
 const megabyte = 1024 * 1024;
-/**
- * Of a function. AWS takes an event of 6 MB, in which a body is JSON text or base64, and answers 413 itself above that. So only
- * what was compressed comes near this bound.
- */
+/** AWS rejects events above 6 MB itself, so only compressed bodies reach this limit of functions. */
 const functionBytesMax = 6 * megabyte;
-/** Of a server, at most. */
+/** The highest limit that a server may set. */
 export const serverMegabytesMax = 64;
 
 const levelsMax = 200;
 /**
- * Validation needs up to a kilobyte and 3 to 7 microseconds per value. Larger bodies may have more, in proportion, up to what a
- * process can work on while nobody else's request goes on.
+ * Validation takes up to 1 KB and 3 to 7 µs per value. Larger bodies may hold proportionally more values, up to what one
+ * process can check without delaying others too long.
  */
 const values = { least: 100_000, per: 4 * megabyte, most: 200_000 };
-/** What a value takes of a server's room, beside its bytes: 200 bytes of the heap, of which room is a fifth. Up to 90 stay. */
+/** Room that a value takes beside its bytes: it needs 200 bytes of heap, of which room is a fifth. */
 const valueBytes = 40;
 
-/** A host that serves many requests at once. */
+/** A server, which serves many requests at once. */
 export interface SharedHost {
-  /** Of one body, unpacked. */
+  /** The limit of one unpacked body. */
   bodyBytesMax: number;
   room: HeldRoom;
-  /** Resolves when so many bytes may be worked on: nobody else's request goes on meanwhile. */
+  /** Resolves when the event loop may be held for so many bytes. */
   turn(bytes: number): Promise<void>;
 }
 
 /**
  * Rejects with a Refusal that explains what is wrong with the body.
  * @param encoding the header `content-encoding`
- * @param host absent: a function
  */
 export async function readJsonBody(
   sent: string | Uint8Array,
@@ -66,7 +61,7 @@ export async function readJsonBody(
   takeRoom(host, found * valueBytes);
   const json = parseJson(text);
   if (json === undefined) throw refuse('invalid_json', 'The body is not valid JSON.');
-  // What checks and counts it takes longer than what parses it.
+  // Checking and counting took longer than parsing will.
   await host?.turn(body.length);
   return json;
 }
@@ -77,7 +72,7 @@ function decodeText(body: string | Uint8Array): string {
   return text;
 }
 
-/** @param most absent: what the length allows */
+/** @param most default: in proportion to the length */
 function countValues(text: string, length: number, most: number | undefined): number {
   const inProportion = Math.floor((values.least * length) / values.per);
   const valuesMax = most ?? Math.min(values.most, Math.max(values.least, inProportion));
@@ -87,7 +82,7 @@ function countValues(text: string, length: number, most: number | undefined): nu
   return found;
 }
 
-/** @param admitLarge absent: it is unpacked at once, whatever it becomes */
+/** @param admitLarge runs before a large body is unpacked; without it, there is no small try first */
 async function unpackBody(
   sent: string | Uint8Array,
   name: string,
@@ -98,7 +93,7 @@ async function unpackBody(
   if (small !== 'too_large') return small;
   await admitLarge?.();
   const body = await unpackWithin(sent, name, bytesMaxOf(host), host);
-  if (body === 'too_large') throw tooLarge('is too large once it is unpacked', host);
+  if (body === 'too_large') throw refuseTooLarge('is too large once it is unpacked', host);
   return body;
 }
 
@@ -131,13 +126,13 @@ function takeRoom(host: SharedHost | undefined, bytes: number): void {
 
 const bytesMaxOf = (host: SharedHost | undefined): number => host?.bodyBytesMax ?? functionBytesMax;
 
-/** Throws a Refusal for a body of so many bytes if that is too many. */
+/** Throws if the body is too large. */
 function refuseAbove(bytes: number, host: SharedHost | undefined): void {
-  if (bytes > bytesMaxOf(host)) throw tooLarge(`has ${bytes} bytes`, host);
+  if (bytes > bytesMaxOf(host)) throw refuseTooLarge(`has ${bytes} bytes`, host);
 }
 
-/** Says the limit, whose it is, and what to do. `what` of the body: `has 7000000 bytes`. */
-export function tooLarge(what: string, host: Pick<SharedHost, 'bodyBytesMax'> | undefined): Refusal {
+/** @param what follows "The body": `has 7000000 bytes` */
+export function refuseTooLarge(what: string, host: Pick<SharedHost, 'bodyBytesMax'> | undefined): Refusal {
   const bytesMax = host?.bodyBytesMax ?? functionBytesMax;
   const most = `at most ${bytesMax} bytes (${Math.floor(bytesMax / megabyte)} MB)`;
   const advice = 'Send fewer or smaller images, or less of the conversation.';

@@ -1,14 +1,14 @@
 /**
- * The events that bring HTTP requests to functions, as the request type that all hosts share: of a Function URL (payload 2.0)
- * and of a REST API of API Gateway (payload 1.0). Must never take from a header what only AWS can say.
+ * Converts HTTP events of Lambda to the request type that all hosts share: of Function URLs (payload 2.0) and of API
+ * Gateway's REST APIs (1.0). Must never trust a header for what only AWS can know.
  */
 import type { APIGatewayProxyEvent, LambdaFunctionURLEvent } from 'aws-lambda';
 import { originHeader, type HostRequest } from './http-entry.ts';
 
 export type HttpEvent = LambdaFunctionURLEvent | APIGatewayProxyEvent;
 
-/** Which it is, its own form says. Throws a TypeError for any other kind of event. */
-export const hostRequest = (event: HttpEvent, deadlineMs: number): HostRequest =>
+/** Throws a TypeError for any other kind of event. */
+export const readHttpEvent = (event: HttpEvent, deadlineMs: number): HostRequest =>
   'httpMethod' in event ? readRestApiEvent(event, deadlineMs) : readFunctionUrlEvent(event, deadlineMs);
 
 function readFunctionUrlEvent(event: LambdaFunctionURLEvent, deadlineMs: number): HostRequest {
@@ -19,14 +19,14 @@ function readFunctionUrlEvent(event: LambdaFunctionURLEvent, deadlineMs: number)
     query: event.rawQueryString,
     headers: event.headers,
     host: domainName,
-    body: bodyOf(event),
+    body: createBodyReader(event),
     deadlineMs,
   };
 }
 
 /**
- * What a stage that clients call directly has in place of the origin's header. A client sets headers, but no variable of a
- * stage: where there is one, both headers of a distribution are a client's own, and do not count.
+ * A stage that clients call directly has this variable instead of the origin's header. Clients can set headers but no stage
+ * variables, so with one, both of the distribution's headers are ignored.
  */
 const originVariable = 'origin';
 
@@ -38,19 +38,19 @@ function readRestApiEvent(event: APIGatewayProxyEvent, deadlineMs: number): Host
   const marker = event.stageVariables?.[originVariable];
   return {
     method: event.httpMethod,
-    // The stage is in the path of some events and not of others, and no path of the relay begins as a stage is named.
+    // Some events have the stage in the path. No path of the relay begins with a stage's name.
     path: (isBelow(event.path) ? event.path.slice(prefix.length) : event.path) || '/',
-    query: queryOf(event),
+    query: joinQuery(event),
     headers:
       marker === undefined ? headers : { ...headers, [originHeader]: marker, 'x-forwarded-host': undefined },
-    // Under a name of its own an API has no stage in its addresses.
+    // With a custom domain, addresses have no stage.
     host: isBelow(whole) ? domainName + prefix : domainName,
-    body: bodyOf(event),
+    body: createBodyReader(event),
     deadlineMs,
   };
 }
 
-/** In lower case. One that came twice is joined as HTTP joins it, also where the two were written differently. */
+/** Names in lower case. Joins repeated headers as HTTP does, also those that differ in case. */
 function joinHeaders(event: APIGatewayProxyEvent): Record<string, string> {
   const joined = new Map<string, string>();
   for (const [name, values = []] of Object.entries(event.multiValueHeaders ?? {})) {
@@ -60,15 +60,15 @@ function joinHeaders(event: APIGatewayProxyEvent): Record<string, string> {
   return Object.fromEntries(joined);
 }
 
-/** API Gateway has decoded it. The order of different names is lost. */
-function queryOf({ multiValueQueryStringParameters: given }: APIGatewayProxyEvent): string {
+/** API Gateway decodes it and loses the order of different names. */
+function joinQuery({ multiValueQueryStringParameters: given }: APIGatewayProxyEvent): string {
   const pairs = Object.entries(given ?? {}).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
   );
   return new URLSearchParams(pairs).toString();
 }
 
-/** Lambda has it in base64 when its content type is not a text type; API Gateway always has. */
-function bodyOf({ body, isBase64Encoded }: HttpEvent): HostRequest['body'] {
+/** Lambda sends base64 for content that is not text, API Gateway always. */
+function createBodyReader({ body, isBase64Encoded }: HttpEvent): HostRequest['body'] {
   return () => (isBase64Encoded ? Buffer.from(body ?? '', 'base64') : (body ?? ''));
 }

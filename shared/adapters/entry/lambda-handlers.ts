@@ -1,16 +1,16 @@
 /**
- * The Lambda handler of a function whose answers stream. An invocation lasts until the response's `done`
- * resolves, even after the client disconnects.
+ * Builds Lambda handlers for streamed and for buffered responses. An invocation lasts until the response's `done` resolves,
+ * even after the client disconnects.
  */
 import type { Context } from 'aws-lambda';
 import { type HostedHandle, type RelayResponse, AnswerCut } from '../../relay/http/http.ts';
 import { createHttpEntry } from './http-entry.ts';
-import { hostRequest, type HttpEvent } from './lambda-events.ts';
+import { readHttpEvent, type HttpEvent } from './lambda-events.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 
 export function createStreamingHandler(hosted: HostedHandle) {
   const answer = createLambdaEntry(hosted);
-  // Not middy's streaming mode: it pipes into the connection, and a pipe cannot be broken once its source has ended.
+  // Middy's streaming mode is no option: it pipes, and a pipe cannot break a connection after its source ended.
   return awslambda.streamifyResponse(async (event: HttpEvent, connection, context) => {
     const response = await answer(event, context);
     const { status: statusCode, headers } = response;
@@ -20,8 +20,6 @@ export function createStreamingHandler(hosted: HostedHandle) {
     await response.done;
   });
 }
-
-// The Lambda handler of a function that returns buffered responses.
 
 interface BufferedResult {
   statusCode: number;
@@ -33,42 +31,42 @@ export function createBufferedHandler(hosted: HostedHandle) {
   const answer = createLambdaEntry(hosted);
   return async (event: HttpEvent, context: Context): Promise<BufferedResult> => {
     const response = await answer(event, context);
-    const body = await wholeText(response.body);
+    const body = await joinText(response.body);
     await response.done;
     return { statusCode: response.status, headers: response.headers, body };
   };
 }
 
-/** The relay enforces its own deadline, some seconds before Lambda's. */
+/** The relay's own deadline is some seconds earlier. */
 function createLambdaEntry(hosted: HostedHandle) {
   trapRejections(hosted.log);
   const enter = createHttpEntry(hosted);
   return (event: HttpEvent, context: Context): Promise<RelayResponse> =>
-    enter(() => hostRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()));
+    enter(() => readHttpEvent(event, hosted.clock.now() + context.getRemainingTimeInMillis()));
 }
 
-async function wholeText(body: string | AsyncIterable<string>): Promise<string> {
+async function joinText(body: string | AsyncIterable<string>): Promise<string> {
   if (typeof body === 'string') return body;
   let text = '';
   for await (const piece of body) text += piece;
   return text;
 }
 
-// Logs unhandled promise rejections instead of ending the process. A reset of the runtime's connection causes
-// such a rejection inside AWS's client, and the invocation still has to settle.
-
-/** Called once per process, at start. */
+/**
+ * Logs unhandled rejections instead of ending the process: a reset of the runtime's connection causes one inside AWS's client,
+ * and the invocation still has to settle. Call once per process.
+ */
 export function trapRejections(log: Log): void {
   process.on('unhandledRejection', (reason) => {
-    // The relay broke the connection itself, and has logged it.
+    // The relay broke the connection itself and logged it.
     if (!(reason instanceof AnswerCut)) log.fault('process', reason);
   });
 }
 
-// Writes an answer to the connection of Lambda's runtime, and breaks that connection where the answer is cut. Must never
-// end a connection whose answer is not whole: Lambda calls such an answer complete, also with error trailers.
+// Writes an answer to the connection of Lambda's runtime and breaks that connection if the answer is cut. Must never end it
+// before the answer is complete: Lambda would report success, even with error trailers.
 
-/** What is used of the request to the Runtime API. */
+/** The part of the runtime's request that is used. */
 interface RuntimeStream {
   readonly destroyed: boolean;
   write(text: Text, done?: () => void): boolean;
@@ -77,10 +75,9 @@ interface RuntimeStream {
   once(event: 'close' | 'finish', listener: () => void): unknown;
 }
 
-/** UTF-8 where it comes from another thread. */
+/** UTF-8 bytes come from another thread. */
 type Text = string | Uint8Array;
 
-/** An answer of the relay as a host has it. */
 export type HostAnswer = Omit<RelayResponse, 'body'> & { body: Text | AsyncIterable<Text> };
 
 type Body = Pick<HostAnswer, 'body' | 'cut' | 'closes' | 'endsHere'>;
@@ -89,8 +86,8 @@ export const isWhole = (body: HostAnswer['body']): body is Text =>
   typeof body === 'string' || body instanceof Uint8Array;
 
 /**
- * Resolves when the runtime has everything or the connection is broken, which AWS's client reports itself. One text is on
- * its way at a time, so the source knows what was taken. It is returned early when the connection closes.
+ * Resolves when the runtime has everything or the connection is broken. Sends one text at a time, so the source knows what
+ * was taken. Returns the source early when the connection closes.
  */
 export async function writeBody(
   stream: RuntimeStream,
@@ -107,10 +104,10 @@ export async function writeBody(
   const outcome = isWhole(body.body)
     ? 'open'
     : await writeTexts(stream, connection, { ...body, body: body.body }, onFault);
-  // Broken while the answer was waited for: it says nothing more.
+  // The connection broke while the answer was awaited.
   if (outcome === 'broken' || stream.destroyed) return;
   if (outcome === 'open') {
-    // Status and headers leave with the first write, also with one of nothing.
+    // Status and headers leave with the first write, even an empty one.
     stream.write(wholeText);
     stream.end();
   }
@@ -118,8 +115,8 @@ export async function writeBody(
 }
 
 /**
- * A connection that is not broken before the runtime has status and headers. Without them it has no answer that it could
- * break, and whoever waits for one gets nothing at all. `breakOff` resolves when it is broken.
+ * Delays a break until the runtime has status and headers. Without them the runtime has no answer to break, and the client
+ * would get nothing at all.
  */
 function guardConnection(stream: RuntimeStream) {
   let hasHead = false;
@@ -137,7 +134,7 @@ function guardConnection(stream: RuntimeStream) {
   };
 }
 
-/** Whether the body came to its end, and the stream was ended with its last text. */
+/** Returns whether the body is complete, and whether the stream was ended with its last text. */
 async function writeTexts(
   stream: RuntimeStream,
   connection: ReturnType<typeof guardConnection>,
@@ -162,7 +159,7 @@ async function writeTexts(
       const { done, value } = await texts.next();
       if (!open) return 'broken';
       if (done) return ended ? 'ended' : 'open';
-      // The read of the upstream that brought this text may bring the end, too: both leave in one write.
+      // The same read of the upstream may bring the end: both then leave in one write.
       await waitForTick();
       if (!open) return 'broken';
       ended = endsHere?.() ?? false;
@@ -179,7 +176,7 @@ async function writeTexts(
   }
 }
 
-/** Everything that is ready to run has run then. */
+/** Resolves after all pending microtasks. */
 const waitForTick = (): Promise<void> =>
   new Promise((resolve) => {
     process.nextTick(resolve);

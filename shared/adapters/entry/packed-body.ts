@@ -1,4 +1,4 @@
-/** Unpacks what a client compressed. Must never make more bytes than it is told, whatever a few would become. */
+/** Decompresses request bodies. Must never produce more bytes than the caller allows. */
 import { brotliDecompress, constants, gunzip, zstdDecompress } from 'node:zlib';
 import { refuse, type Refusal } from '../../relay/http/refusal.ts';
 
@@ -8,9 +8,9 @@ type ZlibUnpack = (
   done: (error: Error | null, result: unknown) => void,
 ) => void;
 
-/** A wider window is a bound of the memory that is kept while it is unpacked: RFC 8878 asks decoders for 8 MB. */
+/** Bounds the memory of decompression: RFC 8878 asks decoders for a window of 8 MB. */
 const zstdParameters = { params: { [constants.ZSTD_d_windowLogMax]: 23 } };
-/** They run beside the event loop. All bound what they make as they make it. */
+/** All run off the event loop and bound their output while they write it. */
 const unpackers: Readonly<Record<string, ZlibUnpack>> = {
   gzip: gunzip,
   'x-gzip': gunzip,
@@ -19,10 +19,10 @@ const unpackers: Readonly<Record<string, ZlibUnpack>> = {
 };
 const encodings = 'gzip, zstd, br';
 
-/** Rejects with a Refusal for bytes that are not what they are said to be. */
+/** Rejects with a Refusal for invalid bytes. */
 type Unpack = (packed: Uint8Array, bytesMax: number) => Promise<Uint8Array | 'too_large'>;
 
-/** Throws a Refusal for an encoding that is none of these. @param name of it, in lower case */
+/** Throws a Refusal for an unsupported encoding. @param name in lower case */
 export function findUnpacker(name: string): Unpack {
   const unpack = Object.hasOwn(unpackers, name) ? unpackers[name] : undefined;
   if (!unpack)
@@ -47,7 +47,7 @@ export function findUnpacker(name: string): Unpack {
 
 interface Unpacked {
   buffer: Uint8Array;
-  /** Its bytes that were read. */
+  /** Counts the compressed bytes that were read. */
   engine: { bytesWritten: number };
 }
 

@@ -1,7 +1,6 @@
 /**
- * The Lambda handler of one table stream (DynamoDB Streams): passes each record to a job. Reports and skips a
- * poisoned record. After any other failure the event source mapping retries the batch from that record on,
- * splits it, and finally drops it.
+ * Builds Lambda handlers of table streams. Each passes records to a job, and reports and skips poisoned ones. After any
+ * other failure, the event source mapping retries the batch from that record on, splits it, and finally drops it.
  */
 import type { Context, DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
@@ -15,31 +14,30 @@ import { noticePrefix } from '../dynamodb/alerts/alert-store.ts';
 import { readGrantImage } from '../dynamodb/grant-store.ts';
 import { readQuota } from '../dynamodb/quotas/quota-items.ts';
 
-/** Why a change was not processed: Poisoned when it can never be, else it needs a retry. Undefined: it was. */
+/** Undefined: done. Poisoned: can never be processed. Any other error: retry. */
 type TakeOutcome = Error | undefined;
 
-/** What the jobs of table streams have in common. They get changes in any order and possibly repeated. */
+/** Jobs get changes in any order, possibly repeated. */
 interface StreamJob {
-  /** The log event and the metric of a change that can never be processed. */
+  /** Reported for a change that can never be processed. */
   poisonReport: { event: string; metric: MetricName };
   log: Log;
   metrics: Metrics;
 }
 
 interface TableStreamJob<Change> extends StreamJob {
-  /** Safe to repeat. Throws Poisoned for a change that can never be processed. Any other error requires a retry. */
+  /** Safe to repeat. Throws Poisoned for a change that can never be processed. */
   take(change: Change): Promise<void>;
 }
 
 interface TableStreamBatchJob<Change> extends StreamJob {
-  /** Safe to repeat. Returns an outcome for each change. When it rejects, all of them need a retry. */
+  /** Safe to repeat. Returns an outcome for each change. If it rejects, all are retried. */
   takeAll(changes: readonly Change[]): Promise<readonly TakeOutcome[]>;
 }
 
-/** Reads the change in a record. Undefined: the job ignores the record. Throws Poisoned. */
+/** Undefined: ignore the record. Throws Poisoned. */
 type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
 
-/** @param context of the invocation, for the log */
 export type TableStreamHandler = (
   event: DynamoDBStreamEvent,
   context: Pick<Context, 'awsRequestId'>,
@@ -85,7 +83,7 @@ export function createTableStreamBatchHandler<Change>(
 
 const atOnceMax = 10;
 
-/** Some at once, none after a change that needs a retry. */
+/** Takes some at once, and none after a change that needs a retry. */
 function takeEachAlone<Change>(
   take: (change: Change) => Promise<void>,
 ): TableStreamBatchJob<Change>['takeAll'] {
@@ -120,12 +118,11 @@ const sequenceOf = (record: DynamoDBRecord): string => record.dynamodb?.Sequence
 const keysOf = (record: DynamoDBRecord): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(record.dynamodb?.Keys ?? {}).map(([name, { S }]) => [name, S]));
 
-// The table streams of the tables that operators edit. Any change compiles the whole configuration. Rejects when this fails,
-// so that Lambda retries the event.
+// Streams of the tables that operators edit. Any change compiles the whole configuration. Rejects when this fails, so that
+// Lambda retries.
 
 interface ConfigJob {
   stack: string;
-  /** Compiles and publishes the tables of the configuration. */
   publish(): Promise<unknown>;
   markRows(rows: WrittenRow[]): Promise<void>;
 }
@@ -144,7 +141,7 @@ const isFromTable = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack
 const hasConfiguration = (records: DynamoDBRecord[], stack: string): boolean =>
   records.some((record) => !markedTables.some((table) => isFromTable(record, table, stack)));
 
-/** The newest image of each row, without deleted rows. */
+/** Returns the newest image of each row that still exists. */
 function collectWrittenRows(
   records: DynamoDBRecord[],
   table: WrittenRow['table'],
@@ -154,20 +151,17 @@ function collectWrittenRows(
   for (const record of records) {
     if (!isFromTable(record, table, stack)) continue;
     const { Keys, NewImage } = record.dynamodb ?? {};
-    const key = rowOf(Keys)[tableSchemas[table].partitionKey.name];
+    const key = readImageRow(Keys)[tableSchemas[table].partitionKey.name];
     if (typeof key !== 'string' && typeof key !== 'number') continue;
-    if (NewImage) newest.set(key, rowOf(NewImage));
+    if (NewImage) newest.set(key, readImageRow(NewImage));
     else newest.delete(key);
   }
   return [...newest].map(([key, raw]) => ({ table, key, raw }));
 }
 
-/** A record's row as it is read from its table. */
-const rowOf = (image: unknown): Record<string, unknown> => valuesOf(decodeImage(image));
+const readImageRow = (image: unknown): Record<string, unknown> => valuesOf(decodeImage(image));
 
-// Reads the records of table streams.
-
-/** The change in a record of the table stream of `quotas`. Throws Poisoned. */
+/** Throws Poisoned. */
 export function readQuotaRecord({ dynamodb }: DynamoDBRecord): QuotaChange {
   const account = dynamodb?.Keys?.['account']?.S;
   if (account === undefined) throw new Poisoned('quotas: a record without its key');
@@ -180,11 +174,11 @@ export function readQuotaRecord({ dynamodb }: DynamoDBRecord): QuotaChange {
   };
 }
 
-/** The row in a record of the table stream of `grants`. Undefined: the row was removed. Throws Poisoned. */
+/** Undefined: the row was removed. Throws Poisoned. */
 export const readGrantRecord = ({ dynamodb }: DynamoDBRecord): GrantImage | undefined =>
   dynamodb?.NewImage && readGrantImage(decodeImage(dynamodb.NewImage));
 
-/** The id of a new notice in a record of the table stream of `runtime`. Undefined: the item is another one. */
+/** Undefined: the item is not a notice. */
 export function readNoticeRecord({ dynamodb }: DynamoDBRecord): string | undefined {
   const id = dynamodb?.Keys?.['id']?.S;
   return id?.startsWith(noticePrefix) ? id.slice(noticePrefix.length) : undefined;

@@ -1,7 +1,6 @@
 /**
- * Resolves references `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` and, locally, `env:NAME` to
- * secrets of one purpose, each when a call needs it; caches them for five minutes at most. An error must never contain a value or text
- * that may be one.
+ * Reads secrets of one purpose by reference: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` or, locally, `env:NAME`.
+ * Caches them for up to five minutes. An error must never contain a value or text that may be one.
  */
 import {
   allowVariable,
@@ -22,28 +21,27 @@ import type { Environment } from '../system/environment.ts';
 import { ExpiringCache, keepNewest, systemRandom } from '../system/node-ports.ts';
 import { parameterStore, secretsManager, createAwsCalls } from '../aws/aws-calls.ts';
 
-/** A value lives between half of this and all of it, so that environments do not all read at one time. */
+/** Values live between half of this and all of it, so that environments do not read at the same time. */
 const lifetimeMsMax = 5 * 60_000;
-/** Lifetime of a value that the store did not confirm. */
 const staleLifetimeMs = 30_000;
-/** How long a store that does not answer is asked again, if there is no value yet. */
+/** Retries end after this time if there is no value yet. */
 const readMsMax = 5_000;
-/** How long a call waits for a new value while it has an old one. */
+/** A call waits this long for a new value while it has an old one. */
 const renewMsMax = 500;
 const firstPauseMs = 100;
 const pauseMsMax = 1_000;
-/** Calls that are refused upstream one after the other read the secret anew once in this time. */
+/** Refused calls read the secret again at most this often. */
 const refreshEveryMs = 5_000;
 const entriesMax = 1000;
 
 interface SecretStoreDeps {
   environment: Environment;
   clock: Clock;
-  /** The store reads secrets of this purpose only. Rows are checked too, but a row or version may have bypassed that. */
+  /** Only secrets of this purpose are read, in case a row bypassed its check. */
   purpose: SecretPurpose;
-  /** Spreads reads of environments over time. */
+  /** Spreads the reads of environments over time. */
   random?: Random;
-  /** The variables that `env:NAME` refers to. */
+  /** For `env:NAME`. */
   variables?: Record<string, string | undefined>;
 }
 
@@ -60,10 +58,9 @@ export function createSecretStore({
     lifetimeMs: ({ isOld }) => (isOld ? staleLifetimeMs : lifetimeMsMax * (1 - random.next() / 2)),
   });
   const load = createSecretLoader(environment, variables);
-  /** The last good value of each reference, used while a store does not answer. */
+  /** Last good values, used while a store does not answer. */
   const lastValues = new Map<string, string>();
 
-  /** Asks the store until it answers or the time is up. */
   const loadValue = async (reference: string): Promise<string> => {
     const untilMs = clock.now() + readMsMax;
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
@@ -85,7 +82,7 @@ export function createSecretStore({
     const loading = loadValue(reference).then((value) => ({ value }));
     if (last === undefined) return loading;
     const old = { value: last, isOld: true };
-    // The read goes on when it is late; what it brings is the last good value then.
+    // A late read continues and updates the last good value.
     const inTime = loading.catch((error: unknown) => {
       if (error instanceof SecretUnusable) throw error;
       return old;
@@ -96,14 +93,14 @@ export function createSecretStore({
     refuseOtherUse(reference, { purpose, host }, environment);
     return (await cache.get(reference, () => fetchValue(reference))).value;
   };
-  /** Whether a value was replaced: for all calls that were refused with it. */
+  /** Shared by all calls that were refused with the same value. */
   const refreshes = new ExpiringCache<boolean>({ clock, entriesMax, lifetimeMs: () => refreshEveryMs });
 
   return {
     read,
     refresh: (reference) =>
       refreshes.get(reference, async () => {
-        // What calls have last got.
+        // The value that calls got last.
         const before = (await cache.take(reference)?.catch(() => undefined))?.value;
         const after = await read(reference).catch(() => before);
         return after !== before;
@@ -111,7 +108,7 @@ export function createSecretStore({
   };
 }
 
-/** Reads the value of a reference, once. Undefined: the secret holds no text. Throws SecretUnusable, or the error of a store that did not answer. */
+/** Reads a reference once. Undefined: the secret holds no text. Throws SecretUnusable, or the store's error. */
 function createSecretLoader(
   { aws, local, stack }: Environment,
   variables: Record<string, string | undefined>,
@@ -136,7 +133,7 @@ function createSecretLoader(
         if (variables[name] === undefined) throw new SecretUnusable('missing');
         return variables[name];
       default:
-        // The message does not quote the reference: it may be the secret itself, entered by mistake.
+        // Never quote the reference: it may be the secret itself, entered by mistake.
         throw new SecretUnusable(
           'malformed',
           'a reference starts with ssm:, secretsmanager: or, locally, env:',
@@ -144,7 +141,7 @@ function createSecretLoader(
     }
   };
 
-  /** Opens a connection at the first reference that needs it. Tries once: the caller repeats. */
+  /** Tries once, because the caller repeats. */
   function openCalls(service: typeof parameterStore) {
     const call = createAwsCalls({ service, aws, attempts: 1, connectMsMax: 1000, tryMsMax: 2000 });
     return (operation: string, input: object): Promise<unknown> =>
@@ -173,21 +170,21 @@ function refuseOutside(prefix: string, name: string): void {
     throw new SecretUnusable('malformed', `this stack reads secrets under ${prefix} only`);
 }
 
-/** Permanent errors of both stores, by name. After any other error a retry may succeed. */
+/** After any other error a retry may succeed. */
 const permanentErrors: Record<string, UnusableReason> = {
   ParameterNotFound: 'missing',
   ParameterVersionNotFound: 'missing',
   ResourceNotFoundException: 'missing',
-  // The secret is marked for deletion.
+  // Marked for deletion.
   InvalidRequestException: 'missing',
   AccessDeniedException: 'access_denied',
-  // The name is not valid for a parameter or secret.
+  // Invalid as a name.
   ValidationException: 'malformed',
 };
 
-/** Checks that the value can be sent in a request header. */
+/** Returns a value that a request header can carry. */
 function checkValue(text: string | undefined): string {
-  // Files and shell commands often add a trailing line feed.
+  // Files and shells often add a trailing line feed.
   const value = text?.trim();
   if (!value) throw new SecretUnusable('malformed', 'the value is empty, or no text');
   if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
@@ -195,8 +192,8 @@ function checkValue(text: string | undefined): string {
   return value;
 }
 
-// Reads the secrets that rows refer to and reports unusable ones for the rows' marks. Reports nothing when a
-// store is busy or does not answer, because an operator cannot fix that in a row.
+// Reports unusable secrets for the marks of rows. Ignores stores that are busy or do not answer, because an operator cannot
+// fix that in a row.
 
 const reasonTexts: Record<UnusableReason, string> = {
   missing: 'missing: there is nothing of this name',
@@ -204,15 +201,14 @@ const reasonTexts: Record<UnusableReason, string> = {
   malformed: 'malformed',
 };
 
-/** The longest time that the marks of rows wait for secret stores. */
+/** Marks of rows wait at most this long for secret stores. */
 const waitMsMax = 10_000;
-/** More at once would take the stores' rate from the calls of customers. */
+/** More would take the stores' rate from customers' calls. */
 const readsAtOnce = 4;
 
 interface SecretCheckDeps {
   secrets: Pick<SecretStore, 'read'>;
   clock: Clock;
-  /** true on the local stack, which has no AWS secret store. */
   local: boolean;
 }
 
@@ -235,7 +231,7 @@ export const createSecretCheck = ({ secrets, clock, local }: SecretCheckDeps): S
     const tried = Array.from({ length: readsAtOnce }, readRemaining);
     await within(clock, waitMsMax, { work: Promise.all(tried), late: undefined });
     isOver = true;
-    // Copied, so that a late reply does not change the returned map.
+    // Copied, so that a late reply cannot change it.
     return new Map(found);
   },
 });

@@ -1,7 +1,4 @@
-/**
- * Stores, reads and removes the secrets of a stack in SSM or Secrets Manager, named by references in rows. Never
- * prints a value.
- */
+/** Stores, reads and removes a stack's secrets in SSM or Secrets Manager. Never prints a value. */
 import { randomUUID } from 'node:crypto';
 import {
   allowVariable,
@@ -17,13 +14,12 @@ import { readEnvSecrets } from '../system/environment.ts';
 
 export interface SecretWriterDeps extends AwsCaller {
   target: Target;
-  /** Converts an error of AWS to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
 
 export function createSecretWriter({ target, explain, ...caller }: SecretWriterDeps): SecretWriter {
   const { environment } = caller;
-  /** @param conflict the Failure to throw when the store reports that the secret already exists */
+  /** @param conflict thrown if the secret already exists */
   const explainFailure = async <Result>(
     work: Promise<Result>,
     { title, name }: StoredSecret,
@@ -38,7 +34,7 @@ export function createSecretWriter({ target, explain, ...caller }: SecretWriterD
     });
   return {
     async put({ reference, replace, conflict }, value) {
-      const place = placeOf(reference, caller);
+      const place = openSecret(reference, caller);
       await explainFailure(place.put(value, replace), place, conflict);
     },
     async read(reference, use) {
@@ -53,13 +49,13 @@ export function createSecretWriter({ target, explain, ...caller }: SecretWriterD
         );
       if (!isOfStack(reference, target.stack))
         throw new Failure(`${reference} belongs to another stack than ${target.stack}`);
-      const place = placeOf(reference, caller);
+      const place = openSecret(reference, caller);
       const value = (await explainFailure(place.get(), place))?.trim();
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
     },
     async remove(reference) {
-      const place = placeOf(reference, caller);
+      const place = openSecret(reference, caller);
       await place.remove().catch((error: unknown) => {
         if (!isGone(error)) throw explain(error, place.title);
       });
@@ -71,13 +67,13 @@ export function createSecretWriter({ target, explain, ...caller }: SecretWriterD
 const takenErrors = new Set(['ParameterAlreadyExists', 'ResourceExistsException']);
 const missingErrors = new Set(['ParameterNotFound', 'ResourceNotFoundException']);
 
-/** Secrets Manager refuses to delete a secret twice, so a repeated `secret move` would never finish. */
+/** Secrets Manager refuses to delete twice, so a repeated `secret move` would never finish. */
 const isGone = (error: unknown): boolean =>
   error instanceof Error &&
   (missingErrors.has(error.name) ||
     (error.name === 'InvalidRequestException' && /delet/i.test(error.message)));
 
-/** A row may be another's work: it must not choose which variable of this shell is sent to its address. */
+/** Somebody else may have written the row: it must not choose which variable of this shell is sent out. */
 function readRowVariable(
   { local }: Target,
   environment: NodeJS.ProcessEnv,
@@ -105,7 +101,7 @@ interface StoredSecret {
   remove(): Promise<unknown>;
 }
 
-function placeOf(reference: string, caller: AwsCaller): StoredSecret {
+function openSecret(reference: string, caller: AwsCaller): StoredSecret {
   const name = reference.slice(reference.indexOf(':') + 1);
   return reference.startsWith('ssm:') ? openParameter(name, caller) : openManagedSecret(name, caller);
 }
@@ -149,7 +145,7 @@ function openManagedSecret(name: string, caller: AwsCaller): StoredSecret {
       const reply = await call('GetSecretValue', { SecretId: name });
       return (JSON.parse(reply) as { SecretString?: string }).SecretString;
     },
-    // AWS keeps it for 30 days, in which it can be restored.
+    // AWS keeps it restorable for 30 days.
     remove: () => call('DeleteSecret', { SecretId: name }),
   };
 }

@@ -1,33 +1,29 @@
-/**
- * Reads and checks the environment variables of a deployed function once, at start. docs/architecture.md
- * lists them.
- */
+/** Reads and checks a function's environment variables at start. docs/architecture.md lists them. */
 import { secretPurposes, usualVariable, type SecretPurpose } from '../../config/rows/secret-reference.ts';
 import { asRecord, parseJson, decodePercent } from '../../wire/json.ts';
 
 export interface Environment {
-  /** The stack's name. Table names and secrets' paths contain it. */
+  /** Part of table names and of secrets' paths. */
   stack: string;
-  /** The version that `/health` reports. */
   version: string;
-  /** The number of the function's version that runs, as Lambda tells it; `$LATEST` where it is called without one. */
+  /** Lambda's number of the running version; `$LATEST` without one. */
   functionVersion?: string;
-  /** Accepted values of `x-relay-origin`; an empty list refuses every request. */
+  /** Accepted values of `x-relay-origin`. An empty list refuses every request. */
   originSecrets: string[];
-  /** On the local stack only: loopback http endpoints and `env:` secrets are allowed. */
+  /** Local stack: allows loopback http endpoints and `env:` secrets. */
   local: boolean;
-  /** Which variables `env:` secrets may read, as `mayReadVariable` takes them. */
+  /** The variables that `env:` secrets may read. */
   envSecrets?: readonly string[];
-  /** How many calls at once the deployment reserved for each function that answers calls. Undefined: it reserved none. */
+  /** Reserved concurrency of functions that answer calls. */
   concurrencyGiven?: number | undefined;
-  /** The function that answers background responses. Undefined: it is that one, or there is none. */
+  /** Only on functions that accept background responses. */
   backgroundFunction?: string | undefined;
-  /** What names of end users and caches are hashed with before vendors get them. Undefined: the host gives none. */
+  /** Key of the hashes that vendors get for end users and caches. */
   pseudonymKey?: string | undefined;
-  /** The public host, if the deployment knows it: one with a domain of its own. */
+  /** Only with a custom domain. */
   publicHost?: string | undefined;
   tracing?: TracingSettings | undefined;
-  /** Whose client of the tables is used. Undefined: the relay's own. */
+  /** Default: the relay's own client. */
   awsClient?: 'sdk' | undefined;
   aws: AwsAccess;
 }
@@ -39,23 +35,23 @@ export interface AwsCredentials {
   expiration?: Date;
 }
 
-/** Of a process that outlives its credentials. */
+/** For a process that outlives its credentials. */
 export interface CredentialSource {
-  /** Those to sign with. Throws when none are valid and none come within the time. */
+  /** Throws if no valid credentials arrive in time. */
   current(waitMsMax: number): AwsCredentials | Promise<AwsCredentials>;
-  /** For credentials that a service refused. Returns whether others may be had. */
+  /** Reports credentials that a service refused. Returns whether others may be available. */
   drop(refused: AwsCredentials): boolean;
 }
 
-/** Lambda sets region and credentials as variables, so no credential provider chain is needed. */
+/** Lambda sets region and credentials as variables, so no provider chain is needed. */
 export interface AwsAccess {
   region: string;
   credentials: AwsCredentials | CredentialSource;
-  /** Connections that one client opens at once. Absent: the SDK's 50, plenty where one call at a time is served. */
+  /** Default: the SDK's 50, enough for one call at a time. */
   connectionsMax?: number | undefined;
 }
 
-/** What a host knows of AWS without the variables that Lambda sets. */
+/** Access of a host without Lambda's variables. */
 type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: CredentialSource };
 
 type Variables = Record<string, string | undefined>;
@@ -84,26 +80,23 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
   };
 }
 
-/** `RELAY_ENV_SECRETS`, separated by commas, and the variable of the channel that `npm start` adds itself. */
+/** `RELAY_ENV_SECRETS`, and the variable of the channel that `npm start` adds. */
 export const readEnvSecrets = (variables: Variables): string[] => [
   usualVariable,
   ...(variables['RELAY_ENV_SECRETS'] ?? '').split(',').flatMap((name) => name.trim() || []),
 ];
 
-/**
- * Seconds that the sweeper waits after a reservation's `until` before it closes the reservation:
- * `RELAY_SWEEP_GRACE`, default 120. The wait covers clock differences and a settle of several seconds.
- */
+/** How long the sweeper waits after a reservation's `until`, to cover clock differences and a slow settle. */
 export function readSweepGraceSeconds(variables: Variables = process.env): number {
   const text = variables['RELAY_SWEEP_GRACE'] ?? '';
   return /^\d{1,6}$/.test(text) ? Number(text) : 120;
 }
 
-/** The value of the setting `limits` while it has no row: `RELAY_LIMITS`, JSON. Undefined: the deployment gives none. */
+/** The setting `limits` while it has no row. */
 export const readDefaultLimits = (variables: Variables = process.env): unknown =>
   parseJson(variables['RELAY_LIMITS'] ?? '');
 
-/** References in deployment options, which no row may name. `DEPLOYED_SECRETS` maps purpose to reference, as JSON. */
+/** References in deployment options, which no row may use. JSON of purpose to reference. */
 export function readDeployedSecrets(variables: Variables = process.env): Map<string, SecretPurpose> {
   const found = asRecord(parseJson(variables['DEPLOYED_SECRETS'] ?? ''));
   const owners = new Map<string, SecretPurpose>();
@@ -114,38 +107,32 @@ export function readDeployedSecrets(variables: Variables = process.env): Map<str
   return owners;
 }
 
-/**
- * What the stack offers for alerts: the ARN of a topic, and the verified address of mail to customers. Absent or empty
- * variables: the deployment does not offer it.
- */
 export const readAlertAccess = (variables: Variables = process.env) => ({
   topic: variables['ALERT_TOPIC'] || undefined,
   sender: variables['ALERT_SENDER'] || undefined,
 });
 
-/** What the scheduled call needs: only the function `canary` has these variables. */
 export const readCanary = (variables: Variables = process.env) => ({
   baseUrl: requireVariable(variables, 'CANARY_URL'),
   model: requireVariable(variables, 'CANARY_MODEL'),
   key: requireVariable(variables, 'CANARY_KEY'),
 });
 
-/** The option `console` of the deployment: only the function of that name has this variable. */
 export const readConsole = (variables: Variables = process.env): unknown =>
   JSON.parse(requireVariable(variables, 'CONSOLE'));
 
 /** Where traces of calls go. */
 export interface TracingSettings {
-  /** The address that takes OTLP over HTTP as JSON. */
+  /** Takes OTLP over HTTP as JSON. */
   url: string;
   headers: Record<string, string>;
-  /** The name that traces have; undefined: the stack's. */
+  /** Default: the stack's name. */
   service: string | undefined;
-  /** The share of calls that are traced, from 0 to 1. */
+  /** Share of calls that are traced, from 0 to 1. */
   ratio: number;
 }
 
-/** OpenTelemetry's own variables, which an operator may know. Undefined: nothing is traced. */
+/** Reads OpenTelemetry's standard variables. Undefined: tracing is off. */
 export function readTracing(variables: Variables): TracingSettings | undefined {
   const base = variables['OTEL_EXPORTER_OTLP_ENDPOINT']?.replace(/\/+$/, '');
   const url = variables['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || (base && `${base}/v1/traces`);
@@ -160,13 +147,13 @@ export function readTracing(variables: Variables): TracingSettings | undefined {
   };
 }
 
-/** What is no share traces all, as OpenTelemetry has it. */
+/** An invalid share traces all calls, as in OpenTelemetry. */
 function parseRatio(text: string): number {
   const given = Number(text);
   return given >= 0 && given <= 1 ? given : 1;
 }
 
-/** `name=value` pairs, separated by commas, values percent-encoded. Blanks inside a value are taken as they are. */
+/** `name=value` pairs, separated by commas, values percent-encoded. */
 const parseHeaders = (text: string): Record<string, string> =>
   Object.fromEntries(
     text.split(',').flatMap((pair) => {
@@ -175,21 +162,18 @@ const parseHeaders = (text: string): Record<string, string> =>
     }),
   );
 
-/** A key that seals state for clients. */
+/** Encrypts turn state for clients. */
 export interface StateKey {
-  /** Stands in every seal. */
+  /** Part of every encrypted state. */
   number: number;
   /** Any text; the key is its SHA-256. */
   secret: string;
 }
 
-/**
- * The keys in `SEAL_KEYS`, a JSON object of number to secret text, oldest first. Only functions that answer calls have
- * the variable. Throws an Error that quotes nothing of a key.
- */
+/** The keys in `SEAL_KEYS`, a JSON object of number to secret, oldest first. Errors never quote a key. */
 export function readStateKeys(variables: Variables = process.env): StateKey[] {
   const text = variables['SEAL_KEYS'];
-  // The stack sets it. On a host that does not, state comes back while the environment lives, and is dropped after.
+  // A host without the variable can read back its own states only until it restarts.
   if (text === undefined) return [{ number: 1, secret: crypto.randomUUID() }];
   const found = parseJson(text);
   const entries = typeof found === 'object' && found !== null ? Object.entries(found) : [];
@@ -224,10 +208,9 @@ function requireVariable(variables: Variables, name: string): string {
 const createMissingError = (name: string): Error =>
   new Error(`The environment variable ${name} is missing; the stack sets it on every function.`);
 
-/** What an operator says about the AWS account, in place of the environment; the SDK's own chain finds the rest. */
+/** An operator's choice of AWS account. The SDK's chain finds the rest. */
 
 export interface AwsOverrides {
   region?: string;
-  /** A profile of the AWS configuration files. */
   profile?: string;
 }

@@ -1,4 +1,4 @@
-/** What this machine gives: time, ids, random numbers, HMAC, sealing, inflating, and memory with a bound. */
+/** The ports on Node itself: time, ids, random numbers, HMAC, encryption, inflating, and bounded caches. */
 import {
   randomBytes,
   createHmac,
@@ -27,8 +27,7 @@ export const systemClock: Clock = {
     }),
 };
 
-// Request ids: ULIDs in lower case, 10 characters of milliseconds, then 16 random ones (80 bits). They sort by time. And
-// random numbers for jitter and weights, which must never be used for secrets.
+// Request ids: ULIDs in lower case, so they sort by time. `systemRandom` is for jitter and weights, never for secrets.
 
 export const timeSortedIds = (clock: Clock): Ids => ({
   next: () => timeText(clock.now()) + generateIdText(),
@@ -36,14 +35,14 @@ export const timeSortedIds = (clock: Clock): Ids => ({
 
 function generateIdText(): string {
   let text = '';
-  // A byte modulo 32 is uniform, as 256 is a multiple of 32.
+  // Uniform, because 256 is a multiple of 32.
   for (const byte of randomBytes(16)) text += idAlphabet.charAt(byte % 32);
   return text;
 }
 
 export const systemRandom: Random = { next: () => Math.random() };
 
-// HMAC by Node's crypto. Must compare in constant time.
+// Must compare in constant time.
 
 const computeHmac = (secret: string, message: string | Uint8Array): Buffer =>
   createHmac('sha256', secret).update(message).digest();
@@ -55,30 +54,30 @@ export const nodeHmac: Hmac = {
     let found = 0;
     for (const signature of signatures) {
       const given = Buffer.from(signature, 'hex');
-      // The length is no secret: every right signature has the same.
+      // The length is public: all valid signatures have the same.
       found += Number(given.length === wanted.length && timingSafeEqual(given, wanted));
     }
     return found > 0;
   },
 };
 
-/** As JSON, so that no two pairs of account and name are one message. */
+/** JSON keeps pairs of account and name distinct. */
 export const createPseudonym =
   (key: string): Pseudonym =>
   (account, name) =>
     nodeHmac.sign(key, JSON.stringify([account, name]));
 
-// Generates clients' keys and other unguessable values. Tables and logs must hold only a key's hash and hint.
+// Secret values. Tables and logs must hold only a key's hash and hint.
 
-/** A new secret key: `sk-` and 48 URL-safe characters, 288 random bits. */
+/** `sk-` and 48 URL-safe characters, 288 random bits. */
 export const generateSecretKey = (): string => `sk-${randomBytes(36).toString('base64url')}`;
 
 export const generateHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-// Seals with AES-256-GCM under numbered keys; the last key seals, all open. The text is deflated first. Must never
-// inflate without a bound.
+// Encrypts state with AES-256-GCM under numbered keys: the newest encrypts, all decrypt. The text is deflated first. Must
+// never inflate without a bound.
 
-/** Above what a reader keeps of one turn, also as JSON. */
+/** More than a reader keeps of one turn. */
 const textBytesMax = 16 * 1024 * 1024;
 const checkLength = 4;
 const nonceLength = 12;
@@ -89,15 +88,15 @@ interface Key {
   number: number;
   secret: Buffer;
   /**
-   * Stands before the sealed bytes. A number says which key was used, but a stack that was made anew has other keys
-   * under the same numbers: without this, their seals would look damaged.
+   * Precedes the encrypted bytes. A recreated stack has other keys under the same numbers; without this check, old states
+   * would look damaged.
    */
   check: Buffer;
 }
 
 /** @param keys oldest first, at least one */
 export function createSealer(keys: readonly StateKey[]): Sealer {
-  const known = new Map(keys.map((key) => [key.number, keyOf(key)]));
+  const known = new Map(keys.map((key) => [key.number, deriveKey(key)]));
   const newest = [...known.values()].at(-1);
   if (!newest) throw new Error('no seal key');
   return {
@@ -112,7 +111,7 @@ export function createSealer(keys: readonly StateKey[]): Sealer {
   };
 }
 
-function keyOf({ number, secret: text }: StateKey): Key {
+function deriveKey({ number, secret: text }: StateKey): Key {
   const secret = hashBytes(text);
   return { number, secret, check: hashBytes(secret).subarray(0, checkLength) };
 }
@@ -145,10 +144,10 @@ function decrypt(
   }
 }
 
-/** The form and the key's number are sealed along, so that they cannot be changed either. */
+/** Authenticates the prefix and the key's number, so that neither can be changed. */
 const headOf = (number: number): Buffer => Buffer.from(`${sealPrefix}${number}`);
 
-// Inflates with Node's zlib, at once: how much one call may inflate is bounded, and nothing of it is kept.
+// Synchronous: the budget of a call bounds how much it may inflate.
 
 export const inflateWithZlib: Inflate = (bytes, lengthMax) => {
   try {
@@ -158,7 +157,7 @@ export const inflateWithZlib: Inflate = (bytes, lengthMax) => {
   }
 };
 
-/** Sets an entry as the newest of a map, and drops the oldest above the maximum. */
+/** Sets an entry as the newest and drops the oldest above the maximum. */
 export function keepNewest<Key, Value>(map: Map<Key, Value>, max: number, key: Key, value: Value): void {
   map.delete(key);
   map.set(key, value);
@@ -170,25 +169,22 @@ export function keepNewest<Key, Value>(map: Map<Key, Value>, max: number, key: K
 
 interface CacheEntry<Value> {
   value: Promise<Value>;
-  /** Epoch milliseconds at which the load began: what it brings may be as old as that. */
+  /** The value may be as old as this start of its load. */
   startedAt: number;
   expiresAt: number;
 }
 
-/** A load that takes longer may have been interrupted by a freeze of the environment; its result is not shared. */
+/** A freeze of the environment may have interrupted a longer load, so its result is not shared. */
 const loadMsMax = 10_000;
 
 interface ExpiringCacheOptions<Value> {
   clock: Clock;
   entriesMax: number;
-  /** How long a value is cached, in milliseconds from the beginning of its load. */
+  /** Counts from the start of the load. */
   lifetimeMs: (value: Value) => number;
 }
 
-/**
- * A cache in memory. Drops the least recently used entry first. Concurrent calls for a key share one load. A failed load
- * is not cached.
- */
+/** Drops the least recently used entry first. Concurrent calls share one load. A failed load is not cached. */
 export class ExpiringCache<Value> {
   readonly #entries = new Map<string, CacheEntry<Value>>();
   readonly #options: ExpiringCacheOptions<Value>;
@@ -197,7 +193,7 @@ export class ExpiringCache<Value> {
     this.#options = options;
   }
 
-  /** @param ageMsMax an entry whose load began longer ago is loaded again */
+  /** @param ageMsMax reloads an older entry */
   get(key: string, load: () => Promise<Value>, ageMsMax = Infinity): Promise<Value> {
     const { clock, entriesMax, lifetimeMs } = this.#options;
     const startedAt = clock.now();
@@ -217,7 +213,6 @@ export class ExpiringCache<Value> {
     return entry.value;
   }
 
-  /** Forgets an entry, and returns it. */
   take(key: string): Promise<Value> | undefined {
     const value = this.#entries.get(key)?.value;
     this.#entries.delete(key);

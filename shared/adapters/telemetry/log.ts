@@ -1,21 +1,19 @@
 /**
- * The log: one JSON line per request, event and fault, written before the call returns. Must never hold a
- * prompt, an answer, a secret or an error message, which may quote any of them.
+ * Writes one JSON line per request, event and fault before the call returns. Must never hold a prompt, an answer, a secret
+ * or an error message, which may quote any of them.
  */
 import { causesMax, storeRequestId } from '../../relay/ports/store-errors.ts';
 import type { Log, RequestLog, MetricName, SweepResult, ConfigMetrics } from '../../relay/ports/telemetry.ts';
 
-/** Makes a log line also a metric. Times in epoch milliseconds. */
+/** Adds metrics to log lines. Times in epoch milliseconds. */
 interface LineMetrics {
-  /** The members of a request's line, its time and the metrics included. */
   describeRequest(entry: RequestLog, atMs: number): object;
-  /** What is added to an event's line. */
   describeEvent(name: string, atMs: number): object;
 }
 
 export function createJsonLog(version: string, metrics?: LineMetrics): Log {
   const write = (level: string, message: string, fields: object): void => {
-    process.stdout.write(`${textOf({ level, message, version, ...fields })}\n`);
+    process.stdout.write(`${stringifyLine({ level, message, version, ...fields })}\n`);
   };
   return {
     request: (entry) => {
@@ -37,14 +35,14 @@ export function createJsonLog(version: string, metrics?: LineMetrics): Log {
   };
 }
 
-/** For whoever reads lines elsewhere: CloudWatch has both of its own. */
+/** For other log readers: CloudWatch adds both itself. */
 const describeOrigin = (atMs: number): object => ({
   timestamp: new Date(atMs).toISOString(),
   service: 'relay',
 });
 
-/** Few lines have amounts: with a replacer, all take three times as long. */
-function textOf(line: object): string {
+/** A replacer would make all lines three times as slow, and few have amounts. */
+function stringifyLine(line: object): string {
   try {
     return JSON.stringify(line);
   } catch {
@@ -52,7 +50,6 @@ function textOf(line: object): string {
   }
 }
 
-/** Amounts are bigints, at which JSON.stringify throws. */
 const formatAmount = (_name: string, value: unknown): unknown =>
   typeof value === 'bigint' ? value.toString() : value;
 
@@ -60,17 +57,16 @@ interface FaultDescription {
   error: string;
   code?: string;
   store_request_id?: string;
-  /** Frames only. */
   stack?: string[];
   cause?: FaultDescription;
 }
 
-/** Frames of an error and of each of its causes. A frame of a bundle has some 60 characters. */
+/** A frame of a bundle has about 60 characters. */
 const framesMax = 8;
 const causeFramesMax = 2;
 const frameCharactersMax = 120;
 
-/** The parts of an error that may be logged: name, code and the first frames; some 2 KB at most. */
+/** What may be logged of an error: name, code and the first frames, about 2 KB. */
 export function describeFault(error: unknown, depth = 0): FaultDescription {
   if (!(error instanceof Error)) return { error: typeof error };
   const { name, message, stack, cause } = error;
@@ -86,11 +82,11 @@ export function describeFault(error: unknown, depth = 0): FaultDescription {
   };
 }
 
-/** Names and codes are single words; any other text may quote foreign content. */
+/** Names and codes are single words. Other text may quote foreign content. */
 const wordOf = (value: unknown): string | undefined =>
   typeof value === 'string' && /^\w{1,80}$/.test(value) ? value : undefined;
 
-/** Removes the message first, because it may look like frames. */
+/** The message may look like frames, so it is removed. */
 function framesOf(stack: string, message: string): string[] {
   const trace = message === '' ? stack : stack.replaceAll(message, '');
   return trace
@@ -99,21 +95,20 @@ function framesOf(stack: string, message: string): string[] {
     .map((line) => line.trim().slice(-frameCharactersMax));
 }
 
-// Adds CloudWatch metrics to log lines. Dimensions are only stack, channel and outcome, which have few
-// values. Accounts, keys and models have many values and stay fields for queries.
+// CloudWatch metrics. Dimensions are only stack, channel and outcome, which have few values. Accounts, keys and models stay
+// fields for queries.
 
 /**
- * How a request ended, as a dimension. `client_gone`: the client disconnected before the end. `refused`: a
- * check, a limit of the caller, or the upstream refused the request. `limited`: every channel is
+ * A dimension of metrics. `refused`: by a check, a limit of the caller, or the upstream. `limited`: every channel is
  * rate-limited. `failed`: the relay or an upstream failed.
  */
 export const outcomes = ['completed', 'client_gone', 'refused', 'limited', 'failed'] as const;
 type Outcome = (typeof outcomes)[number];
 
-/** Codes of failures that can occur after the answer began, with status 200. */
+/** Failures that can follow after the answer began, with status 200. */
 const failureCodes = new Set(['upstream_unavailable', 'upstream_timeout', 'unavailable', 'internal']);
 
-/** Events that need an operator, and their metrics. Each metric has an alarm. */
+/** Events that need an operator. Each metric has an alarm. */
 const eventMetrics = new Map([
   ['settle_lost', 'SettleLost'],
   ['reserve_unknown', 'ReserveUnknown'],
@@ -124,9 +119,7 @@ const eventMetrics = new Map([
   ['charged_above_reserve', 'ChargedAboveReserve'],
 ]);
 
-/**
- * @param build the function and its version: `chat:12`. Metric filters count by it, so that a deployment can be given up
- */
+/** @param build function and version, like `chat:12`: a bad deployment is detected by it */
 export function createRequestMetrics(stack: string, build?: string): LineMetrics {
   return {
     describeRequest: (entry, atMs) => {
@@ -143,8 +136,8 @@ export function createRequestMetrics(stack: string, build?: string): LineMetrics
 }
 
 /**
- * What the line says of the request beside its metrics. CloudWatch bills each byte, so nothing is said twice: numbers that
- * are metrics, and what an answer without incident always has, are left out.
+ * The fields beside the metrics. CloudWatch bills each byte, so metric values and the defaults of a normal answer are left
+ * out.
  */
 function fieldsOf(entry: RequestLog): Partial<RequestLog> {
   const { first_content_ms: _first, charge: _charge, end, attempts = [], upstream_status, ...fields } = entry;
@@ -166,9 +159,8 @@ export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): 
 }
 
 /**
- * A count of zero is not written, because each byte and each metric with a value costs: whoever draws a share divides by
- * `Requests` and fills what is missing with 0. `CallFailed` alone is 0 or 1, so that its sum and its number of values are
- * failures and calls: a function of the version before writes neither.
+ * Zero counts are left out, because each byte and each value costs. `CallFailed` is always 0 or 1, so that its sum and its
+ * count are failures and calls.
  */
 function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> {
   const { attempts = [], charge, first_content_ms } = entry;
@@ -177,7 +169,7 @@ function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> 
   return {
     Requests: 1,
     ...(isFailure && { Failures: 1 }),
-    // Refused calls do not count: a flood of wrong keys would hide an outage.
+    // Refused calls do not count, or a flood of invalid keys would hide an outage.
     ...(outcome === 'refused' ? { Refusals: 1 } : { CallFailed: Number(isFailure) }),
     ...(entry.code === 'internal' && { InternalErrors: 1 }),
     ...(failed.length > 0 && { FailedAttempts: failed.length }),
@@ -188,7 +180,7 @@ function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> 
   };
 }
 
-/** Of metrics that are no counts. */
+/** Metrics that are not counts. */
 const units: Record<string, string | undefined> = {
   FirstContentMs: 'Milliseconds',
   ChargeYuan: undefined,
@@ -199,18 +191,14 @@ const ofStack = [['stack']];
 // Not split by outcome, because percentiles of several metrics cannot be combined.
 const ofChannel = [['stack'], ['stack', 'channel']];
 
-/**
- * The dimensions of metrics that have more than the stack: names of the line's members. A metric is counted once for each
- * list, and AWS bills each combination of values as a metric.
- */
+/** Metrics with more dimensions than the stack. AWS bills each combination of values as a metric. */
 const dimensionsOf: Record<string, readonly (readonly string[])[]> = {
   Requests: [['stack'], ['stack', 'channel', 'outcome']],
   FirstContentMs: ofChannel,
   ImplausibleUsage: ofChannel,
 };
 
-// Counts of functions that serve no requests, as CloudWatch metrics by stack: a log line (EMF) each. What is otherwise 0 is
-// not written, because each metric with a value costs.
+// Metrics of functions without requests, a log line (EMF) each. Zeros are left out where possible, because each value costs.
 
 const createPublisher =
   (stack: string) =>
@@ -221,15 +209,14 @@ export function createBackgroundMetrics(stack: string) {
   const publish = createPublisher(stack);
   return {
     count: (name: MetricName) => publish({ [name]: 1 }),
-    // `OpenReservations` says also that the sweeper ran.
+    // `OpenReservations` also shows that the sweeper ran.
     countSweep: ({ open, expired }: SweepResult) =>
       publish({ OpenReservations: open, ...(expired > 0 && { ExpiredReservations: expired }) }),
-    /** Whether the scheduled call was answered. */
     countCanaryCall: ({ ok }: { ok: boolean }) => publish({ CanarySuccesses: Number(ok) }),
   };
 }
 
-/** Of a process that answers many requests at once: its mean over all processes is what their number follows. */
+/** Servers scale by its mean over all processes. */
 export const createServerMetrics = (stack: string) => ({
   inFlight: (RequestsInFlight: number) => createPublisher(stack)({ RequestsInFlight }),
 });
@@ -237,8 +224,7 @@ export const createServerMetrics = (stack: string) => ({
 export function createConfigMetrics(stack: string): ConfigMetrics {
   const publish = createPublisher(stack);
   return {
-    // `BadRows` ends its alarm with 0, and has the models without a price in it: an alarm of their own would be one more
-    // metric to pay for.
+    // `BadRows` is written as 0 to end its alarm. It includes models without a price, which saves the cost of another alarm.
     compiled: ({ badRows, warnedRows, unpricedModels }) =>
       publish({
         BadRows: badRows + unpricedModels,
@@ -251,8 +237,8 @@ export function createConfigMetrics(stack: string): ConfigMetrics {
 }
 
 /**
- * The metrics of the alarms MoneyWrong, NeedsAPerson and Oddities, and what one of each count adds to them. An alarm on many
- * metrics costs as much as many alarms.
+ * Weights of counts in the alarms MoneyWrong, NeedsAPerson and Oddities. One alarm on many metrics costs as much as many
+ * alarms.
  */
 const attentionAlarms: Record<string, { alarm: string; weight: number }> = {
   ...assignAlarm(
@@ -263,7 +249,7 @@ const attentionAlarms: Record<string, { alarm: string; weight: number }> = {
     'NeedsAPerson',
     'InternalErrors ReserveUnknown ChargedAboveReserve SweepFailed ExpiredReservations AlertUndelivered PaymentParked ConfigCompileFailed',
   ),
-  // Its alarm triggers at ten: a throttled write harms one turn, an estimate may be wrong about a single odd text.
+  // This alarm triggers at ten: single cases are harmless.
   ...assignAlarm('Oddities', 'TurnStateLost ImplausibleUsage ResponsesNotStored'),
   ...assignAlarm('Oddities', 'ConfigFormatUnknown', 10),
 };
@@ -273,8 +259,7 @@ function assignAlarm(alarm: string, names: string, weight = 1): typeof attention
 }
 
 /**
- * Numbers and what their alarms count as members of a line, and the member `_aws`, by which CloudWatch makes metrics of them
- * (EMF): one group for all with the same dimensions, because each group repeats them.
+ * Adds numbers, their alarm counts, and `_aws` (EMF), from which CloudWatch makes metrics.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  */
 function embedMetrics(given: Record<string, number>, atMs: number): object {

@@ -1,4 +1,7 @@
-/** The spans of one call. Must never hold a prompt, an answer or a secret, and never grow without bound. */
+/**
+ * Records the spans of one call and exports them by OTLP. Must never hold a prompt, an answer or a secret, and never grow
+ * without bound.
+ */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../relay/ports/host.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
@@ -9,23 +12,22 @@ export type SpanAttributes = Record<string, string | number | boolean | undefine
 export interface Span {
   name: string;
   spanId: string;
-  /** Epoch milliseconds, with fractions. */
+  /** Epoch milliseconds with fractions. */
   startMs: number;
   endMs?: number;
   attributes: SpanAttributes;
-  /** A word that names the failure. */
+  /** One word. */
   error?: string | undefined;
 }
 
-/** Of a call with many repeats, the first ones. */
+/** Later spans are dropped. */
 const spansMax = 48;
 
 export class CallTrace {
   readonly traceId: string;
-  /** The caller's span. */
   readonly parentId: string | undefined;
   readonly sampled: boolean;
-  /** All others are parts of it. */
+  /** The parent of all other spans. */
   readonly root: Span;
   readonly spans: Span[] = [];
   readonly #clockMs: number;
@@ -35,7 +37,7 @@ export class CallTrace {
     this.traceId = traceId ?? randomBytes(16).toString('hex');
     this.parentId = spanId;
     this.sampled = sampled;
-    // An environment that was frozen has a timer that stood still, so each call begins by its clock.
+    // A freeze stops the timer, so each call starts by the clock.
     this.#clockMs = clock.now();
     this.root = this.begin('call');
   }
@@ -51,7 +53,7 @@ export class CallTrace {
     span.error ??= error;
   }
 
-  /** The header by which a request to the outside names the span that it is a part of. */
+  /** The `traceparent` header of an outgoing request. */
   formatHeader({ spanId }: Span): string {
     return `00-${this.traceId}-${spanId}-${this.sampled ? '01' : '00'}`;
   }
@@ -61,21 +63,19 @@ export class CallTrace {
   }
 }
 
-// The header `traceparent` of W3C's Trace Context: which trace a call belongs to. Must never trust what a caller sends in it.
+// W3C's header `traceparent`. Callers send it, so it must never be trusted.
 
 export interface TraceParent {
-  /** 32 hexadecimal digits. */
   traceId: string;
-  /** 16 hexadecimal digits: the span that the next one is a part of. */
   spanId: string;
   sampled: boolean;
 }
 
-/** Later versions may have more fields behind those of version 00; `ff` is none. */
+/** Later versions may append fields; `ff` is invalid. */
 const traceParent =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Undefined: there is none, or none that can be read. The call then begins a trace. */
+/** Undefined if missing or invalid. The call then starts a trace. */
 export function readTraceParent(header: string | undefined): TraceParent | undefined {
   const [, version, traceId = '', spanId = '', flags = '', more] =
     traceParent.exec(header?.trim() ?? '') ?? [];
@@ -83,15 +83,15 @@ export function readTraceParent(header: string | undefined): TraceParent | undef
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-// Sends finished traces by OTLP over HTTP, as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Waits a bounded
-// time and tries once: a receiver that is away loses traces, never calls. Must never wait for it with each call.
+// Sends traces by OTLP over HTTP as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Tries once for a bounded time:
+// an unreachable receiver loses traces, but must never delay every call.
 
 const sendMsMax = 1_000;
-/** After a failure nothing is sent for so long: the next calls would only wait. */
-const restMs = 10_000;
+/** Nothing is sent for this time after a failure, because the next calls would only wait. */
+const cooldownMs = 10_000;
 const quietMs = 60_000;
 const textLengthMax = 256;
-/** As OTLP counts statuses and kinds of spans. */
+/** OTLP's numbers of statuses and span kinds. */
 const failed = 2;
 const server = 2;
 const client = 3;
@@ -104,13 +104,13 @@ export interface ExporterDeps {
   version: string;
 }
 
-/** Resolves when the receiver has answered, or was waited for long enough, or rests. Never rejects. */
+/** Resolves when the receiver answered, timed out or is cooling down. Never rejects. */
 export function createOtlpExporter(deps: ExporterDeps): (trace: CallTrace) => Promise<void> {
   const { settings, clock, log, stack, version } = deps;
   const named = { 'service.name': settings.service ?? stack, 'service.version': version };
-  const resource = { attributes: attributesOf(named) };
+  const resource = { attributes: encodeAttributes(named) };
   const scope = { name: 'relay', version };
-  let saidMs = -Infinity;
+  let reportedMs = -Infinity;
   let cooldownUntilMs = -Infinity;
   return async (trace) => {
     if (clock.now() < cooldownUntilMs) return;
@@ -118,14 +118,14 @@ export function createOtlpExporter(deps: ExporterDeps): (trace: CallTrace) => Pr
     const body = JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ scope, spans }] }] });
     const reason = await send(settings, body);
     if (reason === undefined) return;
-    cooldownUntilMs = clock.now() + restMs;
-    if (clock.now() - saidMs < quietMs) return;
-    saidMs = clock.now();
+    cooldownUntilMs = clock.now() + cooldownMs;
+    if (clock.now() - reportedMs < quietMs) return;
+    reportedMs = clock.now();
     log.event('trace_lost', { reason });
   };
 }
 
-/** Returns why it failed. */
+/** Returns the reason of a failure. */
 async function send({ url, headers: given }: TracingSettings, body: string): Promise<string | undefined> {
   let headers: Headers;
   try {
@@ -158,21 +158,21 @@ function spanOf({ traceId, parentId, root }: CallTrace, span: Span): object {
     kind: span === root ? server : client,
     startTimeUnixNano: formatNanoseconds(startMs),
     endTimeUnixNano: formatNanoseconds(endMs),
-    attributes: attributesOf(span.attributes),
+    attributes: encodeAttributes(span.attributes),
     status: error === undefined ? undefined : { code: failed, message: error },
   };
 }
 
-/** 64-bit numbers are texts in JSON. */
+/** JSON holds 64-bit numbers as text. */
 const formatNanoseconds = (milliseconds: number): string =>
   `${BigInt(Math.round(milliseconds * 1000)) * 1000n}`;
 
-const attributesOf = (attributes: SpanAttributes): object[] =>
+const encodeAttributes = (attributes: SpanAttributes): object[] =>
   Object.entries(attributes).flatMap(([key, value]) =>
-    value === undefined ? [] : [{ key, value: valueOf(value) }],
+    value === undefined ? [] : [{ key, value: encodeValue(value) }],
   );
 
-function valueOf(value: string | number | boolean): object {
+function encodeValue(value: string | number | boolean): object {
   if (typeof value === 'string') return { stringValue: value.slice(0, textLengthMax) };
   if (typeof value === 'boolean') return { boolValue: value };
   return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };

@@ -1,6 +1,6 @@
 /**
- * Sends requests to upstreams over kept connections. Does not follow redirects: a 3xx is a normal reply. Must
- * never connect to an address that is not public; only the local stack may connect to this machine.
+ * Sends requests to upstreams over kept connections. Does not follow redirects: a 3xx is a normal reply. Must never connect
+ * to an address that is not public, but the local stack may connect to this machine.
  */
 import {
   Agent as HttpAgent,
@@ -23,15 +23,12 @@ import {
 import { isLoopbackAddress, isPublicAddress } from '../../upstreams/endpoint-rules.ts';
 import type { RequestSigner } from '../aws/aws-signature.ts';
 
-/**
- * Closes idle connections. After a longer freeze of the function it closes them before they are used again.
- */
+/** A function that was frozen longer closes idle connections before it uses them. */
 const idleConnectionMs = 60_000;
 
 interface TransportOptions extends AddressRules {
-  /** How names are resolved. Absent: by the system. */
+  /** Default: the system's resolver. */
   resolve?: Resolve;
-  /** Signs the requests that need it. Absent: no request is signed. */
   sign?: RequestSigner;
 }
 
@@ -64,7 +61,7 @@ interface Call extends Pick<UpstreamRequest, 'method' | 'headers' | 'connectTime
 }
 
 async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply> {
-  if (signal.aborted) throw givenUp();
+  if (signal.aborted) throw createAbortError();
   const secure = call.url.protocol === 'https:';
   const request = openRequest(call, secure);
   const explain = watchConnection(request, { secure, timeoutMs: call.connectTimeoutMs });
@@ -72,9 +69,9 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
     const giveUp = () => request.destroy();
     signal.addEventListener('abort', giveUp);
     request.once('close', () => signal.removeEventListener('abort', giveUp));
-    // Stays attached after the reply's head, to catch late errors.
-    request.on('error', (error) => reject(signal.aborted ? givenUp() : explain(error)));
-    // Node closes the request without an error when the reply is an unrequested 101.
+    // Stays attached to catch errors after the reply's head.
+    request.on('error', (error) => reject(signal.aborted ? createAbortError() : explain(error)));
+    // Node reports no error for an unrequested 101.
     const failUnanswered = () =>
       reject(new TransportError('reset', 'The connection closed without a reply.'));
     request.once('close', failUnanswered);
@@ -89,13 +86,13 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
       });
     });
   });
-  // Outside of the functions above, which live as long as the reply: they would keep the body.
-  // As a text it leaves in one write with the head.
+  // Not inside the functions above: they live as long as the reply and would keep the body. A string body leaves in one write
+  // with the head.
   request.end(call.body);
   return replied;
 }
 
-const givenUp = (): TransportError => new TransportError('aborted', 'The call was given up.');
+const createAbortError = (): TransportError => new TransportError('aborted', 'The call was given up.');
 
 function openRequest({ method = 'POST', url, agent, body, headers }: Call, secure: boolean): ClientRequest {
   const options = {
@@ -106,15 +103,11 @@ function openRequest({ method = 'POST', url, agent, body, headers }: Call, secur
   try {
     return secure ? requestOverHttps(url, options) : requestOverHttp(url, options);
   } catch {
-    // Node throws at invalid headers.
     throw new TransportError('connect', 'The request holds a header that cannot be sent.');
   }
 }
 
-/**
- * Plain http is allowed only to this machine. An IP address in place of a name is checked here, because it is
- * never resolved.
- */
+/** Allows plain http only to this machine. IP addresses are checked here, because they are never resolved. */
 function checkUrl(text: string, rules: AddressRules): URL {
   const url = URL.parse(text);
   const host = url?.hostname.replace(/^\[|\]$/g, '') ?? '';
@@ -130,7 +123,7 @@ function checkUrl(text: string, rules: AddressRules): URL {
   return url;
 }
 
-/** When one kept connection to a host is dead, usually all idle ones are. */
+/** If one kept connection to a host is dead, usually all idle ones are. */
 function dropIdleConnections(agent: HttpAgent, { hostname, port, protocol }: URL): void {
   const host = hostname.replace(/^\[|\]$/g, '');
   const prefix = `${host}:${port || (protocol === 'https:' ? 443 : 80)}:`;
@@ -139,12 +132,7 @@ function dropIdleConnections(agent: HttpAgent, { hostname, port, protocol }: URL
   }
 }
 
-// Limits the time to connect, and classifies a failure by the stage that the request had reached.
-
-/**
- * A kept connection was closed before any byte of a reply arrived. The request can be sent again on a new
- * connection.
- */
+/** A kept connection was closed before any byte of the reply. The request can be sent again. */
 class StaleConnection extends TransportError {
   constructor() {
     super('reset', 'A kept connection was closed by the other side.');
@@ -152,8 +140,8 @@ class StaleConnection extends TransportError {
 }
 
 /**
- * Returns what classifies a failure by the stage that was reached. Messages hold codes, never foreign text. `timeoutMs`
- * limits connecting, including TLS.
+ * Limits the time to connect, including TLS. Returns a function that classifies a failure by the stage it happened in.
+ * Messages hold codes, never foreign text.
  */
 function watchConnection(
   request: ClientRequest,
@@ -194,9 +182,7 @@ function watchConnection(
   };
 }
 
-// Names the cause of a failed connection by its stage and the system's code; must never read a message.
-
-/** Before TCP is connected. The codes of Node's resolver, of sockets, and of our own lookup. */
+/** Before TCP is connected: codes of Node's resolver, sockets, and our lookup. */
 const connectFaults: Record<string, ConnectFault> = {
   ECONNREFUSED: 'refused',
   EHOSTUNREACH: 'unreachable',
@@ -212,11 +198,11 @@ const connectFaults: Record<string, ConnectFault> = {
   EPRIVATE: 'address',
 };
 
-/** OpenSSL's words for a chain that ends at nobody who is trusted. */
+/** OpenSSL's codes for an untrusted chain. */
 const untrusted =
   /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|CERT_UNTRUSTED|CERT_REVOKED|INVALID_CA)/;
 
-/** `handshaking`: TCP was connected. Undefined: a cause without a name of its own. */
+/** Reads codes only, never a message. `handshaking`: TCP was connected. */
 function classifyConnectFault(
   code: string,
   { handshaking }: { handshaking: boolean },
@@ -227,19 +213,16 @@ function classifyConnectFault(
   return untrusted.test(code) ? 'tls_untrusted' : 'tls';
 }
 
-// Checks addresses when a name is resolved. The configuration check alone is not enough, because a name may
-// later resolve to another address.
+// Addresses are checked when a name is resolved: the check of the configuration is not enough, because a name may later
+// resolve to another address.
 
 interface AddressRules {
-  /** true on the local stack: connections to this machine are allowed. */
   local: boolean;
 }
 
-/** Whether the relay may connect to this address. */
 const isAllowedAddress = (address: string, { local }: AddressRules): boolean =>
   isPublicAddress(address) || (local && isLoopbackAddress(address));
 
-/** Resolves a name to all its addresses. The error contains none of them. */
 export type Resolve = (
   name: string,
   options: LookupOptions & { all: true },
@@ -247,13 +230,12 @@ export type Resolve = (
 ) => void;
 
 /**
- * A lookup for sockets. Fails with `EPRIVATE` when any address of the name is not allowed: a private address
- * among public ones indicates an attack.
+ * Fails with `EPRIVATE` if any address of the name is not allowed: a private address among public ones indicates an attack.
  */
 function createPublicLookup(rules: AddressRules, resolve: Resolve = systemLookup): LookupFunction {
   return (name, options, done) => {
     resolve(name, { ...options, all: true }, (error, addresses) => {
-      const refused = error ?? refusalOf(addresses, rules);
+      const refused = error ?? refuseAddresses(addresses, rules);
       const [first] = refused ? [] : addresses;
       if (refused || !first) return done(refused ?? createLookupError('ENOTFOUND'), []);
       if (options.all) done(null, addresses);
@@ -262,7 +244,10 @@ function createPublicLookup(rules: AddressRules, resolve: Resolve = systemLookup
   };
 }
 
-const refusalOf = (addresses: LookupAddress[], rules: AddressRules): NodeJS.ErrnoException | undefined =>
+const refuseAddresses = (
+  addresses: LookupAddress[],
+  rules: AddressRules,
+): NodeJS.ErrnoException | undefined =>
   addresses.every(({ address }) => isAllowedAddress(address, rules))
     ? undefined
     : createLookupError('EPRIVATE');
@@ -270,15 +255,12 @@ const refusalOf = (addresses: LookupAddress[], rules: AddressRules): NodeJS.Errn
 const createLookupError = (code: string): NodeJS.ErrnoException =>
   Object.assign(new Error('The name leads to no address that may be called.'), { code });
 
-// A reply's body as an async sequence that can be returned early, decoded where it is compressed.
+// The reply's body: an async sequence that can be returned early, decompressed if needed.
 
-/**
- * Readers return at `[DONE]`, shortly before the reply ends. Waiting this long for the end keeps the
- * connection reusable.
- */
+/** Readers return at `[DONE]`, shortly before the reply ends. Waiting for the end keeps the connection. */
 const lingerMs = 100;
 
-/** The bytes of a reply as the upstream meant them. No encoding is asked for; some proxies compress all the same. */
+/** No compression is requested, but some proxies compress anyway. */
 function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
   const encoding = reply.headers['content-encoding']?.trim().toLowerCase() ?? '';
   const bytes = readBytes(reply, signal);
@@ -303,11 +285,11 @@ function replyBody(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<U
 }
 
 /**
- * The bytes of a reply as they arrive. A failure rejects the pending read with a TransportError. An early
- * return does not wait for a pending read; it closes the connection unless the reply ends within `lingerMs`.
+ * A failure rejects the pending read with a TransportError. An early return does not wait for a pending read; it closes the
+ * connection unless the reply ends within `lingerMs`.
  */
 function readBytes(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<Uint8Array> {
-  // Without a listener Node throws the error instead of keeping it for the next read.
+  // Without a listener Node would throw the error.
   reply.on('error', () => undefined);
   return {
     [Symbol.asyncIterator]: () => {
@@ -338,7 +320,7 @@ function linger(reply: IncomingMessage, reads: AsyncIterator<Uint8Array>): void 
   if (reply.readableEnded) return;
   const timer = setTimeout(() => reply.destroy(), lingerMs);
   reply.once('close', () => clearTimeout(timer));
-  // The remaining bytes are drained only after the iterator has released the stream.
+  // Drain the rest only after the iterator released the stream.
   const released = reads.return?.() ?? Promise.resolve();
   released.then(
     () => reply.resume(),
@@ -348,7 +330,7 @@ function linger(reply: IncomingMessage, reads: AsyncIterator<Uint8Array>): void 
 
 const flush = constants.Z_SYNC_FLUSH;
 
-/** By the name of the encoding; the first byte tells the two forms of `deflate` apart. */
+/** The first byte tells the two forms of `deflate` apart. */
 const decoders: Record<string, (first: number) => Transform> = {
   gzip: () => createGunzip({ flush }),
   'x-gzip': () => createGunzip({ flush }),
@@ -360,9 +342,8 @@ const createEncodingError = (): TransportError =>
   new TransportError('encoding', 'The reply has an encoding that cannot be read.');
 
 /**
- * Decodes a compressed reply as it arrives: what a read brought goes on before the next read, and a little at a time, so the
- * reader bounds what a small reply can become. Throws a TransportError: that of the reads, or `encoding`. An early return ends
- * the reads early too.
+ * Decompresses a reply as it arrives, a little at a time, so the reader bounds what a small reply can become. Throws the
+ * reads' TransportError, or one of kind `encoding`. An early return ends the reads.
  */
 async function* decodeReply(
   reads: AsyncIterator<Uint8Array>,

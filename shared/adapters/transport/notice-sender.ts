@@ -1,4 +1,4 @@
-/** Sends notices to what a deployment offers: its topic, mail from its sender, and signed webhooks. */
+/** Sends notices to the deployment's topic, by mail, and to signed webhooks. */
 import { createHmac } from 'node:crypto';
 import type { NoticeSender, NoticeTarget } from '../../relay/ports/alerts.ts';
 import type { Clock, UpstreamTransport } from '../../relay/ports/host.ts';
@@ -8,9 +8,9 @@ import { TransportError, type UpstreamRequest } from '../../upstreams/exchange.t
 
 interface NoticeSenderDeps extends WebhookDeps {
   region: string;
-  /** The ARN of the stack's topic; absent: it has none. */
+  /** The ARN of the stack's topic. */
   topic?: string | undefined;
-  /** The verified address that mail to customers comes from; absent: none is sent. */
+  /** The verified address that mail to customers comes from. */
   sender?: string | undefined;
 }
 
@@ -27,8 +27,8 @@ export function createNoticeSender({ topic, sender, region, ...deps }: NoticeSen
   };
 }
 
-// Posts notices to webhooks, signed. Follows the rules of a channel's endpoint: https, a public address, no redirects.
-// What a receiver answers is not read; must never log an address or a secret.
+// Webhooks follow the rules of a channel's endpoint: https, a public address, no redirects. The receiver's answer is not
+// read. Must never log an address or a secret.
 
 const timeoutMs = 10_000;
 
@@ -63,16 +63,13 @@ export async function postNotice(
   return sendOnce(transport, { url, headers, body, connectTimeoutMs: timeoutMs });
 }
 
-/**
- * A customer's own secret, so that none can sign what another receives: the HMAC of `contact:<account>` under the
- * operators' secret, in hex.
- */
+/** A secret per customer, so that none can sign what another receives. */
 export const deriveCustomerSecret = (secret: string, account: string): string =>
   signText(secret, `contact:${account}`);
 
 const signText = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('hex');
 
-/** Sends once. Undefined: an answer of 2xx; else the reason in one word. */
+/** Returns undefined after a 2xx, else the reason in one word. */
 async function sendOnce(transport: UpstreamTransport, request: UpstreamRequest): Promise<string | undefined> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
@@ -85,8 +82,7 @@ async function sendOnce(transport: UpstreamTransport, request: UpstreamRequest):
   }
 }
 
-// Requests to Amazon SNS and SES, one call each, signed with the function's own role: no SDK client is needed for one
-// POST. https://docs.aws.amazon.com/sns/latest/api/API_Publish.html,
+// SNS and SES: one POST each needs no SDK client. https://docs.aws.amazon.com/sns/latest/api/API_Publish.html,
 // https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html
 
 const connectTimeoutMs = 5_000;
@@ -115,7 +111,6 @@ function buildTopicRequest(topic: string, notice: Notice): UpstreamRequest {
 
 interface Mail {
   region: string;
-  /** A verified identity. */
   from: string;
   to: string;
 }
@@ -141,7 +136,7 @@ function buildMailRequest({ region, from, to }: Mail, notice: Notice): UpstreamR
 
 const encodeMailText = (Data: string) => ({ Data, Charset: 'UTF-8' });
 
-// A notice as text for people. Account names and hints are operators' text; a subject holds ASCII on one line.
+// Text for people. A subject holds ASCII on one line.
 
 const subjects: Record<Notice['type'], string> = {
   'balance.low': 'Balance is low',

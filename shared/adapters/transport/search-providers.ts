@@ -1,4 +1,4 @@
-/** Searches by a provider at `<endpoint>/search`. All replies have `results`. */
+/** Queries the search provider of the settings over the upstreams' transport. Error messages never quote the provider. */
 import type { SearchSettings } from '../../config/settings.ts';
 import {
   SearchRefused,
@@ -11,7 +11,7 @@ import { hostOf } from '../../upstreams/endpoint-rules.ts';
 import { TransportError, type UpstreamReply } from '../../upstreams/exchange.ts';
 import { parseJson } from '../../wire/json.ts';
 
-/** Requests to SearXNG (docs.searxng.org, "Search API"; the instance must allow the format `json`) and to Tavily (its own client). */
+/** SearXNG's "Search API" must have the format `json` enabled. */
 const dialects: Record<SearchSettings['type'], (query: string, settings: SearchSettings) => Dialect> = {
   searxng: (q, { language }) => ({
     contentType: 'application/x-www-form-urlencoded',
@@ -22,7 +22,7 @@ const dialects: Record<SearchSettings['type'], (query: string, settings: SearchS
       ...(language !== undefined && { language }),
     }).toString(),
   }),
-  // Basic depth is cheaper and faster than advanced depth.
+  // Cheaper and faster than advanced depth.
   tavily: (query, { results }) => ({
     contentType: 'application/json',
     body: JSON.stringify({ query, max_results: results, search_depth: 'basic' }),
@@ -33,9 +33,6 @@ interface Dialect {
   contentType: string;
   body: string;
 }
-
-// Queries the search provider named in the settings. Uses the transport of upstreams: kept connections,
-// public addresses only, no redirects.
 
 interface SearchDeps {
   transport: UpstreamTransport;
@@ -72,11 +69,9 @@ export function createSearchProviders({ transport, secrets }: SearchDeps) {
 
 const isUnsent = (error: unknown): boolean => error instanceof TransportError && error.kind === 'connect';
 
-// Reads the results of any search provider's reply.
-
 type Fields = Record<string, unknown>;
 
-/** The usable results, in the reply's order. Throws SearchFailure when the reply has no list of results. */
+/** Throws SearchFailure if the reply has no list of results. */
 function readResults(answer: unknown): SearchResult[] {
   const results = isFields(answer) ? answer['results'] : undefined;
   if (!Array.isArray(results)) throw new SearchFailure('The search provider answered without results.');
@@ -101,20 +96,15 @@ const readTextField = (fields: Fields, name: string): string => {
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-// Reads the JSON of a search provider's reply. Error messages never quote the provider.
-
-/** Size limit of a reply, because providers may include whole pages. */
+/** Providers may include whole pages. */
 const bodyBytesMax = 2 * 1024 * 1024;
 
-/** Why a search failed that the provider may bill. */
+/** The provider may bill this search. */
 class SearchFailure extends Error {
   override readonly name = 'SearchFailure';
 }
 
-/**
- * The JSON of a reply with status 200. Throws SearchRefused for another status, and SearchFailure for a reply that is too long or no
- * JSON.
- */
+/** Throws SearchRefused unless the status is 200, SearchFailure if the reply is too long or not JSON. */
 async function readJson(reply: UpstreamReply): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -35,8 +35,9 @@ export const storedGuards: readonly Removal[] = [
   {
     rows: ['F25'],
     file: 'shared/adapters/dynamodb/responses/response-store.ts',
-    find: 'const condition = all(isBackground, `(${isQueued} OR (${isInProgress} AND ${isOwn}))`);',
-    replace: 'const condition = all(isBackground, `(${isQueued} OR ${isInProgress} OR ${isOwn})`);',
+    find: 'const condition = joinConditions(isBackground, `(${isQueued} OR (${isInProgress} AND ${isOwn}))`);',
+    replace:
+      'const condition = joinConditions(isBackground, `(${isQueued} OR ${isInProgress} OR ${isOwn})`);',
     test: runs,
     ranBy: stores,
     name: 'lets one of two runs claim a response, and that one again',

@@ -5,7 +5,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F8'],
     file: 'shared/adapters/transport/https-transport.ts',
-    find: 'setTimeout(() => request.destroy(late()), timeoutMs)',
+    find: 'setTimeout(() => request.destroy(createTimeoutError()), timeoutMs)',
     replace: 'setTimeout(() => undefined, timeoutMs)',
     test: 'test/unit/adapters/transport/https-upstream-transport.test.ts',
     name: 'is named: a TLS handshake that never ends is given up after the connect time-out',

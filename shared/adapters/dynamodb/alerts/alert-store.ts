@@ -1,4 +1,4 @@
-/** Marks of alerts in the table `runtime`. A mark is written only as it was read, in one transaction with its notice. */
+/** Alerts in the table `runtime`. A transaction writes each mark with its notice, if the mark is as it was read. */
 import {
   type AlertMark,
   type AlertStore,
@@ -29,7 +29,7 @@ export function createAlertStore(client: TableClient, stack: string): AlertStore
     async marks(causes) {
       const ids = new Map(causes.map((cause) => [buildMarkId(cause), cause]));
       const items = await readItems(table, [...ids.keys()]);
-      return new Map([...items].map(([id, item]) => [ids.get(id) ?? '', markOf(item)]));
+      return new Map([...items].map(([id, item]) => [ids.get(id) ?? '', decodeMark(item)]));
     },
     async raise({ cause, seen, notice, expires }) {
       const changes = (seen?.changes ?? 0) + 1;
@@ -40,7 +40,7 @@ export function createAlertStore(client: TableClient, stack: string): AlertStore
       );
       const reply = await writeTransaction(client, [
         { Put: { ...table.putInput(mark), ...condition } },
-        { Put: { ...table.putInput(noticeItem(notice)), ConditionExpression: isAbsent } },
+        { Put: { ...table.putInput(encodeNotice(notice)), ConditionExpression: isAbsent } },
       ]);
       if (!reply.done && reply.invalid) throw reply.error;
       return reply.done;
@@ -55,21 +55,21 @@ export function createAlertStore(client: TableClient, stack: string): AlertStore
   };
 }
 
-// Notices and the list of those that wait, in the table `runtime`.
+// Notices, and the list of those that wait for another try.
 
 const isTry = 'attribute_exists(id) AND tries = :tries';
 
-/** The list is one item with an attribute for each notice, because a set could not be written by two at once. */
+/** The list is one item with an attribute for each notice, so that two writers do not conflict. */
 export function createNoticeStore(client: TableClient, stack: string): NoticeStore {
   const table = new Table(client, stack, 'runtime');
-  // As a batch: the function may make no other read of this table.
-  const itemOf = async (id: string) => (await readItems(table, [id])).get(id);
+  // A batch, because the function is allowed no other read of this table.
+  const readItem = async (id: string) => (await readItems(table, [id])).get(id);
   const changeList = (notice: string, UpdateExpression: string, values?: object) =>
     table.update({ id: waitingId }, buildExpressions({ UpdateExpression }, values, { '#notice': notice }));
   return {
     async find(id) {
-      const item = await itemOf(buildNoticeId(id));
-      return item && noticeOf(item);
+      const item = await readItem(buildNoticeId(id));
+      return item && decodeNotice(item);
     },
     async claim(id, tries, dueMs) {
       const write = buildExpressions(
@@ -86,7 +86,7 @@ export function createNoticeStore(client: TableClient, stack: string): NoticeSto
       await table.update({ id: buildNoticeId(id) }, write);
     },
     async waiting() {
-      const item = (await itemOf(waitingId)) ?? {};
+      const item = (await readItem(waitingId)) ?? {};
       return Object.keys(item).filter((attribute) => attribute !== 'id');
     },
     async await(id) {
@@ -98,9 +98,9 @@ export function createNoticeStore(client: TableClient, stack: string): NoticeSto
   };
 }
 
-// What alerts read of accounts, keys and balances. Writes nothing.
+// What alerts read of accounts, keys and balances. Never writes.
 
-/** Every busy account is read once in this time, most of them without a limit. */
+/** Limits of accounts are cached; most accounts have none. */
 const limitLifetimeMs = 5 * 60_000;
 const limitsMax = 10_000;
 
@@ -108,7 +108,7 @@ interface AlertAccountsDeps {
   client: TableClient;
   clock: Clock;
   stack: string;
-  /** true on the local stack: receivers on loopback are allowed. */
+  /** Allows receivers on loopback. */
   local: boolean;
 }
 
@@ -151,24 +151,23 @@ export function createAlertAccounts({ client, clock, stack, local }: AlertAccoun
   };
 }
 
-// Items of the table `runtime` that alerts keep: `alert#<cause>` is the mark of a cause, `notice#<id>` an event with its
-// delivery, `notices` the list of events that need another try.
+// Items: `alert#<cause>` is the mark of a cause, `notice#<id>` a notice and its delivery, `notices` the list that waits.
 
 const buildMarkId = (cause: string): string => `alert#${cause}`;
-/** function-descriptions.ts names it too: new items with this prefix invoke the notifier. */
+/** Also named in function-descriptions.ts: new items with this prefix invoke the notifier. */
 export const noticePrefix = 'notice#';
 const buildNoticeId = (id: string): string => `${noticePrefix}${id}`;
 const waitingId = 'notices';
 
-/** An ended notice stays this long, for people who look for it. */
+/** Delivered notices stay readable this long. */
 const noticeDays = 30;
 
-const markOf = (item: RuntimeItem): AlertMark => ({
+const decodeMark = (item: RuntimeItem): AlertMark => ({
   open: item['open'] === true,
   changes: typeof item['changes'] === 'number' ? item['changes'] : 0,
 });
 
-const noticeItem = (notice: Notice): RuntimeItem => ({
+const encodeNotice = (notice: Notice): RuntimeItem => ({
   id: buildNoticeId(notice.id),
   notice: JSON.stringify(notice),
   tries: 0,
@@ -177,8 +176,8 @@ const noticeItem = (notice: Notice): RuntimeItem => ({
   expires: notice.created + noticeDays * 24 * 3600,
 });
 
-/** Undefined: everybody has got it, or it was given up. */
-function noticeOf(item: RuntimeItem): StoredNotice | undefined {
+/** Undefined: it was delivered or given up. */
+function decodeNotice(item: RuntimeItem): StoredNotice | undefined {
   const { notice, tries, due, left } = item;
   if (typeof notice !== 'string' || !Array.isArray(left) || left.length === 0) return undefined;
   return {

@@ -1,13 +1,13 @@
 /**
- * The registry of items with open reservations: items of `daily` with the id `sweep`, sorted by time. They remove
- * themselves a day later.
+ * Registers accounts with open reservations for the sweeper: items of `daily` with the id `sweep`, sorted by time, kept for
+ * a day.
  */
 import type { OpenEntry } from '../../../billing/quota-item.ts';
 import type { UnderWay } from '../../../operate/operator-ports.ts';
 import type { Lookup, OpenRegistry, QuotaScan, ScannedQuota } from '../../../relay/ports/money-stores.ts';
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import { buildExpressions, Table, type Attributes, type TableClient } from '../table-client.ts';
-import { partOf, readQuota, encodeText } from './quota-items.ts';
+import { parseShard, readQuota, encodeText } from './quota-items.ts';
 
 const id = 'sweep';
 const keptSeconds = 24 * 60 * 60;
@@ -21,10 +21,10 @@ export function createOpenRegistry(client: TableClient, stack: string): OpenRegi
   return {
     async register(lookups) {
       const bySecond = Map.groupBy(lookups, ({ atSeconds }) => atSeconds);
-      // Adds to a set: another batch may have registered under the same name.
+      // Adds to a set, because another batch may use the same name.
       await Promise.all(
         [...bySecond].map(([atSeconds, some]) =>
-          update(nameOf(some, atSeconds), 'ADD quotas :items SET expires = :expires', {
+          update(buildName(some, atSeconds), 'ADD quotas :items SET expires = :expires', {
             ':items': new Set(some.map(({ item }) => item)),
             ':expires': atSeconds + keptSeconds,
           }),
@@ -32,13 +32,13 @@ export function createOpenRegistry(client: TableClient, stack: string): OpenRegi
       );
     },
     async *due(fromSeconds, toSeconds) {
-      // A name is a second and more, so the next second's text sorts after all names of the last one.
+      // Names start with a second, so the next second's text sorts after all of them.
       const values = { ':id': id, ':from': formatSecond(fromSeconds), ':to': formatSecond(toSeconds + 1) };
       for await (const items of daily.queryRange('id = :id AND period BETWEEN :from AND :to', values))
         yield items.flatMap((item) => item['quotas']?.SS ?? []);
     },
     async progress() {
-      // The function may query, but not get.
+      // The function's role allows queries only.
       const values = { ':id': id, ':period': progressPeriod };
       const one = { Limit: 1, ConsistentRead: true };
       const [item] = (await daily.queryNewest('id = :id AND period = :period', values, one)).items;
@@ -62,16 +62,16 @@ export function createOpenRegistry(client: TableClient, stack: string): OpenRegi
   };
 }
 
-const nameOf = ([first]: readonly Lookup[], atSeconds: number): string =>
+const buildName = ([first]: readonly Lookup[], atSeconds: number): string =>
   `${formatSecond(atSeconds)}#${first?.item ?? ''}`;
 
 const formatSecond = (seconds: number): string => String(seconds).padStart(12, '0');
 
-/** What was registered for an earlier time was looked at, and registered anew while something was open. */
+/** Older registrations were swept, and renewed while something was open. */
 const sweptSeconds = 300;
 const lookedMax = 100;
 
-/** For operators: the newest registrations, and what is open in their items. Unreadable items are left out. */
+/** For operators. Leaves out unreadable items. */
 export async function readOpenCalls(client: TableClient, stack: string, nowMs: number): Promise<UnderWay> {
   const nowSeconds = Math.floor(nowMs / 1000);
   const daily = new Table(client, stack, 'daily');
@@ -82,7 +82,7 @@ export async function readOpenCalls(client: TableClient, stack: string, nowMs: n
   const items = [...new Set(found.items.flatMap((item) => item['quotas']?.SS ?? []))];
   const keys = items.slice(0, lookedMax).map((account) => ({ account: encodeText(account) }));
   const quotas = await new Table(client, stack, 'quotas').read(keys, { mayBeOld: true });
-  const open = quotas.flatMap((item) => openIn(item)).filter((entry) => !entry.tombstone);
+  const open = quotas.flatMap((item) => readOpenEntries(item)).filter((entry) => !entry.tombstone);
   return {
     calls: open.length,
     held: open.reduce((sum, { amount, metered }) => (metered ? sum : sum + amount), 0n),
@@ -91,7 +91,7 @@ export async function readOpenCalls(client: TableClient, stack: string, nowMs: n
   };
 }
 
-function openIn(item: Attributes): OpenEntry[] {
+function readOpenEntries(item: Attributes): OpenEntry[] {
   try {
     return [...readQuota(item).open.values()];
   } catch (error) {
@@ -100,11 +100,11 @@ function openIn(item: Attributes): OpenEntry[] {
   }
 }
 
-// Items of `quotas` with open reservations, for the sweeper: by their keys, or page by page.
+// Reads items of `quotas` for the sweeper, by keys or page by page.
 
 const hasOpenEntries = 'size(#open) > :none';
 
-/** Items are read at different times, but a close only needs each item to be consistent. */
+/** The items are of different moments, but a close needs only its own item to be consistent. */
 export function createQuotaScan(client: TableClient, stack: string): QuotaScan {
   const table = new Table(client, stack, 'quotas');
   return {
@@ -129,6 +129,6 @@ export function createQuotaScan(client: TableClient, stack: string): QuotaScan {
 
 const readScannedQuota = (item: Attributes): ScannedQuota => ({
   item: item['account']?.S ?? '',
-  ...partOf(item),
+  ...parseShard(item),
   read: () => readQuota(item),
 });

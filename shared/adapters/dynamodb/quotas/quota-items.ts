@@ -1,9 +1,9 @@
 /**
- * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
- * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget or null, tariff or null,
- * price of the search]; flags are
- * o (official), t (tombstone), m (metered), q (queued). A tariff that is the price is written as `=`. The places of a key are a set in an attribute of its own, because
- * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
+ * Encodes the items of `quotas` and builds their writes. Amounts are bigints, because numbers would round them. An open
+ * entry is a list, because attribute names would double its size: [until, amount, input, key, model, price, slot, flags,
+ * budget period or null, tariff or null, search price]. Flags are o (official), t (tombstone), m (metered), q (queued). `=`
+ * is a tariff equal to the price. A key's permits are a set in a top-level attribute, because DynamoDB adds to sets only
+ * there; it drops empty sets.
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import {
@@ -21,15 +21,15 @@ import {
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import type { Attributes } from '../table-client.ts';
 
-// Built without the SDK's marshalling for speed: every call waits for two of these writes.
+// Built by hand for speed: every call waits for two of these writes.
 export const encodeNumber = (value: bigint | number): AttributeValue => ({ N: String(value) });
 export const encodeText = (value: string): AttributeValue => ({ S: value });
 
-/** The index of the flags in an entry's list, and of the end of its lease. */
+/** Positions in an entry's list. */
 export const flagsIndex = 7;
 export const untilIndex = 0;
 
-/** Where the map `rate` has the account's minute. */
+/** The account's minute in the map `rate`. */
 export const rateKey = 'account';
 
 const permitsPrefix = 'places:';
@@ -59,7 +59,7 @@ export const encodeEntry = (entry: OpenEntry): AttributeValue => ({
   ],
 });
 
-/** Of the list that keeps the last close: first the four that each has. */
+/** The list of the last close begins with four fields that every close has. */
 const lastFields = Object.entries({
   id: 'text',
   kind: 'text',
@@ -68,10 +68,7 @@ const lastFields = Object.entries({
   ...closeFields,
 }) as [keyof CloseRecord, 'text' | 'count' | 'amount' | 'flag' | 'tags'][];
 
-/**
- * A list of the values of `lastFields`; unknown ones are empty texts, and left out at the end. Readers of older versions
- * ignore what they do not know.
- */
+/** Unknown values are empty texts, and left out at the end. Older versions ignore fields that they do not know. */
 export const encodeCloseRecord = (closeRecord: CloseRecord): AttributeValue => ({
   L: trimEmptyEnd(
     lastFields.map(([name]) => {
@@ -86,7 +83,7 @@ export const encodeCloseRecord = (closeRecord: CloseRecord): AttributeValue => (
 const trimEmptyEnd = (list: AttributeValue[]): AttributeValue[] =>
   list.slice(0, list.findLastIndex((value) => value.S !== '') + 1);
 
-/** Creates every map, because DynamoDB does not create parent maps on a write into one. */
+/** Creates every map, because DynamoDB does not create parent maps. */
 export function buildEmptyQuota(of: AccountShard): Attributes {
   const zero = encodeNumber(0);
   return {
@@ -102,7 +99,7 @@ export function buildEmptyQuota(of: AccountShard): Attributes {
   };
 }
 
-/** A whole item, as a restore puts it: nothing of it is counted in this minute, and no call has a place. */
+/** A whole item for a restore, without the minute's counts and without permits. */
 export const encodeQuota = (item: QuotaItem): Attributes => ({
   ...buildEmptyQuota(item),
   ...mapValues({ available: item.available, spent: item.spent, granted: item.granted }, encodeNumber),
@@ -118,7 +115,7 @@ export const encodeQuota = (item: QuotaItem): Attributes => ({
   ...(item.last && { last: encodeCloseRecord(item.last) }),
 });
 
-/** Keys of parts: part 0 has the account's name, part 3 `<account>#3`. Rows of accounts named like that are refused. */
+/** Shard 0 has the account's name, shard 3 `<account>#3`. Accounts with such names are refused. */
 export const buildShardName = ({ account, shard: part = 0 }: AccountShard): string =>
   part === 0 ? account : `${account}#${part}`;
 
@@ -126,8 +123,8 @@ export const buildShardKey = (of: AccountShard): Record<'account', AttributeValu
   account: { S: buildShardName(of) },
 });
 
-/** The account and part of an item. The attribute `part` decides: a name may end like a part's key. */
-export function partOf(attributes: Attributes): AccountShard & { shard: number } {
+/** The attribute `part` decides, because an account's name may end like a shard's key. */
+export function parseShard(attributes: Attributes): AccountShard & { shard: number } {
   const name = attributes['account']?.S ?? '';
   const shard = Number(attributes['part']?.N ?? 0);
   const suffix = `#${shard}`;
@@ -136,7 +133,7 @@ export function partOf(attributes: Attributes): AccountShard & { shard: number }
     : { account: name, shard: 0 };
 }
 
-/** Reads an item that may have been written by something other than the functions. Throws Poisoned. */
+/** For items that somebody else may have written. Throws Poisoned. */
 export function readQuota(attributes: Attributes): QuotaItem {
   try {
     return decodeQuota(attributes);
@@ -145,11 +142,11 @@ export function readQuota(attributes: Attributes): QuotaItem {
   }
 }
 
-/** Throws an Error that names the first attribute with an unexpected form. */
+/** The error names the first invalid attribute. */
 export function decodeQuota(attributes: Attributes): QuotaItem {
   decodeText(attributes['account'], 'account');
   return {
-    ...partOf(attributes),
+    ...parseShard(attributes),
     shardCount: attributes['parts'] ? decodeCount(attributes['parts'], 'parts') : 1,
     highestShardCount: attributes['made'] ? decodeCount(attributes['made'], 'made') : 1,
     available: decodeAmount(attributes['available'], 'available'),
@@ -160,29 +157,29 @@ export function decodeQuota(attributes: Attributes): QuotaItem {
     counters: attributes['counters'] && decodeCount(attributes['counters'], 'counters'),
     metered: attributes['metered'] && decodeAmount(attributes['metered'], 'metered'),
     settled: decodeCount(attributes['settled'], 'settled'),
-    open: mapOf(attributes['open'], entryOf),
-    plan: mapOf(attributes['plan'], (value) => decodeCount(value, 'plan')),
-    permits: placesOf(attributes),
-    rate: rateOf(attributes['rate']?.M?.[rateKey]),
-    last: attributes['last']?.L ? closeRecordOf(attributes['last'].L) : undefined,
+    open: decodeMap(attributes['open'], decodeEntry),
+    plan: decodeMap(attributes['plan'], (value) => decodeCount(value, 'plan')),
+    permits: decodePermits(attributes),
+    rate: decodeRate(attributes['rate']?.M?.[rateKey]),
+    last: attributes['last']?.L ? decodeCloseRecord(attributes['last'].L) : undefined,
   };
 }
 
-function placesOf(attributes: Attributes): QuotaItem['permits'] {
+function decodePermits(attributes: Attributes): QuotaItem['permits'] {
   const places = new Map<string, ReadonlySet<string>>();
   for (const [name, value] of Object.entries(attributes))
     if (name.startsWith(permitsPrefix)) places.set(name.slice(permitsPrefix.length), new Set(value.SS));
   return places;
 }
 
-const rateOf = (value: AttributeValue | undefined): RateCount | undefined =>
+const decodeRate = (value: AttributeValue | undefined): RateCount | undefined =>
   value && {
     minute: decodeCount(value.M?.['minute'], 'rate.minute'),
     count: decodeCount(value.M?.['count'], 'rate.count'),
     tokens: decodeOptionalCount(value.M?.['tokens'], 'rate.tokens'),
   };
 
-function entryOf(value: AttributeValue): OpenEntry {
+function decodeEntry(value: AttributeValue): OpenEntry {
   const [until, taken, input, key, model, price, slot, flags, budget, tariff, search] = value.L ?? [];
   const marks = decodeText(flags, 'open.flags');
   return {
@@ -203,7 +200,7 @@ function entryOf(value: AttributeValue): OpenEntry {
   };
 }
 
-function closeRecordOf(list: AttributeValue[]): CloseRecord {
+function decodeCloseRecord(list: AttributeValue[]): CloseRecord {
   const [id, kind, charge, at] = list;
   const record: Record<string, unknown> = {
     id: decodeText(id, 'last.id'),
@@ -215,18 +212,17 @@ function closeRecordOf(list: AttributeValue[]): CloseRecord {
     const value = list[i];
     if (form === 'flag') record[name] = value?.S === 'e' || undefined;
     else if (form === 'text') record[name] = value?.S || undefined;
-    else if (form === 'tags') record[name] = value?.M && tagsOf(value);
+    else if (form === 'tags') record[name] = value?.M && decodeTags(value);
     else if (value?.N !== undefined)
       record[name] = (form === 'count' ? decodeCount : decodeAmount)(value, `last.${name}`);
   }
   return record as CloseRecord;
 }
 
-/** Also of a ledger row. */
-export const tagsOf = (value: AttributeValue): Record<string, string> =>
-  Object.fromEntries(mapOf(value, (each) => decodeText(each, 'tags')));
+export const decodeTags = (value: AttributeValue): Record<string, string> =>
+  Object.fromEntries(decodeMap(value, (each) => decodeText(each, 'tags')));
 
-function mapOf<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
+function decodeMap<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
   return new Map(Object.entries(value?.M ?? {}).map(([key, inner]) => [key, read(inner)]));
 }
 
@@ -247,14 +243,10 @@ function decodeText(value: AttributeValue | undefined, name: string): string {
   return value.S;
 }
 
-// The writes of reservations as DynamoDB expressions. `shared/billing/quota-item.ts` implements the same
-// rules in plain code; the contract suite compares the two. States of an open entry:
-//
-//     absent --reserve--> open --renew--> open --close--> absent
-//     absent --tombstone--> open with flag t --close--> absent
-//     absent --reserve--> open with flag q --renew that begins--> open --close--> absent
+// Writes of reservations. `shared/billing/quota-item.ts` has the same rules in plain code, and the contract suite compares
+// both. States of an open entry: absent --reserve--> open --renew--> open --close--> absent; absent --tombstone--> flag t
+// --close--> absent.
 
-/** The expression part of an UpdateItem. */
 export interface Expression {
   ConditionExpression: string;
   UpdateExpression: string;
@@ -263,33 +255,27 @@ export interface Expression {
   ReturnValues?: 'ALL_NEW';
 }
 
-/** One of a transaction, which returns nothing. */
+/** Transactions return nothing. */
 export type Change = Omit<Expression, 'ReturnValues'>;
 
-/**
- * Collects the clauses of one expression. Every name has an alias, because names such as `open` and `plan`
- * are reserved words.
- */
+/** Collects the clauses of one expression. All names get aliases, because some are reserved words. */
 export class Clauses {
   readonly conditions: string[] = [];
   readonly set: string[] = [];
   readonly remove: string[] = [];
-  /** Sets that get values, and sets that lose some. */
+  /** Changes of sets. */
   readonly add: string[] = [];
   readonly take: string[] = [];
   readonly names: Record<string, string> = {};
   readonly values: Record<string, AttributeValue> = {};
   readonly #valueAliases = new Map<string, string>();
 
-  /** A path of aliased names: `path('open', id)` -> `#open.#id1`. */
+  /** `path('open', id)` -> `#0.#1`. */
   path(attribute: string, ...inner: string[]): string {
     return [attribute, ...inner].map((name) => this.#alias(name)).join('.');
   }
 
-  /**
-   * A repeated name reuses its alias, so its value is sent once. Aliases are short, because each call waits
-   * for two of these writes.
-   */
+  /** A repeated name sends its value once. Aliases are short, because each call waits for two of these writes. */
   value(name: string, value: AttributeValue): string {
     const alias = this.#valueAliases.get(name) ?? `:${this.#valueAliases.size}`;
     this.#valueAliases.set(name, alias);
@@ -327,19 +313,19 @@ export const hasItem = (c: Clauses): string => `attribute_exists(${c.path('accou
 export const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.path('open', id)})`;
 const hasRoom = (c: Clauses, entriesMax: number): string =>
   `size(${c.path('open')}) < ${c.number('openMax', entriesMax)}`;
-/** An account that was never split has no count of parts. */
+/** Accounts that were never split have no count. */
 export const hasShardCount = (c: Clauses, parts: number): string => {
   const path = c.path('parts');
   const same = `${path} = ${c.number('parts', parts)}`;
   return parts === 1 ? `(${same} OR attribute_not_exists(${path}))` : same;
 };
-const hasPlace = (c: Clauses, places: string, max: number): string => {
+const hasFreePermit = (c: Clauses, places: string, max: number): string => {
   const limit = c.number('placesMax', max);
   return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${addZero(c)}))`;
 };
 const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
 export const hasNoOverdraft = (c: Clauses): string => `attribute_not_exists(${c.path('overdraft')})`;
-/** What is taken from one of several parts leaves it at zero at least, unless all of them say that it may not. */
+/** One of several shards must not go below zero, unless all of them have the overdraft mark. */
 export const mayTake = (c: Clauses, part: number, taken: bigint): string => {
   const isCovered = balanceCovers(c, c.number('taken', taken));
   const only = part === 0 ? ` OR ${hasShardCount(c, 1)}` : '';
@@ -349,10 +335,10 @@ export const markOverdraft = (c: Clauses): void =>
   void c.set.push(`${c.path('overdraft')} = ${c.value('overdraft', { BOOL: true })}`);
 const isOpenUntil = (c: Clauses, id: string, until: number): string =>
   `${c.path('open', id)}[${untilIndex}] = ${c.number(`until ${until}`, until)}`;
-/** Compares the flags, so that a close does not remove a tombstone under the same id. */
+/** Compares the flags, so that a close cannot remove a tombstone with the same id. */
 export const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
   `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', encodeFlags(entry))}`;
-/** A limit of 0 also refuses the first call, whose counter does not exist yet. */
+/** A limit of 0 refuses the first call, too, whose counter does not exist. */
 const isBelow = (c: Clauses, counter: string, limit: string): string =>
   `(${counter} < ${limit} OR (attribute_not_exists(${counter}) AND ${limit} > ${addZero(c)}))`;
 const hasNoMinuteOf = (rate: string, minute: string, now: string): string =>
@@ -395,14 +381,14 @@ export function buildReserve(write: ReserveWrite): Expression {
   }
   if (place) {
     const places = c.path(buildPermitsName(place.key));
-    c.conditions.push(hasPlace(c, places, place.max));
+    c.conditions.push(hasFreePermit(c, places, place.max));
     c.add.push(`${places} ${c.value('id', { SS: [id] })}`);
   }
   if (rate) addRate(c, rate);
   return c.expression('ALL_NEW');
 }
 
-/** @param overdrawn it overdraws one of so many parts, which are marked with it */
+/** @param overdrawn number of shards to mark, if this close overdraws one */
 export function buildClose(write: CloseWrite, overdrawn?: number): Change {
   const { id, shard: part = 0, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
   const refund = refundOf(write);
@@ -423,24 +409,24 @@ export function buildClose(write: CloseWrite, overdrawn?: number): Change {
   if (write.rateTokens !== undefined && write.rateTokens > 0)
     add(c.path('rate', rateKey, 'tokens'), c.number('rateTokens', write.rateTokens));
   c.remove.push(c.path('open', id));
-  // Changes nothing if the call took no place.
+  // Without effect if the call has no permit.
   c.take.push(`${c.path(buildPermitsName(entry.key))} ${c.value('id', { SS: [id] })}`);
   return c.expression();
 }
 
-/** What no balance pays. */
+/** Metered charges are not taken from the balance. */
 export function addMetered(c: Clauses, charge: bigint): void {
   const path = c.path('metered');
   c.set.push(`${path} = if_not_exists(${path}, ${addZero(c)}) + ${c.number('charge', charge)}`);
 }
 
-/** @param limit `max`: null means no limit; `name`: the name of the limit's placeholder */
+/** @param limit `max`: null means no limit */
 function countUp(c: Clauses, path: string, { max, name }: { max: number | null; name: string }): void {
   if (max !== null) c.conditions.push(isBelow(c, path, c.value(name, encodeNumber(max))));
   c.set.push(`${path} = if_not_exists(${path}, ${addZero(c)}) + ${addOne(c)}`);
 }
 
-/** The counter exists, because the reserve of this entry created it. */
+/** The reserve of this entry created the counter. */
 function countDown(c: Clauses, path: string): void {
   c.set.push(`${path} = ${path} - ${addOne(c)}`);
 }
@@ -451,7 +437,7 @@ function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWri
   const now = c.number('minute', minute);
   if (starts) {
     c.conditions.push(hasNoMinuteOf(path, minutePath, now));
-    // A share of nothing refuses the first call, too.
+    // A share of zero refuses the first call, too.
     if (Math.min(max ?? 1, tokensMax ?? 1) < 1)
       c.conditions.push(`attribute_not_exists(${c.path('account')})`);
     const counted = { minute, count: 1, tokens };

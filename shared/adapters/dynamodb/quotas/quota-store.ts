@@ -1,6 +1,6 @@
 /**
- * The store of reservations. Each operation is one conditional write on a part of an account. The client must not
- * retry: `Reservations` decides which writes are safe to repeat.
+ * Stores reservations: one conditional write on one shard each. Must not retry, because `Reservations` decides which writes
+ * are safe to repeat.
  */
 import { overdraws, refundOf, type AccountShard } from '../../../billing/quota-item.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/money-stores.ts';
@@ -69,7 +69,7 @@ export function createQuotaStore(client: TableClient, stack: string): QuotaStore
       return { done: true };
     },
     async create(account, part = 0) {
-      // Readers of sums look for counters only where the first item says that there are some.
+      // Readers of sums look for counters only if the first item has this mark.
       if (part > 0 && !(await markCounters(account)).done) {
         await this.create(account);
         await markCounters(account);
@@ -78,7 +78,7 @@ export function createQuotaStore(client: TableClient, stack: string): QuotaStore
       const input = { TableName, Item, ConditionExpression: hasNoItem };
       await callOrThrowBusy(() => client.call('PutItem', input, once));
     },
-    // Few calls need these, so their code is loaded by those.
+    // Loaded by the few calls that need them.
     tombstone: async (write) => update(write, (await loadTransactions()).buildTombstone(write)),
     renew: async (write) => update(write, (await loadTransactions()).buildRenew(write)),
     read: async (account, parts, exact) => (await openTransactions()).read(account, parts, exact),

@@ -1,6 +1,6 @@
 /**
- * What few calls need of the quota store: several parts at once, and the ledger. Loaded by the first call that does.
- * A transaction whose conditions hold for one moment moves money and counts between parts, so sums stay.
+ * Writes of reservations that few calls need: over several shards, with the ledger, and rare ones on one item. Transactions
+ * move money and counts between shards, so sums stay.
  */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import type {
@@ -47,11 +47,10 @@ import { bucketOf, formatLedgerPartition, type CloseRow } from '../../../billing
 import type { ShardChange, ShardsWrite } from '../../../billing/shards.ts';
 
 export interface QuotaTransactions extends Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'> {
-  /** A close that overdraws one of so many parts, and the mark on all of them. */
+  /** Also marks all shards as overdrawn. */
   closeOverdrawn(write: CloseWrite, parts: number): Promise<void>;
 }
 
-/** Its caller repeats. */
 const once = { attempts: 1 };
 const isNotInLedger = 'attribute_not_exists(id)';
 
@@ -59,7 +58,7 @@ export function createQuotaTransactions(client: TableClient, stack: string): Quo
   const TableName = physicalNameOf(stack, 'quotas');
   const ledger = physicalNameOf(stack, 'ledger');
 
-  /** @returns which of the writes were refused by their conditions; none: all were done */
+  /** @returns positions of the writes whose conditions failed; empty: all were done */
   const transact = async (TransactItems: TransactWriteItem[]): Promise<number[]> => {
     const reply = await callOrThrowBusy(() => writeTransaction(client, TransactItems, once));
     if (!reply.done || reply.reply.done) return [];
@@ -73,19 +72,19 @@ export function createQuotaTransactions(client: TableClient, stack: string): Quo
     if ((await transact(writes)).length > 0) throw new StoreBusy('The account changed meanwhile.');
   };
 
-  const kindOf = async (account: string, id: string, bucket: number | undefined) => {
+  const readCloseKind = async (account: string, id: string, bucket: number | undefined) => {
     const Key = attributesOf({ account: formatLedgerPartition({ account, bucket }), id });
     const input = { TableName: ledger, Key, ConsistentRead: true };
     const reply = await callOrThrowBusy(() => client.call('GetItem', input, once));
     return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
   };
 
-  /** The mark of an overdraft on all parts but the one that the write changes. */
+  /** Marks the overdraft on all other shards. */
   const markOtherShards = ({ account, shard: part = 0 }: AccountShard, parts: number): TransactWriteItem[] =>
     Array.from({ length: parts }, (_, other) => other)
       .filter((other) => other !== part)
       .map((other) => ({
-        Update: { TableName, Key: buildShardKey({ account, shard: other }), ...markExpression(parts) },
+        Update: { TableName, Key: buildShardKey({ account, shard: other }), ...buildOverdraftMark(parts) },
       }));
 
   return {
@@ -140,17 +139,17 @@ export function createQuotaTransactions(client: TableClient, stack: string): Quo
       const [refused] = await transact(buildWrites());
       if (refused !== 0) return;
       const [first] = await this.read(account, 1, true);
-      if (!first || (await kindOf(account, row.id, row.bucket)) !== undefined) return;
+      if (!first || (await readCloseKind(account, row.id, row.bucket)) !== undefined) return;
       await transactOrThrow([
         ...buildWrites(first.shardCount),
         ...markOtherShards({ account }, first.shardCount),
       ]);
     },
-    closedAs: (account, id, part) => kindOf(account, id, bucketOf(id, part)),
+    closedAs: (account, id, part) => readCloseKind(account, id, bucketOf(id, part)),
   };
 }
 
-/** At half the price of a consistent read, and a quarter of that of a transaction. */
+/** Half the price of a consistent read, a quarter of a transaction's. */
 async function readRoughly(
   client: TableClient,
   TableName: string,
@@ -158,14 +157,14 @@ async function readRoughly(
 ): Promise<Attributes[]> {
   const input = { RequestItems: { [TableName]: { Keys: keys } } };
   const { Responses, UnprocessedKeys } = await client.call('BatchGetItem', input, once);
-  // A part that was not read is not a part without money.
+  // A shard that was not read must not count as empty.
   if ((UnprocessedKeys?.[TableName]?.Keys?.length ?? 0) > 0) throw new StoreBusy('not all parts were read');
   return Responses?.[TableName] ?? [];
 }
 
-// The changes of a transaction over parts of an account, as DynamoDB expressions.
+// Changes of transactions over shards.
 
-/** A part that is created has its share at once. */
+/** A new shard starts with its share. */
 export function buildNewShard(
   { account, shardCount: parts = 1, overdraft }: ShardsWrite,
   { shard: part, moved, plan, minute }: ShardChange,
@@ -179,7 +178,7 @@ export function buildNewShard(
     moved: encodeNumber(moved),
     parts: encodeNumber(parts),
     plan: { M: Object.fromEntries(counts) },
-    rate: { M: minute ? { [rateKey]: minuteAttribute(minute.counted) } : {} },
+    rate: { M: minute ? { [rateKey]: encodeMinute(minute.counted) } : {} },
     ...(overdraft === 'begins' && { overdraft: { BOOL: true } }),
   };
 }
@@ -199,7 +198,7 @@ export function buildShardChange(
     `${received} = if_not_exists(${received}, ${zero}) + ${amount}`,
   );
   const leavesNoDebt = overdraft === 'ends' || overdraft === 'none';
-  // The one part of a joined account owes what the account does.
+  // The one shard of a joined account may owe.
   if (leavesNoDebt || (moved < 0n && parts !== 1))
     c.conditions.push(`${available} >= ${c.number('given', -moved)}`);
   if (overdraft === 'begins') markOverdraft(c);
@@ -221,7 +220,7 @@ export function buildShardChange(
     c.conditions.push(
       `${c.path('settled')} = ${c.number('settled', settledBefore)}`,
       `size(${c.path('open')}) = ${zero}`,
-      // Nothing was opened and closed since, so this is what was read.
+      // Nothing was opened or closed since, so this is the amount that was read.
       `${available} = ${c.number('given', -moved)}`,
     );
   return c.expression();
@@ -230,28 +229,23 @@ export function buildShardChange(
 function setMinute(c: Clauses, { seen, counted }: NonNullable<ShardChange['minute']>): void {
   const path = c.path('rate', rateKey);
   c.conditions.push(
-    seen ? `${path} = ${c.value('seen', minuteAttribute(seen))}` : `attribute_not_exists(${path})`,
+    seen ? `${path} = ${c.value('seen', encodeMinute(seen))}` : `attribute_not_exists(${path})`,
   );
-  c.set.push(`${path} = ${c.value('counted', minuteAttribute(counted))}`);
+  c.set.push(`${path} = ${c.value('counted', encodeMinute(counted))}`);
 }
 
-/** As a reserve writes it. */
-const minuteAttribute = ({ minute, count, tokens = 0 }: RateCount): AttributeValue => ({
+const encodeMinute = ({ minute, count, tokens = 0 }: RateCount): AttributeValue => ({
   M: { minute: encodeNumber(minute), count: encodeNumber(count), tokens: encodeNumber(tokens) },
 });
 
-/** Says that a part may be below zero. */
-export function markExpression(parts: number): Change {
+export function buildOverdraftMark(parts: number): Change {
   const c = new Clauses();
   c.conditions.push(hasShardCount(c, parts));
   markOverdraft(c);
   return c.expression();
 }
 
-/**
- * The amounts of a charge that came too late.
- * @param overdrawn it overdraws the first of so many parts, which are marked with it
- */
+/** @param overdrawn number of shards to mark, if this charge overdraws the first */
 export function buildLateCharge(difference: bigint, row: CloseRow, overdrawn?: number): Change {
   const c = new Clauses();
   const amount = c.number('amount', difference);
@@ -281,7 +275,7 @@ const buildLateRecord = ({ id, kind, charge, at }: CloseRow): CloseRecord => ({
   at: Math.floor(Date.parse(at) / 1000),
 });
 
-// The writes on one item that few calls make, as DynamoDB expressions. Loaded by the first call that makes one.
+// Rare writes on one item.
 
 export function buildTombstone({ id, entry }: TombstoneWrite): Expression {
   const c = new Clauses();

@@ -1,6 +1,6 @@
 /**
- * Events of background streams, a batch an item, named by the number of its last event: what follows a number is one range
- * of keys. A batch that was written again with more events leaves its shorter self behind; readers leave out what is double.
+ * Stores events of background streams, a batch per item, named by the batch's last event number. A batch that was written
+ * again with more events leaves its shorter version; readers drop the duplicates.
  */
 import type { EventBatch, EventLog, ResultStore, StoredResult } from '../../../relay/ports/stored.ts';
 import type { Attributes } from '../table-client.ts';
@@ -12,9 +12,9 @@ import {
   type ResponseTable,
 } from './response-items.ts';
 
-/** Of any number that a client may name. */
+/** Enough for any number. */
 const digits = 16;
-/** UTF-16 code units. A reader that got more than a part of it comes again at once. */
+/** UTF-16 code units. Readers continue at once after a partial result. */
 const unpackedAtOnceMax = 4 * 1024 * 1024;
 
 const buildEventsId = (id: string, sequence: number): string =>
@@ -31,7 +31,7 @@ export const createEventLog = (table: ResponseTable): EventLog => ({
     if (!isResponseId(id)) return [];
     const first = buildEventsId(id, Math.max(0, Math.min(sequence + 1, Number.MAX_SAFE_INTEGER)));
     const { items } = await table.readBetween(account, { first, last: `${id}#e#~` });
-    return dropDoubles(await batchesOf(table, account, items));
+    return dropDoubles(await readEventBatches(table, account, items));
   },
   async last({ account, id }) {
     if (!isResponseId(id)) return undefined;
@@ -39,7 +39,7 @@ export const createEventLog = (table: ResponseTable): EventLog => ({
     let after: Attributes | undefined;
     for (let items = 0; items <= partsMax; items += 1) {
       const { items: found, next } = await table.readBetween(account, { ...range, after });
-      const [batch] = await batchesOf(table, account, found);
+      const [batch] = await readEventBatches(table, account, found);
       if (batch || !next) return batch;
       after = next;
     }
@@ -47,28 +47,28 @@ export const createEventLog = (table: ResponseTable): EventLog => ({
   },
 });
 
-async function batchesOf(
+async function readEventBatches(
   table: ResponseTable,
   account: string,
   items: readonly ResponseItem[],
 ): Promise<EventBatch[]> {
-  // Further parts of a batch have no number.
+  // Further parts of a batch have no `from`.
   const kept = items.filter((item) => table.isKept(item) && typeof item['from'] === 'number');
-  const batches = await table.readContents(account, firstOf(kept), (frames, item) => ({
+  const batches = await table.readContents(account, takeFirst(kept), (frames, item) => ({
     from: Number(item['from']),
     frames: frames as string[],
   }));
   return [...batches.values()];
 }
 
-/** As many as may be in memory at once: a page of what shrinks well is a thousand times its size. At least one. */
-function firstOf(items: readonly ResponseItem[]): readonly ResponseItem[] {
+/** Bounds the memory: well-compressible pages grow a thousandfold. Takes at least one. */
+function takeFirst(items: readonly ResponseItem[]): readonly ResponseItem[] {
   let length = 0;
   const end = items.findIndex((item) => (length += measureContent(item)) > unpackedAtOnceMax);
   return end < 0 ? items : items.slice(0, Math.max(1, end));
 }
 
-/** In the order of their last events, each without what those before it have. */
+/** Drops events that earlier batches have. */
 function dropDoubles(batches: readonly EventBatch[]): EventBatch[] {
   const clean: EventBatch[] = [];
   let next = 0;
@@ -80,10 +80,10 @@ function dropDoubles(batches: readonly EventBatch[]): EventBatch[] {
   return clean;
 }
 
-/** Among what goes when the response of the request is removed. No client names a request. */
+/** Removed together with the request's response. No client can name it. */
 const buildResultId = (key: string): string => `resp-${key}#result`;
 
-/** First results of Idempotency-Keys. */
+/** First results of idempotency keys. */
 export const createResultStore = (table: ResponseTable): ResultStore => ({
   async put({ account, key }, result, expires) {
     const of = { account, id: buildResultId(key), expires };

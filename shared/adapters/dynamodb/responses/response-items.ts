@@ -1,6 +1,6 @@
 /**
- * The table `responses`, whose key is account and id, and the contents in it. Reads are consistent. Ids of clients are looked
- * at before they become keys: no client may name an item that is not the head of a response.
+ * The table `responses` and the contents in it. Reads are consistent. Ids of clients must be checked before they become
+ * keys: a client may only name the head of a response.
  */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -28,26 +28,25 @@ export interface ResponseKey {
 const responseIdPattern = /^resp-[0-9A-Za-z_-]{1,64}$/;
 export const isResponseId = (id: string): boolean => responseIdPattern.test(id);
 
-/** The status of what stands for a response that was removed. */
+/** Marks a removed response. */
 export const removedStatus = 'removed';
 
-/** Names of attributes for an expression: words that DynamoDB reserves are among them. */
+/** Aliased, because some names are reserved words. */
 export const buildProjection = (attributes: readonly string[]) => ({
   ProjectionExpression: attributes.map((each) => `#${each}`).join(', '),
 });
 
-/** Of one prefix, 1 MB each: far more than one response has. */
+/** 1 MB each, far more than one response has. */
 const pagesMax = 200;
-/** Of large items; each is some 400 KB on its way. */
+/** Each item may have 400 KB. */
 const writtenAtOnceMax = 8;
 
-/** A range of ids. */
 interface ItemsBetween {
   first: string;
   last: string;
   attributes?: readonly string[];
   after?: Attributes | undefined;
-  /** From the last one on, one at a time. */
+  /** One item at a time, from the last. */
   backwards?: boolean;
 }
 
@@ -64,7 +63,7 @@ export class ResponseTable extends Table {
     return Math.floor(this.#clock.now() / 1000);
   }
 
-  /** DynamoDB removes expired items with a delay. */
+  /** DynamoDB removes expired items late. */
   isKept(item: ResponseItem | undefined): item is ResponseItem {
     return (
       typeof item?.['expires'] === 'number' &&
@@ -73,7 +72,6 @@ export class ResponseTable extends Table {
     );
   }
 
-  /** By id. Absent: there is none. */
   async readItems(
     account: string,
     ids: readonly string[],
@@ -84,7 +82,7 @@ export class ResponseTable extends Table {
     return new Map(items.map((item) => [item['id']?.S ?? '', valuesOf(item)]));
   }
 
-  /** In the order of their ids: one page of at most 1 MB, and where the next one begins. */
+  /** One page of at most 1 MB, in the order of ids. */
   async readBetween(
     account: string,
     { first, last, attributes, after, backwards }: ItemsBetween,
@@ -105,7 +103,7 @@ export class ResponseTable extends Table {
     return { items: Items.map(valuesOf), next: LastEvaluatedKey };
   }
 
-  /** Everything of a response but its head: parts, also of contents that no head names, and events. */
+  /** Removes all parts and events of a response, also parts that no head names. */
   async removeAllButHead({ account, id }: ResponseKey): Promise<void> {
     let after: Attributes | undefined;
     for (let pages = 0; pages < pagesMax; pages += 1) {
@@ -118,8 +116,8 @@ export class ResponseTable extends Table {
   }
 
   /**
-   * Writes the parts of a content that do not go into its item itself. Returns the attributes by which the item leads to
-   * them. Throws ResponseTooLarge.
+   * Writes the parts that do not fit into the item itself, and returns the attributes that name them. Throws
+   * ResponseTooLarge.
    */
   async putContent(
     { account, id, expires }: ResponseKey & { expires: number },
@@ -130,14 +128,16 @@ export class ResponseTable extends Table {
     const others = inside ? rest : parts;
     for (const some of chunksOf([...others.entries()], writtenAtOnceMax))
       await Promise.all(
-        some.map(([index, body]) => this.put({ account, id: partId(id, name, index + 1), body, expires })),
+        some.map(([index, body]) =>
+          this.put({ account, id: buildPartId(id, name, index + 1), body, expires }),
+        ),
       );
     return { body_name: name, parts: others.length, bytes, unpacked: length, ...(inside && { body: first }) };
   }
 
   /**
-   * What `take` makes of each content, by id of the item. One after the other, because a content may be a hundred times what
-   * it is packed. Absent: parts are missing, because the item was replaced or removed since it was read.
+   * Unpacks one content after the other, because each may grow a hundredfold. Contents whose item was replaced or removed
+   * meanwhile are missing from the result.
    */
   async readContents<Taken>(
     account: string,
@@ -160,31 +160,31 @@ export class ResponseTable extends Table {
   }
 }
 
-/** Names that lead to no other content. */
-const partId = (id: string, name: string, part: number): string => `${id}#b#${name}#${part}`;
+/** Includes the content's name, so it never leads to other content. */
+const buildPartId = (id: string, name: string, part: number): string => `${id}#b#${name}#${part}`;
 
-/** Ids of the parts that are not in the item itself. */
+/** Parts outside the item itself. */
 export const listPartIds = ({ id, body_name: name, parts }: ResponseItem): string[] =>
-  Array.from({ length: Number(parts ?? 0) }, (_, at) => partId(String(id), String(name), at + 1));
+  Array.from({ length: Number(parts ?? 0) }, (_, at) => buildPartId(String(id), String(name), at + 1));
 
-/** UTF-16 code units of the JSON that an item's content unpacks to. */
+/** UTF-16 code units of the unpacked JSON. */
 export const measureContent = (item: ResponseItem): number => Number(item['unpacked'] ?? 0);
 
-/** Below DynamoDB's limit of 400 KB for an item, with room for the other attributes. */
+/** Below DynamoDB's 400 KB for an item. */
 const partBytesMax = 300_000;
-/** 12 MB: what a conversation may have, as it is sent, with room for what does not shrink. */
+/** 12 MB, more than a conversation may have. */
 export const partsMax = 40;
-/** Of what is read: more than any request and answer. */
+/** More than any request and answer. */
 const unpackedBytesMax = 64 * 1024 * 1024;
-/** Functions have a fraction of a processor: what is longer is compressed in a third of the time, a little worse. */
+/** Functions have a fraction of a processor: fast compression takes a third of the time. */
 const fastFromLength = 1_000_000;
 
 const compress = promisify<string, { level: number }, Buffer>(gzip);
 const decompress = promisify<Uint8Array, { maxOutputLength: number }, Buffer>(gunzip);
 
 /**
- * Content as gzip, in at least one part. The name of a content is the hash of its bytes: its parts have names that no other
- * content has, so a head never leads to the parts of another, and a write may be repeated. Throws ResponseTooLarge.
+ * Gzips content in at least one part. A content is named by its hash, so a head never leads to parts of another, and writes
+ * may be repeated. Throws ResponseTooLarge.
  */
 export async function pack(
   content: unknown,

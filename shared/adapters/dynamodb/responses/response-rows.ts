@@ -1,4 +1,4 @@
-/** What operators see and delete of the table `responses`. Must read no content but that of one response that is named. */
+/** Lists and deletes stored responses for operators. Must read no content except that of one named response. */
 import type { ResponseRows } from '../../../operate/operator-ports.ts';
 import type { Store } from '../operator-store.ts';
 import { buildExpressions, valuesOf } from '../table-client.ts';
@@ -13,7 +13,7 @@ export function createResponseRows({ tables, target }: Store, clock: { now(): nu
   return {
     head: async (account, id) => (await store.heads(account, [id])).get(id),
     read: async (account, id) => (await store.read(account, [id])).get(id),
-    /** Without a mark: operators may write no item here, and what they name was written long ago. */
+    /** Leaves no mark: operators may not write here, and old responses have no late writers. */
     async remove(account, id) {
       const isThere = (await store.heads(account, [id])).size > 0;
       if (isThere) await tables.call('DeleteItem', table.keyInput({ account, id }));

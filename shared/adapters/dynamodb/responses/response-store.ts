@@ -1,8 +1,7 @@
 /**
- * Responses: the head of each in an item of its own, with the first part of its content, further parts in items beside it.
- * Parts are written before the head that names them, so a reader finds a whole content or none. The item of a response that
- * still runs has no part, since each write to an item costs as much as the item is large. What is removed leaves a mark for a
- * while: a put whose try comes late must not bring back what its client has deleted.
+ * Stores responses. The head and the first part of the content are one item; further parts are written before it, so a
+ * reader finds a complete content or none. A running response has no part in its item, because the price of a write follows
+ * the item's size. Removal leaves a mark for a while, so that a late put cannot restore a deleted response.
  */
 import type {
   Admit,
@@ -42,7 +41,7 @@ export function createStoredPorts(parts: StoredDeps): Omit<StoredPorts, 'startRu
   };
 }
 
-/** A head's members by the attributes that hold them; only functions write one. Those of a run stand in `background`. */
+/** Fields of a head by attribute. Those of a run are in `background`. */
 const headAttributes = {
   account: 'account',
   id: 'id',
@@ -75,13 +74,13 @@ export function decodeHead(item: ResponseItem): ResponseHead {
     if (item[name] === undefined) continue;
     else if (member.startsWith(runPrefix)) background[member.slice(runPrefix.length)] = item[name];
     else head[member] = item[name];
-  // The cast is safe: only functions write heads, and only those of runs have an `until`.
+  // Safe cast: only functions write heads, and only those of runs have an `until`.
   return { ...head, ...(item['until'] !== undefined && { background }) } as unknown as ResponseHead;
 }
 
-/** A content that is replaced while it is read is read again. */
+/** Reads again if a content is replaced meanwhile. */
 const readsMax = 3;
-/** An environment that was frozen with a try in hand is gone by then. */
+/** A frozen environment with a pending write is gone by then. */
 const markedSeconds = 24 * 60 * 60;
 
 const returnsOld = { ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
@@ -89,7 +88,6 @@ const returnsOld = { ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
 export function createResponseStore(table: ResponseTable): ResponseStore {
   const putHead = (item: ResponseItem, ConditionExpression?: string) =>
     table.put(item, ConditionExpression === undefined ? {} : { ConditionExpression, ...returnsOld });
-  /** Whose head names nothing any more. */
   const markRemoved = (key: ResponseKey, condition?: string) =>
     putHead({ ...key, status: removedStatus, expires: table.now() + markedSeconds }, condition);
   const readEach: ResponseStore['readEach'] = (account, ids, take, admit) =>
@@ -100,7 +98,7 @@ export function createResponseStore(table: ResponseTable): ResponseStore {
       const reply = await putHead(item, 'attribute_not_exists(id)');
       if (reply.done) return;
       const old = reply.item && valuesOf(reply.item);
-      // The parts that were written before: none has them, or what the response has become has others.
+      // Removes the parts just written: the stored response has others, or none.
       if (table.isKept(old)) await removeReplaced(table, item, old);
       else await table.removeAllButHead(response.head);
     },
@@ -115,11 +113,11 @@ export function createResponseStore(table: ResponseTable): ResponseStore {
     async remove(account, id) {
       if (!isResponseId(id)) return false;
       const head = (await table.readItems(account, [id], ['id', 'expires', 'status'])).get(id);
-      // Parts without a head may be those of a put that is on its way.
+      // Parts without a head may belong to a put in progress.
       if (!head) return false;
       const isThere = table.isKept(head);
       if (isThere) await markRemoved({ account, id }, 'attribute_exists(id)');
-      // Also where there is a mark: an earlier try may have come so far.
+      // Also behind a mark: an earlier try may have stopped here.
       await table.removeAllButHead({ account, id });
       return isThere;
     },
@@ -131,13 +129,13 @@ export function createResponseStore(table: ResponseTable): ResponseStore {
   };
 }
 
-/** Writes the parts of a response, and returns the item that makes them visible. Throws ResponseTooLarge. */
+/** Writes the parts and returns the item that makes them visible. Throws ResponseTooLarge. */
 async function encodeResponse(table: ResponseTable, { head, body }: StoredResponse): Promise<ResponseItem> {
   const inside = !head.background || (head.status !== 'queued' && head.status !== 'in_progress');
   return { ...encodeHead(head), ...(await table.putContent(head, { content: body, inside })) };
 }
 
-/** The parts of a content that no item names any more. What is not removed here, expires. */
+/** Removes parts that no item names any more. Whatever remains, expires. */
 async function removeReplaced(
   table: ResponseTable,
   old: ResponseItem | undefined,
@@ -148,8 +146,7 @@ async function removeReplaced(
   await table.remove(ids.map((id) => ({ account: item['account'], id }))).catch(() => {});
 }
 
-/** What the content of a response's item is. */
-const responseOf = (body: unknown, item: ResponseItem): StoredResponse => ({
+const decodeResponse = (body: unknown, item: ResponseItem): StoredResponse => ({
   head: decodeHead(item),
   body: body as ResponseBody,
 });
@@ -166,28 +163,26 @@ async function readResponses<Taken>(
     const taken = await table.readContents(
       account,
       kept,
-      (body, item) => take(responseOf(body, item)),
+      (body, item) => take(decodeResponse(body, item)),
       admit,
     );
     for (const [id, response] of taken) whole.set(id, response);
-    // Replaced or removed since its head was read.
+    // These were replaced or removed since their head was read.
     asked = kept.map((item) => String(item['id'])).filter((id) => !whole.has(id));
   }
   return whole;
 }
 
-// The states of background responses. Each write names the states that it may follow; a write whose reply was lost may be
-// repeated. No write but the last one of a run has the content with it.
+// Background responses. Each write names the states it may follow, and may be repeated. Only a run's last write includes the
+// content.
 
 const exists = '#expires > :now';
 const isQueued = '#status = :queued';
 const isInProgress = '#status = :in_progress';
 const isCancelled = '#status = :cancelled';
 const isOwn = '#run = :run';
-/** Of a run at all. */
 const isBackground = 'attribute_exists(#until)';
 const isActive = `(${isQueued} OR ${isInProgress})`;
-/** The reply of an earlier try was lost. */
 const isOwnFinish = '#body_name = :content';
 const isDead = '#until < :now';
 
@@ -201,7 +196,7 @@ interface Updated {
 interface Update extends ResponseKey {
   set: Record<string, unknown>;
   condition: string;
-  /** Further values of the condition. */
+  /** More values of the condition. */
   values?: Record<string, unknown>;
 }
 
@@ -214,7 +209,7 @@ export function createRunStore(table: ResponseTable): RunStore {
       const set = { status: 'in_progress', run, until };
       const claimed = await updateHead(table, { ...key, set, condition });
       if (!claimed.done || !claimed.item) return undefined;
-      return (await table.readContents(key.account, [claimed.item], responseOf)).get(key.id);
+      return (await table.readContents(key.account, [claimed.item], decodeResponse)).get(key.id);
     },
     async renew({ run, ...key }, until) {
       const own = { condition: joinConditions(isInProgress, isOwn), values: { ':run': run } };
@@ -224,7 +219,7 @@ export function createRunStore(table: ResponseTable): RunStore {
     async finish({ run, ...key }, response) {
       if (!isResponseId(key.id)) return false;
       const item = await encodeResponse(table, response);
-      // A client that was reported so finds what was cancelled cancelled.
+      // A client that saw a cancelled response must find it cancelled.
       const from = response.head.status === 'cancelled' ? [isInProgress, isCancelled] : [isInProgress];
       const condition = joinConditions(exists, isOwn, `(${[...from, isOwnFinish].join(' OR ')})`);
       const values = { ':now': table.now(), ':run': run, ':content': item['body_name'] };
@@ -236,7 +231,7 @@ export function createRunStore(table: ResponseTable): RunStore {
       };
       const { done, item: old } = readUpdated(await callOrThrowBusy(() => table.client.call('PutItem', put)));
       if (done) await removeReplaced(table, old, item);
-      // What was deleted while it ran leaves nothing behind; of what ended otherwise, only this content goes.
+      // A response deleted meanwhile leaves nothing; otherwise only this content is removed.
       else if (!table.isKept(old)) await table.removeAllButHead(key);
       else await table.remove(listPartIds(item).map((id) => ({ account: key.account, id })));
       return done;
@@ -275,13 +270,13 @@ async function updateHead(
   return readUpdated(await callOrThrowBusy(() => table.client.call('UpdateItem', input)));
 }
 
-/** What the item was made, or was when the condition did not hold. */
+/** The item after the write, or the one that failed the condition. */
 function readUpdated(reply: ConditionalReply<{ Attributes?: Attributes | undefined }>): Updated {
   const item = reply.done ? reply.reply.Attributes : reply.item;
   return { done: reply.done, item: item && valuesOf(item) };
 }
 
-/** The values that expressions name, statuses among them. */
+/** Keeps the values that the expressions use, statuses included. */
 function pickValues(text: string, values: Record<string, unknown>): Record<string, unknown> {
   const statuses = { ':queued': 'queued', ':in_progress': 'in_progress', ':cancelled': 'cancelled' };
   const named = new Set(text.match(/:\w+/g));

@@ -16,13 +16,13 @@ import {
   NoReply,
   ServiceRefusal,
   dynamodb,
-  endpointOf,
+  resolveEndpoint,
   RetryBudget,
   composeUserAgent,
   secretsManager,
   createAwsCalls,
   type AwsCalls,
-  type AwsCallsParts,
+  type AwsCallsSettings,
 } from '../../../../shared/adapters/aws/aws-calls.ts';
 import { createSigner } from '../../../../shared/adapters/aws/aws-signature.ts';
 import { Sha256 } from '../../../support/sha256.ts';
@@ -33,7 +33,7 @@ import { listening } from '../../../support/listening.ts';
 const region = 'eu-central-1';
 const credentials = { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: 'token' };
 
-const callsTo = (endpoint: string, more: Partial<AwsCallsParts> = {}): AwsCalls => {
+const callsTo = (endpoint: string, more: Partial<AwsCallsSettings> = {}): AwsCalls => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = endpoint;
   return createAwsCalls({
     service: dynamodb,
@@ -183,7 +183,7 @@ describe('a request', () => {
 
 describe('a budget of repeats', () => {
   /** How many requests so many calls make. */
-  const requestsOf = async (calls: number, answer: RequestListener, more: Partial<AwsCallsParts> = {}) => {
+  const requestsOf = async (calls: number, answer: RequestListener, more: Partial<AwsCallsSettings> = {}) => {
     const { endpoint, seen } = await serve(answer);
     const call = callsTo(endpoint, { ...more, attempts: 2 });
     for (let made = 0; made < calls; made += 1) await call('GetItem', {}).catch(() => undefined);
@@ -230,16 +230,16 @@ describe('an endpoint', () => {
       delete process.env['AWS_ENDPOINT_URL_DYNAMODB'];
       const { endpointProvider } = new DynamoDBClient({ region: name }).config;
       const { url } = endpointProvider({ Region: name, UseFIPS: false, UseDualStack: false });
-      expect(endpointOf(dynamodb, name, {}).href).toBe(url.href);
+      expect(resolveEndpoint(dynamodb, name, {}).href).toBe(url.href);
     },
   );
 
   test('is the variable’s, that of the service before that of all; FIPS is refused', () => {
     const all = { AWS_ENDPOINT_URL: 'http://127.0.0.1:1/all' };
     const own = { ...all, AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:2' };
-    expect(endpointOf(dynamodb, region, all).href).toBe('http://127.0.0.1:1/all');
-    expect(endpointOf(dynamodb, region, own).href).toBe('http://127.0.0.1:2/');
-    expect(() => endpointOf(dynamodb, region, { AWS_USE_FIPS_ENDPOINT: 'true' })).toThrow('FIPS');
+    expect(resolveEndpoint(dynamodb, region, all).href).toBe('http://127.0.0.1:1/all');
+    expect(resolveEndpoint(dynamodb, region, own).href).toBe('http://127.0.0.1:2/');
+    expect(() => resolveEndpoint(dynamodb, region, { AWS_USE_FIPS_ENDPOINT: 'true' })).toThrow('FIPS');
   });
 });
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { tablesOf } from '../../../../functions/compose/late-adapters.ts';
+import { connectTables } from '../../../../functions/compose/late-adapters.ts';
 import type { ClientSettings } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import { StoreUnavailable, storeRequestId } from '../../../../shared/relay/ports/store-errors.ts';
 import { listening } from '../../../support/listening.ts';
@@ -34,7 +34,7 @@ describe.each([undefined, 'sdk'] as const)('a call of the store by the client %s
         void answer(request, response);
       }),
     );
-    const tables = tablesOf({ aws: localAccess, awsClient }, { tryMsMax: 10_000, ...settings });
+    const tables = connectTables({ aws: localAccess, awsClient }, { tryMsMax: 10_000, ...settings });
     const get = (): Promise<unknown> =>
       tables.call('GetItem', { TableName: 'relay-keys', Key }).catch((error: unknown) => error);
     return { seen, tables, get };

@@ -1,6 +1,6 @@
 import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { documentClient } from '../../../support/sdk-tables.ts';
-import { tablesOf } from '../../../../functions/compose/late-adapters.ts';
+import { connectTables } from '../../../../functions/compose/late-adapters.ts';
 import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
 import { physicalNameOf, type TableName } from '../../../../shared/tables/table-names.ts';
@@ -16,7 +16,7 @@ export const localAccess = {
  * @param awsClient `sdk`: AWS's own
  */
 export const hotClient = (awsClient?: 'sdk'): TableClient =>
-  tablesOf({ aws: localAccess, awsClient }, { connectMsMax: 30_000, tryMsMax: 30_000 });
+  connectTables({ aws: localAccess, awsClient }, { connectMsMax: 30_000, tryMsMax: 30_000 });
 
 export interface CountedClient {
   client: DynamoDBDocumentClient;

@@ -2,7 +2,7 @@ import type { APIGatewayProxyEvent } from 'aws-lambda';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createRelayRequest } from '../../../../shared/adapters/entry/http-entry.ts';
-import { hostRequest } from '../../../../shared/adapters/entry/lambda-events.ts';
+import { readHttpEvent } from '../../../../shared/adapters/entry/lambda-events.ts';
 import { toUrlEvent } from '../../../../infra/local/lambda/function-url.ts';
 import { restApiEvent } from '../../../../infra/local/rest-api.ts';
 import { urlEvent } from './url-event.ts';
@@ -10,10 +10,10 @@ import { urlEvent } from './url-event.ts';
 describe('a Function URL event as a request', () => {
   test('has the body as text, as bytes when Lambda encoded it, and as no text when there is none', () => {
     const text = '{"text":"ü"}';
-    expect(hostRequest(urlEvent({ body: text }), 42).body()).toBe(text);
+    expect(readHttpEvent(urlEvent({ body: text }), 42).body()).toBe(text);
     const encoded = urlEvent({ body: Buffer.from(text).toString('base64'), base64: true });
-    expect(hostRequest(encoded, 42).body()).toEqual(Buffer.from(text));
-    expect(hostRequest(urlEvent(), 42).body()).toBe('');
+    expect(readHttpEvent(encoded, 42).body()).toEqual(Buffer.from(text));
+    expect(readHttpEvent(urlEvent(), 42).body()).toBe('');
   });
 });
 
@@ -35,7 +35,7 @@ const eventOf = (
   return { ...event, ...(stage.inPath && { path: `/relay${event.path}` }) };
 };
 const requestOf = (event: APIGatewayProxyEvent) =>
-  createRelayRequest(hostRequest(event, 42), { id: 'id', local: false });
+  createRelayRequest(readHttpEvent(event, 42), { id: 'id', local: false });
 
 describe('an event of a REST API as a request', () => {
   test('says what the event of a Function URL says of the same request', () => {
@@ -56,7 +56,7 @@ describe('an event of a REST API as a request', () => {
         const target = `/v1/${path.map(encodeURIComponent).join('/')}${search && `?${search}`}`;
         const given = { method, target, headers, body: Buffer.from(body) };
         const viaUrl = toUrlEvent({ ...given, sourceIp: '203.0.113.7', domain }, 'r');
-        const [one, other] = [hostRequest(viaUrl as never, 42), hostRequest(eventOf(given), 42)];
+        const [one, other] = [readHttpEvent(viaUrl as never, 42), readHttpEvent(eventOf(given), 42)];
         for (const key of ['method', 'path', 'query', 'deadlineMs'] as const)
           expect(other[key]).toEqual(one[key]);
         expect(Buffer.from(other.body())).toEqual(Buffer.from(one.body()));

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
-import { traceHandle } from '../../../../shared/adapters/tracing/traced.ts';
+import { traceHandle } from '../../../../shared/adapters/tracing/call-tracer.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../../../shared/relay/http/http.ts';
 import { createLoggedHandle } from '../../../../shared/relay/http/logged-handle.ts';

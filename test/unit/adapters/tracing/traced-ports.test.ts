@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { CallTrace, type Span } from '../../../../shared/adapters/tracing/call-trace.ts';
-import { tracePorts } from '../../../../shared/adapters/tracing/traced.ts';
+import { tracePorts } from '../../../../shared/adapters/tracing/call-tracer.ts';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';

@@ -1,6 +1,6 @@
 /** A background response through the core, with its acceptance and its run traced, and a receiver of traces. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { traceHandle, traceRuns } from '../../../../shared/adapters/tracing/traced.ts';
+import { traceHandle, traceRuns } from '../../../../shared/adapters/tracing/call-tracer.ts';
 import { responsesEndpoint } from '../../../../shared/endpoints/responses/responses-endpoint.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import { backgroundRuns } from '../../../../shared/relay/background-run.ts';

@@ -1,6 +1,6 @@
 /**
- * Calls and background runs that are traced. A trace leaves after the last byte and after the settle, within the invocation.
- * Must never delay, fail or change what it traces.
+ * Traces calls and background runs. A trace is sent after the last byte and the settle, within the invocation. Must never
+ * delay, fail or change the call.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ChatPorts } from '../../relay/ports/chat-ports.ts';
@@ -16,9 +16,8 @@ interface TracerDeps extends Pick<ExporterDeps, 'settings' | 'stack' | 'version'
 }
 
 export interface TracingDeps extends TracerDeps {
-  /** What the handle serves. */
   routes: readonly Pick<RelayRequest, 'method' | 'path'>[];
-  /** Makes the handle that is traced, of ports that note their calls. */
+  /** Gets ports that record spans. */
   handleOf: (ports: ChatPorts) => Handle;
 }
 
@@ -28,10 +27,10 @@ export function traceHandle({ routes, handleOf, ...parts }: TracingDeps): Handle
   return async (received) => {
     const { id, method, path, headers } = received;
     const parent = readTraceParent(headers['traceparent']);
-    // A caller may ask not to be traced. How many traces are paid for is the operator's choice alone.
+    // A caller may opt out of tracing. Only the operator decides how many traces are paid for.
     const sampled = parent?.sampled !== false && traces.isChosen();
     const { trace, within, finish: over } = traces.begin(id, { ...parent, sampled });
-    // The caller's own words are attributes: each name of spans is one more series at who receives them.
+    // Only known routes become span names: receivers keep a series for each name.
     const isServed = routes.some((route) => route.method === method && route.path === path);
     trace.root.name = isServed ? `${method} ${path}` : 'HTTP';
     try {
@@ -49,36 +48,36 @@ export function traceHandle({ routes, handleOf, ...parts }: TracingDeps): Handle
           await over(attributes);
         }
       };
-      return { ...response, body: bodyOf(response, trace), done: endTrace() };
+      return { ...response, body: traceBody(response, trace), done: endTrace() };
     } catch (error) {
-      // Its answer waits for no receiver of traces.
+      // The error does not wait for the receiver.
       void over({ 'relay.request_id': id }, nameOf(error));
       throw error;
     }
   };
 }
 
-/** The call's span ends with its last byte; what is settled after it has spans of its own. */
-function bodyOf({ body }: RelayResponse, trace: CallTrace): RelayResponse['body'] {
+/** The call's span ends with its last byte. The settle after it has its own spans. */
+function traceBody({ body }: RelayResponse, trace: CallTrace): RelayResponse['body'] {
   const endRoot = (): void => trace.end(trace.root);
-  if (typeof body !== 'string') return passedOn(body, endRoot);
+  if (typeof body !== 'string') return reportEnd(body, endRoot);
   endRoot();
   return body;
 }
 
 interface TracedRunsDeps extends TracerDeps {
-  /** Makes the runs that are traced, of ports that note their calls. */
+  /** Gets ports that record spans. */
   runsOf: (ports: ChatPorts) => (event: RunEvent) => Promise<void>;
 }
 
-/** Each run has a trace that is a part of the one that its acceptance has. */
+/** A run joins the trace of the call that accepted it. */
 export function traceRuns({ runsOf, ...parts }: TracedRunsDeps) {
   const traces = createTracer(parts);
   const run = runsOf(traces.ports);
   return async (event: RunEvent, traceparent: string | undefined): Promise<void> => {
     const requestId = requestIdOf(event.id);
     const parent = readTraceParent(traceparent);
-    // Whether the call is traced was decided when it was accepted.
+    // Sampling was decided when the call was accepted.
     const sampled = parent?.sampled ?? traces.isChosen();
     const { trace, within, finish: over } = traces.begin(requestId, { ...parent, sampled });
     trace.root.name = 'background run';
@@ -94,7 +93,7 @@ export function traceRuns({ runsOf, ...parts }: TracedRunsDeps) {
   };
 }
 
-/** The traces of what runs in one environment, by the ids of its log lines. */
+/** Open traces of this environment, by request id. */
 function createTracer({ ports, ...parts }: TracerDeps) {
   const { clock, log, random } = ports;
   const exportTrace = createOtlpExporter({ ...parts, clock, log });
@@ -106,17 +105,17 @@ function createTracer({ ports, ...parts }: TracerDeps) {
     log.request(line);
   };
   return {
-    /** They note what each call of them takes, and describe a call by its log line. */
+    /** They record spans, and describe a call by its log line. */
     ports: tracePorts({ ...ports, log: { ...log, request } }, () => current.getStore()),
     isChosen: () => random.next() < parts.settings.ratio,
-    /** @param requestId as in the log line of what begins */
+    /** @param requestId as in the log line */
     begin(requestId: string, parent: Partial<TraceParent> & { sampled: boolean }) {
       const trace = new CallTrace(clock, parent);
       open.set(requestId, trace);
       return {
         trace,
         within: <Result>(work: () => Promise<Result>) => current.run(trace, work),
-        /** Resolves when the trace was sent, or was waited for long enough. Never rejects. */
+        /** Resolves when the trace was sent or timed out. Never rejects. */
         finish: async (attributes: SpanAttributes, error?: string): Promise<void> => {
           open.delete(requestId);
           Object.assign(trace.root.attributes, attributes);
@@ -128,7 +127,7 @@ function createTracer({ ports, ...parts }: TracerDeps) {
   };
 }
 
-/** Names of OpenTelemetry's conventions for generative AI where there are any. */
+/** Uses OpenTelemetry's names for generative AI where they exist. */
 function describe({ root }: CallTrace, line: RequestLog): void {
   Object.assign(root.attributes, {
     'gen_ai.operation.name': 'chat',
@@ -148,11 +147,10 @@ function describe({ root }: CallTrace, line: RequestLog): void {
 }
 
 /**
- * A sequence that is passed on as it is, and whose end is reported: when its source has ended or failed, or its reader has
- * returned; the first report counts. Must never be a generator: one holds a return back until the read before it ends, and
- * drops a return that comes before its first read.
+ * Passes a sequence on and reports its end once: when the source ended or failed, or the reader returned. Must never be a
+ * generator: a generator delays a return until the pending read ends, and drops one before the first read.
  */
-function passedOn<T>(source: AsyncIterable<T>, onEnd: (error?: string) => void): AsyncIterable<T> {
+function reportEnd<T>(source: AsyncIterable<T>, onEnd: (error?: string) => void): AsyncIterable<T> {
   return {
     [Symbol.asyncIterator]: () => {
       const reads = source[Symbol.asyncIterator]();
@@ -176,10 +174,7 @@ function passedOn<T>(source: AsyncIterable<T>, onEnd: (error?: string) => void):
   };
 }
 
-/**
- * The ports of a call, which also note what each call of them takes.
- * @param current the trace of the call that runs; undefined: none is recorded
- */
+/** @param current the trace of the running call; undefined: none is recorded */
 export function tracePorts(ports: ChatPorts, current: () => CallTrace | undefined): ChatPorts {
   const { keys, quotas, secrets, stored, transport } = ports;
   const { startRun } = stored;
@@ -229,9 +224,9 @@ export function tracePorts(ports: ChatPorts, current: () => CallTrace | undefine
           const reply = await transport.send({ ...request, headers }, ...rest);
           span.attributes['http.response.status_code'] = reply.status;
           if (reply.status >= 400) span.error = String(reply.status);
-          // Its span ends with its body. What fails after that end is the reader's own doing.
+          // The span ends with the body. Later failures are the reader's.
           const endSpan = (error?: string) => trace.end(span, span.endMs === undefined ? error : undefined);
-          return { ...reply, body: passedOn(reply.body, endSpan) };
+          return { ...reply, body: reportEnd(reply.body, endSpan) };
         } catch (error) {
           trace.end(span, nameOf(error));
           throw error;
@@ -241,5 +236,5 @@ export function tracePorts(ports: ChatPorts, current: () => CallTrace | undefine
   };
 }
 
-/** Messages may quote foreign text. */
+/** Never the message: it may quote foreign text. */
 const nameOf = (error: unknown): string => (error instanceof Error ? error.name : 'Error');

@@ -1,4 +1,4 @@
-/** What every function is composed of that answers requests, but calls of models. */
+/** The dependencies of functions that answer requests but call no models. */
 import { createConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import {
@@ -8,12 +8,12 @@ import {
 } from '../../shared/adapters/system/node-ports.ts';
 import { createJsonLog } from '../../shared/adapters/telemetry/log.ts';
 import type { Handle, HostedHandle } from '../../shared/relay/http/http.ts';
-import { tablesOf } from './late-adapters.ts';
+import { connectTables } from './late-adapters.ts';
 
 export function composeRequestDeps(environment = readEnvironment()) {
   const { local, originSecrets, stack, version } = environment;
   const log = createJsonLog(version);
-  const client = tablesOf(environment);
+  const client = connectTables(environment);
   const hostHandle = (handle: Handle): HostedHandle => ({
     handle,
     clock,

@@ -1,9 +1,9 @@
-/** What every background job is composed of. */
+/** The dependencies that all background jobs share. */
 import { backgroundTimes } from '../../shared/adapters/dynamodb/table-client.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock, systemRandom } from '../../shared/adapters/system/node-ports.ts';
 import { createJsonLog, createBackgroundMetrics } from '../../shared/adapters/telemetry/log.ts';
-import { tablesOf } from './late-adapters.ts';
+import { connectTables } from './late-adapters.ts';
 
 export function composeJobDeps() {
   const environment = readEnvironment();
@@ -13,7 +13,7 @@ export function composeJobDeps() {
     stack,
     clock: systemClock,
     random: systemRandom,
-    client: tablesOf(environment, backgroundTimes),
+    client: connectTables(environment, backgroundTimes),
     log: createJsonLog(version),
     metrics: createBackgroundMetrics(stack),
   };
