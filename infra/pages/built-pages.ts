@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { accountInEnglish as words, type AccountTexts } from '../../shared/relay/page/english.ts';
-import { colours, pageStyle, headOf } from '../../shared/relay/page/page-kit.ts';
+import { colours, pageStyle, headOf, textOf } from '../../shared/relay/page/page-kit.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const place = /[\\/]shared[\\/]relay[\\/]page[\\/]built-pages\.ts$/;
@@ -90,7 +90,7 @@ const option = (value: string, key: PlainText): string => `<option value="${valu
 const modelsLink = `<a href="/"${t('models')}</a>`;
 
 const accountHtml = ({ style, script }: { style: string; script: string }): string =>
-  `${headOf(words.account, style, words.lang)}
+  `${textOf(headOf(words.account, style, words.lang))}
 <header class="top"><span class="brand" id="host"></span><nav>${modelsLink} <button type="button" id="language"></button></nav></header>
 <main>
 <h1${t('account')}</h1>

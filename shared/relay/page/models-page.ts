@@ -1,4 +1,8 @@
-/** The page about the relay, in the format that the client requests. */
+/**
+ * The models page, in the format that the client requests. `markup` escapes every value that is not markup itself; it is Hono's
+ * `html` under a name that the formatter leaves alone, since added blanks would make the page larger.
+ */
+import { html as markup, raw } from 'hono/html';
 import {
   type PageFacts,
   dateWords,
@@ -9,18 +13,30 @@ import {
   type PriceLine,
 } from './page-facts.ts';
 import { pageStyleHash, pageScriptPath } from './built-pages.ts';
-import { code, escaped, headOf, ownDirection, pageStyle, unescaped } from './page-kit.ts';
+import {
+  code,
+  headOf,
+  joinMarkup,
+  nothing,
+  pageStyle,
+  isolateDirection,
+  textOf,
+  type Markup,
+} from './page-kit.ts';
 import { snippets } from './page-snippets.ts';
 import type { PlanEntry } from '../../wire/public-api.ts';
 
 /** HTML for browsers; plain text for clients that do not accept HTML explicitly (curl). */
 export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
   const headers = { vary: 'accept, accept-language', 'x-content-type-options': 'nosniff' };
-  const html = pageHtml(facts);
+  const body = textOf(renderPage(facts));
   if (!accept.includes('text/html'))
-    return { body: plain(html), headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' } };
+    return {
+      body: renderPlainText(body),
+      headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' },
+    };
   return {
-    body: html,
+    body,
     headers: {
       ...headers,
       'content-type': 'text/html; charset=utf-8',
@@ -33,21 +49,21 @@ export function page(facts: PageFacts, accept: string): { body: string; headers:
 
 // The page for a browser. It is whole without its script, which adds search and copying.
 
-function pageHtml(facts: PageFacts): string {
+function renderPage(facts: PageFacts): Markup {
   const { baseUrl, model, plans, accountPage, words } = facts;
   const host = /^https?:\/\/([^/]+)/.exec(baseUrl)?.[1] ?? 'LLM relay';
   const [language, lang, name] = words.lang === 'en' ? ['zh', 'zh-CN', '中文'] : ['en', 'en', 'English'];
-  const query = model === undefined ? '' : `&amp;model=${escaped(encodeURIComponent(model))}`;
+  const query = model === undefined ? nothing : markup`&amp;model=${encodeURIComponent(model)}`;
   const links = [
-    `<a href="/#models">${words.models}</a>`,
-    ...(plans.length > 0 ? [`<a href="/#plans">${words.plans}</a>`] : []),
-    `<a href="#connect">${words.connect}</a>`,
-    `<a class="language" href="?lang=${language}${query}" lang="${lang}">${name}</a>`,
-    ...(accountPage ? [`<a class="button" href="/account">${words.account}</a>`] : []),
+    markup`<a href="/#models">${words.models}</a>`,
+    ...(plans.length > 0 ? [markup`<a href="/#plans">${words.plans}</a>`] : []),
+    markup`<a href="#connect">${words.connect}</a>`,
+    markup`<a class="language" href="?lang=${language}${query}" lang="${lang}">${name}</a>`,
+    ...(accountPage ? [markup`<a class="button" href="/account">${words.account}</a>`] : []),
   ];
-  return `${headOf(`${model ?? words.title} · ${host}`, pageStyle, words.lang)}
+  return markup`${headOf(`${model ?? words.title} · ${host}`, pageStyle, words.lang)}
 <script src="${pageScriptPath}" defer></script>
-<header class="top"><a class="brand" href="/">${escaped(host)}</a><nav aria-label="${words.page}">${links.join('')}</nav></header>
+<header class="top"><a class="brand" href="/">${host}</a><nav aria-label="${words.page}">${links}</nav></header>
 <main data-search="${words.search}" data-copy="${words.copy}" data-copied="${words.copied}" data-base="${model === undefined ? words.copyBase : words.copyName}" data-example="${words.copyExample}">
 ${model === undefined ? allModels(facts) : oneModel(model, facts)}
 ${connectSection(facts)}
@@ -55,9 +71,9 @@ ${connectSection(facts)}
 ${foot(facts)}`;
 }
 
-const allModels = (facts: PageFacts): string => {
+const allModels = (facts: PageFacts): Markup => {
   const { baseUrl, models, words } = facts;
-  return `<h1>${models.length > 1 ? words.headline(models.length) : words.noModels}</h1>
+  return markup`<h1>${models.length > 1 ? words.headline(models.length) : words.noModels}</h1>
 <p class="lead">${words.lead}</p>
 ${shownBase(words.baseUrl, baseUrl)}
 ${noticeList(facts)}
@@ -66,15 +82,14 @@ ${planSection(facts)}`;
 };
 
 /** With a button that copies it, where there is a script. */
-const shownBase = (name: string, text: string): string =>
-  `<p class="base"><span>${name}</span> <code id="base">${escaped(text)}</code></p>`;
+const shownBase = (name: string, text: string): Markup =>
+  markup`<p class="base"><span>${name}</span> <code id="base">${text}</code></p>`;
 
 /** What is known of one model. */
-function oneModel(model: string, facts: PageFacts): string {
+function oneModel(model: string, facts: PageFacts): Markup {
   const { words, plans, modelFacts } = facts;
   const known = Object.hasOwn(modelFacts, model) ? modelFacts[model]! : {};
-  const kinds = (names: readonly string[] | undefined) =>
-    names?.map((name) => escaped(words.kind(name))).join(', ');
+  const kinds = (names: readonly string[] | undefined) => names?.map((name) => words.kind(name)).join(', ');
   const aliases = facts.aliases.filter(({ models }) => models.includes(model)).map(({ name }) => code(name));
   const covering = plans.filter(({ items }) => items.some(({ models }) => models.includes(model)));
   const lines = [
@@ -82,157 +97,174 @@ function oneModel(model: string, facts: PageFacts): string {
     { name: words.longest, value: known.output && words.tokens(known.output) },
     { name: words.takes, value: kinds(known.takes) },
     { name: words.makes, value: kinds(known.makes) },
-    { name: words.alsoAs, value: aliases.join(' ') },
+    { name: words.alsoAs, value: aliases.length > 0 && joinMarkup(aliases, ' ') },
     { name: words.covered, value: covering.map(({ level }) => words.level(level)).join(', ') },
   ].filter(({ value }) => value);
   const about = facts.notices.filter(({ models }) => models?.includes(model));
-  return `<h1>${code(model)}${restMark(model, facts)}</h1>
-${known.about === undefined ? '' : `<p class="lead">${ownDirection(known.about)}</p>`}
+  return markup`<h1>${code(model)}${restMark(model, facts)}</h1>
+${known.about !== undefined && markup`<p class="lead">${isolateDirection(known.about)}</p>`}
 ${shownBase(words.nameOfModel, model)}
 ${noticeList({ ...facts, notices: about })}
-<dl class="facts">${lines.map(({ name, value }) => `<dt>${name}<dd>${value}`).join('\n')}</dl>
+<dl class="facts">${joinMarkup(
+    lines.map(({ name, value }) => markup`<dt>${name}<dd>${value}`),
+    '\n',
+  )}</dl>
 <h2>${words.prices}</h2>
 <p class="soft">${words.unit}</p>
-${priceTable(facts, `<tbody>${modelRows(model, facts)}`)}`;
+${priceTable(facts, [markup`<tbody>${modelRows(model, facts)}`])}`;
 }
 
-function noticeList(facts: PageFacts): string {
+function noticeList(facts: PageFacts): Markup {
   const { isUnknown, relayClosed, notices, words } = facts;
   const shown = notices.map(({ text, until, models }) => {
-    const about = models === null ? '' : `<p>${models.map(code).join(' ')}</p>`;
-    const end =
-      until === null ? '' : ` <small>${escaped(words.until(dateWords(until * 1000, facts)))}</small>`;
-    return `<li>${ownDirection(text)}${end}${about}</li>`;
+    const about = models !== null && markup`<p>${joinMarkup(models.map(code), ' ')}</p>`;
+    const end = until !== null && markup` <small>${words.until(dateWords(until * 1000, facts))}</small>`;
+    return markup`<li>${isolateDirection(text)}${end}${about}</li>`;
   });
-  const unknown = isUnknown ? [`<li>${words.nothing}</li>`] : [];
-  const closed = relayClosed ? [`<li>${words.closed}</li>`] : [];
+  const unknown = isUnknown ? [markup`<li>${words.nothing}</li>`] : [];
+  const closed = relayClosed ? [markup`<li>${words.closed}</li>`] : [];
   const all = [...unknown, ...closed, ...shown];
-  return all.length === 0 ? '' : `<ul class="notices" aria-label="${words.notices}">${all.join('\n')}</ul>`;
+  if (all.length === 0) return nothing;
+  return markup`<ul class="notices" aria-label="${words.notices}">${joinMarkup(all, '\n')}</ul>`;
 }
 
-function planSection({ plans, words }: PageFacts): string {
-  if (plans.length === 0) return '';
-  const item = ({ id, name, value, models }: PlanEntry['items'][number]): string => {
+function planSection({ plans, words }: PageFacts): Markup {
+  if (plans.length === 0) return nothing;
+  const item = ({ id, name, value, models }: PlanEntry['items'][number]): Markup => {
     const calls = value === -1 ? words.unlimited : words.callsAMonth(value);
-    return `<li>${ownDirection(name || id)}: ${escaped(`${calls} (${models.join(', ')})`)}</li>`;
+    return markup`<li>${isolateDirection(name || id)}: ${calls} (${models.join(', ')})</li>`;
   };
   const cards = plans.map(
     ({ level, price, items }) =>
-      `<section class="card"><h3>${words.level(level)}</h3><p class="price">${escaped(yuan(price))} <small>${words.aMonth}</small></p>
-<ul>${items.map(item).join('')}</ul></section>`,
+      markup`<section class="card"><h3>${words.level(level)}</h3><p class="price">${yuan(price)} <small>${words.aMonth}</small></p>
+<ul>${items.map(item)}</ul></section>`,
   );
-  return `<section id="plans">\n<h2>${words.plans}</h2>\n<div class="cards">\n${cards.join('\n')}\n</div>\n</section>`;
+  return markup`<section id="plans">\n<h2>${words.plans}</h2>\n<div class="cards">\n${joinMarkup(cards, '\n')}\n</div>\n</section>`;
 }
 
-function connectSection({ baseUrl, model, models, accountPage, words }: PageFacts): string {
+function connectSection({ baseUrl, model, models, accountPage, words }: PageFacts): Markup {
   const blocks = snippets(baseUrl, model === undefined ? models : [model]).map(
     ({ title, code: text }, at) =>
-      `<details name="client"${at === 0 ? ' open' : ''}><summary>${escaped(title)}</summary>\n<pre tabindex="0" aria-label="${escaped(title)}"><code>${escaped(text)}</code></pre></details>`,
+      markup`<details name="client"${at === 0 && raw(' open')}><summary>${title}</summary>\n<pre tabindex="0" aria-label="${title}"><code>${text}</code></pre></details>`,
   );
-  return `<section id="connect">
+  return markup`<section id="connect">
 <h2>${words.connect}</h2>
-<p class="soft">${words.needsKey}${accountPage ? words.orTry : ''}</p>
-${blocks.join('\n')}
+<p class="soft">${raw(words.needsKey)}${accountPage && raw(words.orTry)}</p>
+${joinMarkup(blocks, '\n')}
 </section>`;
 }
 
 const programPaths = ['/v1/models', '/v1/charge', '/v1/plans', '/health'];
 
-const foot = ({ contact, words }: PageFacts): string =>
-  `<footer>${contact === '' ? '' : `<p>${words.contact}${ownDirection(contact)}</p>`}
-<p>${words.forPrograms}${programPaths.map((path, at) => `<a href="${path}">${words.programs[at]}</a>`).join(', ')}</p></footer>
+const foot = ({ contact, words }: PageFacts): Markup =>
+  markup`<footer>${contact !== '' && markup`<p>${words.contact}${isolateDirection(contact)}</p>`}
+<p>${words.forPrograms}${joinMarkup(
+    programPaths.map((path, at) => markup`<a href="${path}">${words.programs[at]}</a>`),
+    ', ',
+  )}</p></footer>
 `;
 
 // The table of models: families, prices, what is announced, what rests.
 
-function modelSection(facts: PageFacts): string {
+function modelSection(facts: PageFacts): Markup {
   const { models, resting, words } = facts;
   if (models.length === 0)
-    return `<section id="models">\n<h2>${words.models}</h2>\n<p>${words.none}</p>\n</section>`;
+    return markup`<section id="models">\n<h2>${words.models}</h2>\n<p>${words.none}</p>\n</section>`;
   const families = familiesOf(models, words.others);
-  const note = models.some((model) => resting.has(model))
-    ? ` <b class="rest">${words.resting}</b>${words.restingNote}`
-    : '';
-  return `<section id="models">
+  const note =
+    models.some((model) => resting.has(model)) &&
+    markup` <b class="rest">${words.resting}</b>${words.restingNote}`;
+  return markup`<section id="models">
 <h2>${words.models} <small id="count">${models.length}</small></h2>
 <p class="soft">${words.unit}${note}</p>
 <div id="search" hidden></div>
 ${familyLinks(families, facts)}
-${priceTable(facts, families.map((family, at) => familyRows(family, at, facts)).join('\n'))}
+${priceTable(
+  facts,
+  families.map((family, at) => familyRows(family, at, facts)),
+)}
 <p id="nothing" hidden>${words.nothing}</p>
 ${aliasTable(facts)}</section>`;
 }
 
-const priceTable = ({ words }: PageFacts, body: string): string => `<table class="models">
+const priceTable = ({ words }: PageFacts, bodies: readonly Markup[]): Markup => markup`<table class="models">
 <thead><tr><th scope="col">${words.model}<th scope="col">${words.input}<th scope="col">${words.cached}<th scope="col">${words.output}</thead>
-${body}
+${joinMarkup(bodies, '\n')}
 </table>`;
 
-const restMark = (model: string, { resting, words }: PageFacts): string =>
-  resting.has(model) ? ` <b class="rest">${words.resting}</b>` : '';
+const restMark = (model: string, { resting, words }: PageFacts): Markup =>
+  resting.has(model) ? markup` <b class="rest">${words.resting}</b>` : nothing;
 
-function familyLinks(families: Family[], { words }: PageFacts): string {
-  if (families.length < 2) return '';
+function familyLinks(families: Family[], { words }: PageFacts): Markup {
+  if (families.length < 2) return nothing;
   const links = families.map(
-    ({ name, models }, at) => `<a href="#f${at}">${escaped(name)} <small>${models.length}</small></a>`,
+    ({ name, models }, at) => markup`<a href="#f${at}">${name} <small>${models.length}</small></a>`,
   );
-  return `<nav class="families" aria-label="${words.families}">${links.join('\n')}</nav>`;
+  return markup`<nav class="families" aria-label="${words.families}">${joinMarkup(links, '\n')}</nav>`;
 }
 
-function familyRows({ name, models }: Family, at: number, facts: PageFacts): string {
-  const head =
-    name === '' ? '' : `<tr class="f"><th id="f${at}" colspan="4" scope="rowgroup">${escaped(name)}\n`;
-  return `<tbody>${head}${models.map((model) => modelRows(model, facts)).join('\n')}`;
+function familyRows({ name, models }: Family, at: number, facts: PageFacts): Markup {
+  const head = name !== '' && markup`<tr class="f"><th id="f${at}" colspan="4" scope="rowgroup">${name}\n`;
+  return markup`<tbody>${head}${joinMarkup(
+    models.map((model) => modelRows(model, facts)),
+    '\n',
+  )}`;
 }
 
 /** Of the list; each name leads to the page of its model. */
-function modelRows(model: string, facts: PageFacts): string {
-  const path = `?model=${escaped(encodeURIComponent(model))}`;
-  const name = facts.model === undefined ? `<a href="${path}">${code(model)}</a>` : code(model);
-  return priceLines(model, facts)
-    .map((line, at) =>
-      at === 0
-        ? `<tr><th scope="row">${name}${restMark(model, facts)}${ratesMarkup(line)}`
-        : `<tr class="t"><th scope="row">${escaped(line.when)}${ratesMarkup(line)}`,
-    )
-    .join('');
+function modelRows(model: string, facts: PageFacts): Markup[] {
+  const path = `?model=${encodeURIComponent(model)}`;
+  const name = facts.model === undefined ? markup`<a href="${path}">${code(model)}</a>` : code(model);
+  return priceLines(model, facts).map((line, at) =>
+    at === 0
+      ? markup`<tr><th scope="row">${name}${restMark(model, facts)}${ratesMarkup(line)}`
+      : markup`<tr class="t"><th scope="row">${line.when}${ratesMarkup(line)}`,
+  );
 }
 
-function ratesMarkup({ rates }: PriceLine): string {
-  if (typeof rates === 'string') return `<td colspan="3">${escaped(rates)}`;
-  const others = rates.others.length > 0 ? `<small>${rates.others.map(escaped).join(', ')}</small>` : '';
-  return `<td>${rates.input}<td>${rates.cached}${others}<td>${rates.output}`;
+function ratesMarkup({ rates }: PriceLine): Markup {
+  if (typeof rates === 'string') return markup`<td colspan="3">${rates}`;
+  const others = rates.others.length > 0 && markup`<small>${rates.others.join(', ')}</small>`;
+  return markup`<td>${rates.input}<td>${rates.cached}${others}<td>${rates.output}`;
 }
 
-function aliasTable(facts: PageFacts): string {
+function aliasTable(facts: PageFacts): Markup {
   const { aliases, models, words } = facts;
-  if (aliases.length === 0) return '';
+  if (aliases.length === 0) return nothing;
   const rows = aliases.map((alias) => {
     const offered = alias.models.filter((model) => models.includes(model)).join(words.otherwise);
-    return `<tr><th scope="row">${code(alias.name)}<td>${escaped(offered)}`;
+    return markup`<tr><th scope="row">${code(alias.name)}<td>${offered}`;
   });
-  return `<h3 id="aliases">${words.aliases}</h3>
+  return markup`<h3 id="aliases">${words.aliases}</h3>
 <p class="soft">${words.aliasesLead}</p>
 <table class="aliases"><thead><tr><th scope="col">${words.name}<th scope="col">${words.inOrder}</thead>
-<tbody>${rows.join('\n')}
+<tbody>${joinMarkup(rows, '\n')}
 </table>
 `;
 }
+
+const entities: Record<string, string> = {
+  '&amp;': '&',
+  '&lt;': '<',
+  '&gt;': '>',
+  '&quot;': '"',
+  '&#39;': "'",
+};
 
 /**
  * The page for a terminal: the one for a browser without its markup. What rows and headers hold is escaped there, so what looks like
  * markup is the page's own. Must never contain control codes from a row or a header.
  */
-function plain(html: string): string {
-  const text = html
-    .slice(html.indexOf('<main'))
+function renderPlainText(page: string): string {
+  const text = page
+    .slice(page.indexOf('<main'))
     .replaceAll(/<nav[^]*?<\/nav>|<\w+[^>]* hidden>[^<]*/g, '')
     .replaceAll(/<(?:t[hd]|dd)\b/g, '\t$&')
     .replaceAll(/\n?(<(?:li|tr)\b)/g, '\n$1')
     .replaceAll(/<(?:h\d|p|summary|pre)\b/g, '\n$&')
     .replaceAll(/ ?(<small\b)/g, ' $1')
     .replaceAll(/<[^>]*>/g, '')
-    .replaceAll(/&(?:amp|lt|gt|quot|#39);/g, unescaped)
+    .replaceAll(/&(?:amp|lt|gt|quot|#39);/g, (entity) => entities[entity] ?? '')
     .replaceAll(/(?![\n\t])\p{Cc}/gu, '');
   return `${text.replaceAll(/\n{3,}/g, '\n\n').trim()}\n`;
 }

@@ -1,32 +1,32 @@
-/** Text in HTML. Every text of a row or a header must pass `escaped`. */
+/** Markup and styles that both customers' pages share; the console and reports use the colours and controls. */
+import { html as markup, raw } from 'hono/html';
 
-const entities: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
+export type Markup = ReturnType<typeof markup>;
 
-export const escaped = (text: string): string =>
-  text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
+export const nothing: Markup = raw('');
 
-export const unescaped = (entity: string): string =>
-  Object.keys(entities).find((character) => entities[character] === entity) ?? '';
+/** Text written by people, in the direction of its own script. */
+export const isolateDirection = (text: string): Markup => markup`<bdi>${text}</bdi>`;
 
-/** A text of people, in the direction of its own script. */
-export const ownDirection = (text: string): string => `<bdi>${escaped(text)}</bdi>`;
+export const code = (text: string): Markup => markup`<code>${text}</code>`;
 
-export const code = (text: string): string => `<code>${escaped(text)}</code>`;
+/** Nothing on these pages is fetched, so no markup is a promise. */
+export function textOf(markup: Markup): string {
+  if (markup instanceof Promise) throw new TypeError('markup of a page must not wait');
+  return markup.toString();
+}
+
+export const joinMarkup = (pieces: readonly (Markup | readonly Markup[])[], separator: string): unknown[] =>
+  pieces.flatMap((piece, at) => (at === 0 ? [piece] : [raw(separator), piece]));
 
 /** The beginning of both pages. Optional end tags are left out: a page with hundreds of models stays small. */
-export const headOf = (title: string, style: string, lang: string): string => `<!doctype html>
+export const headOf = (title: string, style: string, lang: string): Markup => markup`<!doctype html>
 <html lang="${lang}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${escaped(title)}</title>
-<style>${style}</style>`;
+<title>${title}</title>
+<style>${raw(style)}</style>`;
 
 /**
  * The style sheet of the customers' pages. The content security policy allows it by its hash, which `page.ts` has. Its colours,
