@@ -1,6 +1,6 @@
 /**
- * Makes what the catalog function serves of the customers' pages: one script for the page of models, and the account's page
- * as a whole, each with its hash. Builds and tests put it in the place of shared/relay/page/built-pages.ts.
+ * Builds the script of the models page and the whole account page, each with its hash. Builds and tests replace
+ * shared/relay/page/built-pages.ts by the result.
  */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
@@ -45,7 +45,7 @@ interface KeepsModules {
 export const testsWithBuiltPages = {
   name: 'built pages',
   load: (id: string) => (place.test(id) ? moduleText() : undefined),
-  /** Vitest keeps modules by their own text, and this one is made of others: pages of an earlier run would be tested. */
+  /** Vitest caches modules by their own text, but this one is built from others: pages of an earlier run would be tested. */
   configureVitest(context: KeepsModules): void {
     context.defineCacheKeyGenerator(({ id }) => (place.test(id) ? false : undefined));
   },
@@ -86,7 +86,7 @@ const heads = (...keys: PlainText[]): string =>
   `<thead><tr>${keys.map((key) => `<th scope="col"${t(key)}`).join('')}</thead>`;
 const option = (value: string, key: PlainText): string => `<option value="${value}"${t(key)}</option>`;
 
-/** Taken out where the page of models is off. */
+/** Removed where the models page is disabled. */
 const modelsLink = `<a href="/"${t('models')}</a>`;
 
 const accountHtml = ({ style, script }: { style: string; script: string }): string =>
@@ -177,7 +177,7 @@ const statementMarkup = `<section id="statement"><h2${t('statement')}</h2>
 <p class="bar"><label><span${t('month')}</span> <select id="month"></select></label> <button type="button" id="show-statement"${t('show')}</button> <span id="statement-state" role="status"></span></p>
 <div id="paper"></div></section>`;
 
-/** What the account's page has on top of the shared style sheet. */
+/** Additions to the shared style sheet. */
 
 const accountStyle = `
 form { display: grid; gap: .5rem; justify-items: start; }

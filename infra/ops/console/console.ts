@@ -1,6 +1,6 @@
 /**
- * The operators' console as a function of a request and an identity: no process, no listening, so that it can stand behind
- * any login. It reads and writes through the opened ports alone, and what it writes was shown and confirmed before.
+ * The operators' console as a function of a request and an identity, so that it works behind any login. It reads and writes only
+ * through the opened ports, and never writes anything that was not shown and confirmed first.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -45,22 +45,21 @@ import {
 export interface ConsoleParts {
   ports: OperatorPorts;
   options: ConsoleOptions;
-  /** Is given what no page expected, with its stack. Pages show none of it. */
+  /** Receives unexpected errors with their stack. Pages never show them. */
   onFault: (error: unknown, path: string) => void;
-  /** Absent: one process, and one person whose credentials the ports have. */
   hosting?: Hosting;
 }
 
-/** What a console has that many people use at once, answered by many processes. */
+/** Needed when many people use the console at once and many processes answer it. */
 export interface Hosting {
   forms: KeptForms;
-  /** Whose writes say who made them. */
+  /** Rows written through these ports name the person. */
   portsOf(identity: Identity): OperatorPorts;
-  /** Puts down what is about to be written. Returns what puts down its end. A write that cannot be put down is not made. */
+  /** Records a write before it is made; the result records its end. A write that cannot be recorded is not made. */
   begin(identity: Identity, proposal: Proposal): Promise<(ended: Ended) => Promise<void>>;
-  /** Counts a refund against the limit of a day, before it is written. Returns why it is not allowed. */
+  /** Counts a refund against the daily limit before it is written. Returns the reason when it exceeds the limit. */
   refusedRefund(identity: Identity, amount: NanoYuan): Promise<string | undefined>;
-  /** Counts a page that somebody begins to watch: false, and it is not watched, where there are too many. */
+  /** Returns false when too many pages are live. */
   countWatch(identity: Identity): Promise<boolean>;
   /** Ends the session of a request. */
   leave(request: Request): Promise<Response>;
@@ -71,7 +70,7 @@ export type ConsoleHandle = (request: Request, identity: Identity) => Promise<Re
 
 type Inner = ConsoleParts & { counted: Counted };
 
-/** What routes are given. `confirming`: a form of this session that was shown and is confirmed now. */
+/** `confirming` is a form of this session that was shown and is confirmed now. */
 interface Given {
   Bindings: { identity: Identity; confirming?: KeptForm };
   Variables: { fields: Record<string, string> };
@@ -109,7 +108,7 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
           const sinceMs = Number(call.req.header('last-event-id') ?? visit.query('after')) || visit.nowMs;
           return refused ?? openStream(() => watch(visit, sinceMs), visit.path);
         }),
-      // What breaks off breaks the connection, so that no browser takes a part for the whole.
+      // An error breaks the connection, so that no browser takes half a file for all of it.
       file: (at, name, lines) =>
         void app.post(at, async (call) => {
           const visit = visitIn(call, parts);
@@ -149,7 +148,7 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
   };
 }
 
-/** Lets through what may reach a page, with the form that was sent. */
+/** Admits a request to the pages and keeps the form that it sent. */
 const guarded =
   (options: ConsoleOptions, answer: Answer) =>
   async (call: Call, next: () => Promise<void>): Promise<Response | undefined> => {
@@ -169,13 +168,13 @@ function visitIn(call: Call, { ports, options, hosting, counted }: Inner): Visit
     options: {
       ...options,
       readOnly: !may(identity, 'operator'),
-      // Whoever has AWS credentials may read it all with them.
+      // A local console uses its operator's AWS credentials, which can read everything anyway.
       exports: !hosting || may(identity, 'operator'),
     },
     counted,
     identity,
     nowMs: ports.clock.now(),
-    // As it was sent: of Hono's decoded path a browser would make another one where a name has a backslash or a tab.
+    // As sent: from Hono's decoded path a browser would build another one if a name has a backslash or a tab.
     path: new URL(call.req.url).pathname.slice(1),
     part: (name) => call.req.param(name) ?? '',
     query: askedFor(call.req.raw),
@@ -184,7 +183,7 @@ function visitIn(call: Call, { ports, options, hosting, counted }: Inner): Visit
   };
 }
 
-/** The ports count for all, so what is counted is read one after the other. */
+/** The ports count the traffic of all requests, so counted reads run one after another. */
 function countedIn(ports: OperatorPorts): Counted {
   let turn: Promise<unknown> = Promise.resolve();
   return async (read) => {
@@ -202,7 +201,7 @@ function countedIn(ports: OperatorPorts): Counted {
   };
 }
 
-/** Makes pages, and counts what each of them read. Never shows more of an error than its message. */
+/** Renders pages and counts what each of them read. Never shows more of an error than its message. */
 function answering(parts: Inner, statics: StaticFiles): Answer {
   const { counted, options, onFault } = parts;
   const isHosted = parts.hosting !== undefined;
@@ -245,14 +244,12 @@ const overtaken = (again: string): Page => ({
 });
 
 /**
- * Takes a form to its proposal, a proposal to its confirmation, and that to its result. Writes nothing unasked. No process needs
- * to remember a proposal: it is made again from the same fields, as of the same time, and is carried out only if it says what
- * was shown.
+ * Leads a form to a proposal, its confirmation and its result. No process needs to remember a proposal: it is computed again from
+ * the same fields, as of the same time, and carried out only if it equals what was shown.
  */
 function actions(parts: Inner, answer: Answer) {
   const { options, onFault, hosting } = parts;
   const forms = hosting?.forms ?? memoryForms(parts.ports);
-  /** Under its id: of this session. */
   const keptIn = async ({ env }: Call, id: string): Promise<KeptForm | undefined> => {
     const text = await forms.kept(env.identity.formToken, id);
     return text === undefined ? undefined : { ...(JSON.parse(text) as KeptForm), id };
@@ -265,7 +262,7 @@ function actions(parts: Inner, answer: Answer) {
       (error: unknown) => ({ error }),
     );
     if ('error' in ended && !(ended.error instanceof Failure)) onFault(ended.error, visit.path);
-    // The write is made, whatever becomes of the line about it.
+    // The write has been made, even if its end cannot be recorded.
     await end?.(ended).catch((error: unknown) => onFault(error, visit.path));
     return answer(call, () => resultPage(proposal, ended));
   };
@@ -280,7 +277,7 @@ function actions(parts: Inner, answer: Answer) {
     if (refusal !== undefined) return answer(call, () => notePage(409, refusal));
     if (basisOf(await shownOf(proposal)) !== basisOf(kept.shown))
       return answer(call, () => overtaken(`${kept.path}?again=${kept.id}`));
-    // A role that writes little writes only what is counted.
+    // Support may only refund, because refunds are counted.
     if (!may(identity, 'operator') && refunds === undefined) return answer(call, refusedPage);
     if (!(await forms.take(identity.formToken, kept.id))) return answer(call, () => gone);
     const limit = refunds === undefined ? undefined : await hosting?.refusedRefund(identity, refunds);
@@ -289,7 +286,7 @@ function actions(parts: Inner, answer: Answer) {
   };
 
   return {
-    /** The form; with what was typed, if it comes from the page that asks. */
+    /** Keeps what was typed when the confirmation page leads back to the form. */
     async form(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
       const again = call.req.query('again');
       const kept = again ? await keptIn(call, again) : undefined;
@@ -318,7 +315,7 @@ function actions(parts: Inner, answer: Answer) {
         if (!(error instanceof Failure)) throw error;
         const { message: problem, exitCode } = error;
         if (kept) return answer(call, () => notePage(409, problem));
-        // What is wrong with a form itself is a usage failure.
+        // Exit code 2 is a usage failure: the form itself is wrong.
         const tried = { fields: visit.fields, problem, isOvertaken: exitCode !== 2 };
         return answer(call, async () => Object.assign(await route.page(visit, tried), { status: 422 }));
       }
@@ -327,13 +324,12 @@ function actions(parts: Inner, answer: Answer) {
       const kept = await keptIn(call, id);
       return answer(call, (visit) => (kept ? confirmPage(visit, kept) : gone));
     },
-    /** The form of what was confirmed, to be sent to its page again. */
     kept: keptIn,
     gone: (call: Call) => answer(call, () => gone),
   };
 }
 
-/** Plans see the time at which they were first made, so that they say the same again; what is carried out sees the clock. */
+/** A plan sees the time at which it was first made, so that it is the same again; carrying it out uses the clock. */
 function heldVisit(call: Call, parts: Inner, atMs = parts.ports.clock.now()) {
   let isHeld = true;
   const { clock } = parts.ports;
@@ -349,7 +345,7 @@ const forever = 'private, max-age=31536000, immutable';
 
 type StaticFiles = ReturnType<typeof readStaticFiles>;
 
-/** The files that pages load. Only these exist: no path leads to a folder. */
+/** The only files that pages load; no path leads to a folder. */
 const readStaticFiles = () => ({
   style: staticFile('console.css', 'css', sharedStyle + consoleStyle),
   scripts: ['enhance.js', 'live.js'].map((name) =>
@@ -357,7 +353,7 @@ const readStaticFiles = () => ({
   ),
 });
 
-/** Under a name that changes with its content. */
+/** The name changes with the content, so browsers may keep the file forever. */
 function staticFile(name: string, type: string, body: string) {
   const hash = createHash('sha256').update(body).digest('hex').slice(0, 16);
   return { address: `static/${name.replace('.', `.${hash}.`)}`, type: `text/${type}; charset=utf-8`, body };

@@ -1,13 +1,13 @@
 /**
- * Decides whether a request may reach a page at all: by Host (DNS rebinding), by Origin (other sites), by size; and reads the
- * form that this session made, and no other. Never looks at what a page does.
+ * Decides whether a request may reach a page: checks Host (DNS rebinding), Origin (other sites) and size, and accepts only forms
+ * of this session. Never looks at what a page does.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { ConsoleOptions, Identity } from './visit/visit.ts';
 
 /**
- * Every answer of the console has these. Nothing is loaded but from the console itself, nothing frames it, nothing is stored:
- * a page may show a new key.
+ * Sent with every answer. Pages load files only from the console, cannot be framed, and are never stored, because a page may
+ * show a new key.
  */
 export const guardHeaders: Readonly<Record<string, string>> = {
   'content-security-policy':
@@ -17,21 +17,21 @@ export const guardHeaders: Readonly<Record<string, string>> = {
   // With no-referrer, browsers send `Origin: null` with the console's own forms.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
-  // With both, no other page of this host has a window of the console: those of customers have the first alone.
+  // Both together keep other pages of this host away from the console's windows; customers' pages send only the first.
   'cross-origin-embedder-policy': 'require-corp',
   'cross-origin-resource-policy': 'same-origin',
   'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=()',
   'cache-control': 'no-store',
 };
 
-/** An answer that is no page: for whoever has no session. */
+/** Answers clients without a session, which get no page. */
 export const plain = (status: number, words: string): Response =>
   new Response(`${words}\n`, {
     status,
     headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
   });
 
-/** A form of this console is far smaller: 300 models of a billing rule are some 10 KB. Of sheets, what fits is shown. */
+/** Forms are far smaller: a rule with 300 models is some 10 KB. CSV pages show as many rows as fit. */
 export const formBytesMax = 256 * 1024;
 const addressLengthMax = 4096;
 
@@ -40,7 +40,7 @@ interface GuardRefusal {
   why: string;
 }
 
-/** Everything that can be said without the body. Undefined: it may go on. */
+/** Checks everything but the body. */
 function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | undefined {
   const { headers, method, url } = request;
   const host = headers.get('host') ?? new URL(url).host;
@@ -48,9 +48,9 @@ function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | 
     return { status: 421, why: 'Unknown host. Open the address that the console printed.' };
   if (url.length > addressLengthMax) return { status: 414, why: 'The address is too long.' };
   if (method === 'GET') return undefined;
-  // HEAD would take a new key, which is shown once, and show it to nobody.
+  // HEAD would use up the one display of a new key.
   if (method !== 'POST') return { status: 405, why: 'Only GET and POST are supported.' };
-  // A browser sends Origin with every form; a request without one is not from a page of this console.
+  // Browsers send Origin with every form, so a request without it is not from a page of this console.
   const isOwn = headers.get('origin') === `${new URL(url).protocol}//${host}`;
   if (!isOwn || (headers.get('sec-fetch-site') ?? 'same-origin') !== 'same-origin')
     return { status: 403, why: 'This form was sent from another site.' };
@@ -59,10 +59,10 @@ function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | 
   return undefined;
 }
 
-/** What a press asks for, and AWS bills. */
+/** Parameters of links whose page costs money on AWS. */
 const paid: ReadonlySet<string> = new Set(['read', 'refused', 'live']);
 
-/** What is asked for in the address: nothing that costs money, where a page of another site led here. */
+/** Ignores parameters that cost money when a page of another site led here. */
 export function askedFor({ headers, url }: Request): (name: string) => string {
   const { searchParams } = new URL(url);
   const isLed = ['cross-site', 'same-site'].includes(headers.get('sec-fetch-site') ?? '');
@@ -86,7 +86,7 @@ const tooMany: GuardRefusal = {
   why: `The form has too many fields (${fieldsMax} at most). Nothing was saved. Use the command line, which accepts a row of any length.`,
 };
 
-/** The fields of a form that this session made, none of a page; or why it may not go on. Of several with one name the last counts. */
+/** Returns the fields of a form of this session, or the reason to refuse it. Of fields with the same name the last one counts. */
 export async function admitted(
   request: Request,
   options: ConsoleOptions,
@@ -98,7 +98,7 @@ export async function admitted(
   const sent = [...new URLSearchParams(text)];
   if (text === undefined) return tooLarge;
   if (sent.length > fieldsMax) return tooMany;
-  // Browsers send the end of a line as two signs, whatever it was in the row.
+  // Browsers send line ends as CRLF, whatever the row has.
   const fields = Object.fromEntries(
     sent.map(([name, value]) => [name, value.replaceAll('\r\n', '\n').trim()]),
   );
@@ -109,7 +109,7 @@ export async function admitted(
   };
 }
 
-/** A form that is too large is read on, so that the browser sees the answer. 10 MB of text are 30 MB as a browser encodes them. */
+/** A form that is too large is still read, so that the browser sees the answer. 10 MB of text are 30 MB when encoded. */
 const drainedBytesMax = 32 * 1024 * 1024;
 
 async function boundedText(request: Request): Promise<string | undefined> {
@@ -123,7 +123,7 @@ async function boundedText(request: Request): Promise<string | undefined> {
   return bytes > formBytesMax ? undefined : Buffer.concat(pieces).toString();
 }
 
-/** In a time that says nothing about where two texts differ. */
+/** Takes the same time wherever two texts differ. */
 export function isSame(a: string, b: string): boolean {
   const [first, second] = [a, b].map((text) => createHash('sha256').update(text).digest());
   return first !== undefined && second !== undefined && timingSafeEqual(first, second);

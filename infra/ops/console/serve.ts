@@ -1,6 +1,6 @@
 /**
- * The console on this machine: listens on loopback, gives a browser its session, and ends by itself. Must never listen on
- * another address, and must say nothing to who has no session.
+ * The console on this machine: listens on loopback, gives one browser a session, and ends when idle. Must never listen on
+ * another address, and must tell a client without a session nothing.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ import type { Identity } from './visit/visit.ts';
 
 export interface ServeOptions {
   readOnly: boolean;
-  /** 0: one that is free. */
+  /** 0 takes a free port. */
   port: number;
   where: string;
   name: string;
@@ -25,7 +25,7 @@ export interface ServeOptions {
 export interface ServedConsole {
   /** The address with the token that works once, within a minute. */
   address: string;
-  /** Resolves when nobody came in time, after 30 minutes without a request, or when it was stopped. */
+  /** Resolves when nobody opened it in time, after 30 idle minutes, or when it was stopped. */
   ended: Promise<void>;
   stop: () => void;
 }
@@ -33,11 +33,11 @@ export interface ServedConsole {
 const checkEveryMs = 5_000;
 const connectionsMax = 256;
 
-/** Throws a Failure where the port cannot be had. */
+/** Throws a Failure when the port is not available. */
 export async function serveConsole(ports: OperatorPorts, options: ServeOptions): Promise<ServedConsole> {
   const role = options.readOnly ? 'viewer' : 'operator';
   const session = new Session(ports, { name: options.name, role });
-  // `hosts` is known when it listens; no request comes before that.
+  // `hosts` needs the port, and no request arrives before the server listens.
   let handle: ConsoleHandle | undefined;
   const server = createServer((request, response) => {
     answer(session, handle, request)
@@ -95,7 +95,7 @@ async function answer(
   if (!request || !url || !handle) return plain(400, 'This is not a browser request.');
   if (url.pathname === '/enter') return enter(session, request, url);
   const identity = session.identityOf(request);
-  // Who has no session does not learn whether a page exists.
+  // Without a session, a client does not learn whether a page exists.
   if (!identity || !url.pathname.startsWith(session.base)) return plain(403, noSession);
   url.pathname = url.pathname.slice(session.base.length - 1);
   return handle(new Request(url, request), identity);
@@ -119,7 +119,7 @@ function requestOf(message: IncomingMessage): Request | undefined {
   const { method = 'GET', url = '/', headers } = message;
   if (!['GET', 'POST'].includes(method) || !url.startsWith('/')) return undefined;
   const address = URL.parse(`http://${headers.host ?? 'nowhere'}${url}`);
-  // `Host: a@b` is an address with a user, of which no request can be made.
+  // `Host: a@b` is an address with a user, which `Request` rejects.
   if (!address || address.username !== '') return undefined;
   const known = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)] as [string, string]],
@@ -128,12 +128,12 @@ function requestOf(message: IncomingMessage): Request | undefined {
   return new Request(address, { method, headers: known, body, duplex: 'half' });
 }
 
-/** As it is made: a download may be larger than the memory. */
+/** Streams the body, because a download may be larger than the memory. */
 async function send(reply: Response, response: ServerResponse): Promise<void> {
   response.writeHead(reply.status, Object.fromEntries(reply.headers));
   if (!reply.body) return void response.end();
   response.flushHeaders();
-  // Of a web stream itself, pipeline does not cancel what nobody reads any more. What is watched ends when the browser leaves, and with the server, whose connections are closed.
+  // pipeline cancels a Node stream when the browser leaves or the server closes, but not a web stream.
   await pipeline(Readable.fromWeb(reply.body), response).catch((error: NodeJS.ErrnoException) => {
     if (!leaving.has(String(error.code))) throw error;
   });
@@ -146,8 +146,8 @@ export const idleMs = 30 * 60_000;
 const cookieName = 'relay_console';
 
 /**
- * The one session of a console on loopback: a token in the address that works once and within a minute becomes a cookie.
- * The cookie's path is a secret too: cookies know no ports, so another server of this machine is never sent it.
+ * The one session of a console on loopback: a token in the address, valid once and for a minute, becomes a cookie. The cookie's
+ * path is secret too: browsers ignore ports for cookies, so other servers of this machine would receive it otherwise.
  */
 export class Session {
   readonly token: string;
@@ -172,7 +172,7 @@ export class Session {
     this.#madeMs = this.#lastMs = clock.now();
   }
 
-  /** The header that makes the browser's cookie. Undefined: the token is wrong, was used, or is over. */
+  /** Returns the cookie header, if the token is right, unused and not too old. */
   exchange(token: string): string | undefined {
     const isRight = isSame(token, this.token);
     if (!isRight || this.#isTokenUsed || this.#clock.now() - this.#madeMs > tokenMs) return undefined;

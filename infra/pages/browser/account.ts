@@ -1,4 +1,4 @@
-/** The account's page: takes a key, shows what it may see. */
+/** The account page: takes a key and shows what the key may see. */
 import { byId, inputById, onSubmit, say } from './elements.ts';
 import { isKey, keptKey, takeFromAddress, CallFailed, RelayClient, wordsOf } from './relay-client.ts';
 import { keepLanguage, languageOf, showIn, t, wantedLanguage, type Language } from './language.ts';
@@ -23,13 +23,13 @@ class Session {
       const body = await client.json<AccountBody>(accountPath());
       if (signal.aborted) return;
       say('sign-state', '');
-      // A reload must not go back to another account without a word.
+      // A reload must not silently return to another account.
       if (keptKey.get() !== key) keptKey.set(undefined);
       show(true);
       start(client, body);
     } catch (error) {
       if (signal.aborted) return;
-      // A key that is refused is not kept: the next visit would be refused as well.
+      // Forget a rejected key, or the next visit would be rejected as well.
       if (!(error instanceof CallFailed && error.status === 401)) inputById('key').value = key;
       else if (keptKey.get() === key) keptKey.set(undefined);
       say('sign-state', wordsOf(error), true);
@@ -48,7 +48,7 @@ function start(client: RelayClient, body: AccountBody): void {
     const own = (reading += 1);
     try {
       const newer = await client.json<AccountBody>(accountPath());
-      // An answer to an earlier question may come later, and be about other days.
+      // An earlier request may be answered later, for other days.
       if (client.ended.aborted || own !== reading) return;
       showOverview(newer);
       usage.show(newer.days);
@@ -93,7 +93,7 @@ function speak(language: Language): void {
 
 const session = new Session();
 
-/** Loaded anew, the page has nothing of the account left, also where no person looks. */
+/** Reloading removes every trace of the account from the page. */
 function leave(): void {
   keptKey.set(undefined);
   location.reload();
@@ -111,7 +111,7 @@ function submitted(): void {
   void session.open(key);
 }
 
-/** A link with a key that is opened in a tab that shows the page already does not load it again. */
+/** A link with a key, opened in a tab that shows the page already, does not load it again. */
 function fromAddress(): boolean {
   const key = takeFromAddress();
   if (key !== undefined) void session.open(key);
@@ -121,7 +121,7 @@ function fromAddress(): boolean {
 onSubmit('sign-form', submitted);
 byId('leave').addEventListener('click', leave);
 addEventListener('hashchange', fromAddress);
-// For their Back button browsers keep a page with all that it holds: whoever comes next would find the account open.
+// Browsers keep a page for their Back button, so the next person would find the account open.
 addEventListener('pagehide', () => {
   session.close();
   show(false);

@@ -1,4 +1,4 @@
-/** Makes elements. Text is always a text node: nothing here takes markup. */
+/** Creates elements. Text always becomes a text node; nothing here takes markup. */
 
 import { t } from './language.ts';
 
@@ -16,13 +16,13 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
 
 export const codeOf = (text: string): HTMLElement => element('code', {}, [text]);
 
-/** The parts of a list of names and what they stand for; what stands for nothing is left out. */
+/** Creates a definition list; pairs without a text are left out. */
 export const namedParts = (pairs: readonly (readonly [name: string, text: string | null])[]): HTMLElement[] =>
   pairs.flatMap(([name, text]) =>
     text === null ? [] : [element('dt', {}, [name]), element('dd', {}, [text])],
   );
 
-/** A row of a table of figures, which names each where a screen has no room for columns. */
+/** Each cell knows its column's name, which narrow screens show. */
 export function figuresRow(
   head: readonly Child[],
   names: readonly string[],
@@ -50,12 +50,12 @@ export function onSubmit(id: string, act: () => void, options?: AddEventListener
   byId(id).addEventListener('submit', submitted, options);
 }
 
-/** The element of the page with this id. The page and this script are one file, so it is there. */
+/** The page and this script are one file, so the element exists. */
 export function byId(id: string): HTMLElement {
   return typedById(id, HTMLElement);
 }
 
-/** Says how something went; what went wrong is marked. */
+/** Reports a result; errors are marked. */
 export function say(id: string, text: string, isWrong = false): void {
   const place = byId(id);
   place.textContent = text;
@@ -84,9 +84,7 @@ export const svg = (
   return made;
 };
 
-/** Numbers and times as customers read them. */
-
-/** Small amounts keep the digits that make them. `decimals`: as many, whatever the amount. */
+/** Small amounts keep their first significant digits, unless `decimals` fixes their number. */
 export function yuan(amount: number, decimals?: number): string {
   const size = Math.abs(amount);
   const digits = size === 0 || size >= 1 ? 2 : Math.min(9, 2 - Math.floor(Math.log10(size)));
@@ -97,7 +95,7 @@ export function yuan(amount: number, decimals?: number): string {
   return `${amount < 0 ? '−' : ''}¥${text}`;
 }
 
-/** How to write the amounts of one column, so that their points stand below each other. */
+/** Gives all amounts of a column the same number of decimals, so that they align. */
 export function yuanColumn(amounts: readonly number[]): (amount: number) => string {
   const decimals = Math.max(2, ...amounts.map((amount) => yuan(amount).split('.')[1]?.length ?? 0));
   return (amount) => yuan(amount, decimals);
@@ -107,7 +105,7 @@ export const perMillion = (perThousand: number): string => yuan(perThousand * 10
 
 export const timeOf = (seconds: number): string =>
   new Date(seconds * 1000).toLocaleString(t().locale, { dateStyle: 'medium', timeStyle: 'short' });
-/** Of the relay's days, which are those of UTC. */
+/** The relay's days are in UTC. */
 export const dayOf = (seconds: number): string =>
   new Date(seconds * 1000).toLocaleDateString(t().locale, {
     day: 'numeric',

@@ -1,4 +1,4 @@
-/** Keys that customers make of their own account, and top-ups: for a key that may, and as much as the relay lets it. */
+/** Customers create and change keys of their account and top up, if their key and the relay allow it. */
 import { count } from '../../../shared/relay/page/english.ts';
 import type { ManagedKey, ManagedKeyList } from '../../../shared/wire/public-api.ts';
 import {
@@ -19,7 +19,7 @@ import { telling, wordsOf, type RelayClient } from './relay-client.ts';
 export class KeysSection {
   readonly #client: RelayClient;
   readonly #account: string;
-  /** The key that the form is about; undefined: a new one. */
+  /** Undefined while the form creates a key. */
   #edited: ManagedKey | undefined;
   #isBusy = false;
 
@@ -33,7 +33,7 @@ export class KeysSection {
     byId('copy-made').addEventListener('click', () => void copyMade(), here);
     onSubmit('key-form', () => void this.#save(), here);
     onSubmit('top-up', () => void this.#topUp(), here);
-    // Nothing of one account is left for the next one.
+    // Clear everything of this account before the next one.
     client.ended.addEventListener('abort', () => {
       hideMade();
       closeForm();
@@ -82,7 +82,7 @@ export class KeysSection {
     inputById('key-name').focus();
   }
 
-  /** Sends what was changed, and no more: what somebody else changed meanwhile stays. */
+  /** Sends only changed fields, so that changes of somebody else stay. */
   async #save(): Promise<void> {
     const before = writtenOf(this.#edited);
     const now = { ...before };
@@ -97,12 +97,12 @@ export class KeysSection {
 
   async #rotate({ id, name, hint }: ManagedKey): Promise<void> {
     const hours = prompt(t().rotateAsk(name ?? hint), '24');
-    // Nothing is no number: it must not end the old key at once.
+    // An empty answer must not become 0, which would end the old key at once.
     if (hours !== null)
       await this.#write('POST', `/${id}/rotate`, { grace_hours: Number(hours.trim() || NaN) });
   }
 
-  /** One at a time: a second click must not make a second key. Shows a key that was made, this once. */
+  /** One write at a time, since a second click must not create a second key. Shows a new key once. */
   async #write(method: string, path: string, body?: object): Promise<boolean> {
     if (this.#isBusy) return false;
     this.#isBusy = true;
@@ -113,12 +113,12 @@ export class KeysSection {
       return t().done;
     });
     this.#isBusy = false;
-    // Also after a failure: a reply may have been lost, or the key was changed meanwhile.
+    // After a failure too: the reply may have been lost, or somebody else changed the key.
     if (!this.#client.ended.aborted) await this.show();
     return isDone;
   }
 
-  /** Names the account first: the page may have been opened by a link with somebody else's key. */
+  /** Asks with the account's name first: the page may have been opened by a link with somebody else's key. */
   async #topUp(): Promise<void> {
     const { valueAsNumber: amount } = inputById('top-up-amount');
     if (!confirm(t().topUpAsk(yuan(amount), this.#account))) return;
@@ -151,7 +151,7 @@ function closeForm(): void {
   byId('key-form').hidden = true;
 }
 
-/** A key as the form has it. Empty: as the key has it that is open. */
+/** A key as the form has it. An empty field means the same as the signed-in key. */
 type Written = Record<
   'name' | 'models' | 'amount' | 'period' | 'rpm' | 'max_concurrency' | 'expires' | 'store',
   string
@@ -171,7 +171,6 @@ const writtenOf = (key: ManagedKey | undefined): Written => ({
 const fieldOf = (name: string): HTMLInputElement | HTMLSelectElement =>
   name === 'period' || name === 'store' ? choiceById(`key-${name}`) : inputById(`key-${name}`);
 
-/** A key as the relay takes it. */
 function sentOf({ name, models, amount, period, rpm, max_concurrency: most, expires, store }: Written) {
   const names = models.split(/[\s,，]+/).filter(Boolean);
   return {
@@ -196,7 +195,7 @@ const mayOf = ({ models, budget, rpm, max_concurrency: most, expires_at: expires
     .filter(Boolean)
     .join(' · ');
 
-/** Back from a payment. The balance is what the relay was told of, not what the address says. */
+/** Thanks after a payment. The address proves nothing; the balance comes from the relay. */
 export function sayPayment(): void {
   const how = new URLSearchParams(location.search).get('top_up');
   const said = how === 'done' ? t().paid : how === 'cancelled' ? t().notPaid : '';

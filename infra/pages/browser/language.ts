@@ -1,6 +1,6 @@
 /**
- * The language of the pages: the one that was chosen here before, else the first of the browser's that there is. The page of
- * models comes in it; the account's page has both.
+ * The language of the pages: the one chosen before, else the first supported one of the browser. The models page arrives in it;
+ * the account page holds both.
  */
 import { accountInChinese } from '../../../shared/relay/page/chinese.ts';
 import { accountInEnglish, type AccountTexts } from '../../../shared/relay/page/english.ts';
@@ -8,7 +8,7 @@ import { accountInEnglish, type AccountTexts } from '../../../shared/relay/page/
 export type Language = 'en' | 'zh';
 const listed: Record<Language, AccountTexts> = { en: accountInEnglish, zh: accountInChinese };
 
-/** A text that the browser keeps. Where storage is switched off it keeps none. */
+/** Stores a text in the browser, or nothing if storage is disabled. */
 export const keptText = (storage: () => Storage, name: string) => ({
   get(): string | undefined {
     try {
@@ -22,7 +22,7 @@ export const keptText = (storage: () => Storage, name: string) => ({
       if (text === undefined) storage().removeItem(name);
       else storage().setItem(name, text);
     } catch {
-      // As if it were not asked for.
+      // Without storage the text is simply not kept.
     }
   },
 });
@@ -31,7 +31,6 @@ const chosen = keptText(() => localStorage, 'relay-language');
 
 export const keepLanguage = (language: Language): void => chosen.set(language);
 
-/** Undefined: none was chosen. */
 export function keptLanguage(): Language | undefined {
   const kept = chosen.get();
   return kept === 'en' || kept === 'zh' ? kept : undefined;
@@ -39,13 +38,13 @@ export function keptLanguage(): Language | undefined {
 
 export const languageOf = (tag: string): Language => (tag.startsWith('zh') ? 'zh' : 'en');
 
-/** Of the language that is shown. */
+/** Texts of the language that is shown. */
 export const t = (): AccountTexts => listed[languageOf(document.documentElement.lang)];
 
 export const wantedLanguage = (): Language =>
   keptLanguage() ?? languageOf(navigator.languages.find((tag) => /^(?:zh|en)\b/i.test(tag)) ?? '');
 
-/** Shows what the page says by itself in a language; what was written by a script is written anew by it. */
+/** Translates the page's fixed texts; scripts write theirs again. */
 export function showIn(language: Language): void {
   const words = listed[language];
   const textOf = (key: string | undefined): string => String(words[key as keyof AccountTexts]);

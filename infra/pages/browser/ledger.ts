@@ -1,18 +1,18 @@
-/** The account's ledger, a page at a time, and all of it as CSV. */
+/** Shows the account's ledger page by page, and downloads all of it as CSV. */
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
 import { buttonById, byId, codeOf, element, inputById, say, timeOf, yuan, yuanColumn } from './elements.ts';
 import { t } from './language.ts';
 import { telling, wordsOf, type RelayClient } from './relay-client.ts';
 
 const pageRows = 20;
-/** What one file may have. A browser that holds more becomes slow. */
+/** A browser that holds more rows becomes slow. */
 const fileRowsMax = 100_000;
 
 export const usagePath = (limit: number, cursor: string | null, selected = ''): string =>
   // The relay hands cursors out escaped.
   `/v1/account/usage?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}${selected}`;
 
-/** What the rows are selected by, as a part of a query. */
+/** The filters as a part of a query. */
 const selectedBy = (): string =>
   Object.entries({ end_user: inputById('of-user').value.trim(), tag: inputById('of-tag').value.trim() })
     .map(([name, value]) => (value === '' ? '' : `&${name}=${encodeURIComponent(value)}`))
@@ -54,7 +54,7 @@ export class Ledger {
     buttonById('older').disabled = this.#next === null;
   }
 
-  /** Reads page by page; the same button stops it. What was read until then is no file. */
+  /** Reads page by page; the same button stops it, without a file. */
   async #save(): Promise<void> {
     const control = byId('save');
     if (this.#saving) return this.#saving.abort();
@@ -86,7 +86,7 @@ export class Ledger {
   }
 }
 
-/** Of selected rows with their sum. A page may have none of them and still be followed by one that has. */
+/** Adds the sum when rows are filtered. A filtered page may be empty and still be followed by others. */
 function pageWords({ data, has_more: hasMore }: UsageList, at: number, isSelected: boolean): string {
   if (!isSelected) return data.length === 0 ? t().noCalls : t().pageOf(at);
   const sum = data.reduce((all, { charge }) => all + charge, 0);
@@ -116,7 +116,7 @@ function rowOf(entry: UsageEntry, written: typeof yuan): HTMLElement {
   return row;
 }
 
-/** A call that a plan covers is no gift. */
+/** A call covered by a plan says so, because it is not free. */
 export const chargeOf = ({ charge, plan_slot: slot }: UsageEntry, written = yuan): string =>
   slot === null ? written(charge) : `${written(charge)}\n${t().onPlan}`;
 
@@ -147,7 +147,7 @@ const endOf = ({ kind, end, estimated }: UsageEntry): string =>
 export function download(text: string, name: string): void {
   const address = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
   element('a', { href: address, download: name }).click();
-  // Not at once: the browser may not have begun to read.
+  // Later, because the browser may not have started to read.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
@@ -170,7 +170,6 @@ function cellText(value: Cell): string {
 const plainNumber = (value: number): string =>
   String(value).includes('e') ? value.toFixed(12).replace(/\.?0+$/, '') : String(value);
 
-/** All that the relay says of the rows. */
 function csvOf(entries: readonly UsageEntry[]): string {
   const rows = entries.map(rowCells);
   const names = Object.keys(rows[0] ?? {}) as (keyof ReturnType<typeof rowCells>)[];

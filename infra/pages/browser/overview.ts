@@ -39,7 +39,7 @@ const figure = (name: string, value: string, className = '', note = ''): HTMLEle
   ]);
 
 const lowDays = 3;
-/** Whoever was never granted anything pays by a plan, or has not begun. */
+/** An account without any grant pays by a plan, or has not started. */
 const isLow = ({ available, alert_below: level, granted, metered }: AccountBody): boolean =>
   metered === undefined && granted !== 0 && (available <= 0 || (level !== null && available < level));
 

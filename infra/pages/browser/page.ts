@@ -1,4 +1,4 @@
-/** Adds to the page of models what needs a script: search, and copying. The page is whole without it. */
+/** Adds search and copy buttons to the models page, which works without them. */
 import { button, element } from './elements.ts';
 import { keepLanguage, keptLanguage, languageOf } from './language.ts';
 
@@ -6,12 +6,12 @@ const rows = [...document.querySelectorAll<HTMLTableRowElement>('.models tbody t
 const families = document.querySelector<HTMLElement>('.families');
 const nothing = document.querySelector<HTMLElement>('#nothing');
 const count = document.querySelector('#count');
-/** The page's own, so that the script is the same in every language. */
+/** The page brings the texts, so the script is the same in every language. */
 const words = document.querySelector('main')?.dataset ?? {};
 
 const toOther = document.querySelector<HTMLAnchorElement>('.language');
 toOther?.addEventListener('click', () => keepLanguage(languageOf(toOther.lang)));
-/** A page that was opened in the other language than the one that was chosen is loaded anew. */
+/** Reloads the page in the chosen language. */
 function takeChosen(): void {
   const [kept, address] = [keptLanguage(), new URL(location.href)];
   if (kept === undefined || languageOf(document.documentElement.lang) === kept) return;
@@ -35,7 +35,7 @@ function search(place: HTMLElement): void {
   });
 }
 
-/** Every word must stand in the model's name or in its family's. */
+/** Every word must match the model's name or its family's. */
 function filter(written: string): void {
   const words = written.toLowerCase().split(/\s+/).filter(Boolean);
   let [family, shown, found] = ['', false, 0];

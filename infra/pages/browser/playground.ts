@@ -1,4 +1,4 @@
-/** Tries a model: streams its answer, and says what it cost. */
+/** The playground: streams a model's answer and shows its cost. */
 import type { ModelList, UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
 import { chunksOf, type TurnUsage, dataUrlOf, isPicture, PlaygroundTurn } from './turn.ts';
 import { areaById, button, buttonById, byId, element, inputById, onSubmit, say } from './elements.ts';
@@ -7,14 +7,14 @@ import { chargeOf, usagePath } from './ledger.ts';
 import { CallFailed, wordsOf, type RelayClient } from './relay-client.ts';
 
 const picturesMax = 6;
-/** The ledger has a call a moment after its end. */
+/** A call reaches the ledger a moment after its end. */
 const costAfterMs = [400, 800, 1_600, 3_200, 6_400];
-/** Of one that was stopped, when the model has come to its end all the same. */
+/** A stopped call is charged when the model has finished anyway. */
 const stoppedCostAfterMs = [...costAfterMs, ...Array.from({ length: 20 }, () => 15_000)];
-/** A call that is stopped before its first content has told no id: it is found by this tag. */
+/** A call stopped before its first content has no known id, so this tag finds it. */
 const markTag = 'playground';
 
-/** What was there before a question was sent. */
+/** The state before a question was sent. */
 interface Asked {
   messages: object[];
   results: PlaygroundTurn | undefined;
@@ -30,7 +30,7 @@ export class Playground {
   #asked: PlaygroundTurn | undefined;
   #running: AbortController | undefined;
 
-  /** @param spent to be called when a call has been charged */
+  /** @param spent is called when a call has been charged */
   constructor(client: RelayClient, spent: () => void) {
     this.#client = client;
     this.#spent = spent;
@@ -46,7 +46,7 @@ export class Playground {
     prompt.addEventListener('paste', (event) => void this.#addFiles(event.clipboardData?.files), here);
     const chosen = () => void this.#addFiles(files.files).then(() => (files.value = ''));
     files.addEventListener('change', chosen, here);
-    // The list offers what fits the text that is there, which is one model alone.
+    // The list offers only models that match the text, so select it to be replaced.
     const model = inputById('model');
     model.addEventListener('focus', () => model.select(), here);
     byId('stop').addEventListener('click', () => this.#running?.abort(), here);
@@ -63,7 +63,7 @@ export class Playground {
       const propose = (): void => {
         if (model.value === '') model.value = names[0] ?? '';
       };
-      // Whoever is in the field is about to write: that would stand behind what is proposed.
+      // Someone who is in the field is about to type, and would type behind the proposal.
       if (document.activeElement === model)
         model.addEventListener('blur', propose, { once: true, signal: this.#client.ended });
       else propose();
@@ -121,7 +121,7 @@ export class Playground {
     buttonById('send').disabled = true;
     byId('stop').hidden = false;
     const { turn, isWhole } = await this.#answer(body, running.signal);
-    // What came of a conversation that was left must not get into the next one.
+    // The answer of a conversation that was left must not enter the next one.
     if (!this.#client.ended.aborted && this.#messages === conversation) {
       if (isWhole || turn.text !== '') this.#keep(turn, isWhole);
       else this.#putBack(asked);
@@ -131,7 +131,7 @@ export class Playground {
     byId('stop').hidden = true;
   }
 
-  /** Undefined: there is nothing to send, or the tools are no list; the page says which. */
+  /** Returns undefined, after telling why, when there is nothing to send or the tools are invalid. */
   #body(): object | undefined {
     const [model, prompt, tools] = [inputById('model'), areaById('prompt'), areaById('tools')].map(
       ({ value }) => value.trim(),
@@ -172,7 +172,7 @@ export class Playground {
     this.#setPictures([]);
   }
 
-  /** `isWhole`: the model said all that it wanted to say. */
+  /** `isWhole` if the model finished its answer. */
   async #answer(body: object, signal: AbortSignal): Promise<{ turn: PlaygroundTurn; isWhole: boolean }> {
     const turn = new PlaygroundTurn('model');
     const beganMs = performance.now();
@@ -216,7 +216,7 @@ export class Playground {
     return answered;
   }
 
-  /** A question without an answer is no part of the conversation: what refused it would refuse the next one as well. */
+  /** Removes a question without an answer from the conversation: its cause would refuse the next one as well. */
   #putBack({ messages, results, prompt, pictures }: Asked): void {
     this.#messages = messages;
     this.#asked = results;
@@ -227,7 +227,7 @@ export class Playground {
   }
 
   /**
-   * What was said so far goes into the next question, also of an answer that was stopped. Its calls do only if it is whole:
+   * The answer so far goes into the next question, even if it was stopped. Its tool calls go only if it is complete:
    * half a call is refused by vendors.
    */
   #keep(turn: PlaygroundTurn, isWhole: boolean): void {
@@ -260,7 +260,6 @@ export class Playground {
   }
 }
 
-/** What a field of this name says; nothing where it is empty or no number. */
 function numberIn(id: 'temperature' | 'max_completion_tokens'): object {
   const { valueAsNumber: value } = inputById(id);
   return Number.isNaN(value) ? {} : { [id]: value };

@@ -1,4 +1,4 @@
-/** Calls of this relay with the customer's key, which is sent as a header and never in an address. */
+/** Calls the relay with the customer's key, which is sent as a header and never in an address. */
 
 import { asRecord, parseJson, decodePercent, textIn } from '../../../shared/wire/json.ts';
 import { say } from './elements.ts';
@@ -21,7 +21,7 @@ interface Call {
 
 export class RelayClient {
   readonly #key: string;
-  /** Aborts when the key is left: nothing goes on with it then. */
+  /** Aborts when the customer signs out, so that nothing continues with the key. */
   readonly ended: AbortSignal;
 
   constructor(key: string, ended: AbortSignal) {
@@ -65,7 +65,7 @@ export const wordsOf = (error: unknown): string =>
     ? error.message + (error.status === 401 ? t().refusedKey : '')
     : t().unreachable(error instanceof Error ? error.message : String(error));
 
-/** Does a work of a part of the page, and says there how it goes. */
+/** Runs a task and reports its progress in the element. */
 export async function telling(id: string, work: () => Promise<string>): Promise<boolean> {
   say(id, t().loading);
   try {
@@ -77,7 +77,7 @@ export async function telling(id: string, work: () => Promise<string>): Promise<
   }
 }
 
-/** Where the key is beside the memory of the page, if the customer says so. */
+/** Outlives a reload, if the customer asks for it. */
 export const keptKey = keptText(() => sessionStorage, 'relay-key');
 
 const keyPattern = /^sk-[\x21-\x7e]{1,200}$/;

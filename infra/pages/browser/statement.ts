@@ -1,4 +1,4 @@
-/** A month of the account on paper: from its opening to its closing balance, with the seller's name and address. */
+/** A printable statement of a month, from the opening to the closing balance, with the seller's name and address. */
 import { count } from '../../../shared/relay/page/english.ts';
 import type { AccountStatement } from '../../../shared/wire/public-api.ts';
 import { button, byId, choiceById, dayOf, element, figuresRow, namedParts } from './elements.ts';
@@ -89,14 +89,14 @@ const figuresOf = ({ used }: Line): (number | undefined)[] => [
   used?.completion_tokens,
 ];
 
-/** All amounts have as many, so that they stand below each other and add up as they are shown. */
+/** All amounts get the same number of decimals, so that they align and add up as shown. */
 const decimalsOf = (lines: readonly Line[]): number =>
   Math.max(2, ...lines.map(({ amount }) => amount.toFixed(9).replace(/0+$/, '').split('.')[1]?.length ?? 0));
 
 const lineRow = (names: readonly string[], decimals: number) => (line: Line) => {
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
   const figures = figuresOf(line).map((figure) => (figure === undefined ? '' : count(figure)));
-  // -0 of what cost nothing is no amount.
+  // `|| 0` turns -0 into 0.
   return figuresRow([line.what], names, [...figures, (line.amount || 0).toLocaleString('en-US', digits)]);
 };
 

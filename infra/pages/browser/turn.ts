@@ -1,12 +1,11 @@
 /**
- * One message as it is shown. What a model says becomes text nodes, never markup: a tag, an event handler or a link in it is
- * text like any other.
+ * Shows one message. A model's output becomes text nodes, never markup: a tag, an event handler or a link in it is plain text.
  */
 import { isRecord, parseJson } from '../../../shared/wire/json.ts';
 import { byId, codeOf, element } from './elements.ts';
 import { t } from './language.ts';
 
-/** More of one answer is read, so that it comes to its end, but neither shown nor kept. */
+/** The rest of a longer answer is read to its end, but neither shown nor kept. */
 const shownMax = 200_000;
 const showEveryMs = 50;
 
@@ -16,7 +15,7 @@ interface ToolCall {
   function: { name: string; arguments: string };
 }
 
-/** Text that grows. It is shown in steps: a browser that lays out a page for each chunk falls behind. */
+/** Text that grows in steps, because a browser that lays out the page for each chunk falls behind. */
 class GrowingText {
   readonly #node = document.createTextNode('');
   readonly #rest: HTMLElement;
@@ -82,7 +81,7 @@ export class PlaygroundTurn {
     return this.#calls.map(({ call }) => call);
   }
 
-  /** What the customer typed as the results of calls, by the id of each. */
+  /** Results of tool calls that the customer typed, by call id. */
   get results(): { id: string; text: string }[] {
     return this.#calls.map(({ call, result }) => ({ id: call.id, text: result.value }));
   }
@@ -138,7 +137,6 @@ export class PlaygroundTurn {
     this.#meta.classList.toggle('wrong', isWrong);
   }
 
-  /** Shows what still waits. */
   end(): void {
     for (const each of [this.#text, this.#thinking, ...this.#calls.map(({ shown }) => shown)]) each?.flush();
   }
@@ -178,7 +176,7 @@ async function smaller(file: File): Promise<string> {
 
 const shown = /^data:image\/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}$/;
 const picturesMax = 8;
-/** Of all pictures of an answer. */
+/** Over all pictures of an answer. */
 const charactersMax = 24_000_000;
 const namedCharacters = 200;
 
@@ -214,7 +212,7 @@ function urlOf(part: unknown): string | undefined {
   return typeof url === 'string' && url !== '' ? url : undefined;
 }
 
-/** Reads the stream of an answer. Holds no more of it than one line, and no line above the bound. */
+// Reads the stream of an answer. Holds one line at most, and no line above the bound.
 
 /** A picture is one line. */
 const lineMax = 12_000_000;
@@ -245,7 +243,7 @@ interface Chunk {
   error?: { message?: string };
 }
 
-/** Ends with the mark of the end. Throws when the stream ends without it, or has what is no chunk. */
+/** Throws when the stream ends without `[DONE]`, or contains an invalid chunk. */
 export async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Chunk> {
   for await (const line of linesOf(body)) {
     if (!line.startsWith('data:')) continue;
@@ -272,7 +270,7 @@ async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      // Only what is new is searched: a long line that comes in small pieces would be searched again with each.
+      // Search only the new text: a long line in small pieces would be searched again with each.
       const [first = '', ...more] = (
         done ? `${decoder.decode()}\n` : decoder.decode(value, { stream: true })
       ).split('\n');

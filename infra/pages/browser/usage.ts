@@ -1,4 +1,4 @@
-/** What was used by day and model, as the relay sums it. */
+/** Shows usage by day and model, from the relay's sums. */
 import type { AccountDay, AccountDays } from '../../../shared/wire/public-api.ts';
 import { byId, choiceById, codeOf, element, dayOf, figuresRow, yuan, yuanColumn, svg } from './elements.ts';
 import { count } from '../../../shared/relay/page/english.ts';
@@ -19,7 +19,7 @@ export const daysChosen = (): number => Number(choiceById('days').value);
 export class UsageChart {
   #shown: AccountDays | null = null;
 
-  /** @param choose called when the customer wants other days */
+  /** @param choose is called when the customer chooses other days */
   constructor(ended: AbortSignal, choose: () => void) {
     byId('days').addEventListener('change', choose, { signal: ended });
     byId('measure').addEventListener('change', () => this.#draw(), { signal: ended });
@@ -94,7 +94,7 @@ const byModel = (used: AccountDay[], of: (day: AccountDay) => number) =>
 const total = (used: AccountDay[], of: (day: AccountDay) => number): number =>
   used.reduce((sum, day) => sum + of(day), 0);
 
-// Bars by day, one part for each model. The table below the plot says the same in numbers.
+// Bars by day, stacked by model. The table below the plot has the numbers.
 
 interface Series {
   name: string;
@@ -139,7 +139,7 @@ function drawPlot(place: HTMLElement, { days, series, words }: Plot): void {
     });
     const isNamed = (days.length - 1 - at) % every === 0;
     if (!isNamed) return parts;
-    // The last name would be cut at the edge.
+    // The last label would be cut off at the edge.
     const isLast = x + step / 2 > width - 28;
     const edge = isLast ? { x: width, 'text-anchor': 'end' } : { x: x + step / 2, 'text-anchor': 'middle' };
     return [...parts, svg('text', { ...edge, y: height - 6 }, [dayOf(day)])];

@@ -1,4 +1,4 @@
-/** The customers' pages and their script. Loaded by the first request for one: programs never ask for them. */
+/** Answers the customers' pages and their script. Loaded by the first request for a page, since programs never ask for one. */
 import { listPriceChanges } from '../../billing/price.ts';
 import { listCurrentNotices } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -21,7 +21,7 @@ import { candidatesOf } from '../call/serving-channels.ts';
 import { HealthRecorder } from '../health/health-recorder.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 
-// The account's page: the same for everybody. It must never hold data of an account, since caches may keep it.
+// The account page is the same for everyone. It must never hold data of an account, since caches may keep it.
 
 const policy = [
   "default-src 'none'",
@@ -38,7 +38,6 @@ const policy = [
 ].join('; ');
 
 interface PageAnswer {
-  /** Absent: 200. */
   status?: number;
   body: string;
   headers: Record<string, string>;
@@ -62,7 +61,7 @@ async function answerModelsPage({ request, snapshot, ports, nowMs }: PageRequest
   const named = request.query.get('model') ?? undefined;
   const isUnknown = named !== undefined && !models.includes(named);
   const accept = headers['accept'] ?? '';
-  // A person sees what there is; a program is told.
+  // A person sees the list of models; a program gets an error.
   if (isUnknown && !accept.includes('text/html'))
     throw refuse('model_not_found', `There is no model of that name here. ${baseUrl}/models lists them.`);
   const facts = {

@@ -1,16 +1,15 @@
 /**
- * What is made of infra/pages when functions are built, and when tests run: both put it in the place of this file, which only
- * says what there is.
+ * Declares what infra/pages builds. The build of functions and the test runner replace this file by the result.
  */
 
-/** Of the page of models: its script, the path where it is served, the hash of its style. */
+/** The script of the models page, its path, and the hash of the page's style. */
 export const pageScript: string = '';
 export const pageScriptPath: string = '';
 export const pageStyleHash: string = '';
 
-/** The account's page, with the hashes of the script and the style in it. */
+/** The account page, with the hashes of its script and style. */
 export const accountPageHtml: string = '';
 export const accountScriptHash: string = '';
 export const accountStyleHash: string = '';
-/** Taken out of it where the page of models is off. */
+/** Removed from the account page where the models page is disabled. */
 export const modelsLink: string = '';

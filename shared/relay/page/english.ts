@@ -8,7 +8,7 @@ const plural = (value: number, word: string): string => `${count(value)} ${word}
 
 export const modelsInEnglish = {
   lang: 'en',
-  /** Of dates. */
+  /** Formats dates. */
   locale: 'en-GB',
   title: 'Models and pricing',
   page: 'Page',

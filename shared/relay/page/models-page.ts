@@ -47,7 +47,7 @@ export function page(facts: PageFacts, accept: string): { body: string; headers:
   };
 }
 
-// The page for a browser. It is whole without its script, which adds search and copying.
+// The page for a browser. Its script adds only search and copy buttons.
 
 function renderPage(facts: PageFacts): Markup {
   const { baseUrl, model, plans, accountPage, words } = facts;
@@ -85,7 +85,6 @@ ${planSection(facts)}`;
 const shownBase = (name: string, text: string): Markup =>
   markup`<p class="base"><span>${name}</span> <code id="base">${text}</code></p>`;
 
-/** What is known of one model. */
 function oneModel(model: string, facts: PageFacts): Markup {
   const { words, plans, modelFacts } = facts;
   const known = Object.hasOwn(modelFacts, model) ? modelFacts[model]! : {};
@@ -211,7 +210,7 @@ function familyRows({ name, models }: Family, at: number, facts: PageFacts): Mar
   )}`;
 }
 
-/** Of the list; each name leads to the page of its model. */
+/** In the list, each name leads to the page of its model. */
 function modelRows(model: string, facts: PageFacts): Markup[] {
   const path = `?model=${encodeURIComponent(model)}`;
   const name = facts.model === undefined ? markup`<a href="${path}">${code(model)}</a>` : code(model);
@@ -252,8 +251,8 @@ const entities: Record<string, string> = {
 };
 
 /**
- * The page for a terminal: the one for a browser without its markup. What rows and headers hold is escaped there, so what looks like
- * markup is the page's own. Must never contain control codes from a row or a header.
+ * Strips the markup for a terminal. Texts of rows and headers are escaped, so only the page's own markup is stripped. Must never
+ * let through control codes of a row or a header.
  */
 function renderPlainText(page: string): string {
   const text = page

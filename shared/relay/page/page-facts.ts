@@ -1,6 +1,5 @@
 /**
- * The facts that the page shows. All of them are public: in the read endpoints or, of prices and notices, in what every key
- * may read of its account.
+ * The facts on the models page. All of them are public: read endpoints have them, and prices and notices are in every account.
  */
 import { inputParts } from '../../wire/chat-response.ts';
 import {
@@ -19,19 +18,17 @@ import type { AccountNotice, PlanEntry } from '../../wire/public-api.ts';
 import type { ModelTexts } from './english.ts';
 
 export interface PageFacts {
-  /** In the language that the reader wants. */
   words: ModelTexts;
   /** The public base address including `/v1`. */
   baseUrl: string;
   models: string[];
-  /** The one that the page is about. Absent: all are. */
+  /** Set on the page of one model. */
   model?: string | undefined;
   /** The address names a model that is not one of them. */
   isUnknown?: boolean;
   modelFacts: NonNullable<Settings['modelFacts']>;
-  /** Names that stand for several of them. */
   aliases: { name: string; models: string[] }[];
-  /** The models all of whose candidates rest now. */
+  /** Models whose candidates are all in cooldown. */
   resting: ReadonlySet<string>;
   /** Sorted by id. */
   charges: PriceRule[];
@@ -46,18 +43,17 @@ export interface PageFacts {
   plans: PlanEntry[];
   contact: string;
   relayClosed: boolean;
-  /** Whether there is a page for accounts to link to. */
   accountPage: boolean;
 }
 
-/** A price as a row of a table. `when`: which calls it is for; empty: all that no other line is for. */
+/** A row of the price table. `when` names the calls that it applies to; it is empty in the row for all others. */
 export interface PriceLine {
   when: string;
-  /** Of a million tokens. Text instead: the price has no such parts. */
+  /** Per million tokens; a text if the price has no such parts. */
   rates: { input: string; cached: string; output: string; others: string[] } | string;
 }
 
-/** What a model costs now, then what it will cost. */
+/** Current prices first, then announced ones. */
 export function priceLines(
   model: string,
   facts: Pick<PageFacts, 'charges' | 'changes' | 'nowMs' | 'timeZone' | 'words'>,
@@ -92,7 +88,7 @@ function linesOf(rule: PriceRule | undefined, when: string, words: ModelTexts): 
 
 const isFree = (rates: WrittenRates): boolean => priceKinds.every(([name]) => !rates[name]);
 
-/** Parts of the input but what was cached are named where their price differs from that of input. */
+/** Names special input other than cached input where its price differs. */
 function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates, words: ModelTexts) {
   return {
     input: perMillion(input),
@@ -105,7 +101,7 @@ function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates
   };
 }
 
-/** Rows have prices of a thousand tokens. Exact: a float would show 0.30000000000000004. */
+/** Rows hold prices per thousand tokens. Exact, since a float would show 0.30000000000000004. */
 const perMillion = (perThousand: number): string => `¥${millionPrice(perThousand)}`;
 
 /** Never in scientific notation: 0.0000015, not 1.5e-6. */
@@ -117,7 +113,7 @@ export interface Family {
   models: string[];
 }
 
-/** So many fit on a screen. */
+/** As many as fit on a screen. */
 const ungroupedMax = 12;
 
 /**
@@ -148,7 +144,7 @@ const sorted = (models: readonly string[]): string[] => models.toSorted(inOrder)
 
 const inOrder = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });
 
-/** A day alone where it begins with that moment. */
+/** Shows only the day if the moment is its beginning. */
 export function dateWords(
   timeMs: number,
   { timeZone, words }: Pick<PageFacts, 'timeZone' | 'words'>,

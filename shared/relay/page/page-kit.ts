@@ -143,7 +143,6 @@ footer { padding-block: 1.25rem 2rem; border-top: 1px solid var(--line); color: 
 }
 `;
 
-/** What every page of the product begins with. */
 export const sharedStyle = base + elements;
 
 export const pageStyle = base + frame + elements + parts;

@@ -1,6 +1,6 @@
 /**
- * The event of a Function URL as a request of a browser. Must refuse what did not come through the distribution, and every host
- * but the relay's own; passes on no header that the console does not read.
+ * Turns the event of a Function URL into a browser's request. Must refuse events that bypass the distribution, and every host but
+ * the relay's own. Passes on only headers that the console reads.
  */
 import type { LambdaFunctionURLEvent } from 'aws-lambda';
 import { isFromOrigin, originHeader } from '../../../../shared/adapters/entry/http-entry.ts';
@@ -13,12 +13,12 @@ export type UrlEvent = Pick<
   'body' | 'cookies' | 'headers' | 'isBase64Encoded' | 'rawPath' | 'rawQueryString'
 > & { requestContext: { http: { method: string } } };
 
-/** Returns the answer to what is no request of a browser here. */
+/** Returns a Response when the event is refused. */
 export function requestOf(event: UrlEvent, { local, publicHost, ...host }: Host): Request | Response {
   if (!isFromOrigin(event.headers[originHeader], host))
     return plain(403, 'This address is not public. Use the address of the relay.');
   const name = event.headers['x-forwarded-host'] ?? '';
-  // Without a domain of its own the function cannot know its name; the distribution answers to no other.
+  // Without a custom domain the function cannot know its name, but the distribution answers to no other.
   const isOwn = publicHost === undefined ? /^[a-z0-9]+\.cloudfront\.net$/.test(name) : name === publicHost;
   if (!isOwn) return plain(421, 'Unknown host.');
   return (

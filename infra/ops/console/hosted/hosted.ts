@@ -1,9 +1,9 @@
 /**
- * The console for many people, below `/console/` of the relay's public address: who logs in at the issuer gets a session, and
- * each request the role that the deployment gives its person now. Must answer nothing of a page to whoever has no session.
+ * The console for many people, below `/console/` of the relay's public address. A login at the issuer starts a session, and each
+ * request gets the role that the deployment gives the person now. Must not answer any page without a session.
  *
- * Customers' pages are of the same origin, so a script in one of them is another site here: pages are answered to a browser that
- * opens them, never to a script that fetches them, and their windows are out of each other's reach.
+ * Customers' pages have the same origin, so their scripts are treated as another site: pages are answered only to a browser that
+ * opens them, never to a script that fetches them, and windows cannot reach each other.
  */
 import * as z from 'zod/mini';
 import { formatYuan, parseYuan } from '../../../../shared/billing/price.ts';
@@ -19,12 +19,12 @@ import { roleOf, type Login } from './login.ts';
 
 export interface HostedParts {
   ports: OperatorPorts;
-  /** Ports that write for somebody. */
+  /** Returns ports whose writes name the person. */
   portsOf: (name: string) => OperatorPorts;
   login: Login;
   options: Pick<RelayConsole, 'roles' | 'supportRefundYuanADay'>;
   where: string;
-  /** On one machine there is no certificate, so cookies are not bound to one. */
+  /** A local stack has no certificate, so its cookies are not bound to TLS. */
   isLocal: boolean;
   onFault: (error: unknown, path: string) => void;
   onRefused: (error: unknown) => void;
@@ -32,9 +32,9 @@ export interface HostedParts {
 
 export const consoleBase = '/console/';
 const loginMs = 10 * 60_000;
-/** Browsers drop a cookie of more than 4,096 bytes; a character has three at most, and four of the cookie stand for three. */
+/** Browsers drop a cookie over 4,096 bytes; a character has up to three, and base64 adds a third. */
 const toLengthMax = 900;
-/** A function runs on after its browser has left: a watch that nobody sees ends then. */
+/** A function keeps running after its browser left, so a watch that nobody sees ends then. */
 const watchMs = 5 * 60_000;
 
 /** @returns what answers a request whose address has the public host */
@@ -61,7 +61,7 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
     if (!begun || begun.untilMs < clock.now())
       return over(400, 'This login has expired, or was started in another browser.');
     const person = await login.end(url, begun).catch(onRefused);
-    // The issuer takes a code once; this holds where it does not.
+    // A second check that a code is used once, in case the issuer allows more.
     if (!person || !(await consoles.isFirst(begun.state))) return over(403, 'The login failed.');
     if (roleOf(person, options.roles) === undefined)
       return over(403, `${person.name} has no role in this console. Ask an operator for access.`);
@@ -95,7 +95,7 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
     const { name, formToken } = session;
     url.pathname = `/${path}`;
     const answer = await handle(new Request(url, request), { name, formToken, role });
-    // Every page, also one that says what is missing, has the token of its session.
+    // Every page holds the session's token, even a 404.
     const isPage = answer.headers.get('content-type')?.startsWith('text/html') ?? true;
     return isOpened || !isPage ? answer : notOpened();
   };
@@ -140,13 +140,13 @@ const lines = (texts: readonly string[]): string[] => texts.map((text) => masked
 const reasonOf = (error: unknown): string =>
   error instanceof Failure ? `failed: ${error.message}` : 'console error: see its log';
 
-/** With a certificate their names bind them to this host and to TLS. */
+/** The prefix `__Host-` binds a cookie to this host and to TLS. */
 function cookiesOf(isLocal: boolean) {
   const names = { session: 'relay-console', login: 'relay-console-login' };
   const nameOf = (which: keyof typeof names): string => (isLocal ? '' : '__Host-') + names[which];
   const rest = `; Path=/; HttpOnly; SameSite=Lax${isLocal ? '' : '; Secure'}`;
   return {
-    /** Lax: the issuer's site leads back here. */
+    /** Lax, because the issuer's site leads back here. */
     set: (which: keyof typeof names, value: string, seconds?: number): string =>
       `${nameOf(which)}=${value}${rest}${seconds === undefined ? '' : `; Max-Age=${seconds}`}`,
     clear: (which: keyof typeof names): string => `${nameOf(which)}=${rest}; Max-Age=0`,
@@ -162,11 +162,11 @@ const KeptLogin = z.object({
   untilMs: z.number(),
 });
 
-/** Whoever has the browser may write this cookie: it binds a login to the browser, and gives no right. */
+/** The browser's user can forge this cookie, so it only binds a login to the browser and grants nothing. */
 const begunIn = (cookie = '') =>
   z.safeParse(KeptLogin, parseJson(Buffer.from(cookie, 'base64url').toString())).data;
 
-/** An address below the console, and no other: of anything else the console itself. */
+/** Returns an address below the console; anything else becomes the console's start page. */
 function placeBelow(origin: string, to: string): string {
   const place = URL.parse(consoleBase + to, origin);
   const isOwn = place?.href.startsWith(`${origin}${consoleBase}`) && !/^(login|callback)\b/.test(to);

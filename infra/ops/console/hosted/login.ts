@@ -1,6 +1,6 @@
 /**
- * Who somebody is, by an OpenID Connect issuer: authorization code with PKCE, by the library `openid-client`. The ID token's
- * signature, issuer, audience, nonce and times are checked by it; nothing else of the answer counts, and no token is kept.
+ * Identifies a person by an OpenID Connect issuer: authorization code with PKCE, by the library `openid-client`, which checks the
+ * ID token's signature, issuer, audience, nonce and times. Nothing else of the answer counts, and no token is kept.
  */
 import * as oidc from 'openid-client';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
@@ -19,7 +19,7 @@ interface LoginParts {
 }
 
 const answerSeconds = 5;
-/** So long nobody waits again for an issuer that did not answer: each who waits, known or not, holds a function. */
+/** Waits this long before it asks a failed issuer again, because everyone who waits, known or not, holds a function. */
 const failedMs = 15_000;
 const skewSeconds = 30;
 
@@ -35,7 +35,7 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
       undefined,
       {
         timeout: answerSeconds,
-        // TLS alone would be trusted otherwise.
+        // Without this the library would trust TLS alone.
         execute: [oidc.enableNonRepudiationChecks, ...(isLocal ? [oidc.allowInsecureRequests] : [])],
       },
     );
@@ -47,7 +47,7 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
     }));
   };
   return {
-    /** `begun`: what has to come back with the code, and what proves that it is for us. */
+    /** Also returns what must come back with the code, and the verifier that proves that it is ours. */
     async begin(callback: string) {
       const verifier = oidc.randomPKCECodeVerifier();
       const begun = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier };
@@ -61,7 +61,7 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
       });
       return { address, begun };
     },
-    /** Throws for everything that is not a login of this client, begun with this state. */
+    /** Throws unless this is a login of this client with this state. */
     async end(
       callback: URL,
       { state, nonce, verifier }: Record<'state' | 'nonce' | 'verifier', string>,
@@ -73,7 +73,7 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
         idTokenExpected: true,
       });
       const claims = tokens.claims();
-      // Of an issuer of many tenants anybody's would come with another name.
+      // An issuer for many tenants names each of them, and only ours counts.
       if (!claims || withoutSlash(claims.iss) !== withoutSlash(issuer)) throw new Error('another issuer');
       return personOf(claims, options);
     },
@@ -90,13 +90,13 @@ function personOf(
   const named = new Set(Object.values(given).flat());
   const groups = [claims[groupsClaim] ?? []].flat().filter((each) => typeof each === 'string');
   return {
-    // At some issuers anybody writes any address into their profile.
+    // Some issuers let people write any address into their profile.
     name: typeof email === 'string' && isVerified === true ? email.toLowerCase() : `sub:${sub}`,
     groups: groups.filter((group) => named.has(group)),
   };
 }
 
-/** The highest that is given to this address or to one of these groups; what has an @ is an address. Undefined: none. */
+/** The highest role given to this address or to one of these groups; a name with an @ is an address. */
 export const roleOf = ({ name, groups }: Person, given: RelayConsole['roles']): Role | undefined =>
   roles.findLast((role) =>
     given[role]?.some((each) => (each.includes('@') ? each.toLowerCase() === name : groups.includes(each))),

@@ -1,4 +1,4 @@
-/** What the console adds to the style sheet of the customers' pages: dense tables, forms, tiles, plots. */
+/** The console's additions to the style sheet of the customers' pages: dense tables, forms, tiles, plots. */
 
 import { colours } from '../../../../shared/relay/page/page-kit.ts';
 
@@ -6,7 +6,7 @@ export const consoleStyle = `
 /* Four sizes of type: notes, text, headings, figures. */
 :root { --note: .8rem; --text: .875rem; --heading: 1rem; --figure: 1.3rem; --bad-back: #fdf0ee; --good-back: #edf7f1; --first: var(--mark); --second: #8a5cd1; --third: #12866f; --edge: #8a939c; }
 @media screen and (prefers-color-scheme: dark) { :root { --bad-back: #33201f; --good-back: #1a2a22; --second: #c3a4ff; --third: #5fd3bb; --edge: #737d88; } }
-/* What a mark or a series is coloured with. */
+/* Colours of marks and series. */
 .bad { --tone: var(--bad); --tone-back: var(--bad-back); }
 .warning { --tone: var(--warn); --tone-back: var(--warnback); }
 .good { --tone: var(--good); --tone-back: var(--good-back); }
@@ -159,7 +159,7 @@ tr:has(.strip) .badge.warning { min-width: 6.5em; }
 .bottom { grid-column: 1 / -1; margin: 0; padding: .5rem 1.25rem; display: flex; justify-content: space-between; gap: 1rem; font-size: var(--note); }
 .columns.three { grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); }
 .console pre.command { padding: .55rem .8rem; margin: .4rem 0 1rem; max-width: 60rem; }
-/* Of a narrow plot the labels stay as large as they are read. */
+/* Labels of a narrow plot stay readable. */
 .plot { container-type: inline-size; }
 @container (max-width: 30rem) { .plot .tick { font-size: 20px; } }
 @container (max-width: 20rem) { .plot .tick { font-size: 24px; } }

@@ -1,4 +1,4 @@
-/** Numbers, amounts, times and margins as pages show them: short to read, exact in the title. */
+/** Formats numbers, amounts, times and margins: short on the page, exact in the title. */
 import { formatInteger } from '../../../../shared/operate/plan.ts';
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
@@ -20,12 +20,12 @@ export function short(value: number): string {
   return `${Number((value / 1000 ** power).toPrecision(3))}${units[power] ?? ''}`;
 }
 
-/** With two decimals, or as many as a small amount needs to be seen; the title has all of them. */
+/** Shows two decimals, or as many as a small amount needs. */
 export function yuan(amount: NanoYuan): Markup {
   return html`<data value="${formatYuan(amount)}" title="${exactYuan(amount)}">${yuanText(amount)}</data>`;
 }
 
-/** All decimals, where amounts must add up to be believed. */
+/** All decimals, for amounts that must visibly add up. */
 export const exactYuan = (amount: NanoYuan): string => withYuanSign(formatYuan(amount));
 
 export const yuanText = (amount: NanoYuan): string => withYuanSign(roundedYuan(amount));
@@ -83,7 +83,7 @@ export function when(timeMs: number, nowMs: number): Markup {
   return html`<time datetime="${exact}" title="${exact}" data-sort="${timeMs}">${words}</time>`;
 }
 
-/** `14:05:31`, with the day if that is not today: of lists whose page is not made anew. */
+/** `14:05:31`, with the day unless it is today: for live lists, whose rows are not rendered again. */
 export function clockTime(timeMs: number, nowMs: number): Markup {
   const exact = isoTime(timeMs);
   const words = exact
@@ -92,13 +92,13 @@ export function clockTime(timeMs: number, nowMs: number): Markup {
   return html`<time datetime="${exact}" title="${exact}" data-sort="${timeMs}">${words}</time>`;
 }
 
-/** A time of a row, which may be anything. */
+/** Rows may hold anything where a time belongs. */
 export function writtenTime(value: unknown, nowMs: number, show = when): Markup {
   const timeMs = typeof value === 'string' ? Date.parse(value) : Number.NaN;
   return Number.isNaN(timeMs) ? html`${value === undefined ? '–' : 'invalid'}` : show(timeMs, nowMs);
 }
 
-/** Who wrote a row and when, by its notes. An ARN is shown by its end. */
+/** Shows when a row changed and who changed it; an ARN is shortened to its end. */
 export function written(
   { _by: by, _at: at }: Readonly<Record<string, unknown>>,
   nowMs: number,

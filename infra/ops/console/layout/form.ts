@@ -1,13 +1,13 @@
-/** Forms: each field with its label, its help, its error and the relay's mark beside it. Works without script. */
+/** Renders forms: each field with its label, help, error and warning. They work without script. */
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { isReference, typedList, type Field } from '../../fields/row-field.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
 
 export interface SentForm {
   fields: Readonly<Record<string, string>>;
-  /** Why it was refused. Absent: it was not, and is changed again. */
+  /** Absent when the form was valid and is edited again. */
   problem?: string;
-  /** It was refused because its row is another one now. */
+  /** Somebody else changed the row in the meantime. */
   isOvertaken?: boolean;
 }
 
@@ -43,19 +43,19 @@ export function form({ action, formToken, fields, verb, cancel, tried }: FormOf)
 }
 
 /**
- * A hidden field says which row was looked at. It is made anew for a form that was refused because its row is another one now,
- * and for no other: a typo that is corrected must not write over what somebody else wrote meanwhile.
+ * A hidden field identifies the version of the row that was shown. It is renewed only when the form was refused because the row
+ * changed: correcting a typo must not overwrite somebody else's change.
  */
 const withTried = (field: Field, tried: SentForm | undefined): Field =>
   tried && !(field.kind === 'hidden' && tried.isOvertaken)
     ? { ...field, value: shownAgain(field.name, tried.fields[field.name] ?? '') }
     : field;
 
-/** No key that was typed, nor one in the place of its reference. */
+/** Never shows a typed key, nor one where a reference belongs. */
 const shownAgain = (name: string, text: string): string =>
   /(^|[._])(secret|key)$/.test(name) ? typedList(text).filter(isReference).join(', ') : text;
 
-/** `isFirst`: of those with an error, where the keyboard begins. */
+/** The first field with an error gets the focus. */
 function fieldOf(
   field: Field,
   { error, isFirst = false }: { error?: string | undefined; isFirst?: boolean },
@@ -85,12 +85,12 @@ function fieldOf(
   </div>`;
 }
 
-/** Fields are described once, for the command line too. */
+/** Help texts serve the command line too, so code stands between backquotes. */
 const withCode = (help: string): Content =>
   help.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
 
 function controlOf({ kind = 'text', value = '', choices = [], ...field }: Field, state: Markup): Markup {
-  // A browser would take the line ends out of a line.
+  // An input would lose line ends.
   if (kind === 'area' || (kind === 'text' && value.includes('\n')))
     return html`<textarea ${state} rows="${Math.min(12, value.split('\n').length + 2)}">${value}</textarea>`;
   if (kind === 'choice')
@@ -114,8 +114,8 @@ function controlOf({ kind = 'text', value = '', choices = [], ...field }: Field,
 }
 
 /**
- * A message of a schema names attributes: `priority: found x, wanted a whole number; weight: ...`. What names none of the
- * fields belongs to the whole form.
+ * Assigns a schema's messages to fields: `priority: found x, wanted a whole number; weight: ...`. A message that names no field
+ * belongs to the whole form.
  */
 export function errorsByField(
   problem: string,
@@ -128,7 +128,7 @@ export function errorsByField(
     const isIn = (name: string | undefined): boolean =>
       name !== undefined && (written === name || written.startsWith(`${name}.`));
     const named = fields.filter(({ name, alsoNamed }) => isIn(name) || isIn(alsoNamed));
-    // Of a map and its parts, the part.
+    // The field of a nested attribute wins over the field of the whole map.
     const [field] = named.toSorted((a, b) => b.name.length - a.name.length);
     if (field === undefined) continue;
     errors.set(field.name, [errors.get(field.name), words].filter((each) => each).join('; '));
@@ -136,7 +136,7 @@ export function errorsByField(
   return errors;
 }
 
-/** A button alone: it leads to the page that says what it will do. */
+/** A single button that leads to the page which says what it will do. */
 export const actionButton = (action: string, formToken: string, verb: string): Markup =>
   html`<form method="post" action="${action}" class="single">
     <input type="hidden" name="form_token" value="${formToken}" /><button type="submit">${verb}</button>
@@ -144,7 +144,7 @@ export const actionButton = (action: string, formToken: string, verb: string): M
 
 type SearchOf = Pick<FormOf, 'action' | 'fields' | 'verb'> & { isDense?: boolean };
 
-/** A form that asks for a page: it writes nothing, so it needs no token. */
+/** A search writes nothing, so it needs no token. */
 export const search = ({ action, fields, verb, isDense }: SearchOf): Markup =>
   html`<form
     method="get"
@@ -157,13 +157,11 @@ export const search = ({ action, fields, verb, isDense }: SearchOf): Markup =>
     <div class="buttons"><button type="submit">${verb}</button></div>
   </form>`;
 
-/** The relay's marks of a row, at the fields that they name. */
 export interface FieldMarks {
   problem?: string | undefined;
   warning?: string | undefined;
 }
 
-/** As they stand in the row. */
 export const marksIn = ({ _problem: problem, _warning: warning }: RawRow): FieldMarks => ({
   ...(typeof problem === 'string' && { problem }),
   ...(typeof warning === 'string' && { warning }),
@@ -178,7 +176,7 @@ export function withMarks(fields: readonly Field[], { problem = '', warning = ''
   });
 }
 
-/** The marks that name no field: they belong to the whole form. */
+/** Marks that name no field belong to the whole form. */
 export const marksElsewhere = ({ problem, warning }: FieldMarks, fields: readonly Field[]): string[] =>
   [problem, warning].filter(
     (words): words is string => words !== undefined && errorsByField(words, fields).size === 0,

@@ -1,4 +1,4 @@
-/** The frame of every page: navigation, breadcrumbs, notices, and in the footer what the page cost to make. */
+/** The frame of every page: navigation, breadcrumbs, notices, and a footer with the cost of the page. */
 import type { Role } from '../../../../shared/operate/hosted-console.ts';
 import type { TableTraffic, Target } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
@@ -23,16 +23,16 @@ const sections = [
 
 export interface Page {
   title: string;
-  /** A path of the section that it belongs to. Absent: its own. */
+  /** A path in the section of the page, if not its own. */
   section?: string;
-  /** Path and words of the pages above this one, below the section's own. Absent: it is not below another. */
+  /** The pages between the section and this one. */
   above?: readonly (readonly [path: string, words: string])[];
-  /** The page that an action came from, in place of those above. */
+  /** The page that an action came from, shown instead of `above`. */
   back?: string;
   body: Content;
   actions?: Content;
   status?: number;
-  /** A new key that this page shows; all other keys are masked. */
+  /** A new key to show; all other keys are masked. */
   secret?: string | undefined;
 }
 
@@ -40,11 +40,10 @@ export type ReadCost = TableTraffic & { elapsedMs: number };
 
 interface Framing {
   base: string;
-  /** The path of this page below the base, with its query: links inside a page need it, because of the base. */
+  /** Below the base, with the query: the `base` element makes links within a page need it. */
   path: string;
   where: string;
   identity: { name: string; role: Role; formToken: string };
-  /** A session that one can leave. */
   isHosted: boolean;
   style: string;
   scripts: readonly string[];
@@ -130,7 +129,7 @@ type Tone = 'bad' | 'warning' | 'good' | 'calm';
 export const notice = (tone: Tone, words: Content): Markup =>
   html`<div class="notice ${tone}" ${tone === 'bad' && html`role="alert"`}>${words}</div>`;
 
-/** What came of an action: where the keyboard goes on, and what is read aloud first. */
+/** The result of an action gets the focus and is read aloud first. */
 export const outcome = (words: Content): Markup =>
   html`<div class="notice good" role="status" tabindex="-1" autofocus>${words}</div>`;
 
@@ -155,7 +154,6 @@ export const warnings = (list: readonly string[]): Markup =>
           ${list.length > shownMax && moreOf(list.slice(shownMax))}`,
       );
 
-/** Of a statement. */
 export const doubts = (problems: readonly string[], advice: Content = nothing): Markup =>
   notice(
     'bad',
@@ -166,12 +164,11 @@ export const doubts = (problems: readonly string[], advice: Content = nothing): 
       ${advice}`,
   );
 
-/** What is not there yet, and the next step. */
 export const emptyState = (title: string, next: Content): Markup =>
   html`<p class="empty-title">${title}</p>
     <p>${next}</p>`;
 
-/** A command of the CLI that does the same, or what the console does not: on the stack that the console is of. */
+/** Shows a command for the same stack. */
 export function command(target: Target, verb: string, rest = ''): Markup {
   const words = `npx --no relay-ops ${verb}${formatStackOption(target)}${rest && ` ${rest}`}`;
   return html`<pre class="command"><code>${words}</code></pre>`;
@@ -180,7 +177,6 @@ export function command(target: Target, verb: string, rest = ''): Markup {
 export const sectionOf = (path: string): (typeof sections)[number] =>
   sections.find(([each]) => each !== '' && path.startsWith(each)) ?? sections[0];
 
-/** The same in the place of what is not there. */
 export const emptyBox = (title: string, next: Content): Markup =>
   html`<div class="empty">${emptyState(title, next)}</div>`;
 

@@ -1,4 +1,4 @@
-/** Plots over time as SVG: bars beside each other, or lines. They need no script: each point says its figures when pointed at. */
+/** Renders plots over time as SVG bars or lines, without script: each point shows its figures in a tooltip. */
 import { convertToYuanNumber } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { RequestPoint } from '../../../../shared/operate/requests/list-requests.ts';
@@ -68,7 +68,7 @@ export function plot({ title, unit, points, series }: Plot): Markup {
 
 const isTime = (point: string): boolean => point.includes(' ');
 
-/** What a plot says without being pointed at: of bars the sum, of a line where it ends. */
+/** Shown in the legend: the sum of bars, the last value of a line. */
 const wholeOf = ({ values, isLine }: Series): string =>
   isLine
     ? wordsOf(values.findLast((value) => value !== null))
@@ -174,7 +174,7 @@ const gridLine = (y: number, label: string): Markup =>
       >${label}</text
     >`;
 
-/** `22.11.` would be read as a price by some; `11-22` sorts as it reads. Of a time the day stands where it begins. */
+/** Writes days as `11-22`, since some would read `22.11.` as a price, and a day's first time as its day. */
 function pointLabel(point: string, x: number): Markup {
   const [day = '', time = '00:00'] = point.split(' ');
   const words = time === '00:00' ? day.slice(5) : time;

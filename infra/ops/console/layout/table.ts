@@ -1,4 +1,4 @@
-/** Tables: numbers to the right, a caption for readers, an empty state that says what to do next; and what stands beside them. */
+/** Renders tables with right-aligned numbers, a caption for screen readers and an empty state, and small blocks such as tiles and badges. */
 import { formatInteger } from '../../../../shared/operate/plan.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { findFirstContentShare } from '../../../../shared/operate/report.ts';
@@ -12,15 +12,14 @@ export interface PageColumn<Row> {
   show: (row: Row) => Content;
   /** Right-aligned, with figures of one width. */
   isNumber?: boolean;
-  /** What the column says, where its title is too short. */
+  /** The tooltip of a title that is too short. */
   about?: string;
   sortBy?: (row: Row) => string | number | bigint | undefined;
   /** The column is left out when no row has it. */
   has?: (row: Row) => boolean;
-  /** The number as it is shown, so that the points of a column stand below each other; for so many decimals at least. */
+  /** The number as shown, to align the decimal points of a column; `decimals` is the least number of them. */
   textOf?: ((row: Row) => string | undefined) | undefined;
   decimals?: number;
-  /** Buttons: not to sort by. */
   isActions?: boolean;
   /** It names the row. */
   isHead?: boolean;
@@ -35,14 +34,12 @@ export const column = <Row>(title: string, show: Show<Row>, more: More<Row> = {}
   ...more,
 });
 
-/** It names the row. */
 export const head = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> =>
   column(title, show, { isHead: true, ...more });
 
 export const number = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> =>
   column(title, show, { isNumber: true, ...more });
 
-/** Yuan. Undefined: there is none. */
 export const money = <Row>(
   title: string,
   amountOf: (row: Row) => NanoYuan | undefined,
@@ -56,7 +53,7 @@ export const money = <Row>(
 const ifAny = <Shown>(amount: NanoYuan | undefined, show: (amount: NanoYuan) => Shown): Shown | undefined =>
   amount === undefined ? undefined : show(amount);
 
-/** Of a view that the command line lists too. */
+/** Columns of a view that the command line prints too. */
 export const viewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColumn<Row>[] =>
   columns.map(([, title, value, text]) => {
     const textOf = (row: Row): string => text?.(row) ?? String(value(row) ?? '-');
@@ -80,13 +77,13 @@ export const actions = <Row>(show: Show<Row>): PageColumn<Row> =>
 
 export const wide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
 
-/** A text of which the beginning is shown, if it is long; the title has all of it. */
+/** Shortens a long text; the title has all of it. */
 export const cut = (whole: string, shown: Content = whole): Content =>
   whole.length <= wholeMax ? shown : html`<span class="cut" title="${whole}">${shown}</span>`;
 
 const wholeMax = 20;
 
-/** Two things of one column: beside each other where there is room, else one below the other. */
+/** Puts two things side by side, or below each other where there is no room. */
 export const both = (first: Content, second: Content): Markup =>
   html`${first} <span class="second-line">${second}</span>`;
 
@@ -96,9 +93,9 @@ export interface TableOf<Row> {
   empty: Content;
   /** Rows with a mark: a problem or a warning. */
   markOf?: (row: Row) => 'bad' | 'warning' | undefined;
-  /** New rows come by themselves: the id of the body, and of each row. They stay in their order, and no column is left out. */
+  /** Rows arrive live, so they keep their order and no column is left out. */
   live?: { id: string; keyOf: (row: Row) => string };
-  /** It is made anew while it is watched, so it is neither sorted nor filtered. */
+  /** Rendered again while live, so it is neither sorted nor filtered. */
   isPlain?: boolean;
 }
 
@@ -164,7 +161,7 @@ function bodyOf<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: R
 
 type CountName = keyof DailyFigures['counts'];
 
-/** Columns of sums: calls, tokens, times and amounts stand in every table under the same titles, and sort the same. */
+/** Every table shows calls, tokens, times and amounts under the same titles, and sorts them the same. */
 export const figureColumns = <Row>(
   of: (row: Row) => DailyFigures,
   ...names: (keyof ReturnType<typeof allFigures>)[]
@@ -202,7 +199,7 @@ export function allFigures<Row>(of: (row: Row) => DailyFigures) {
 export const withinWords = (bound: number | undefined): string =>
   bound === undefined ? '–' : `≤ ${milliseconds(bound)}`;
 
-/** Names and values: as `facts` beside each other, as `steps` one after the other. */
+/** Names and values: `facts` side by side, `steps` one below the other. */
 export const definitions = (
   shape: 'facts' | 'steps',
   entries: readonly (readonly [name: string, value: Content])[],
@@ -235,13 +232,11 @@ export const tiles = (
     )}
   </ul>`;
 
-/** Where a list goes on. `count`: what this page shows, in honest words. */
 export const pager = (count: Content, next?: string | false): Markup =>
   html`<nav class="pager" aria-label="Pages">
     <span>${count}</span>${next && html`<a href="${next}" rel="next">Next page →</a>`}
   </nav>`;
 
-/** A word of a state, with a colour that is not needed to understand it. */
 export const badge = (words: string, mark: 'good' | 'bad' | 'warning' | 'calm' = 'calm'): Markup =>
   html`<span class="badge ${mark}">${words}</span>`;
 

@@ -1,4 +1,4 @@
-/** All pages, in the order of the navigation. Of two paths that fit, the one that was registered first answers. */
+/** All pages in the order of the navigation. If two paths match, the first one answers. */
 import type { Routes } from '../visit/visit.ts';
 import { auditPages } from './audit.ts';
 import { bulkPages } from './bulk.ts';

@@ -1,4 +1,4 @@
-/** Audit: marks of rows and balances at once; and all charges of one customer, where a page can read them. */
+/** Audits configuration and balances at once, and all charges of one customer if a page can read them. */
 import { findConfigProblems } from '../../../../shared/operate/config/row-changes.ts';
 import {
   auditBalances,

@@ -1,4 +1,4 @@
-/** Many rows at once: a sheet of CSV in a form; what differs is shown and confirmed. */
+/** Edits many rows at once as CSV in a form; the changes are shown and confirmed. */
 import { formatCount, formatInteger, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   customerSheet,
@@ -14,7 +14,6 @@ import { lead, notice } from '../layout/frame.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
 import { formPage, proposedWrites, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
-/** `back`: the list that it belongs to. */
 const bulks: readonly { sheet: Sheet; back: string; title: string }[] = [
   { sheet: keySheet, back: 'keys', title: 'Edit keys as CSV' },
   { sheet: customerSheet, back: 'customers', title: 'Edit customers as CSV' },
@@ -27,9 +26,9 @@ export function bulkPages(routes: Routes): void {
     routes.form(`/${bulk.back}-csv`, { page: csvPage(bulk), propose: (visit) => propose(visit, bulk) });
 }
 
-/** With room for what is typed into it. */
+/** Leaves room for what is typed into it. */
 const csvBytesMax = formBytesMax - 48 * 1024;
-/** Of lines as a browser sends them: a sign of Chinese has nine bytes then, a comma three. */
+/** Counts bytes as a browser sends them: a Chinese character has nine, a comma three. */
 const bytesOf = (lines: string): number =>
   new URLSearchParams([['', lines.replaceAll('\n', '\r\n')]]).toString().length;
 const editsMax = 500;

@@ -1,4 +1,4 @@
-/** What is done to a channel: made, edited, tested, probed and switched. A key never comes into its row, nor back onto a page. */
+/** Creates, edits, tests, probes, enables and disables channels. A secret never enters a row, nor appears on a page. */
 import { planSwitchChannel } from '../../../../shared/operate/channels/edit-channel.ts';
 import { listChannels, type ListedChannel } from '../../../../shared/operate/channels/list-channels.ts';
 import { carryOutProbe, planProbe } from '../../../../shared/operate/channels/probe-channel.ts';
@@ -42,7 +42,7 @@ const editedFields = (row: RawRow, target: Target, tried?: SentForm): readonly R
   ...fieldsOfType(typeOf(row, tried), row, target),
 ];
 
-/** Of a row with a problem: what holds no text. Another may be a secret, or stand in the place of one. */
+/** In an invalid row any text may be a misplaced secret, so only fields that hold no text are shown. */
 const isHidden = (name: string): boolean =>
   ![
     'type',
@@ -57,7 +57,7 @@ const isHidden = (name: string): boolean =>
 
 const othersHelp = 'JSON with other attributes of docs/tables.md, such as `dialect`.';
 
-/** Of a row with a problem, a text may be a secret in a wrong attribute: it is not shown, and stays if nothing is typed. */
+/** Hidden fields of an invalid row keep their value if nothing is typed. */
 function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {
   const fields = wholeRowFields(own, row, othersHelp);
   if (channel?.state !== 'bad') return fields;
@@ -96,7 +96,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const id = visit.part('id');
   const row = (await ports.tables.get('channels', id)) ?? {};
   const isBad = (await listChannels(ports)).find((each) => each.id === id)?.state === 'bad';
-  // Empty fields of a row that was not shown stay as they are.
+  // Empty fields that were hidden keep their value.
   const isKept = (name: string): boolean =>
     isBad && field(name) === '' && (isHidden(name) || name === 'models');
   const own = editedFields(row, ports.target, { fields: visit.fields });
@@ -106,7 +106,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   return rowProposal(visit, plan, { title: `Edit ${id}`, back: channelPath(id) });
 }
 
-/** The type is chosen first: each has fields of its own. */
+/** The type comes first, because it decides the fields. */
 const newPage = formPage((visit, tried) => {
   const type = typeOf({ type: visit.query('type') || undefined }, tried);
   const types = channelTypeNames.map((name) => [`channels-new?type=${name}`, name] as const);
@@ -143,7 +143,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   return rowProposal(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }
 
-/** For a form that was refused: the button alone has no page. */
+/** Shown when the action behind a button is refused. */
 const askPage = (verb: string) =>
   formPage(({ part }) => {
     const id = part('id');
@@ -192,7 +192,7 @@ async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
 async function proposeSwitch(visit: Visit): Promise<Proposal> {
   const id = visit.part('id');
   const channel = (await listChannels(visit.ports)).find((each) => each.id === id);
-  // One whose row has a problem can be stopped alone: its last good version serves.
+  // An invalid channel can only be disabled: its last valid version serves.
   const on = channel?.state === 'off';
   const plan = await planSwitchChannel(visit.ports, { id, on });
   const verb = on ? 'Enable' : 'Disable';

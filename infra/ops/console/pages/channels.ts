@@ -1,4 +1,4 @@
-/** Channels: in the order in which they are tried, with what they did and what is known against them; and one of them. */
+/** Lists channels in the order in which calls try them, with their traffic and cooldowns, and shows one channel. */
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
   viewChannels,
@@ -38,7 +38,7 @@ function restWords({ kind, atMs, model, failures }: RestingPlace, nowMs: number)
     : `${of}${restKinds[kind]}, due for a retry`;
 }
 
-/** `yesterday`, with the day as its title. Days are what is known. */
+/** Only the day of a last call is known. */
 function dayWords(day: string, nowMs: number): Content {
   const days = Math.round((Date.parse(utcDay(nowMs)) - Date.parse(day)) / dayMs);
   const words = days === 0 ? 'today' : days === 1 ? 'yesterday' : `${days} days ago`;
@@ -50,7 +50,6 @@ interface Now {
   knownFrom: string | undefined;
 }
 
-/** When it was last called; of one that is on and was not, since when that is known. */
 function lastCallWords({ state, lastCall, isIdle }: ChannelWithSums, { nowMs, knownFrom }: Now): Content {
   if (lastCall !== undefined) return dayWords(lastCall, nowMs);
   if (state !== 'on' || knownFrom === undefined) return '–';
@@ -154,7 +153,7 @@ async function one(visit: Visit): Promise<Page> {
   };
 }
 
-/** One whose row has a problem can be stopped alone. */
+/** An invalid channel can only be edited or disabled. */
 function actionsOf({ id, state }: ChannelWithSums, { identity }: Visit): Markup {
   const path = channelPath(id);
   const button = (action: string, words: string): Markup =>

@@ -1,4 +1,4 @@
-/** Prices: the billing rules and what has none; a rule edited, and a new one, compared with the last days before it is written. */
+/** Lists price rules and models without one, and edits them; the impact on the last days is shown before saving. */
 import { perMillion } from '../../../../shared/billing/price.ts';
 import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { joinNames } from '../../../../shared/config/rows/read-table.ts';
@@ -126,7 +126,7 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }:
 
 const linkedMax = 12;
 
-/** Where the price of this model alone is changed. */
+/** Leads to the form that changes the price of this model alone. */
 const modelLink = (model: string): Markup =>
   html`<a href="charges/model/${encodeURIComponent(model)}">${model}</a> `;
 
@@ -186,7 +186,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   return rowProposal(visit, plan, { title: `Rule ${id}`, back: 'charges' });
 }
 
-/** What a model costs, whichever rule says it: a shared rule is split by itself. */
+/** Reprices one model; a rule shared with others is split. */
 const priceFields = ruleFields.filter(({ name }) => ['input', 'output', 'cached_input'].includes(name));
 
 const modelPage = formPage(async ({ ports, part, nowMs }) => {
@@ -208,7 +208,7 @@ const modelPage = formPage(async ({ ports, part, nowMs }) => {
   };
 });
 
-/** Only where a price is announced: it would end the new one. */
+/** Shown only if a price is scheduled, because it would replace the new one. */
 function announcedField({ charges }: ChargeList, model: string, nowMs: number): Field[] {
   const later = findLaterRules(charges, [model], nowMs);
   if (later.length === 0) return [];

@@ -1,4 +1,4 @@
-/** What is done to a customer: made, topped up, given a key, edited, closed; by the plans of the commands of the same names. */
+/** Creates, tops up, edits and closes customers and creates their keys, by the same plans as the commands. */
 import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import { fingerprintRow, setAttributes } from '../../../../shared/operate/rows.ts';
 import {
@@ -34,7 +34,6 @@ export function customerFormPages(routes: Routes): void {
   routes.form('/customers/:account/close', { page: closePage, propose: proposeClose });
 }
 
-/** A form of one customer leads back to it. */
 const ofCustomer = ({ part }: Visit) => {
   const account = part('account');
   return { above: [[customerPath(account), account]] as const, cancel: customerPath(account) };
@@ -84,7 +83,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   const plan = await planNewCustomer(ports, {
     account,
     grant: typed(field('amount')),
-    // What is not typed stays as an earlier run wrote it.
+    // Fields left empty keep what an earlier run wrote.
     attributes: setAttributes({}, typedRow(newAccountFields, field)),
     ...(models.length > 0 && { models }),
   });
@@ -198,7 +197,7 @@ const grantPage = formPage((visit, tried) => ({
       name: 'id',
       label: '',
       kind: 'hidden',
-      // Made with the form, or by the page that led here: a form that is sent twice grants once.
+      // Created with the form or by the page that led here, so a form sent twice grants once.
       value:
         tried?.fields['id'] ||
         visit.query('id') ||

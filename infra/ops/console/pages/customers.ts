@@ -1,6 +1,6 @@
 /**
- * Customers in three orders: by name, by what they spent, by how long their balance lasts; and one: balance, keys, grants, plan and
- * use by day and model.
+ * Lists customers by name, spend or days left, and shows one customer: balance, keys, grants, plan, and usage by day and
+ * model.
  */
 import { formatYuan } from '../../../../shared/billing/price.ts';
 import { sumReserved } from '../../../../shared/billing/quota-item.ts';

@@ -1,4 +1,4 @@
-/** What was written through a hosted console, by whom and with what result, a UTC day at a time. Lines are never changed. */
+/** Shows the changes made through a hosted console, with person and result, one UTC day at a time. */
 import type { HistoryGap, HistoryLine } from '../../../../shared/operate/hosted-console.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';

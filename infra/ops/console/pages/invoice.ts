@@ -1,4 +1,4 @@
-/** A vendor's invoice beside what the calls of its channel cost by the row, as the command `reconcile` has it. Writes nothing. */
+/** Reconciles a vendor's invoice with the cost of a channel's calls, as the command `reconcile` does. Writes nothing. */
 import { reconcileChannel, reconciledColumns } from '../../../../shared/operate/reconcile.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { csvLines, delimiterOf } from '../../csv.ts';
@@ -39,7 +39,7 @@ const invoicePage = formPage(({ part }) => ({
 
 const modelsMax = 150;
 const warningsMax = 30;
-/** A longer one would make the page of the answer too long: it is pasted again. */
+/** A longer invoice would make the result page too long, so it must be pasted again. */
 const keptCharactersMax = 40_000;
 
 async function answer({ field, fields: sent, identity, part, path, ports }: Visit): Promise<Answered> {

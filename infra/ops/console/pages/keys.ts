@@ -1,4 +1,4 @@
-/** Keys: found by customer, hint or hash, checked, rotated, disabled, and what follows from a leak. Nothing of a key but its hint and hash is stored. */
+/** Finds, checks, edits, rotates, enables and disables keys, and handles leaks. Only the hint and hash of a key are stored. */
 import { maskHash } from '../../../../shared/config/rows/key-row.ts';
 import {
   checkKey,
@@ -144,7 +144,7 @@ function actionsOf({ row, state }: KeyView): Markup {
     return html`${edit} · <a href="${path}/rotate">Rotate</a> · <a href="${path}/disable">Disable</a> ·
       <a href="${path}/leaked">Report leak</a>`;
   if (state === 'disabled') return html`${edit} · <a href="${path}/enable">Enable</a>`;
-  // A row that cannot be read may hold a secret anywhere.
+  // An invalid row may hold a secret anywhere.
   return state === 'expired' ? edit : nothing;
 }
 
@@ -173,7 +173,6 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   return proposedWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
 }
 
-/** A key is switched by a button alone: what that does is said, and asked. */
 const switching = (
   verb: 'Enable' | 'Disable',
   planOf: typeof planEnableKey | typeof planDisableKey,
@@ -262,7 +261,7 @@ const leakedPage = formPage(async ({ ports, part }) => {
 
 async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Proposal> {
   const sinceMs = momentOf(field('since'), nowMs, 'past');
-  // Refused here: after the key is replaced, a time that is none would lose the new one.
+  // An invalid time must fail before the key is replaced, or the new key would be lost.
   if (sinceMs === undefined || sinceMs >= nowMs || sinceMs < nowMs - daysMax * dayMs)
     throw usageFailure(`since: enter ${wantedMoment}, before now`);
   const alone = field('successor') === 'no';
@@ -289,7 +288,7 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
   );
 }
 
-/** The form of a grant, with what it is to have. Its amount may be less: the operator chooses. */
+/** Prefills the grant form; the operator may lower the amount. */
 const grantPath = ({ account, ...fields }: LeakedRefund): string =>
   pathWith(`${customerPath(account)}/grant`, { ...fields });
 

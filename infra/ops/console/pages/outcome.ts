@@ -1,19 +1,19 @@
-/** The pages of an action: what asks before a write, what says that it was done, and what did not work out. */
+/** The pages of an action: confirmation, result, and failures. */
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { html, nothing, raw, type Markup } from '../../markup.ts';
 import { notice, outcome, sectionOf, warnings, type Page } from '../layout/frame.ts';
 import type { Ended, KeptForm, Outcome, Proposal, ShownProposal, Visit } from '../visit/visit.ts';
 
-/** What is kept of a proposal: texts and finished markup. */
+/** Turns a proposal into texts and finished markup, which can be stored. */
 export async function shownOf(proposal: Proposal): Promise<ShownProposal> {
   const { carryOut: _, refunds: __, details = nothing, ...words } = proposal;
   return { ...words, details: String(await details) };
 }
 
 /**
- * What has to be the same when it is confirmed. A comparison with the last days is another one each minute. Of warnings the words
- * count, in any order: they go through members of maps, which the store returns in any.
+ * Must be equal at confirmation. The impact on the last days is left out, because it changes every minute. Warnings are compared
+ * by their words in any order, because the store returns members of maps in any order.
  */
 export const basisOf = (shown: ShownProposal): string =>
   canonicalJson({
@@ -82,7 +82,7 @@ const messageOf = (lines: readonly string[]): Markup =>
   html`<h2>Message for the customer</h2>
     <pre class="command">${lines.join('\n')}</pre>`;
 
-/** Says nothing of the inside. */
+/** Reveals no internals. */
 const fault = 'Something went wrong. The error is in the terminal that started the console, or in its log.';
 
 const unfortunate = (words: string, path: string, link: string): Markup =>
@@ -92,7 +92,6 @@ const unfortunate = (words: string, path: string, link: string): Markup =>
 const statuses = { 1: 409, 2: 404, 3: 403 } as const;
 const titles = { 1: 'Not possible', 2: 'Not found or invalid', 3: 'Not allowed' } as const;
 
-/** Of a page that cannot be shown: an expected failure says what to do. */
 export function failurePage({ message, exitCode }: Failure, path: string): Page {
   const [section] = sectionOf(path);
   return {

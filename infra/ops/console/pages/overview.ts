@@ -1,6 +1,6 @@
 /**
- * The first page, which a second screen shows for a night: calls under way, calls, spend, failures and time to first content by
- * minute, channels with what was seen of them, what needs a look, models, customers and refused calls. Made again while it is watched.
+ * The first page, made to be left open: calls in flight, calls, charges, failures and time to first content by minute, health of
+ * channels, configuration warnings, models, customers and refused calls. Rendered again while it is live.
  */
 import { findFirstContentShare } from '../../../../shared/operate/report.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
@@ -122,10 +122,10 @@ async function overview(visit: Visit, refused: Refused, history: ChannelHistory)
   };
 }
 
-/** The log of AWS is read after a press that says its price. */
+/** Reading the AWS log costs money, so it needs a click on a link with the price. */
 const isPaid = ({ ports, query }: Visit): boolean => !ports.target.local && query('refused') === 'yes';
 
-/** On one machine, or where the price was agreed to, what was refused; else that price. */
+/** Counts refused calls if that is free or its price was accepted; else returns the price. */
 async function readRefused(visit: Visit) {
   const { ports, nowMs } = visit;
   try {
@@ -282,7 +282,7 @@ const channelTable = (
 
 const tones = { ok: 'good', failing: 'bad', cooldown: 'warning', off: 'calm' } as const;
 
-/** A cell a step; of equal ones beside each other one. */
+/** Draws one cell per step and merges equal neighbours. */
 function strip(cells: readonly (ChannelCondition | undefined)[], { fromMs, stepMs }: TimeSpan): Markup {
   const starts = cells.flatMap((cell, at) => (at === 0 || cell !== cells[at - 1] ? [at] : []));
   return html`<svg
@@ -336,7 +336,6 @@ const modelColumns = [
 ];
 const modelsMax = 10;
 
-/** Those that were called most, unless all are asked for. */
 function modelTable(models: readonly Summed[], isWhole: boolean): Markup {
   const byCalls = models.toSorted((a, b) => (b.figures.counts.calls ?? 0) - (a.figures.counts.calls ?? 0));
   return html`${table(isWhole ? models : byCalls.slice(0, modelsMax), {

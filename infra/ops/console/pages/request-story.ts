@@ -1,4 +1,4 @@
-/** One request: its story by the log, what it cost by the ledger, what to do next, and its refund. */
+/** Explains one request by the log and the ledger, suggests the next step, and refunds it. */
 import { findLedgerTimeMs, type CloseRow } from '../../../../shared/billing/ledger-row.ts';
 import { convertToYuanNumber } from '../../../../shared/billing/price.ts';
 import { carryOutGrant } from '../../../../shared/operate/customers/grants.ts';
@@ -38,10 +38,10 @@ export function requestStoryPages(routes: Routes): void {
 
 export const requestPath = (id: string): string => `requests/${encodeURIComponent(id)}`;
 
-/** In the path, or typed into the search of the list: `requests/find?id=`. */
+/** From the path, or typed into the search: `requests/find?id=`. */
 const writtenIn = ({ part, query }: Visit): string => query('id') || part('id');
 
-/** Of the log, around the time in the id. `at`: when its line was written, so that little is read. */
+/** Searches the log around the time in the id, or around `at`, the time of the log line, which reads less. */
 async function readStory(visit: Visit) {
   const written = writtenIn(visit);
   if (written.startsWith('grant#')) return { requests: [], note: undefined };
@@ -50,7 +50,6 @@ async function readStory(visit: Visit) {
 
 type FoundStory = Awaited<ReturnType<typeof readStory>>;
 
-/** What the log tells of a request, what it cost by the ledger, and what to do. */
 async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise<Page> {
   const { ports, identity, nowMs } = visit;
   const [logged, ...others] = requests;
@@ -136,7 +135,7 @@ export function statusBadge({ status, outcome, code, reason, retries }: ListedRe
   >`;
 }
 
-/** A row of the ledger as a line of the log. */
+/** Shows a ledger row like a log line. */
 export const listedOf = ({ charge, reserved: _reserved, ...row }: CloseRow): ListedRequest => ({
   atMs: Date.parse(row.at),
   at: row.at,

@@ -1,6 +1,6 @@
 /**
- * Requests: those of a time from the log, watched live; and what a customer was charged, from the ledger. The log alone has what
- * was refused, and reading it costs money on AWS: what it will be is said, and of much it is asked.
+ * Lists the requests of a period from the log, also live, and a customer's charges from the ledger. Only the log has refused
+ * calls. Reading it costs money on AWS, so the page states the price, and asks first if it is high.
  */
 import { formatTags } from '../../../../shared/billing/ledger-row.ts';
 import { parseYuan } from '../../../../shared/billing/price.ts';
@@ -55,18 +55,18 @@ export function requestPages(routes: Routes): void {
 }
 
 const rowsAtOnce = 100;
-/** Of a page that is watched: a night of calls must not make it grow. */
+/** A live page must not grow with a night of calls. */
 const rowsWatched = 200;
-/** What is read without a word: half a cent. */
+/** Read without asking: half a cent. */
 const bytesUnasked = 1e9;
 const hourMs = 3_600_000;
-/** Where it is not known how much a time holds. */
+/** Used if the size of the log is unknown. */
 const unaskedMs = 6 * hourMs;
 
 const spans = { '15m': '15 minutes', '1h': '1 hour', '6h': '6 hours', '24h': '24 hours', '7d': '7 days' };
 const usualSpan = '1h';
 
-/** What lists are asked by, in the address of the page. */
+/** Filters are parameters of the page's address. */
 const filters: readonly Field[] = [
   {
     name: 'status',
@@ -120,13 +120,13 @@ function tagsOf(written: string): AskedRequests['tags'] {
   }
 }
 
-/** What is asked of the log: `bytes` of it first, where that is much. `problem`: why nothing was read. */
+/** Reads the log, or returns the `bytes` to confirm first, or the `problem` that prevented it. */
 async function readList(visit: Visit) {
   const { ports, query, nowMs } = visit;
   try {
     const asked = askedIn(visit);
     const wanted = requestSearch(asked);
-    // On one machine it costs nothing.
+    // A local log costs nothing.
     const source = ports.target.local ? undefined : await ports.log.source();
     const bytes = source && estimateBytes(source, asked, nowMs);
     const isMuch =
@@ -163,7 +163,7 @@ async function list(visit: Visit, found: FoundList): Promise<Page> {
   };
 }
 
-/** The same customer in both: the ledger goes back for ever, and has no call that was refused. */
+/** The ledger keeps everything, but has no refused calls. */
 const placeTabs = (account: string, current: string): Markup =>
   account === ''
     ? nothing
@@ -209,7 +209,7 @@ function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
     )}`;
 }
 
-/** The log is asked by whole seconds: those of the last one are shown again, unless there were no others. */
+/** Log queries end at whole seconds, so requests of the last second are shown again unless all fall into it. */
 function olderThan(requests: readonly ListedRequest[], { toMs }: AskedRequests): string {
   const lastMs = Math.ceil((requests.at(-1)?.atMs ?? toMs) / 1000) * 1000;
   return isoTime(lastMs < toMs ? lastMs : toMs - 1000);
@@ -244,7 +244,7 @@ function summary(points: readonly RequestPoint[]): Markup {
   </div>`;
 }
 
-/** By itself where it is free; where it is not, by a press, with its price. */
+/** Starts by itself if that is free, else after a click, with the price beside it. */
 function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefined): Markup {
   const { ports, query } = visit;
   const isFree = ports.target.local;
@@ -321,7 +321,6 @@ const known = (count: number | undefined): string => (count === undefined ? '–
 const named = (model: string | undefined, alias: string | undefined): Markup =>
   html`${model || '–'}${alias !== undefined && html` <span class="soft">via ${alias}</span>`}`;
 
-/** What a customer was charged, all of it, from its ledger. */
 async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
   const account = query('account');
   if (account === '') throw usageFailure('account: enter a name');

@@ -1,4 +1,4 @@
-/** Settings, what is said to customers, and plans: each row of these two tables has a form, and is gone when nothing is left in it. */
+/** Lists settings, notices and plans. Each row has a form; clearing all fields deletes the row. */
 import { settingTable } from '../../../../shared/config/setting-rows.ts';
 import {
   listRows,
@@ -67,7 +67,7 @@ async function list(visit: Visit): Promise<Page> {
   };
 }
 
-/** Those that there may be, then others that stand in the table. */
+/** Lists known keys first, then unknown ones that the table holds. */
 const withKnown = (rows: readonly ShownRow[], known: readonly (string | number)[]) =>
   [...new Set([...known, ...rows.map(({ key }) => key)])].map((key) => ({
     key,
@@ -92,7 +92,7 @@ const coverWords = (row: RawRow): string =>
     )
     .join('; ');
 
-/** What differs between the two tables. `written`: what of the typed row is an entry of a list, and no rest of one. */
+/** The differences between the two tables. `written` drops incomplete entries of lists. */
 const kinds = {
   settings: {
     keyOf: (written: string) => written,
@@ -120,7 +120,7 @@ function entriesWith(name: string, list: unknown): unknown[] | undefined {
   return entries.length === 0 ? undefined : entries;
 }
 
-/** Of a row with a problem nothing is shown: it may hold a secret in a wrong place. */
+/** Values of an invalid row are hidden: one may be a misplaced secret. */
 async function rowOf({ ports, part }: Visit, of: keyof typeof kinds) {
   const kind = kinds[of];
   const key = kind.keyOf(part('key'));

@@ -1,4 +1,4 @@
-/** Statements: a customer's month from its opening to its closing balance, as `statement` of the command line has it. */
+/** Shows a customer's month from its opening to its closing balance, like the command `statement`. */
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import type { Target } from '../../../../shared/operate/operator-ports.ts';
@@ -45,7 +45,7 @@ async function statement(visit: Visit): Promise<Page> {
     ${
       account === ''
         ? await everybody(visit, month)
-        : // A page does not wait: it says that sums follow, and is loaded again.
+        : // A page does not wait for sums; it says that they follow.
           shown(await viewStatement(ports, { account, month, waitMs: 0 }), ports.target)
     }`,
   };
@@ -157,7 +157,7 @@ const byModel = (days: readonly StatementDay[]): StatementLine[] =>
 
 const grantColumns: PageColumn<WrittenGrant>[] = [
   head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
-  // On paper nobody knows which day today was.
+  // On paper nobody knows which day was today.
   column('Applied (UTC)', ({ applied }) => writtenTime(applied, 0, clockTime)),
   column('Reason', ({ reason }) => wide(reason ?? '')),
   number('Amount', ({ amount }) => withYuanSign(amount), { sortBy: ({ amount }) => amount }),

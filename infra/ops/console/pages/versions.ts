@@ -1,4 +1,4 @@
-/** Versions: what was published when, what differs, and the way back. */
+/** Lists published versions, compares them, and rolls back. */
 import { planRollback } from '../../../../shared/operate/config/write-rows.ts';
 import { diffConfig } from '../../../../shared/operate/config/check-rows.ts';
 import { publishedMax, listPublishedVersions } from '../../../../shared/operate/config/versions.ts';

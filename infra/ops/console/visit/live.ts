@@ -1,9 +1,8 @@
 /**
- * Parts of a page, made again while somebody watches it: server-sent events that live.js puts into the page. Bounded in number (each
- * takes one of the six connections that a browser has for one host), rate (one look after the other, each after a wait; a browser
- * that takes nothing is looked at no more) and time. Its end makes the browser ask anew: so a page that is watched is a
- * request every quarter of an hour and keeps its session, one that is hidden or paused is none, and whoever has no session any more
- * is told so.
+ * Streams fragments of a live page as server-sent events, which live.js puts into the page. Streams are bounded in number (each
+ * takes one of the six connections that a browser opens to a host), in rate (one look after another, and none while the browser
+ * reads nothing) and in time. When a stream ends, the browser asks again: so a live page keeps its session, a hidden or paused one
+ * does not, and an expired session shows.
  * https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 import { createHash } from 'node:crypto';
@@ -15,11 +14,11 @@ import { html, masked, type Content, type Markup } from '../../markup.ts';
 import type { Identity, LiveLook, Visit, Watched } from './visit.ts';
 
 const streamsMax = 3;
-/** After a look that did not work out: the store may be throttled, or credentials be renewed. */
+/** Waits after a failed look: the store may be throttled, or credentials are being renewed. */
 const troubleMs = 10_000;
 const retryMs = 500;
 
-/** @returns what opens a stream: `begin` throws a Failure for what cannot be watched */
+/** Returns a function that opens a stream; `begin` throws a Failure for a page that cannot be live. */
 export function liveStreams(
   clock: Clock,
   onFault: (error: unknown, path: string) => void,
@@ -82,21 +81,21 @@ async function eventOf({ parts, words, nowMs }: LiveLook) {
   return { event: framed({ words, parts: made }, nowMs), isTrouble: false };
 }
 
-/** JSON has no line breaks of its own. */
+/** JSON has no line breaks, so it fits one `data:` line. */
 const framed = (data: object, id?: number): string =>
   `retry: ${retryMs}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 
 const refusal = (status: number, words: string): Response =>
   new Response(`${words}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 
-/** A watch that costs something ends by itself, after a night. */
+/** A watch that costs money ends after a night. */
 const paidHours = 12;
 
-/** A stream cannot be told from a script that fetches it, so its address has what the pages of this session alone know. */
+/** A script that fetches a stream looks like a page that opens it, so the address holds a key that only this session's pages know. */
 const watchKeyOf = ({ formToken }: Identity): string =>
   createHash('sha256').update(`watch ${formToken}`).digest('hex');
 
-/** @param counted counts it; false: there are too many */
+/** @param counted returns false when there are too many */
 export async function refusedWatch(
   { identity, query }: Pick<Visit, 'identity' | 'query'>,
   counted?: (identity: Identity) => Promise<boolean>,
@@ -109,16 +108,15 @@ export async function refusedWatch(
 }
 
 interface LiveBarOf {
-  /** Of the stream, with a query. */
+  /** The stream's, with a query. */
   address: string;
   isOn: boolean;
-  /** So many rows stay. */
   rowsMax?: number;
   isPaid: boolean;
   words: Content;
 }
 
-/** What live.js begins with, and says how the watch is. Without script it has no button. */
+/** live.js starts from this element and reports in it. Without script it has no button. */
 export const liveBar = (
   { identity, nowMs }: Pick<Visit, 'identity' | 'nowMs'>,
   { address, isOn, rowsMax = 0, isPaid, words }: LiveBarOf,

@@ -1,4 +1,4 @@
-/** The edit of a row as a proposal: its differences, and what it would have made of the calls of the last days. */
+/** Turns the edit of a row into a proposal with its changes and its impact on the calls of the last days. */
 import type { ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
 import { joinNames } from '../../../../shared/config/rows/read-table.ts';
 import { plainValue } from '../../../../shared/config/rows/read-row.ts';
@@ -19,7 +19,6 @@ import { lead, notice, warnings } from '../layout/frame.ts';
 import { badge, column, head, money, number, table, type PageColumn } from '../layout/table.ts';
 import { customerLink, proposedWrites, type Outcome, type Proposal, type Visit } from './visit.ts';
 
-/** Compares the edit with what was called in the last days before it is written. */
 export async function rowProposal(
   visit: Visit,
   plan: ConfigPlan,
@@ -40,12 +39,12 @@ async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Ma
     return effectTables(await planWhatIf(ports, edit));
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    // An edit must not wait for its comparison.
+    // A failed comparison must not block the edit.
     return notice('warning', `The impact could not be computed: ${error.message}`);
   }
 }
 
-/** In one order: the store returns members of maps, and rows, in any. */
+/** Sorted, because the store returns rows and members of maps in any order. */
 const basisOf = (differences: readonly RowDifference[]): string =>
   differences
     .flatMap(({ table: of, key, change, attributes }) =>
@@ -124,7 +123,6 @@ function effectTables(effects: WhatIf): Markup {
     ${emptySooner(accounts)}`;
 }
 
-/** How much of revenue and cost the edit moves. */
 const sizeOf = ({ revenue, bought }: ModelEffect): bigint =>
   sizeBetween(revenue.before, revenue.after) + sizeBetween(bought.before, bought.after);
 

@@ -1,8 +1,7 @@
 /**
- * What a page of the console is given and registers, who may do what, and actions between their form and their end: proposed,
- * confirmed, carried out, shown. Between proposal and confirmation the fields are kept and what was shown, few and not for long;
- * each is carried out once, however often its button is pressed. Secrets of a result are in one answer, and kept nowhere. Holds
- * no Hono, so pages are functions.
+ * The input and routes of a page, the rights of roles, and actions from form to result: proposed, confirmed, carried out, shown.
+ * The fields and the shown proposal are kept only until confirmation, and each action runs once, however often its button is
+ * pressed. A secret appears in one answer and is never stored. This file does not use Hono, so pages are plain functions.
  */
 import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
@@ -19,7 +18,7 @@ import {
 import { warnings, type Page, type ReadCost } from '../layout/frame.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 
-/** Who asks. Whoever puts the console behind a login makes one for each session. */
+/** The person behind a session; each login creates one. */
 export interface Identity {
   /** Shown on each page. */
   name: string;
@@ -28,11 +27,10 @@ export interface Identity {
   role: Role;
 }
 
-/** Of these two the first has all rights of the second. */
+/** A higher role has all rights of the lower ones. */
 export const may = ({ role }: Pick<Identity, 'role'>, wanted: Role): boolean =>
   roles.indexOf(role) >= roles.indexOf(wanted);
 
-/** Who may see and send a form. */
 export const neededFor = (route: FormRoute | AskingRoute): Role =>
   'answer' in route ? 'viewer' : (route.by ?? 'operator');
 
@@ -40,47 +38,45 @@ export const refusedWords = ({ role }: Identity): string =>
   role === 'viewer' ? 'This console is read-only.' : `Your role (${role}) does not allow this.`;
 
 export interface ConsoleOptions {
-  /** The values of the header Host that are answered: `127.0.0.1:4711`. Absent: it was checked before. */
+  /** Accepted Host headers such as `127.0.0.1:4711`; absent if checked before. */
   hosts?: readonly string[];
-  /** Where the console is, with both slashes: `/`, or a path that only this session knows. */
+  /** The path of the console with both slashes: `/`, or one that only this session knows. */
   base: string;
-  /** Which tables it works on, in words. */
+  /** Names the tables, for people. */
   where: string;
 }
 
-/** Reads tables when it is its turn, and says what that took. */
+/** Reads tables one request at a time and reports the cost. */
 export type Counted = <Found>(read: () => Promise<Found>) => Promise<{ found: Found; cost: ReadCost }>;
 
 export interface Visit {
   ports: OperatorPorts;
   counted: Counted;
   identity: Identity;
-  /** `readOnly`: whoever asks is no operator. `exports`: they may take everything along as a file. */
+  /** `readOnly` if the person is no operator; `exports` if they may download everything. */
   options: ConsoleOptions & { readOnly: boolean; exports: boolean };
   nowMs: number;
   /** The path below the base, without the first slash, escaped as it was sent. */
   path: string;
-  /** A part of the path, decoded. */
+  /** A parameter of the path, decoded. */
   readonly part: (name: string) => string;
   readonly query: (name: string) => string;
   readonly field: (name: string) => string;
-  /** The fields by name, to show a form again. */
   fields: Readonly<Record<string, string>>;
 }
 
-/** Shows a page; with `tried`, the same page after its form was refused. */
+/** `tried` is a form that was refused, to show it again. */
 export type PageView = (visit: Visit, tried?: SentForm) => Promise<Page>;
 
 export interface FormRoute {
-  /** The form alone on its page, or the page that it is part of. */
   page: PageView;
-  /** Throws a Failure, whose message is shown at the fields that it names. Writes nothing. */
+  /** Throws a Failure whose message appears at the fields that it names. Writes nothing. */
   propose: (visit: Visit) => Promise<Proposal>;
-  /** Who may, with all that may more; absent: operators alone. Their proposals say what they return to the customer. */
+  /** The lowest role that may use the form; only operators by default. Below operator, proposals must state `refunds`. */
   by?: Role;
 }
 
-/** A form that writes nothing: it is answered at once, for everybody who may read. */
+/** A form that writes nothing is answered at once, for everyone who may read. */
 export interface AskingRoute {
   page: PageView;
   /** Throws a Failure, as `propose` does. */
@@ -93,7 +89,7 @@ export interface Answered {
   outcome: Outcome;
 }
 
-/** `rows`: new ones of the table whose body has this id. Otherwise it takes the place of what the element holds. */
+/** `rows` adds to the table body with this id; otherwise the markup replaces the content of the element. */
 export interface LivePart {
   id: string;
   rows?: true;
@@ -102,9 +98,9 @@ export interface LivePart {
 
 export interface LiveLook {
   parts: readonly LivePart[];
-  /** How the watch is, in a few words beside its button. */
+  /** Status, shown beside the button. */
   words: string;
-  /** Epoch milliseconds: a watch that breaks off goes on from here. */
+  /** Epoch milliseconds; an interrupted watch continues from here. */
   nowMs: number;
 }
 
@@ -113,22 +109,21 @@ export interface Watched {
   look(): Promise<LiveLook>;
 }
 
-/** Begins to watch what ends after a time. Throws a Failure for what cannot be watched. */
+/** Throws a Failure if the page cannot be live. */
 export type Watch = (visit: Visit, sinceMs: number) => Watched;
 
-/** What pages register: pages to read, and forms that lead to a proposal. Paths are below the console's base. */
+/** Pages register here. Paths are below the console's base. */
 export interface Routes {
   page(path: string, view: PageView): void;
-  /** `read`: what may take seconds and reads no table, such as a search of the log. Other pages are made meanwhile. */
+  /** `read` may take seconds and reads no table, such as a log search, so other pages are rendered meanwhile. */
   slowPage<Found>(
     path: string,
     read: (visit: Visit) => Promise<Found>,
     view: (visit: Visit, found: Found) => Promise<Page>,
   ): void;
-  /** Parts of a page, made again while somebody watches it. */
   live(path: string, watch: Watch): void;
   form(path: string, route: FormRoute | AskingRoute): void;
-  /** A file that is made while it is sent, of this name. Asked for by a form, so that no other page can. It writes nothing. */
+  /** Streams a file. A form asks for it, so that no other site can. */
   file(path: string, name: string, lines: (visit: Visit) => AsyncIterable<string>): void;
 }
 
@@ -137,23 +132,22 @@ interface FormParts {
   above?: Page['above'];
   intro?: Content;
   fields?: readonly Field[];
-  /** Of the row: at the fields that they name, else above all. */
+  /** Shown at the fields that they name, else above the form. */
   marks?: FieldMarks;
   verb?: string;
   cancel?: string;
 }
 
-/** The address of a page with what is asked for, without what is empty. */
+/** Leaves out empty parameters. */
 export function pathWith(path: string, asked: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(asked).filter((each): each is [string, string] => Boolean(each[1]));
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;
 }
 
-/** What a console that only reads does not show. */
 export const unlessReading = ({ options }: Visit, content: Content): Content =>
   options.readOnly ? nothing : content;
 
-/** A page that is a form alone. It is sent to where it stands, by whom it was made for. */
+/** A page with one form, which is posted to the page's own address. */
 export const formPage =
   (partsOf: (visit: Visit, tried: SentForm | undefined) => FormParts | Promise<FormParts>): PageView =>
   async (visit, tried) => {
@@ -180,16 +174,16 @@ export interface Proposal {
   effect: readonly string[];
   questions: readonly string[];
   warnings: readonly string[];
-  /** Why it may be shown but not carried out. */
+  /** The reason why it may be shown but not carried out. */
   refusal?: string | undefined;
-  /** More to see before one agrees: differences of rows, what they would have made of the last days. */
+  /** More to see before confirming: changes of rows and their impact. */
   details?: Markup;
-  /** What of that has to be the same when it is confirmed. */
+  /** Must be equal at confirmation. */
   basis?: string;
-  /** It returns this much to a customer, and does nothing else. */
+  /** Set if the action only refunds this much. */
   refunds?: NanoYuan;
   verb: string;
-  /** It switches something off, or moves money: the button says so by its colour. */
+  /** Disables something or moves money, so the button is coloured as a warning. */
   grave?: boolean;
   carryOut: () => Promise<Outcome>;
 }
@@ -198,14 +192,13 @@ export type Ended = { outcome: Outcome } | { error: unknown };
 
 type Words = Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>;
 
-/** What a plan says of itself, and how it is carried out. */
 export const proposed = (
   { effect, questions, warnings = [], refusal }: Plan<unknown>,
   words: Words,
   carryOut: Proposal['carryOut'],
 ): Proposal => ({ ...words, effect, questions, warnings, refusal, carryOut });
 
-/** A plan that has nothing to write may be shown, not carried out. */
+/** A plan without changes may be shown but not carried out. */
 export function proposedWrites(
   { ports }: Visit,
   plan: Plan<RowWrite>,
@@ -228,14 +221,14 @@ export interface Outcome {
   lines: readonly string[];
   warnings?: readonly string[];
   details?: Markup;
-  /** Shown once, then forgotten. */
+  /** Shown once and never stored. */
   secret?: { name: string; value: string };
-  /** Lines ready to send to the customer, which may contain it. */
+  /** Lines ready to send to the customer; they may contain the secret. */
   message?: readonly string[];
   next?: readonly (readonly [path: string, words: string])[];
 }
 
-/** A proposal as it was shown, in texts and markup. */
+/** A proposal as shown, in texts and markup. */
 export type ShownProposal = Omit<Proposal, 'carryOut' | 'refunds' | 'details'> & { details: string };
 
 /** A form that waits for its confirmation. */
@@ -248,13 +241,13 @@ export interface KeptForm {
   shown: ShownProposal;
 }
 
-/** Texts of half an hour, each of one session alone: forms that wait. */
+/** Keeps forms that wait for confirmation, for half an hour, each for its session alone. */
 export type KeptForms = Pick<ConsoleStore, 'keep' | 'kept' | 'take'>;
 
 export const keptForMs = 30 * 60_000;
 const keptMax = 100;
 
-/** Of one process. */
+/** Keeps forms in this process. */
 export function memoryForms({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): KeptForms {
   const all = new Map<string, KeptText & { atMs: number }>();
   const kept = (owner: string, id: string): string | undefined => {
